@@ -34,7 +34,7 @@ export const ACTS = {
   /** A limit on a task queue. */
   'hold queue': (luck: Luck, ms: number) => ({ queue: luck.of('queue', ['sends', 'reads']), ms }),
   ...{ 'poll now': plain, cancel: plain, terminate: plain, 'start again': plain, signal: plain },
-  ...{ 'reset send': plain, 'limit attempts': plain, 'reset poll': plain, 'pause send': lasting },
+  ...{ 'send reset': plain, 'limit attempts': plain, 'poll reset': plain, 'pause send': lasting },
   extend: (luck: Luck) => ({ duration: luck.of('duration', ['10m', '1h', '1s', 'soon']) }),
   decide: (luck: Luck) => ({
     decision: luck.of('decision', ['delivered', 'not-delivered', 'not-delivered']),
@@ -53,3 +53,7 @@ export const ACTS = {
   'change job': (luck: Luck) => ({ status: luck.of('change', ['archived', 'completed', 'failed']) }),
 };
 export type Act = ActOf<typeof ACTS>;
+
+export function isOfMachines(act: { readonly kind: string }): act is MachineAct {
+  return act.kind in OF_MACHINES;
+}

@@ -9,7 +9,7 @@ import { type AgentJob } from '../../src/core/job';
 import { JobLife } from '../../sandbox/job-life';
 import type { VirtualClock } from './clock';
 import type { Luck } from './luck';
-import type { Plan, Trouble } from './plan';
+import type { PlannedJob, Trouble } from './plan';
 import type { SimulatedWorker } from './worker/worker';
 
 /** One request as the service and its client knew it. Times in milliseconds since the epoch; null for what never came. */
@@ -37,10 +37,6 @@ export interface Request {
   shown: AgentJob | null;
 }
 
-export const PROJECT = 'project-1';
-export const JOB = 'job-1';
-export const PROMPT = 'Fix the broken links.';
-
 /** One way, mostly; how much longer a slow one takes, and how many are slow: a message is often processed slowly. */
 const WAY_MS = { least: 1, usual: 120, slow: 6_000, slowShare: 0.06, slowShareOfPost: 0.15 };
 
@@ -54,19 +50,16 @@ export class AgentService {
   constructor(
     private readonly clock: VirtualClock,
     private readonly luck: Luck,
-    private readonly plan: Pick<Plan, 'job' | 'spells'>,
+    private readonly job: PlannedJob,
     private readonly reached: (point: string, worker?: SimulatedWorker) => void,
-    jobId: string = JOB,
-    private readonly words: () => string = () => 'no',
+    private readonly words: () => string,
   ) {
-    const { status, hasLink, activeMs, turns, whileActive } = plan.job;
+    const { jobId, status, hasLink, activeMs, turns, whileActive } = job;
+    const createdAt = new Date(clock.now).toISOString();
     const start = {
       ...{ id: jobId, status, source: { repository: 'example/handbook', ref: null }, model: 'writer-1' },
-      ...{
-        prLink: hasLink ? 'https://code.example/pulls/0' : null,
-        createdAt: new Date(clock.now).toISOString(),
-      },
-      archivedAt: status === 'archived' ? new Date(clock.now).toISOString() : null,
+      ...{ prLink: hasLink ? 'https://code.example/pulls/0' : null, createdAt },
+      archivedAt: status === 'archived' ? createdAt : null,
     };
     const openPullRequest = () => `https://code.example/pulls/${(this.links += 1)}`;
     const random = () => this.luck.next('turn');
@@ -150,14 +143,8 @@ export class AgentService {
       worker,
       runId: workflowExecution?.runId ?? '',
       askedAt: this.clock.now,
-      begunAt: null,
-      reachedAt: null,
-      processedAt: null,
-      answer: null,
-      retryAfter: null,
-      answeredAt: null,
-      heardAt: null,
-      shown: null,
+      ...{ begunAt: null, reachedAt: null, processedAt: null, answeredAt: null, heardAt: null },
+      ...{ answer: null, retryAfter: null, shown: null },
     };
     this.requests.push(request);
     return request;
@@ -166,7 +153,7 @@ export class AgentService {
   private troubleOf(operation: Request['operation']): Trouble | undefined {
     const nth = this.counts[operation];
     this.counts[operation] += 1;
-    return this.plan.spells.find(
+    return this.job.spells.find(
       (spell) =>
         spell.operation === operation &&
         nth >= spell.after &&
@@ -214,10 +201,10 @@ export class AgentService {
   /** The job as one of the replicas has it; the link comes some time after the turn. */
   private shown(): AgentJob {
     const now = this.life.read();
-    const lag = this.luck.between('lag', 0, this.plan.job.lagMs);
+    const lag = this.luck.between('lag', 0, this.job.lagMs);
     const job = lag === 0 ? now : (this.life.jobAt(this.clock.now - lag) ?? now);
     const since = this.life.settledSince();
-    const isLate = since !== null && this.clock.now < since + this.plan.job.linkLateMs;
+    const isLate = since !== null && this.clock.now < since + this.job.linkLateMs;
     return isLate && job.status === 'completed' ? { ...job, prLink: null } : job;
   }
 }
@@ -232,11 +219,6 @@ function pointOf({ operation, by }: Request): string {
 const ANOTHER = { id: 'job-2', status: 'completed', prLink: 'https://code.example/pulls/of-others' };
 
 function answerOf(status: number, body: Answer['body'], retryAfter?: string): Answer {
-  return {
-    kind: 'answer',
-    status,
-    headers: { location: undefined, retryAfter, date: undefined },
-    body,
-    brokenBy: null,
-  };
+  const headers = { location: undefined, retryAfter, date: undefined };
+  return { kind: 'answer', status, headers, body, brokenBy: null };
 }

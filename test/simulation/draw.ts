@@ -24,6 +24,7 @@ export function drawPlan(seed: number): Plan {
   const plan: Plan = {
     seed,
     request: {
+      ...{ projectId: 'project-1', jobId: 'job-1', requestId: 'request-1', prompt: 'Fix the broken links.' },
       whenActive: luck.of('whenActive', [...WHEN_ACTIVE, 'send']),
       onUnknownDelivery: luck.of('onUnknownDelivery', [...ON_UNKNOWN_DELIVERY, 'ask']),
       confirm: durationText(confirmMs),
@@ -37,11 +38,10 @@ export function drawPlan(seed: number): Plan {
         jitter: luck.of('jitter', [0, 0.1, 0.5]),
       },
     },
-    job: drawJob(luck, confirmMs),
+    jobs: [drawJob(luck, confirmMs, spells)],
     workers: luck.of('workers', [1, 1, 2, 3]),
     inProcessPolls: luck.of('inProcessPolls', [0, 100, 100]),
     suggestFrom: luck.chance('suggests', 0.6) ? luck.between('suggestFrom', 16, 40) : 4_096,
-    spells,
     deeds: Array.from({ length: deeds }, () => drawDeeds(luck, confirmMs)).flat(),
   };
   return luck.chance('tells a story', 0.02) ? { ...plan, ...luck.of('story', STORIES)(plan, luck) } : plan;
@@ -50,12 +50,15 @@ export function drawPlan(seed: number): Plan {
 const deed = (at: string, nth: number, afterMs: number, act: Act): Deed => ({ at, nth, afterMs, act });
 const DELIVERED: Act = { kind: 'decide', decision: 'delivered', names: 'latest' };
 const LONG_TURN = { durationMs: 900_000, outcome: 'no-change', takeUpMs: 0 } as const;
-const LOST: Trouble = { kind: 'reset', processed: false };
+const LOST: Spell = {
+  ...{ operation: 'post', after: 0, count: 1, stutters: false },
+  trouble: { kind: 'reset', processed: false },
+};
 
 /** What is broken only where several things come together, which deeds that are drawn one by one hardly ever do. */
 const STORIES: readonly ((plan: Plan, luck: Luck) => Partial<Plan>)[] = [
   // The message is lost, reading proves nothing, and the activity that polls reports while a decision gives it up.
-  ({ request, job }, luck) => ({
+  ({ request, jobs: [job] }, luck) => ({
     request: {
       ...request,
       whenActive: 'send',
@@ -65,19 +68,17 @@ const STORIES: readonly ((plan: Plan, luck: Luck) => Partial<Plan>)[] = [
       reconcile: '10s',
       polling: { ...request.polling, timerPolls: 0 },
     },
-    job: { ...job, status: 'completed', hasLink: true, lagMs: 0, linkLateMs: 0 },
-    spells: [{ operation: 'post', after: 0, count: 1, stutters: false, trouble: LOST }],
+    jobs: [{ ...job, status: 'completed', hasLink: true, lagMs: 0, linkLateMs: 0, spells: [LOST] }],
     deeds: [
       deed('phase needs-decision', 1, luck.between('decides', 5_000, 60_000), DELIVERED),
       deed('pendingDetails started', 1, 0, { kind: 'complete by hand', activity: 'pollJob', value: null }),
     ],
   }),
   // Somebody extends the deadline right when the run would continue as new, and something else comes.
-  ({ request, job }, luck) => ({
+  ({ request, jobs: [job] }, luck) => ({
     request: { ...request, deadline: '30m', polling: { ...request.polling, timerPolls: 'all' } },
-    job: { ...job, status: 'completed', turns: [LONG_TURN] },
+    jobs: [{ ...job, status: 'completed', turns: [LONG_TURN], spells: [] }],
     suggestFrom: 16,
-    spells: [],
     deeds: [
       deed('getJob over', luck.between('extends', 2, 9), 0, { kind: 'extend', duration: '1h' }),
       deed(`${UPDATE_EXTEND_DEADLINE} started`, 1, 0, { kind: 'signal' }),
@@ -85,7 +86,7 @@ const STORIES: readonly ((plan: Plan, luck: Luck) => Partial<Plan>)[] = [
   }),
 ];
 
-function drawJob(luck: Luck, confirmMs: number): PlannedJob {
+function drawJob(luck: Luck, confirmMs: number, spells: readonly Spell[]): PlannedJob {
   // Both delays together stay within `confirm`, which is what a caller promises by it.
   const lagMs = luck.of('lag', [0, 0, Math.floor(confirmMs / 2), Math.floor(confirmMs * 0.9)]);
   const takeUpMs = luck.of('takeUp', [0, 0, 0, Math.max(0, confirmMs - lagMs - 1)]);
@@ -98,6 +99,7 @@ function drawJob(luck: Luck, confirmMs: number): PlannedJob {
     takeUpMs,
   });
   return {
+    ...{ projectId: 'project-1', jobId: 'job-1', spells },
     status: luck.of('status', STATUSES),
     hasLink: luck.chance('link', 0.4),
     activeMs: luck.chance('active for ever', 0.25) ? null : 60_000,
@@ -178,7 +180,7 @@ const POINTS = weighted<string>(
 
 const KINDS = weighted(
   '4 kill, 2 freeze, stop, 2 lose, 2 break, wrong clock, server away, hold queue, 2 poll now, extend, decide',
-  '2 cancel, terminate, 3 reset, pause send, reset send, limit attempts, reset poll, complete by hand',
+  '2 cancel, terminate, 3 reset, pause send, send reset, limit attempts, poll reset, complete by hand',
   'start again, 2 turn of others, 2 change job',
 );
 const KINDS_WHILE_ASKED = weighted('4 decide, poll now, extend, cancel, reset, kill, turn of others');

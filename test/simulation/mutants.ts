@@ -23,7 +23,8 @@ const MOST = { seeds: 10_000, batches: 2_000 } as const;
 const ROOT = path.resolve(__dirname, '../..');
 
 /** `@@` which worlds, `---` a file, and of each rule its name, the lines that hold it, and those that come instead. */
-function mutantsIn(table: string): Mutant[] {
+export function mutants(): Mutant[] {
+  const table = readFileSync(path.join(__dirname, 'mutants.diff'), 'utf8');
   const mutants: Mutant[] = [];
   let [of, file]: [Mutant['of'], string] = ['seeds', ''];
   for (const line of table.split('\n').filter(Boolean)) {
@@ -40,8 +41,7 @@ async function main(): Promise<number> {
   const { values } = parseArgs({
     options: { only: { type: 'string', default: '' }, most: { type: 'string' } },
   });
-  const all = mutantsIn(readFileSync(path.join(__dirname, 'mutants.diff'), 'utf8'));
-  const chosen = all.filter(({ of, rule }) => `${of}: ${rule}`.includes(values.only));
+  const chosen = mutants().filter(({ of, rule }) => `${of}: ${rule}`.includes(values.only));
   let survivors = 0;
   const left = [...chosen.entries()];
   // One for each core: they share nothing.
@@ -58,22 +58,24 @@ async function main(): Promise<number> {
   return survivors;
 }
 
+/** @returns the file of src without the rule; null where the rule does not stand in it once */
+export function without({ text, instead }: Mutant, source: string): string | null {
+  const parts = source.split(text.join('\n'));
+  return parts.length === 2 ? parts.join(instead.join('\n')) : null;
+}
+
 /** @returns which seed has found it, after how many worlds */
-async function play({ file, of, ...lines }: Mutant, most: string): Promise<string> {
-  const [text, instead] = [lines.text.join('\n'), lines.instead.join('\n')];
+async function play(mutant: Mutant, most: string): Promise<string> {
+  const { file, of } = mutant;
   const folder = await mkdtemp(path.join(ROOT, '.cache', 'mutant-'));
   try {
     for (const part of ['src', 'sandbox', 'test/simulation', 'package.json', 'tsconfig.json'])
       await cp(path.join(ROOT, part), path.join(folder, part), { recursive: true });
     await symlink(path.join(ROOT, 'node_modules'), path.join(folder, 'node_modules'));
     const target = path.join(folder, 'src', file);
-    const source = await readFile(target, 'utf8');
-    if (source.split(text).length !== 2)
-      return `its text stands ${source.split(text).length - 1} times in ${file}`;
-    await writeFile(
-      target,
-      source.replace(text, () => instead),
-    );
+    const changed = without(mutant, await readFile(target, 'utf8'));
+    if (changed === null) return `its text does not stand once in ${file}`;
+    await writeFile(target, changed);
     return await simulated(folder, of, most);
   } finally {
     await rm(folder, { recursive: true, force: true });
@@ -92,6 +94,7 @@ function simulated(folder: string, of: string, most: string): Promise<string> {
   });
 }
 
-void main().then((survivors) => {
-  process.exitCode = survivors > 0 ? 1 : 0;
-});
+if (require.main === module)
+  void main().then((survivors) => {
+    process.exitCode = survivors > 0 ? 1 : 0;
+  });

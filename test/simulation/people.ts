@@ -3,7 +3,7 @@ import type { Act, MachineAct } from './acts';
 import { toPayload } from './temporal/history';
 import type { PendingActivity } from './temporal/pending-activity';
 import type { UpdateEnd } from './temporal/updates';
-import type { World } from './world';
+import type { FollowUpWorld } from './follow-up-world';
 
 /** An update that somebody has made, and what they were told. */
 export interface AskedUpdate {
@@ -15,8 +15,8 @@ export interface AskedUpdate {
 }
 
 /** What callers, operators and others at the service do. @returns whether there was something to do it to */
-export function carryOut(world: World, act: Exclude<Act, MachineAct>): boolean {
-  const { run, server, clock, service } = world;
+export function carryOut(world: FollowUpWorld, act: Exclude<Act, MachineAct>): boolean {
+  const { latest: run, server, clock, service } = world;
   const onActivity = (wanted: string, work: (activity: PendingActivity) => void) => {
     const activity = [...run.activities.values()].find(({ name }) => name === wanted);
     if (activity !== undefined) work(activity);
@@ -53,9 +53,9 @@ export function carryOut(world: World, act: Exclude<Act, MachineAct>): boolean {
         activity.pause();
         clock.after(act.ms, () => activity.unpause());
       });
-    case 'reset send':
+    case 'send reset':
       return onActivity('sendMessage', (activity) => activity.reset());
-    case 'reset poll':
+    case 'poll reset':
       return onActivity('pollJob', (activity) => activity.reset());
     case 'limit attempts':
       return onActivity('sendMessage', (activity) => activity.allowAttempts(1));
@@ -73,8 +73,8 @@ export function carryOut(world: World, act: Exclude<Act, MachineAct>): boolean {
   }
 }
 
-function update(world: World, name: string, ...args: unknown[]): true {
-  const { clock, run, updates } = world;
+function update(world: FollowUpWorld, name: string, ...args: unknown[]): true {
+  const { clock, latest: run, updates } = world;
   const asked: AskedUpdate = { name, args, askedAt: clock.now, endedAt: null, end: null };
   updates.push(asked);
   world.waitsFor += 1;

@@ -1,4 +1,4 @@
-import type { Act } from './acts';
+import type { Act, MachineAct } from './acts';
 import type { FollowUpRequest } from '../../src/core/request';
 import type { TurnPlan } from '../../sandbox/job-life';
 import type { TerminalStatus } from '../../src/core/job';
@@ -7,20 +7,28 @@ import type { TerminalStatus } from '../../src/core/job';
  * Everything that happens in one simulated world, as data. What is not in it (how long a call takes, which worker gets a
  * task) is drawn from the seed by name, so that a plan from which something is taken away stays the same otherwise.
  */
-export interface Plan {
+export interface WorldPlan<Act> {
   readonly seed: number;
+  /** Of each follow-up. */
   readonly request: Partial<FollowUpRequest>;
-  readonly job: PlannedJob;
+  readonly jobs: readonly PlannedJob[];
   readonly workers: number;
   /** Polls may wait in the process of a worker. */
   readonly inProcessPolls: number;
   /** From so many events on the server suggests to continue as new. */
   readonly suggestFrom: number;
-  readonly spells: readonly Spell[];
-  readonly deeds: readonly Deed[];
+  readonly deeds: readonly Deed<Act | MachineAct>[];
+}
+
+/** The plan of one follow-up. */
+export interface Plan extends WorldPlan<Act> {
+  readonly request: FollowUpRequest & { readonly requestId: string };
+  readonly jobs: readonly [PlannedJob];
 }
 
 export interface PlannedJob {
+  readonly projectId: string;
+  readonly jobId: string;
   readonly status: 'active' | TerminalStatus;
   readonly hasLink: boolean;
   /** How long the turn of a job lasts that is active before; null for one that never ends. */
@@ -32,6 +40,7 @@ export interface PlannedJob {
   /** So long after a turn the link is there. */
   readonly linkLateMs: number;
   readonly whileActive: 'interrupt' | 'queue';
+  readonly spells: readonly Spell[];
 }
 
 /** Some requests of an operation in a row that are answered in another way. */

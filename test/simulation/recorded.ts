@@ -4,6 +4,8 @@ import {
   type EventBody,
   fromPayload,
   type HistoryEvent,
+  isEndOfActivity,
+  type Marker,
   msOf,
   type Payload,
   type Payloads,
@@ -72,74 +74,46 @@ function attributesOf(event: ServerEvent) {
   return (event[name as keyof ServerEvent] ?? {}) as unknown as Attributes;
 }
 
+/** With all that any kind of event has: who reads it goes by its type. */
 function bodyOf(type: EventBody['type'], its: Attributes, all: ReadonlyMap<number, Attributes>): EventBody {
-  const seq = Number(its.timerId ?? its.activityId ?? all.get(Number(its.scheduledEventId))?.activityId);
-  switch (type) {
-    case 'WorkflowExecutionStarted':
-      return { type, size: 0 };
-    case 'WorkflowTaskScheduled':
-    case 'WorkflowTaskCompleted':
-    case 'WorkflowTaskTimedOut':
-    case 'WorkflowExecutionCancelRequested':
-      return { type };
-    case 'WorkflowTaskStarted': {
-      const { historySizeBytes, suggestContinueAsNew: suggestsNew } = its;
-      return { type, historySize: Number(historySizeBytes ?? 0), suggestsNew: suggestsNew === true };
-    }
-    case 'WorkflowTaskFailed': {
-      const { cause, newRunId: seed } = its;
-      return { type, cause: causeOf(cause), ...(seed && { seed }) };
-    }
-    case 'TimerStarted':
-      return { type, seq, ms: msOf(its.startToFireTimeout) };
-    case 'TimerFired':
-    case 'TimerCanceled':
-    case 'ActivityTaskStarted':
-    case 'ActivityTaskCancelRequested':
-      return { type, seq };
-    case 'ActivityTaskScheduled': {
-      // How it is cancelled stands in no history; only the command of a workflow has it.
-      const { activityType, taskQueue, input, ...options } = its;
-      const named = { activityType: activityType?.name ?? '', taskQueue: taskQueue?.name ?? '' };
-      return { type, seq, activity: { ...(options as Scheduled), ...named, arguments: [...listOf(input)] } };
-    }
-    case 'MarkerRecorded': {
-      const { details, failure } = its;
-      const data = fromPayload(listOf(details?.data)[0]) as MarkerData | undefined;
-      const { seconds = 0, nanos = 0 } = data?.complete_time ?? {};
-      const result = listOf(details?.result)[0] ?? null;
-      const resolution: Resolution = failure ? { failed: { failure } } : { completed: { result } };
-      const endedAt = seconds * 1_000 + Math.floor(nanos / 1e6);
-      return { type, seq: data?.seq ?? 0, endedAt, resolution };
-    }
-    case 'UpsertWorkflowSearchAttributes':
-      return { type, fields: its.searchAttributes?.indexedFields ?? {} };
-    case 'WorkflowPropertiesModified':
-      return { type, fields: its.upsertedMemo?.fields ?? {} };
-    case 'WorkflowExecutionSignaled':
-      return { type, name: its.signalName ?? '', input: listOf(its.input) };
-    case 'WorkflowExecutionUpdateAccepted': {
-      const { meta, input } = its.acceptedRequest ?? {};
-      return { type, updateId: meta?.updateId ?? '', name: input?.name ?? '', input: listOf(input?.args) };
-    }
-    case 'WorkflowExecutionUpdateCompleted':
-      return { type, updateId: its.meta?.updateId ?? '' };
-    case 'WorkflowExecutionContinuedAsNew':
-      return { type, input: listOf(its.input), memo: {} };
-    case 'WorkflowExecutionCompleted':
-    case 'WorkflowExecutionFailed':
-    case 'WorkflowExecutionCanceled': {
-      const [result] = listOf(its.result);
-      return { type, ...(result && { result }), ...(its.failure && { failure: its.failure }) };
-    }
-    // The only ends of activities that are recorded beside results: a workflow that has cancelled no longer reads how.
-    case 'ActivityTaskCanceled':
-      return { type, seq, resolution: { cancelled: { failure: { canceledFailureInfo: {} } } } };
-    case 'ActivityTaskCompleted':
-      return { type, seq, resolution: { completed: { result: listOf(its.result)[0] ?? null } } };
-    default:
-      throw new TypeError(`the simulation does not know the event ${type}`);
-  }
+  const seq = its.timerId ?? its.activityId ?? all.get(Number(its.scheduledEventId))?.activityId;
+  const { acceptedRequest: update, activityType, taskQueue, cause, newRunId, failure } = its;
+  const [result] = listOf(its.result);
+  return {
+    ...{ type, size: 0, ms: msOf(its.startToFireTimeout), memo: {}, cause: causeOf(cause) },
+    ...{ historySize: Number(its.historySizeBytes ?? 0), suggestsNew: its.suggestContinueAsNew === true },
+    fields: its.searchAttributes?.indexedFields ?? its.upsertedMemo?.fields ?? {},
+    name: its.signalName ?? update?.input?.name ?? '',
+    input: listOf(its.input ?? update?.input?.args),
+    updateId: (its.meta ?? update?.meta)?.updateId ?? '',
+    // How it is cancelled stands in no history; only the command of a workflow has it.
+    activity: {
+      ...(its as Scheduled),
+      ...{ activityType: activityType?.name ?? '', taskQueue: taskQueue?.name ?? '' },
+      arguments: [...listOf(its.input)],
+    },
+    ...(seq !== undefined && { seq: Number(seq) }),
+    ...(newRunId && { seed: newRunId }),
+    ...(result && { result }),
+    ...(failure && { failure }),
+    ...(type === 'MarkerRecorded' && markerOf(its)),
+    ...(isEndOfActivity({ type }) && { resolution: resolutionOf(type, result) }),
+  } as unknown as EventBody;
+}
+
+function markerOf({ details, failure }: Attributes): Marker {
+  const data = fromPayload(listOf(details?.data)[0]) as MarkerData | undefined;
+  const { seconds = 0, nanos = 0 } = data?.complete_time ?? {};
+  const result = listOf(details?.result)[0] ?? null;
+  const resolution: Resolution = failure ? { failed: { failure } } : { completed: { result } };
+  return { seq: data?.seq ?? 0, endedAt: seconds * 1_000 + Math.floor(nanos / 1e6), resolution };
+}
+
+function resolutionOf(type: EventBody['type'], result: Payload | undefined): Resolution {
+  if (type === 'ActivityTaskCompleted') return { completed: { result: result ?? null } };
+  // The only end that is recorded beside results: a workflow that has cancelled no longer reads how.
+  if (type === 'ActivityTaskCanceled') return { cancelled: { failure: { canceledFailureInfo: {} } } };
+  throw new TypeError(`the simulation does not read the event ${type}`);
 }
 
 function listOf(packed: Packed): Payloads {

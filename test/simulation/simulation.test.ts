@@ -1,7 +1,5 @@
 import { beforeAll, expect, it } from '@jest/globals';
-import { drawBatchPlan } from './batch/plan';
-import { drawPlan } from './draw';
-import { bundleWorkflows, simulate, simulateBatch } from './simulate';
+import { BATCHES, bundleWorkflows, FOLLOW_UPS } from './simulate';
 
 /** Some ten seconds' worth. `npm run simulate` plays as many as one likes. */
 const SEEDS = Array.from({ length: 6 }, (_, group) => ({ from: group * 12 + 1, to: group * 12 + 12 }));
@@ -16,7 +14,7 @@ beforeAll(async () => {
 // Proves L4, A1, A4, A5, A6, A7, A8, A9, A10.
 it.each(SEEDS)('every seed keeps what is promised of one follow-up', async ({ from, to }) => {
   for (let seed = from; seed <= to; seed += 1) {
-    const { lies } = await simulate(drawPlan(seed), workflows);
+    const { lies } = await FOLLOW_UPS.play(FOLLOW_UPS.draw(seed), workflows);
     // `npm run simulate -- --seeds SEED` tells the story.
     expect({ seed, lies }).toEqual({ seed, lies: [] });
   }
@@ -25,7 +23,7 @@ it.each(SEEDS)('every seed keeps what is promised of one follow-up', async ({ fr
 // Proves B1, B2, B5, B6, B7, B8, B9, B10, B11, B12.
 it('every seed keeps what is promised of a batch', async () => {
   for (let seed = 1; seed <= 20; seed += 1) {
-    const { lies } = await simulateBatch(drawBatchPlan(seed), workflows);
+    const { lies } = await BATCHES.play(BATCHES.draw(seed), workflows);
     // `npm run simulate -- --batches SEED --story` tells the story.
     expect({ seed, lies }).toEqual({ seed, lies: [] });
   }

@@ -1,35 +1,27 @@
+import type { ReusableVMWorkflowCreator } from '@temporalio/worker/lib/workflow/reusable-vm';
+import { createActivities, POLL_LIMIT_MS } from '../../src/activities';
 import { keyFromText } from '../../src/agent-api/api-key';
 import { createAgentApi } from '../../src/agent-api/client';
-import { createActivities, POLL_LIMIT_MS } from '../../src/activities';
-import { followUpStart } from '../../src/core/starts';
-import { FOLLOW_UP_WORKFLOW, QUERY_PROGRESS, TURN_WORKFLOW } from '../../src/core/names';
 import type { WorkerSettings } from '../../src/core/activities';
-import type { ReusableVMWorkflowCreator } from '@temporalio/worker/lib/workflow/reusable-vm';
-import { AgentService, JOB, PROJECT, PROMPT } from './agent-service';
+import { CHUNK_WORKFLOW } from '../../src/core/batch/state';
+import { isOfMachines, type MachineAct } from './acts';
+import { AgentService } from './agent-service';
 import { BEGIN, VirtualClock } from './clock';
 import { Luck } from './luck';
-import { isOfMachines, Machines } from './machines';
-import { type AskedUpdate, carryOut } from './people';
-import type { Act } from './acts';
-import type { Plan } from './plan';
+import type { WorldPlan } from './plan';
 import type { Run } from './temporal/run';
-import { startRequest, TemporalServer } from './temporal/server';
-import { replayed } from './worker/cached-run';
-import type { Activities, SimulatedWorker } from './worker/worker';
+import { TemporalServer } from './temporal/server';
+import { SimulatedWorker } from './worker/worker';
 import type { SinkCall } from './worker/workflow-code';
 
 export const TASK_QUEUES = { followUp: 'follow-up', read: 'reads', send: 'sends' } as const;
-export const HTTP_TIMEOUT_MS = 30_000;
-
-export const SETTINGS: WorkerSettings = {
+const HTTP_TIMEOUT_MS = 30_000;
+const SETTINGS: WorkerSettings = {
   readTaskQueue: TASK_QUEUES.read,
   sendTaskQueue: TASK_QUEUES.send,
   httpTimeoutMs: HTTP_TIMEOUT_MS,
   pollLimitMs: POLL_LIMIT_MS,
 };
-
-/** What the request of a plan says besides. */
-export const REQUEST = { projectId: PROJECT, jobId: JOB, prompt: PROMPT, requestId: 'request-1' };
 
 /** What the service says with a refusal, whatever it refuses. */
 const WORDS = [
@@ -40,8 +32,8 @@ const WORDS = [
   'slow down',
 ] as const;
 
-/** Nothing lasts longer: what still runs then waits for ever. */
-const HORIZON_MS = 5 * 86_400_000;
+/** The server takes a task back now and then. */
+const MOST_FAILED_TASKS = 5;
 
 /** One line of what has happened. */
 export interface Entry {
@@ -50,79 +42,65 @@ export interface Entry {
   readonly what: string;
 }
 
-/** What is known of a world once all in it has ended. */
-export type Facts = Pick<
-  World,
-  'plan' | 'service' | 'runs' | 'updates' | 'done' | 'log' | 'progress' | 'broken'
->;
-
-/** One follow-up, its job, the machines and the people around it, on one clock. */
-export class World {
+/** The agent service, a Temporal server and workers on one clock; what is planned happens around them. */
+export abstract class World<Plan extends WorldPlan<Act>, Act extends { readonly kind: string }> {
   readonly luck: Luck;
   readonly clock: VirtualClock;
   readonly server: TemporalServer;
-  readonly service: AgentService;
   readonly log: Entry[] = [];
-  /** What was planned, and has found something to do it to. */
-  readonly done: Act[] = [];
-  readonly updates: AskedUpdate[] = [];
-  /** Answers that nobody has yet, and resets that were planned for later: they may come when all is over. */
-  waitsFor = 0;
   /** Bugs that have shown themselves: a task that failed, a replay that differs. */
   readonly broken: string[] = [];
-  /** What a query has told of a run after its end; of every fourth world. */
-  readonly progress = new Map<Run, unknown>();
-  private readonly machines: Machines;
+  /** What is planned for later, and calls that have no answer yet: they may come when all is over. */
+  waitsFor = 0;
+  /** The jobs, by the paths of the agent API. */
+  protected readonly services: ReadonlyMap<string, AgentService>;
+  /** The latest one of any follow-up. */
+  protected phase = 'none';
+  private readonly evicts: Luck;
+  private readonly workers: SimulatedWorker[] = [];
   private readonly points = new Map<string, number>();
-  private phase = 'none';
 
   /** @param evictions a seed: when a worker forgets and replays a workflow, and the service's words. They change nothing. */
   constructor(
     readonly plan: Plan,
-    private readonly workflows: ReusableVMWorkflowCreator,
-    evictions: number,
+    protected readonly workflows: ReusableVMWorkflowCreator,
+    evictions = 1,
   ) {
     this.luck = new Luck(plan.seed);
     this.clock = new VirtualClock(() => this.luck.next('random'));
-    const evicts = new Luck(plan.seed * 2 + evictions);
-    const { suggestFrom } = plan;
-    this.server = new TemporalServer(this.clock, this.luck, { suggestFrom }, (run, words) => {
-      if (words === 'sendMessage backs off') this.reached(words);
-      else if (!words.endsWith('backs off')) this.say(run.runId, words);
-    });
-    const words = () => evicts.of('words', WORDS);
-    this.service = new AgentService(this.clock, this.luck, plan, this.reached, JOB, words);
-    this.machines = new Machines({
-      clock: this.clock,
-      luck: this.luck,
-      server: this.server,
-      workflows,
-      activities: (self, shutdown) => this.activitiesOf(self, shutdown),
-      reached: (point, self) => this.reached(point.replace(/^heartbeat/, 'permission'), self),
-      logged: (run, call) => this.heard(run, call),
-      failed: (run, why) => this.broken.push(`a workflow task of ${run.runId} fails: ${why}`),
-      // A long history takes long to replay.
-      evicts: (run) => evicts.chance('evict', 1 / (10 + run.events.length / 8)),
-    });
+    this.evicts = new Luck(plan.seed * 2 + evictions);
+    this.server = new TemporalServer(this.clock, this.luck, plan, (run, words) => this.heard(run, words));
+    const words = () => this.evicts.of('words', WORDS);
+    this.services = new Map(
+      plan.jobs.map((job) => [
+        `/v2/agent/${job.projectId}/job/${job.jobId}`,
+        new AgentService(this.clock, this.luck, job, this.reached, words),
+      ]),
+    );
   }
 
-  /**
-   * Lets the plan happen, until everything has ended.
-   *
-   * @param replays whether each history is replayed as a whole then
-   */
-  async play(replays: boolean): Promise<Facts> {
+  /** Begins with its workers, and lets happen what is due until it is over. */
+  protected async run(
+    begin: () => unknown,
+    isOver: () => boolean,
+    mostSteps: number,
+    end: () => Promise<void>,
+  ): Promise<this> {
     try {
-      for (let count = 0; count < this.plan.workers; count += 1) this.machines.add();
-      this.server.start(this.startRequest());
+      for (let count = 0; count < this.plan.workers; count += 1) this.addWorker();
+      begin();
       this.reached('started');
-      await this.clock.run(() => this.isOver(), MOST_STEPS);
-      for (const run of this.server.runs) if (run.isOpen) this.broken.push(`${run.runId} has not ended`);
+      await this.clock.run(isOver, mostSteps);
+      for (const { workflowId, start, isOpen, failedTasks } of this.server.runs) {
+        if (isOpen && start.workflowType !== CHUNK_WORKFLOW) this.broken.push(`${workflowId} has not ended`);
+        if (failedTasks.length > MOST_FAILED_TASKS)
+          this.broken.push(`tasks of ${workflowId} have failed: ${failedTasks.join('; ')}`);
+      }
       if (this.waitsFor > 0) this.broken.push('somebody waits for an answer');
-      if (replays) await this.replayAll();
+      await end();
       return this;
     } finally {
-      this.machines.killAll();
+      for (const worker of this.workers) worker.kill();
       this.clock.uninstall();
     }
   }
@@ -131,88 +109,38 @@ export class World {
     this.log.push({ at: this.clock.now - BEGIN, who, what });
   }
 
-  /** Those of the follow-up; the server has one of the turn that it takes, too. */
-  get runs(): readonly Run[] {
-    return this.server.runs.filter(({ start }) => start.workflowType === FOLLOW_UP_WORKFLOW);
-  }
+  /** People do something. @returns whether there was something to do it to */
+  protected abstract carryOut(act: Exclude<Act, MachineAct>): boolean;
 
-  /** The latest run of the follow-up. */
-  get run(): Run {
-    const run = this.runs.at(-1);
-    if (run === undefined) throw new Error('nothing was started');
-    return run;
-  }
+  /** What else comes with a point. @returns whether a story tells it */
+  protected abstract passes(point: string): boolean;
 
-  startRequest() {
-    const request = { ...REQUEST, ...this.plan.request };
-    const { workflowId, memo, typedSearchAttributes } = followUpStart(request);
-    return startRequest(
-      workflowId,
-      FOLLOW_UP_WORKFLOW,
-      TASK_QUEUES.followUp,
-      request,
-      memo,
-      typedSearchAttributes,
-    );
-  }
+  /** In which state of affairs something is done; null where it comes too late. */
+  protected abstract where(act: Act | MachineAct): string | null;
 
   /** A point in the story: what is planned for it happens. */
-  private readonly reached = (point: string, worker?: SimulatedWorker): void => {
+  protected readonly reached = (point: string, worker?: SimulatedWorker): void => {
     const nth = (this.points.get(point) ?? 0) + 1;
     this.points.set(point, nth);
-    this.say(worker?.name ?? 'world', point);
-    if (point === 'post begun') this.checkTurn();
-    for (const deed of this.plan.deeds) {
-      if (deed.at !== point || deed.nth !== nth) continue;
-      if (deed.afterMs === 0) this.do(deed.act, `at “${point}”`, worker);
-      else this.later(deed.act, deed.afterMs, point, worker);
+    if (this.passes(point)) this.say(worker?.name ?? 'world', point);
+    for (const { at, nth: wanted, afterMs, act } of this.plan.deeds) {
+      if (at !== point || wanted !== nth) continue;
+      this.waitsFor += 1;
+      const work = () => {
+        this.waitsFor -= 1;
+        this.do(act, `${afterMs === 0 ? 'at' : 'after'} “${point}”`, worker);
+      };
+      if (afterMs === 0) work();
+      else this.clock.after(afterMs, work);
     }
   };
 
-  /** A follow-up that waits sends in its turn only. What a run made by a reset sends, an operator has asked for. */
-  private checkTurn(): void {
-    const isReset = this.done.some(({ kind }) => kind === 'reset');
-    const waits = this.plan.request.whenActive === 'wait' && this.run.isOpen && !isReset;
-    const hasTurn = this.server.runs.some(
-      ({ start, isOpen }) => isOpen && start.workflowType === TURN_WORKFLOW,
-    );
-    if (waits && !hasTurn) this.broken.push('a POST begins without the turn');
+  private heard(run: Run, words: string): void {
+    if (words === 'sendMessage backs off') this.reached(words);
+    else if (!words.endsWith('backs off')) this.say(run.runId, words);
   }
 
-  private later(act: Act, ms: number, point: string, worker?: SimulatedWorker): void {
-    const counts = act.kind === 'reset' ? 1 : 0;
-    this.waitsFor += counts;
-    this.clock.after(ms, () => {
-      this.do(act, `after “${point}”`, worker);
-      this.waitsFor -= counts;
-    });
-  }
-
-  private do(act: Act, when: string, worker = this.machines.any): void {
-    const isClosed = this.runs.at(-1)?.isOpen === false;
-    if (isClosed && act.kind !== 'reset') return;
-    const phase = isClosed ? 'its end' : this.phase;
-    const pausedSend = [...this.run.activities.values()].some(
-      ({ name, paused }) => name === 'sendMessage' && paused,
-    );
-    const where = `in phase ${phase}${pausedSend ? ' with a paused send' : ''}`;
-    if (!(isOfMachines(act) ? this.machines.do(act, worker) : carryOut(this, act))) return;
-    this.done.push(act);
-    this.say('deed', `${inWords(act)} ${when} ${where}`);
-  }
-
-  private activitiesOf(worker: SimulatedWorker, shutdown: AbortSignal): Activities {
-    const agentApi = createAgentApi({
-      baseUrl: 'http://agent.example',
-      apiKey: keyFromText('key_simulated-secret'),
-      timeoutMs: HTTP_TIMEOUT_MS,
-      exchange: this.service.exchangeFor(worker),
-    });
-    const inProcess = { maximum: this.plan.inProcessPolls, shutdown };
-    return { ...createActivities(agentApi, SETTINGS, inProcess) };
-  }
-
-  private heard(run: Run, { ifaceName, args }: SinkCall): void {
+  private logged(run: Run, { ifaceName, args }: SinkCall): void {
     if (ifaceName !== '__temporal_logger') return;
     const [message, { phase }] = args as [string, { readonly phase?: string }];
     if (phase === undefined) return;
@@ -221,28 +149,59 @@ export class World {
     this.reached(`phase ${phase}`);
   }
 
-  private isOver(): boolean {
-    if (this.clock.now - BEGIN > HORIZON_MS) return true;
-    const { runs } = this.server;
-    return runs.length > 0 && runs.every(({ isOpen }) => !isOpen) && this.waitsFor === 0;
+  private do(act: Act | MachineAct, when: string, worker = this.workers.find(({ polls }) => polls)): void {
+    const where = this.where(act);
+    if (where === null) return;
+    const isDone = isOfMachines(act)
+      ? this.toMachines(act, worker)
+      : this.carryOut(act as Exclude<Act, MachineAct>);
+    if (isDone) this.say('deed', `${inWords(act)} ${when}${where}`);
   }
 
-  /** Each history, from its beginning, gives the same commands. */
-  private async replayAll(): Promise<void> {
-    for (const run of this.runs.filter((each) => each.resetPoints().length > 0))
-      try {
-        this.progress.set(run, await replayed(this.workflows, run, this.clock, QUERY_PROGRESS));
-      } catch (error) {
-        this.broken.push(`replay of ${run.runId}: ${String(error)}`);
-      }
+  private toMachines(act: MachineAct, worker: SimulatedWorker | undefined): boolean {
+    if (act.kind === 'server away') this.server.goAway(act.ms);
+    else if (worker === undefined) return false;
+    else if (act.kind === 'freeze') return worker.freeze(act.ms, act.suspended);
+    else if (act.kind === 'lose') worker.loses = act.what;
+    else if (act.kind === 'break') worker.breaks = act.what;
+    else if (act.kind === 'wrong clock') worker.clockError = act.ms;
+    else {
+      if (worker.state === 'dead') return false;
+      if (act.kind === 'kill') worker.kill();
+      else worker.stop();
+      this.clock.after(act.backAfterMs, () => this.addWorker());
+    }
+    return true;
+  }
+
+  private addWorker(): void {
+    const { clock, luck, server, workflows, reached } = this;
+    const worker: SimulatedWorker = new SimulatedWorker({
+      ...{ name: `worker ${this.workers.length + 1}`, clock, luck, server, workflows, reached },
+      activities: (self, shutdown) => {
+        const agentApi = createAgentApi({
+          baseUrl: 'http://agent.example',
+          apiKey: keyFromText('key_simulated-secret'),
+          timeoutMs: HTTP_TIMEOUT_MS,
+          exchange: (dispatcher, request, ...rest) => {
+            const service = this.services.get(request.path.replace(/\/message$/, ''));
+            if (service === undefined) throw new Error(`there is no ${request.path}`);
+            return service.exchangeFor(self)(dispatcher, request, ...rest);
+          },
+        });
+        return { ...createActivities(agentApi, SETTINGS, { maximum: this.plan.inProcessPolls, shutdown }) };
+      },
+      logged: (run, call) => this.logged(run, call),
+      failed: (run, why) => this.broken.push(`a workflow task of ${run.workflowId} fails: ${why}`),
+      // A long history takes long to replay.
+      evicts: (run) => this.evicts.chance('evict', 1 / (10 + run.events.length / 6)),
+    });
+    this.workers.push(worker);
   }
 }
 
-function inWords(act: Act): string {
-  if (act.kind === 'decide') return `decide ${act.decision}`;
-  if (act.kind === 'change job') return `change job to ${act.status}`;
-  return 'what' in act ? `${act.kind} ${act.what}` : act.kind;
+/** The kind, what it is about, and all else at the end. */
+function inWords(act: { readonly kind: string }): string {
+  const { kind, ...details } = act;
+  return [kind, ...Object.values(details).filter((value) => typeof value === 'string')].join(' ');
 }
-
-/** Far more than a world takes: more steps mean an endless loop. */
-const MOST_STEPS = 50_000;

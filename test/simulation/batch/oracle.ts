@@ -1,7 +1,7 @@
 import { CHUNK_WORKFLOW, isBeyondTolerance } from '../../../src/core/batch/state';
 import { jobOf } from '../../../src/temporal/batch-items';
+import type { BatchFacts } from './world';
 import {
-  type BatchFacts,
   done,
   endedAt,
   GROUP,
@@ -22,7 +22,6 @@ import {
   memosOf,
   promptOf,
   retriedBefore,
-  startedAt,
 } from './timeline';
 
 type Rule = (facts: BatchFacts) => Iterable<string>;
@@ -37,23 +36,18 @@ const RULES: readonly Rule[] = [
   function* neverTwice(facts) {
     for (const name of facts.names) {
       const runs = facts.runs.filter(({ workflowId }) => workflowId === name);
-      const sent = runs.flatMap((run) => {
-        const posts = facts.requests.filter((each) => each.runId === run.runId && mayBeProcessed(each));
-        if (posts.length > 1)
-          return [
-            { run, posts },
-            { run, posts },
-          ];
-        return posts.length === 1 ? [{ run, posts }] : [];
-      });
-      for (const [index, { run, posts }] of sent.entries()) {
+      const sent = runs.flatMap((run) =>
+        facts.requests.flatMap((each) =>
+          each.runId === run.runId && mayBeProcessed(each) ? [{ run, at: each.begunAt ?? 0 }] : [],
+        ),
+      );
+      for (const [index, { run, at }] of sent.entries()) {
         const before = sent
           .slice(0, index)
           .filter((each) => promptOf(each.run) === promptOf(run) && !isUnknowable(facts, each.run, run));
         if (before.length === 0 || isByOthers(run)) continue;
-        const at = posts[0]?.begunAt ?? 0;
         const includes = done(facts, 'retry').some(
-          ({ act, at: askedAt }) => act.kind === 'retry' && act.includeUnknown && askedAt < at,
+          ({ act, at: askedAt }) => act.includeUnknown && askedAt < at,
         );
         if (!includes || before.some((each) => isAccepted(facts, each.run)))
           yield `${name}: ${run.runId} sends again, ${before.map((each) => each.run.runId).join(', ')} may have sent`;
@@ -63,8 +57,8 @@ const RULES: readonly Rule[] = [
   /** Of those that runs of the batch have started; one that somebody has retried counts once the batch must know it. */
   function* withinItsConcurrency(facts) {
     for (const start of facts.starts) {
-      const at = startedAt(start.run);
-      const own = facts.starts.filter(({ run }) => startedAt(run) <= at && endedAt(facts, run) > at);
+      const at = start.run.startedAt;
+      const own = facts.starts.filter(({ run }) => run.startedAt <= at && endedAt(facts, run) > at);
       const open = own.length + retriedBefore(facts, at).length;
       const most = Math.max(...inForce(start.batch, at - GROUP_MS, at).map(({ concurrency }) => concurrency));
       if (open > most) yield `${start.run.runId} starts as the ${open}th, and ${most} may be open`;
@@ -72,9 +66,9 @@ const RULES: readonly Rule[] = [
   },
   function* oneOfAJob(facts) {
     for (const { run } of facts.starts) {
-      const at = startedAt(run);
+      const at = run.startedAt;
       const own = facts.starts.flatMap((each) =>
-        each.run !== run && startedAt(each.run) <= at && endedAt(facts, each.run) > at ? [each.run] : [],
+        each.run !== run && each.run.startedAt <= at && endedAt(facts, each.run) > at ? [each.run] : [],
       );
       const other = [...own, ...retriedBefore(facts, at), ...laterOnes(facts, run)].find(
         ({ workflowId }) => jobOf(workflowId) === jobOf(run.workflowId),
@@ -100,7 +94,7 @@ const RULES: readonly Rule[] = [
   /** Somebody has told it to start nothing more, or it has ended. */
   function* startsNothingAfterItsEnd({ starts }) {
     for (const { run, batch } of starts) {
-      const at = startedAt(run);
+      const at = run.startedAt;
       const cancelled = batch.events.find(({ type }) => type === 'ActivityTaskCancelRequested');
       const over = Math.min(cancelled?.at ?? Infinity, batch.closedAt) + GROUP_MS;
       if (at > over) yield `${run.runId} starts ${at - over} ms after a permission of its batch can last`;
@@ -113,12 +107,12 @@ const RULES: readonly Rule[] = [
         if (!memo.paused || memos[index - 1]?.memo.paused === true) continue;
         const until = memos.slice(index).find((each) => !each.memo.paused)?.at ?? Infinity;
         const inBetween = starts.filter(
-          (each) => each.batch === batch && startedAt(each.run) > at && startedAt(each.run) < until,
+          (each) => each.batch === batch && each.run.startedAt > at && each.run.startedAt < until,
         );
         // A process that is frozen between its look and its permission has it as long as the server waits for it.
         const lateAt = at + GROUP_MS + (isDisturbed(plan) ? HEARTBEAT_MS : 0);
-        const late = inBetween.find(({ run }) => startedAt(run) > lateAt);
-        if (late !== undefined) yield `${late.run.runId} starts ${startedAt(late.run) - at} ms after a pause`;
+        const late = inBetween.find(({ run }) => run.startedAt > lateAt);
+        if (late !== undefined) yield `${late.run.runId} starts ${late.run.startedAt - at} ms after a pause`;
         if (inBetween.length > GROUP) yield `${inBetween.length} items start while ${batch.runId} is paused`;
       }
     }
@@ -128,22 +122,22 @@ const RULES: readonly Rule[] = [
     if (isDisturbed(facts.plan)) return;
     for (const { at, run } of done(facts, 'cancel')) {
       const late = facts.starts.find(
-        ({ run: item, batch }) => batch === run && startedAt(item) > at + GROUP_MS,
+        ({ run: item, batch }) => batch === run && item.startedAt > at + GROUP_MS,
       );
       if (late !== undefined)
-        yield `${late.run.runId} starts ${startedAt(late.run) - at} ms after the cancellation`;
+        yield `${late.run.runId} starts ${late.run.startedAt - at} ms after the cancellation`;
     }
   },
   /** Whoever has cancelled it with its follow-ups finds each of them told to end. */
   function* cancelsWhatRuns(facts) {
     for (const { act, endedAt, failed, at } of done(facts, 'cancel')) {
-      if (act.kind !== 'cancel' || !act.followUps || failed !== null) continue;
+      if (!act.followUps || failed !== null) continue;
       // One that is reset or terminated before it has cancelled ends as if it had not been told.
       if ([...done(facts, 'reset'), ...done(facts, 'terminate')].some((each) => isSoonAfter(endedAt, each)))
         continue;
       for (const { run, batch } of facts.starts) {
         // The batch tells those that the list has not shown to whoever has cancelled it.
-        const isOpen = startedAt(run) < at && run.closedAt > Math.max(endedAt, batch.closedAt);
+        const isOpen = run.startedAt < at && run.closedAt > Math.max(endedAt, batch.closedAt);
         if (isOpen && !run.events.some(({ type }) => type === 'WorkflowExecutionCancelRequested'))
           yield `${run.runId} was open when the batch was cancelled with it, and goes on`;
       }
@@ -165,10 +159,8 @@ const RULES: readonly Rule[] = [
     const { told, names, plan } = facts;
     const memo = told?.batch.memo;
     if (!told || !memo) return;
-    const counted = Object.values({ ...memo.byStatus, ...memo.byFailure }).reduce(
-      (sum, times) => sum + times,
-      0,
-    );
+    const counts = { ...memo.byStatus, ...memo.byFailure };
+    const counted = Object.values(counts).reduce((sum, times) => sum + times, 0);
     if (counted !== memo.settled || memo.settled > names.length)
       yield `${memo.settled} settled, ${counted} counted, ${names.length} items`;
     if (told.batch.state === 'completed' && memo.settled !== names.length)
@@ -184,8 +176,8 @@ const RULES: readonly Rule[] = [
     if (isForgotten || plan.deeds.some(({ act }) => MEDDLING.has(act.kind))) return;
     const outcomes: Record<string, number> = {};
     for (const { outcome } of told.ends) outcomes[outcome] = (outcomes[outcome] ?? 0) + 1;
-    if (inOrder(outcomes) !== inOrder({ ...memo.byStatus, ...memo.byFailure }))
-      yield `it has counted ${inOrder({ ...memo.byStatus, ...memo.byFailure })}, and the results are ${inOrder(outcomes)}`;
+    const [said, shown] = [inOrder(counts), inOrder(outcomes)];
+    if (said !== shown) yield `it has counted ${said}, and the results are ${shown}`;
   },
   /** A message that was processed is told of by no end that says it was not sent. */
   function* tellsTheTruth({ told, requests, runs }) {
@@ -195,12 +187,6 @@ const RULES: readonly Rule[] = [
       if (isSent && (delivery === 'not-sent' || delivery === 'rejected') && outcome !== 'conflict')
         yield `${workflowId} is ${delivery}, and its message was processed`;
     }
-  },
-  /** A bug fails tasks again and again. */
-  function* tasksSucceed({ runs }) {
-    for (const { workflowId, failedTasks } of runs)
-      if (failedTasks.length > 5)
-        yield `${failedTasks.length} tasks of ${workflowId} failed: ${String(failedTasks[0])}`;
   },
   /** Three events an item, and those of the rounds that come with its operators; a batch that goes on walks over all. */
   function* staysWithinItsHistory({ runs, names, plan }) {

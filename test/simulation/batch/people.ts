@@ -6,7 +6,7 @@ import { type NamedRequest, retryFollowUp, startFollowUp } from '../../../src/cl
 import { requestIdOf } from '../../../src/core/batch/items';
 import { batchWorkflowId, followUpWorkflowId } from '../../../src/core/ids';
 import type { VirtualClock } from '../clock';
-import type { Machines } from '../machines';
+import type { MachineAct } from '../acts';
 import type { Run } from '../temporal/run';
 import type { TemporalServer } from '../temporal/server';
 import { TASK_QUEUES } from '../world';
@@ -57,7 +57,7 @@ export class BatchPeople {
     );
   }
 
-  async carryOut(act: Exclude<BatchAct, Parameters<Machines['do']>[0]>): Promise<unknown> {
+  async carryOut(act: Exclude<BatchAct, MachineAct>): Promise<unknown> {
     const { calls, server } = this;
     const handle = new BatchHandle(calls, BATCH_ID);
     switch (act.kind) {

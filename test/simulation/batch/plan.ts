@@ -1,38 +1,24 @@
 import type { Tolerance } from '../../../src/core/batch/items';
-import type { FollowUpRequest } from '../../../src/core/request';
 import { Luck, weighted } from '../luck';
 import { type ActOf, lasting, OF_MACHINES, plain } from '../acts';
-import type { Deed, PlannedJob, Spell } from '../plan';
+import type { Deed, PlannedJob, Spell, WorldPlan } from '../plan';
 import { STORIES } from './stories';
 
-/** Everything that happens around one batch, as data. What is not in it is drawn from the seed by name. */
-export interface BatchPlan {
-  readonly seed: number;
-  readonly jobs: readonly PlannedJobOfBatch[];
+/** The plan of one batch. */
+export interface BatchPlan extends WorldPlan<BatchAct> {
   /** In the order of the file. */
   readonly items: readonly PlannedItem[];
-  readonly request: Partial<FollowUpRequest>;
   readonly concurrency: number;
   readonly tolerate: Tolerance;
   /** Bytes of a chunk; null where the items are in the input. */
   readonly partBytes: number | null;
-  readonly workers: number;
-  readonly suggestFrom: number;
   readonly listLagMs: number;
   /** A slow call of people takes up to so long on each way. */
   readonly paceMs: number;
   /** Null for ever. */
   readonly retentionMs: number | null;
-  readonly deeds: readonly BatchDeed[];
   /** Once all is quiet, somebody starts a batch again that is not done, and tolerates everything. */
   readonly finishes: boolean;
-}
-
-export interface PlannedJobOfBatch {
-  readonly projectId: string;
-  readonly jobId: string;
-  readonly job: PlannedJob;
-  readonly spells: readonly Spell[];
 }
 
 export interface PlannedItem {
@@ -99,7 +85,7 @@ export function drawBatchPlan(seed: number): BatchPlan {
     concurrency: luck.between('concurrency', 1, 20, 2),
     tolerate: luck.of('tolerate', [null, null, null, { items: luck.between('few', 0, 2) }, { percent: 30 }]),
     partBytes: luck.of('parts', [null, null, 300, 1_000]),
-    workers: luck.of('workers', [1, 1, 2, 3]),
+    ...{ workers: luck.of('workers', [1, 1, 2, 3]), inProcessPolls: 100 },
     suggestFrom: luck.of('suggestFrom', [30, 60, 4_096]),
     listLagMs: luck.of('lag', [0, 1_000, 5_000]),
     paceMs: 60,
@@ -110,7 +96,7 @@ export function drawBatchPlan(seed: number): BatchPlan {
   return luck.chance('tells a story', 0.15) ? { ...plan, ...luck.of('story', STORIES)(plan, luck) } : plan;
 }
 
-function drawJob(luck: Luck, nth: number, project: number): PlannedJobOfBatch {
+function drawJob(luck: Luck, nth: number, project: number): PlannedJob {
   const duration = luck.of('turns', [500, 5_000, 20_000, 20_000, 120_000]);
   const turn = (each: number) => ({
     durationMs: luck.between(`turn ${each}`, 50, duration),
@@ -136,12 +122,10 @@ function drawJob(luck: Luck, nth: number, project: number): PlannedJobOfBatch {
   }
   return {
     ...{ projectId: `project-${project}`, jobId: `job-${nth + 1}`, spells },
-    job: {
-      status: luck.of('status', weighted('3 completed, failed, active, archived')),
-      ...{ hasLink: luck.chance('link', 0.4), activeMs: 20_000, lagMs: 0, linkLateMs: 0 },
-      turns: [turn(1), turn(2), turn(3)],
-      whileActive: luck.of('while active', ['interrupt', 'queue'] as const),
-    },
+    status: luck.of('status', weighted('3 completed, failed, active, archived')),
+    ...{ hasLink: luck.chance('link', 0.4), activeMs: 20_000, lagMs: 0, linkLateMs: 0 },
+    turns: [turn(1), turn(2), turn(3)],
+    whileActive: luck.of('while active', ['interrupt', 'queue'] as const),
   };
 }
 

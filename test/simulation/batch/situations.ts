@@ -1,10 +1,11 @@
 import { batchMemo, CHUNK_WORKFLOW, MEMO_BATCH } from '../../../src/core/batch/state';
-import { BATCH_WORKFLOW } from '../../../src/core/names';
 import { fromPayload } from '../temporal/history';
-import type { Run } from '../temporal/run';
-import type { BatchFacts } from './timeline';
+import { isBatch } from './timeline';
+import { failsBy } from '../situations';
+import type { Situations } from '../simulate';
+import type { BatchFacts } from './world';
 
-const SITUATIONS: Readonly<Record<string, (facts: BatchFacts) => boolean>> = {
+const SITUATIONS: Situations<BatchFacts> = {
   'a batch in chunks': ({ runs }) => runs.some(({ start }) => start.workflowType === CHUNK_WORKFLOW),
   'a batch continues as new': (facts) => endsOf(facts).includes('ContinuedAsNew'),
   'a batch is cancelled': (facts) => endsOf(facts).includes('Canceled'),
@@ -24,7 +25,7 @@ const SITUATIONS: Readonly<Record<string, (facts: BatchFacts) => boolean>> = {
     starts.some(({ run }) => run.start.asked?.requestId.startsWith('retry of ') === true),
   'a worker is killed between two starts': ({ log }) => follows(log, /^starts /, /^kill/),
   'a worker is frozen with a permission': ({ log }) => follows(log, /^keep recorded/, /^freeze/),
-  'the answer to a start is lost': ({ log }) => follows(log, /^starts /, /^lose, what answer/),
+  'the answer to a start is lost': ({ log }) => follows(log, /^starts /, /^lose answer/),
 };
 
 /** What is told of items at the end. */
@@ -39,33 +40,27 @@ const DEEDS = [
   ...['terminate item', 'foreign', 'terminate', 'reset'],
 ];
 
-export const SITUATIONS_OF_BATCHES: readonly string[] = [
-  ...Object.keys(SITUATIONS),
-  ...OUTCOMES.map((outcome) => `an item ends as ${outcome}`),
-  ...DEEDS.map((kind) => `of a batch: ${kind}`),
-];
-
-export function situationsOfBatch(facts: BatchFacts): string[] {
-  const own = Object.entries(SITUATIONS).flatMap(([name, isMet]) => (isMet(facts) ? [name] : []));
-  const outcomes = new Set(facts.told?.ends.map(({ outcome }) => `an item ends as ${outcome}`));
-  const deeds = new Set(
-    facts.done.flatMap(({ act: { kind }, failed, answer }) =>
-      failed === null && answer !== 'nothing to do' ? [`of a batch: ${kind}`] : [],
-    ),
-  );
-  return [...own, ...outcomes, ...deeds].filter((name) => SITUATIONS_OF_BATCHES.includes(name));
-}
-
-function isBatch({ start }: Run): boolean {
-  return start.workflowType === BATCH_WORKFLOW;
-}
+export const SITUATIONS_OF_BATCHES: Situations<BatchFacts> = {
+  ...SITUATIONS,
+  ...Object.fromEntries(
+    OUTCOMES.map((wanted) => [
+      `an item ends as ${wanted}`,
+      ({ told }: BatchFacts) => told?.ends.some(({ outcome }) => outcome === wanted) === true,
+    ]),
+  ),
+  ...Object.fromEntries(
+    DEEDS.map((kind) => [
+      `of a batch: ${kind}`,
+      ({ done }: BatchFacts) =>
+        done.some(
+          (each) => each.act.kind === kind && each.failed === null && each.answer !== 'nothing to do',
+        ),
+    ]),
+  ),
+};
 
 function endsOf({ runs }: BatchFacts): string[] {
   return runs.filter(isBatch).map(({ status }) => status.replace('WorkflowExecution', ''));
-}
-
-function failsBy({ runs }: BatchFacts, type: string): boolean {
-  return runs.some((run) => isBatch(run) && run.end.failure?.applicationFailureInfo?.type === type);
 }
 
 /** Whether one comes right after the other. */

@@ -1,51 +1,12 @@
-import type { ItemEnd } from '../../../src/core/batch/progress';
-import { type BatchMemo, MEMO_BATCH, type Position } from '../../../src/core/batch/state';
-import type { BatchReport } from '../../../src/client/batch/describe';
+import { type BatchMemo, MEMO_BATCH } from '../../../src/core/batch/state';
 import { batchWorkflowId } from '../../../src/core/ids';
 import { BATCH_WORKFLOW } from '../../../src/core/names';
 import type { Request } from '../agent-service';
 import { fromPayload } from '../temporal/history';
 import type { Run } from '../temporal/run';
 import { BATCH_ID } from './people';
-import type { BatchAct, BatchPlan } from './plan';
-import type { Entry } from '../world';
-
-/** A start of a follow-up by a run of the batch, with what the server had of that run at this moment. */
-export interface StartOfItem {
-  readonly run: Run;
-  readonly batch: Run;
-  readonly memo: BatchMemo;
-  /** By the latest heartbeat of the activity. */
-  readonly kept: Position | null;
-}
-
-/** Something that people have done to the batch or its items. */
-export interface Done {
-  readonly act: BatchAct;
-  readonly at: number;
-  endedAt: number;
-  failed: string | null;
-  answer?: unknown;
-  /** The run of the batch at that time. */
-  readonly run: Run | undefined;
-}
-
-/** What is known of a world once all in it has ended. */
-export interface BatchFacts {
-  readonly plan: BatchPlan;
-  /** The workflow ids of the items, in the order of the file. */
-  readonly names: readonly string[];
-  readonly runs: readonly Run[];
-  readonly requests: readonly Request[];
-  readonly starts: readonly StartOfItem[];
-  readonly done: readonly Done[];
-  readonly log: readonly Entry[];
-  readonly broken: readonly string[];
-  /** With the time. */
-  readonly deleted: ReadonlyMap<Run, number>;
-  /** What is told of it at the end; null where the server has forgotten it. */
-  readonly told: { readonly batch: BatchReport; readonly ends: readonly ItemEnd[] } | null;
-}
+import type { BatchAct } from './plan';
+import type { BatchFacts, Done } from './world';
 
 /** A group is started within its permission, and a call takes some seconds. */
 export const GROUP = 10;
@@ -70,8 +31,10 @@ export const MEDDLING: ReadonlySet<BatchAct['kind']> = new Set([
   'foreign',
 ]);
 
-export function done({ done: all }: BatchFacts, kind: BatchAct['kind']): Done[] {
-  return all.filter(({ act }) => act.kind === kind);
+export function done<Kind extends BatchAct['kind']>({ done: all }: BatchFacts, kind: Kind) {
+  return all.filter(
+    (each): each is Done & { readonly act: { readonly kind: Kind } } => each.act.kind === kind,
+  );
 }
 
 export function isSoonAfter(moment: number, { at }: Done): boolean {
@@ -101,7 +64,7 @@ export function retriedBefore(facts: BatchFacts, at: number): Run[] {
       isFirst(run) &&
       run.start.asked?.by === 'people' &&
       run.start.searchAttributes.FollowUpBatch !== undefined &&
-      startedAt(run) < before &&
+      run.startedAt < before &&
       endedAt(facts, run) > at,
   );
 }
@@ -109,7 +72,7 @@ export function retriedBefore(facts: BatchFacts, at: number): Run[] {
 /** Items behind one that is started, which run by their own names: somebody else has started them. It asks before each start. */
 export function laterOnes(facts: BatchFacts, item: Run): Run[] {
   const { runs, names, plan } = facts;
-  const at = startedAt(item);
+  const at = item.startedAt;
   const before = at - plan.listLagMs - HEARTBEAT_MS - GROUP_MS;
   const later = names.slice(names.indexOf(item.workflowId) + 1);
   return runs.filter(
@@ -118,14 +81,14 @@ export function laterOnes(facts: BatchFacts, item: Run): Run[] {
       plan.items[names.indexOf(run.workflowId)]?.requestId !== undefined &&
       isFirst(run) &&
       isByOthers(run) &&
-      startedAt(run) < before &&
+      run.startedAt < before &&
       endedAt(facts, run) > at,
   );
 }
 
 /** Nobody could know of it any more: the server has forgotten the batch itself, or what others had started. */
 export function isUnknowable(facts: BatchFacts, before: Run, run: Run): boolean {
-  if (isByOthers(before) && isForgotten(facts, before, startedAt(run))) return true;
+  if (isByOthers(before) && isForgotten(facts, before, run.startedAt)) return true;
   const own = facts.starts.find((start) => start.run === run)?.batch.start;
   const batches = facts.runs.filter(isBatch);
   // After a reset of the batch nothing but the item itself tells that it was begun, and somebody has deleted it.
@@ -133,9 +96,9 @@ export function isUnknowable(facts: BatchFacts, before: Run, run: Run): boolean 
   const upToOwn = batches.slice(0, batches.findIndex(({ runId }) => runId === own?.firstRunId) + 1);
   // With each start that found nothing of the runs before, the batch began anew.
   const anew = upToOwn.findLast((start, index) =>
-    upToOwn.slice(0, index).every((each) => isForgotten(facts, each, startedAt(start))),
+    upToOwn.slice(0, index).every((each) => isForgotten(facts, each, start.startedAt)),
   );
-  return anew !== undefined && startedAt(before) < startedAt(anew);
+  return anew !== undefined && before.startedAt < anew.startedAt;
 }
 
 function isForgotten({ plan, deleted }: BatchFacts, run: Run, at: number): boolean {
@@ -152,10 +115,6 @@ export function isAccepted({ runs }: BatchFacts, { memo, workflowId, runId }: Ru
 
 export function isBatch({ start }: Run): boolean {
   return start.workflowType === BATCH_WORKFLOW && start.workflowId === batchWorkflowId(BATCH_ID);
-}
-
-export function startedAt({ events }: Run): number {
-  return events[0]?.at ?? 0;
 }
 
 /** Not one that continues another one as new. */

@@ -9,7 +9,7 @@ import type { Request } from '../agent-service';
 import type { AskedUpdate } from '../people';
 import { fromPayload } from '../temporal/history';
 import type { Run } from '../temporal/run';
-import { type Facts, REQUEST } from '../world';
+import type { Facts } from '../follow-up-world';
 
 /** What is wrong, in words. */
 export type Rule = (found: Case) => Iterable<string>;
@@ -72,7 +72,7 @@ export class Case {
 
   constructor(readonly facts: Facts) {
     const { plan, runs, service, log, done } = facts;
-    const checked = checkRequest({ ...REQUEST, ...plan.request });
+    const checked = checkRequest(plan.request);
     const run = runs.at(-1);
     if (!checked.ok) throw new Error(`not a valid plan: ${JSON.stringify(checked.problems)}`);
     if (run === undefined) throw new Error('nothing was started');

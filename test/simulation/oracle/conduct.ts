@@ -5,7 +5,6 @@ import { fromPayload } from '../temporal/history';
 import { END_MS, isAtRest, isPoll, type Rule } from './case';
 
 const PERMISSION_MS = 10_000;
-const MOST_FAILED_TASKS = 3;
 /** Of a run that makes no request, and of one request by a timer and an activity. */
 const EVENTS = { atMost: 30, ofRequest: 14 };
 
@@ -104,12 +103,6 @@ export const RULES: readonly Rule[] = [
   function* isUnauthorizedForAReason({ hasEntered, gets }) {
     if (hasEntered('unauthorized') && !gets.some(({ answer }) => /^http 40[13]$/.test(answer ?? '')))
       yield 'unauthorized, and the service has not refused the key';
-  },
-  /** A bug fails tasks again and again; the server itself takes one back now and then. */
-  function* tasksSucceed({ facts }) {
-    for (const { runId, failedTasks } of facts.runs)
-      if (failedTasks.length > MOST_FAILED_TASKS)
-        yield `${failedTasks.length} tasks of ${runId} failed: ${String(failedTasks[0])}`;
   },
   function* isCancelledByPeople({ facts, end }) {
     if (end.kind === 'cancelled' && !facts.done.some(({ kind }) => kind === 'cancel'))

@@ -1,4 +1,4 @@
-import type { Facts } from '../world';
+import type { Facts } from '../follow-up-world';
 import { Case } from './case';
 import { RULES, RULES_OF_UNDISTURBED } from './conduct';
 import { RULES_OF_RECEIPTS } from './receipt';

@@ -1,8 +1,7 @@
 import type { AgentJob } from '../../../src/core/job';
 import type { FollowUpProgress, FollowUpResult, Receipt } from '../../../src/core/result';
-import { PROMPT } from '../agent-service';
 import { fromPayload, type HistoryEvent } from '../temporal/history';
-import type { Facts } from '../world';
+import type { Facts } from '../follow-up-world';
 import { type Case, END_MS, isAtRest, isPoll, type RuleOfReceipt, type Shown } from './case';
 
 /** A read whose heartbeat is late is made by a second attempt, too. */
@@ -159,7 +158,7 @@ export const RULES_OF_RECEIPTS: readonly RuleOfReceipt[] = [
     const since = Math.max(facts.service.life.settledSince() ?? Infinity, Date.parse(receipt.sentAt ?? ''));
     const { maximumMs, initialMs } = plan.polling;
     const waitMs = 2 * plan.confirmMs + plan.settleMs + 2 * (maximumMs + initialMs) + END_MS;
-    if (facts.plan.spells.length === 0 && since + waitMs < deadlineAt)
+    if (facts.plan.jobs[0].spells.length === 0 && since + waitMs < deadlineAt)
       yield 'overdue, and the job was at rest for long';
   },
   /** A result is told by fresh answers, has its evidence, and is the job as it was after the turn of every message. */
@@ -174,12 +173,12 @@ export const RULES_OF_RECEIPTS: readonly RuleOfReceipt[] = [
     const fresh = shown.filter((get) => get.askedAt >= freshAt && isPoll(get));
     if (fresh.length === 0) yield 'a result, and no fresh answer';
     yield* evidenceHolds(found, end.result, fresh);
-    const turns = facts.service.life.turns().filter(({ prompt }) => prompt === PROMPT);
+    const turns = facts.service.life.turns().filter(({ prompt }) => prompt === facts.plan.request.prompt);
     const turnsEndedAt = Math.max(0, ...turns.map(({ endedAt }) => endedAt ?? Infinity));
     if (turnsEndedAt > settledAt) yield 'the turn of the message ended after the follow-up';
-    const from = Math.max(freshAt - facts.plan.job.lagMs, turnsEndedAt);
+    const from = Math.max(freshAt - facts.plan.jobs[0].lagMs, turnsEndedAt);
     const jobs = jobsBetween(facts, from, settledAt);
-    const isLate = facts.plan.job.linkLateMs > 0 && prLink === null;
+    const isLate = facts.plan.jobs[0].linkLateMs > 0 && prLink === null;
     if (!jobs.some((job) => job.status === status && (job.prLink === prLink || isLate)))
       yield `the result is ${status} with ${String(prLink)}, and since the turn the job was ${jobs.map((job) => `${job.status} ${String(job.prLink)}`).join(', ')}`;
     if (status !== 'completed' || prLink !== null || settledAt >= found.deadlineAt) return;
@@ -200,8 +199,8 @@ export const RULES_OF_RECEIPTS: readonly RuleOfReceipt[] = [
       status === 'active' || [status, baseline?.status].sort().join() === 'completed,failed';
     if (!shown.some((get) => get.askedAt >= endedAt + plan.confirmMs && isProof(get.shown)))
       yield 'proved by reading, and no fresh answer proves it';
-    const isOurs = facts.service.life.turns().some(({ prompt }) => prompt === PROMPT);
-    const mayBeOthers = found.has('turn of others', 'change job') || facts.plan.job.status === 'active';
+    const isOurs = facts.service.life.turns().some(({ prompt }) => prompt === facts.plan.request.prompt);
+    const mayBeOthers = found.has('turn of others', 'change job') || facts.plan.jobs[0].status === 'active';
     if (!isOurs && !mayBeOthers && !isReset) yield 'proved by reading, and there was no turn';
   },
 ];

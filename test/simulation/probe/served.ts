@@ -9,7 +9,8 @@ import { resetToTask, workflowTasks } from '../../harness/reset';
 import { temporal } from '../../harness/temporal';
 import { causeOf, typeOf } from '../recorded';
 import { createProbeActivities, Gates } from './activities';
-import { type Behaviour, compact, play, type ProbeRun } from './stage';
+import type { Behaviour } from './behaviours';
+import { play, type ProbeRun } from './stage';
 import type { probe } from './workflow';
 
 const { PendingActivityState, UpdateWorkflowExecutionLifecycleStage } = proto.api.enums.v1;
@@ -106,12 +107,10 @@ export class ServedProbes {
         const { raw, status } = await handle.describe();
         const { events } = await handle.fetchHistory();
         return {
-          history: compact(
-            (events ?? []).map((event) => {
-              const { workflowTaskFailedEventAttributes: failed } = event;
-              return { type: typeOf(event), ...(failed && { cause: causeOf(failed.cause) }) };
-            }),
-          ),
+          history: (events ?? []).map((event) => {
+            const { workflowTaskFailedEventAttributes: failed } = event;
+            return `${typeOf(event)}${failed ? ` ${causeOf(failed.cause)}` : ''}`;
+          }),
           pending: (raw.pendingActivities ?? []).map(({ attempt, state }) => ({
             attempt: attempt ?? 0,
             isStarted: STARTED.has(state ?? 0),
@@ -120,7 +119,8 @@ export class ServedProbes {
         };
       },
       until: async (what, isIt) => {
-        await eventually(what, isIt);
+        // Fifty scripts at once: their looks must not keep the machine busy.
+        await eventually(what, isIt, { intervalMs: 250 });
       },
       does: {
         tell: (what) => handle.signal('tell', what),

@@ -9,7 +9,8 @@ import { startRequest, TemporalServer } from '../temporal/server';
 import { replayed } from '../worker/cached-run';
 import { SimulatedWorker } from '../worker/worker';
 import { createProbeActivities, Gates } from './activities';
-import { type Behaviour, compact, play, type ProbeRun, type Told } from './stage';
+import type { Behaviour } from './behaviours';
+import { play, type ProbeRun, type Told } from './stage';
 
 /** Nothing is slow. */
 class Calm extends Luck {
@@ -121,7 +122,7 @@ function runOf(
 
 function toldOf(run: Run): Told {
   return {
-    history: compact(run.events),
+    history: run.events.map((event) => ('cause' in event ? `${event.type} ${event.cause}` : event.type)),
     pending: [...run.activities.values()].map(({ attempt, state }) => ({
       attempt,
       isStarted: state === 'started',

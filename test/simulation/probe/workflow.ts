@@ -16,11 +16,10 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import {
-  ActivityFailure,
+  type ActivityFailure,
   ApplicationFailure,
-  CancelledFailure,
   defineSearchAttributeKey,
-  TimeoutFailure,
+  type TimeoutFailure,
 } from '@temporalio/common';
 import type { ProbeActivities } from './activities';
 
@@ -33,6 +32,8 @@ export type Step =
   | { readonly local: string; readonly attempts: string }
   | { readonly again: readonly Step[] }
   | string;
+
+type Failure = ActivityFailure & TimeoutFailure & ApplicationFailure;
 
 const PHASE = defineSearchAttributeKey('FollowUpPhase', 'KEYWORD');
 
@@ -110,16 +111,7 @@ function known(what: string): string {
 /** A failure and its causes, with all of it that a workflow may go by. */
 function inWords(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  const cause = error.cause === undefined ? '' : ` < ${inWords(error.cause)}`;
-  return `${error.name} ${JSON.stringify(error.message)}${said(error)}${cause}`;
-}
-
-function said(error: Error): string {
-  if (error instanceof ActivityFailure) return ` ${error.retryState}`;
-  if (error instanceof TimeoutFailure) {
-    const details: unknown = error.lastHeartbeatDetails;
-    return ` ${error.timeoutType}${details === undefined ? '' : ` ${JSON.stringify(details)}`}`;
-  }
-  const hasDetails = error instanceof ApplicationFailure || error instanceof CancelledFailure;
-  return hasDetails && error.details?.length ? ` ${JSON.stringify(error.details)}` : '';
+  const { retryState, timeoutType, lastHeartbeatDetails, details } = error as Partial<Failure>;
+  const said = JSON.stringify([error.message, retryState, timeoutType, lastHeartbeatDetails, details]);
+  return `${error.name} ${said}${error.cause === undefined ? '' : ` < ${inWords(error.cause)}`}`;
 }

@@ -19,7 +19,7 @@ export interface ServerOptions {
   /** From so many events on a run is told to continue as new. @default 4096, the server's own */
   readonly suggestFrom?: number;
   /** For how long a run is kept that has ended. @default for ever */
-  readonly retentionMs?: number;
+  readonly retentionMs?: number | null;
   /** How late a list knows of what has happened, at most. @default 0 */
   readonly listLagMs?: number;
 }
@@ -75,11 +75,11 @@ export class TemporalServer {
   constructor(
     private readonly time: VirtualClock,
     private readonly luck: Luck,
-    { suggestFrom = 4_096, retentionMs = Infinity, listLagMs = 0 }: ServerOptions,
+    { suggestFrom = 4_096, retentionMs, listLagMs = 0 }: ServerOptions,
     readonly said: (run: Run, words: string) => void,
   ) {
     this.suggestFrom = suggestFrom;
-    this.retentionMs = retentionMs;
+    this.retentionMs = retentionMs ?? Infinity;
     this.clock = {
       get now() {
         return time.now;

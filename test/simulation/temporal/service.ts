@@ -166,7 +166,7 @@ export function clientOf(
 
 /** A batch keeps its position by a heartbeat, and a send asks for its permission. */
 function nameOfHeartbeat(): string {
-  return Context.current().info.activityType === 'runItems' ? 'keep' : 'heartbeat';
+  return Context.current().info.activityType === 'runItems' ? 'keep' : 'permission';
 }
 
 /** The run whose activity makes the call; somebody's name outside of activities. */

@@ -37,45 +37,31 @@ export function sdkActivity(
 }
 
 export function infoOfAttempt(activity: PendingActivity): object {
-  const { options, run, seq, name, token } = activity;
+  const { options, run, seq, name, token, attempt, scheduledAt, attemptScheduledAt, details } = activity;
   return {
-    ...infoOf(run, seq, name, options.taskQueue ?? '', token),
-    attempt: activity.attempt,
-    scheduledTimestampMs: activity.scheduledAt,
-    currentAttemptScheduledTimestampMs: activity.attemptScheduledAt,
+    ...infoOf(run, seq, name, scheduledAt, token),
+    ...{ attempt, taskQueue: options.taskQueue, currentAttemptScheduledTimestampMs: attemptScheduledAt },
     scheduleToCloseTimeoutMs: msOf(options.scheduleToCloseTimeout),
     startToCloseTimeoutMs: msOf(options.startToCloseTimeout),
     heartbeatTimeoutMs: msOf(options.heartbeatTimeout) || undefined,
-    heartbeatDetails: fromPayload(activity.details?.[0]),
+    heartbeatDetails: fromPayload(details?.[0]),
   };
 }
 
-export function infoOfLocal(run: Run, seq: number, name: string, now: number): object {
-  const times = { scheduledTimestampMs: now, currentAttemptScheduledTimestampMs: now };
-  return { ...infoOf(run, seq, name, run.start.taskQueue), ...times };
-}
-
 /** What an activity knows of itself; a local one has no token. */
-function infoOf(
-  { runId, start: { workflowId, workflowType } }: Run,
+export function infoOf(
+  { runId, start: { workflowId, workflowType, taskQueue } }: Run,
   seq: number,
   activityType: string,
-  taskQueue: string,
+  scheduledAt: number,
   base64TaskToken = '',
-) {
+): object {
   return {
-    taskToken: Buffer.from(base64TaskToken),
-    base64TaskToken,
-    activityId: String(seq),
-    activityType,
-    namespace: 'default',
-    activityNamespace: 'default',
-    attempt: 1,
-    inWorkflow: true,
-    isLocal: base64TaskToken === '',
-    workflowExecution: { workflowId, runId },
-    workflowType,
-    taskQueue,
+    ...{ activityId: String(seq), activityType, attempt: 1, taskQueue },
+    ...{ scheduledTimestampMs: scheduledAt, currentAttemptScheduledTimestampMs: scheduledAt },
+    ...{ taskToken: Buffer.from(base64TaskToken), base64TaskToken, isLocal: base64TaskToken === '' },
+    ...{ namespace: 'default', activityNamespace: 'default', inWorkflow: true },
+    ...{ workflowExecution: { workflowId, runId }, workflowType },
   };
 }
 

@@ -15,7 +15,7 @@ import type { PendingActivity } from '../temporal/pending-activity';
 import type { Run } from '../temporal/run';
 import type { TemporalServer } from '../temporal/server';
 import { clientOf, unavailable } from '../temporal/service';
-import { cancelBy, infoOfAttempt, infoOfLocal, localEnd, sdkActivity } from './activity';
+import { cancelBy, infoOf, infoOfAttempt, localEnd, sdkActivity } from './activity';
 import { CachedRun, NonDeterminism } from './cached-run';
 import { Heartbeats } from './heartbeats';
 import type { SinkCall } from './workflow-code';
@@ -269,7 +269,7 @@ export class SimulatedWorker implements Process {
 
   private async runLocally(run: Run, seq: number, name: string, input: Payloads): Promise<Resolution> {
     const { clock } = this.options;
-    const info = infoOfLocal(run, seq, name, clock.now);
+    const info = infoOf(run, seq, name, clock.now);
     this.options.reached(`${name} started`, this);
     const result = clock.as(this, () =>
       this.activity(info, name, () => undefined).run({ args: input.map(fromPayload), headers: {} }),
