@@ -1,14 +1,18 @@
 import { Context } from '@temporalio/activity';
+import { ActivityPausedError, ActivityResetError } from '@temporalio/client';
 import type { AgentApi } from '../agent-api/client';
 import { singleLine } from '../core/text';
 import type { FollowUpActivities, PostOutcome, SendCheckpoint } from '../core/activities';
 import { SEND_PERMISSION_MS } from '../core/cadence';
 import { decideSend } from '../core/evidence';
 import { contextOf } from '../temporal/sdk-internals';
-import { ownRun } from './attempt';
+import { askAgainIn, ownRun } from './attempt';
 
 /** What start-to-close leaves beyond the two exchanges. */
 const REPORT_MS = 15_000;
+
+/** By the send's retry policy, too. */
+const AGAIN_MS = 5_000;
 
 const RESET =
   'this run was reset to a point before its send, and the run before it may have sent the message';
@@ -23,7 +27,7 @@ export function sendMessageBy(agentApi: AgentApi): FollowUpActivities['sendMessa
   return async (input) => {
     const { info } = Context.current();
     const exchangeMs = Math.max(1_000, (info.startToCloseTimeoutMs - REPORT_MS) / 2);
-    const earlier = info.heartbeatDetails as SendCheckpoint | undefined;
+    const earlier = info.heartbeatDetails as SendCheckpoint | null | undefined;
     if (earlier) return { kind: 'posted', ...earlier, outcome: noReport(EARLIER_ATTEMPT) };
 
     const { insist = false } = input;
@@ -32,16 +36,12 @@ export function sendMessageBy(agentApi: AgentApi): FollowUpActivities['sendMessa
       const baseline = look.kind === 'job' ? look.job : null;
       return { kind: 'reset', baseline, label: 'reset', message: RESET };
     }
+    const mayPost =
+      look.kind === 'job' && decideSend(look.job, input.whenActive, input.earlierBaseline) === 'send';
+    const checkpoint = mayPost ? { baseline: look.job, sentAt: Date.now() } : null;
+    const permission = await askPermission(checkpoint).catch(reasonOfRefusal);
     if (look.kind === 'trouble') return { kind: 'unread', trouble: look };
-    const { job } = look;
-    if (decideSend(job, input.whenActive, input.earlierBaseline) !== 'send')
-      return { kind: 'held-back', job };
-
-    const checkpoint = { baseline: job, sentAt: Date.now() };
-    const permission = await askPermission(checkpoint).catch((error: unknown) => {
-      const reason = error instanceof Error ? error.message : String(error);
-      return singleLine(`the server did not confirm that the send is still wanted (${reason})`, 300);
-    });
+    if (checkpoint === null) return { kind: 'held-back', job: look.job };
     if (typeof permission === 'string') return { kind: 'not-permitted', message: permission };
     const outcome = await agentApi
       .sendMessage(input, {
@@ -70,6 +70,20 @@ export async function askPermission(details: unknown): Promise<() => number> {
   await client.activity.heartbeat(info.taskToken, details, { serializationContext: contextOf(info) });
   // The wall clock shows a suspended machine, the monotonic one a wall clock that was set back.
   return () => SEND_PERMISSION_MS - Math.max(Date.now() - askedAt, performance.now() - askedTick);
+}
+
+/**
+ * @returns why nothing may be sent
+ * @throws ApplicationFailure where the activity was paused or reset: its end would let another one follow that is not paused
+ */
+async function reasonOfRefusal(error: unknown): Promise<string> {
+  const reason = error instanceof Error ? error.message : String(error);
+  if (error instanceof ActivityPausedError || error instanceof ActivityResetError) {
+    // The server keeps the details of a heartbeat that it refuses: the next attempt would send nothing.
+    await askPermission(null).catch(() => undefined);
+    throw askAgainIn(AGAIN_MS, `nothing was sent: the activity is ${reason}`);
+  }
+  return singleLine(`the server did not confirm that the send is still wanted (${reason})`, 300);
 }
 
 function noReport(message: string): PostOutcome {

@@ -223,6 +223,7 @@ function diesAndIsCancelled(luck: Luck): Deed[] {
 
 function drawAct(luck: Luck, at: string): Act {
   const isPermission = /^(permission|post)/.test(at);
+  const isLook = /^(look|sendMessage started)/.test(at);
   // A read that was asked for before does not count: the next one is waited for.
   const isRead = /^(read|getJob)/.test(at);
   const kind =
@@ -232,7 +233,9 @@ function drawAct(luck: Luck, at: string): Act {
         ? 'reset'
         : isRead && luck.chance('asks for another', 0.3)
           ? 'poll now'
-          : luck.of<Act['kind']>('act', at.startsWith('phase needs-decision') ? KINDS_WHILE_ASKED : KINDS);
+          : isLook && luck.chance('pauses', 0.3)
+            ? 'pause send'
+            : luck.of<Act['kind']>('act', at.startsWith('phase needs-decision') ? KINDS_WHILE_ASKED : KINDS);
   const ms = luck.of('ms', [500, 5_000, 30_000, 90_000, 600_000]);
   return { kind, ...ACTS[kind](luck, ms) } as Act;
 }

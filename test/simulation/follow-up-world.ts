@@ -3,7 +3,7 @@ import { followUpStart } from '../../src/core/starts';
 import type { Act, MachineAct } from './acts';
 import type { AgentService } from './agent-service';
 import { BEGIN } from './clock';
-import { type AskedUpdate, carryOut } from './people';
+import { type AskedUpdate, carryOut, type PausedSend } from './people';
 import type { Plan } from './plan';
 import type { Run } from './temporal/run';
 import { startRequest } from './temporal/server';
@@ -19,7 +19,7 @@ const MOST_STEPS = 50_000;
 /** What is known of a world once all in it has ended. */
 export type Facts = Pick<
   FollowUpWorld,
-  'plan' | 'service' | 'runs' | 'updates' | 'done' | 'log' | 'progress' | 'broken'
+  'plan' | 'service' | 'runs' | 'updates' | 'done' | 'pauses' | 'log' | 'progress' | 'broken'
 >;
 
 /** One follow-up and its job. */
@@ -27,6 +27,7 @@ export class FollowUpWorld extends World<Plan, Act> {
   /** What people have done. */
   readonly done: Exclude<Act, MachineAct>[] = [];
   readonly updates: AskedUpdate[] = [];
+  readonly pauses: PausedSend[] = [];
   /** What a query has told of a run after its end; of every fourth world. */
   readonly progress = new Map<Run, unknown>();
 

@@ -14,6 +14,13 @@ export interface AskedUpdate {
   end: UpdateEnd | null;
 }
 
+/** A send that somebody has paused, with the attempt that was under way or came next. */
+export interface PausedSend {
+  readonly attempt: string;
+  readonly from: number;
+  readonly until: number;
+}
+
 /** What callers, operators and others at the service do. @returns whether there was something to do it to */
 export function carryOut(world: FollowUpWorld, act: Exclude<Act, MachineAct>): boolean {
   const { latest: run, server, clock, service } = world;
@@ -50,7 +57,9 @@ export function carryOut(world: FollowUpWorld, act: Exclude<Act, MachineAct>): b
     }
     case 'pause send':
       return onActivity('sendMessage', (activity) => {
+        if (activity.paused) return;
         activity.pause();
+        world.pauses.push({ attempt: activity.token, from: clock.now, until: clock.now + act.ms });
         clock.after(act.ms, () => activity.unpause());
       });
     case 'send reset':

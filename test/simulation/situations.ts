@@ -35,6 +35,7 @@ const OF_DEEDS: Readonly<Record<string, string>> = {
   'the result of a send breaks': 'break result at (post|sendMessage)',
   'a send is reset, and its worker dies': 'send reset, then kill at (look|permission|post|sendMessage)',
   'a send is paused with its POST under way': 'pause send at (post|permission recorded)',
+  'a send is paused while it looks at the job': 'pause send at (sendMessage started|look asked|look reached)',
   'a send is cancelled between two attempts': 'cancel .*“sendMessage backs off',
   'a paused send is cancelled': 'cancel .* with a paused send',
   'a send is completed by hand': 'complete by hand in (baseline|sending)',

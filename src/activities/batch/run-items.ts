@@ -53,9 +53,12 @@ export const runItems: BatchActivities['runItems'] = async ({ chunks }) => {
   const kept: unknown = Context.current().info.heartbeatDetails;
   const memo = await readMemo();
   const work = new Work(chunks, memo, isPosition(kept) ? kept : positionOf(memo));
-  if (!work.isCancelled()) await work.run();
+  if (!work.isCancelled()) {
+    await work.run();
+    // The end of a paused activity would let another one follow that is not paused.
+    if (work.hasChanged || work.isOver()) await work.beat();
+  }
   if (work.isOver()) return work.position;
-  if (work.hasChanged) await work.beat();
   throw askAgainIn(work.hasChanged ? BUSY_WAIT_MS : QUIET_WAIT_MS, 'the batch goes on');
 };
 

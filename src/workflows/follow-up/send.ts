@@ -1,6 +1,7 @@
 import {
   ActivityCancellationType,
   ActivityFailure,
+  ApplicationFailure,
   CancellationScope,
   CancelledFailure,
   condition,
@@ -16,6 +17,7 @@ import {
   type SendResult,
 } from '../../core/activities';
 import { fairnessKey } from '../../core/ids';
+import { NO_CHANGE } from '../../core/names';
 import { singleLine } from '../../core/text';
 import { CancelledByHand, pendingDetails, REPORT_MARGIN_MS } from '../activity-proxies';
 import type { FollowUpContext } from './context';
@@ -149,6 +151,9 @@ function endWithoutReport(error: unknown): SendResult | null {
   if (!(error instanceof ActivityFailure)) throw error;
   const { cause } = error;
   if (cause instanceof CancelledFailure) return null;
+  // It was paused, and may have no other attempt.
+  if (cause instanceof ApplicationFailure && cause.type === NO_CHANGE)
+    return { kind: 'not-permitted', message: singleLine(cause.message, 300) };
   if (!(cause instanceof TimeoutFailure)) return unreported(FOREIGN_END);
   const checkpoint = checkpointOf(cause.lastHeartbeatDetails);
   return checkpoint && unreported('the worker that was to send the message did not report', checkpoint);

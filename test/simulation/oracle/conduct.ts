@@ -45,6 +45,16 @@ export const RULES: readonly Rule[] = [
       else if (age > PERMISSION_MS) yield `POST ${number} begins ${age} ms after its permission`;
     }
   },
+  /** A send that is paused before its look has ended makes no POST until it goes on; nor does another one in its place. */
+  function* waitsWhilePaused({ facts, has, isReset, byHand, gets, posts }) {
+    // Whoever gets no answer does not know of the pause, and without a further attempt it has ended.
+    if (has('lose', 'server away', 'limit attempts') || isReset || byHand > 0) return;
+    for (const { attempt, from, until } of facts.pauses) {
+      if (gets.some((get) => get.attempt === attempt && (get.heardAt ?? Infinity) <= from)) continue;
+      const post = posts.find(({ askedAt }) => askedAt > from && askedAt < until);
+      if (post !== undefined) yield `POST ${post.number} while the send is paused`;
+    }
+  },
   /** Whoever has asked for a read gets one that was asked for later; or is told that no worker answers. */
   function* polledNow({ gets, has, answered, wasOverAt }) {
     if (has('hold queue')) return;

@@ -1,5 +1,6 @@
 import type { AgentJob } from '../../../src/core/job';
 import type { FollowUpProgress, FollowUpResult, Receipt } from '../../../src/core/result';
+import { isOfMachines } from '../acts';
 import { fromPayload, type HistoryEvent } from '../temporal/history';
 import type { Facts } from '../follow-up-world';
 import { type Case, END_MS, isAtRest, isPoll, type RuleOfReceipt, type Shown } from './case';
@@ -55,6 +56,12 @@ export const RULES_OF_RECEIPTS: readonly RuleOfReceipt[] = [
     if (sends > permissions.length + byHand + (presumes ? 1 : 0))
       yield `${sends} sends, and ${permissions.length} permissions (${end.kind})`;
     if (sends === 0 && verdict !== 'not-sent') yield `${verdict}, and nothing was sent (${end.kind})`;
+  },
+  /** Without a POST, only a machine that fails, or people, make it unknown. */
+  function* knowsThatItSentNothing({ facts, posts, isReset, byHand }, { delivery }) {
+    if (posts.length > 0 || isReset || byHand > 0) return;
+    const isWhole = !facts.plan.deeds.some(({ act }) => isOfMachines(act));
+    if (isWhole && delivery.sends > 0) yield `${delivery.sends} sends, and no POST was asked for`;
   },
   /** What becomes of an unknown delivery is what the caller has chosen. */
   function* doubtsAsAsked({ plan, posts, perhapsProcessed, end, isUndisturbed }) {

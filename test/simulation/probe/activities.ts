@@ -71,6 +71,13 @@ async function perform([act, word = '', againMs, details]: string[], gates: Gate
     case 'beat':
       context.heartbeat(word);
       return;
+    // A heartbeat by a call of its own, also one that is refused.
+    case 'ask': {
+      const { info, client } = context;
+      return client.activity.heartbeat(info.taskToken, word === '' ? null : word).catch((error: unknown) => {
+        gates.reached.add(error instanceof Error ? error.message : 'refused');
+      });
+    }
     case 'gate':
       // `own`: one for each time that it is begun.
       return gates.pass(word === 'own' ? `begun ${gates.attempts.length}` : word);

@@ -125,6 +125,12 @@ const OF_ACTIVITIES: Readonly<Record<string, Behaviour>> = {
     'fail one 1 | gate g, fail two => at g; allow-attempts 1; open g',
   ),
   'a pause comes with a heartbeat': one('alive on => at beats; pause', beats),
+  'the details of a heartbeat that is answered with a pause are for the next attempt': one(
+    'gate g, ask kept, fail broken 1 | => at g; pause; open g; at paused; waits-for-attempt 2; unpause',
+  ),
+  'a further heartbeat takes them back': one(
+    'gate g, ask kept, ask, fail broken 1 | => at g; pause; open g; at paused; waits-for-attempt 2; unpause',
+  ),
   'an activity that is paused in an attempt and completes has completed': one(
     'gate g => at g; pause; open g',
   ),

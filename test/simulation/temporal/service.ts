@@ -4,6 +4,7 @@ import { Client } from '@temporalio/client';
 import { msNumberToTs } from '@temporalio/common/lib/time';
 import { temporal } from '@temporalio/proto';
 import Long from 'long';
+import { fromPayload } from './history';
 import type { PendingActivity } from './pending-activity';
 import type { Run } from './run';
 import type { TemporalServer } from './server';
@@ -91,7 +92,7 @@ export function clientOf(
     requestCancelWorkflowExecution: onOpen('cancel', (run) => run.requestCancel()),
     terminateWorkflowExecution: onOpen('terminate', (run) => run.terminate()),
     recordActivityTaskHeartbeat: (request: Request<'recordActivityTaskHeartbeat'>) =>
-      ofAttempt(nameOfHeartbeat(), request, (activity, token) =>
+      ofAttempt(nameOfHeartbeat(request), request, (activity, token) =>
         activity.heartbeat(token, request.details?.payloads ?? undefined),
       ),
     respondActivityTaskFailed: (request: Request<'respondActivityTaskFailed'>) =>
@@ -164,9 +165,10 @@ export function clientOf(
   return new Client({ connection: connection as never, ...options });
 }
 
-/** A batch keeps its position by a heartbeat, and a send asks for its permission. */
-function nameOfHeartbeat(): string {
-  return Context.current().info.activityType === 'runItems' ? 'keep' : 'permission';
+/** A batch keeps its position by a heartbeat, and a send asks for its permission; or, without details, whether it is wanted. */
+function nameOfHeartbeat({ details }: Request<'recordActivityTaskHeartbeat'>): string {
+  if (Context.current().info.activityType === 'runItems') return 'keep';
+  return fromPayload(details?.payloads?.[0]) === null ? 'question' : 'permission';
 }
 
 /** The run whose activity makes the call; somebody's name outside of activities. */

@@ -1,4 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
+import type { Payload } from '@temporalio/common';
+import { BatchOfTest } from '../../harness/batch-of-test';
+import { Environment } from '../../harness/environment';
 import { eventually } from '../../harness/eventually';
 import { ENDLESS } from '../../harness/following';
 import { Operator } from '../../harness/operator';
@@ -6,6 +9,12 @@ import { resetToTask, workflowTasks } from '../../harness/reset';
 import { sharedEnvironment } from '../../harness/shared-environment';
 
 const { newBatch } = sharedEnvironment();
+
+/** The message of an item. */
+const FIRST = 'the first message';
+
+/** After so long the first round is due. A permission to start items lasts ten seconds. */
+const ROUND_MS = 5_000;
 
 /** What the simulation takes for granted of the server. */
 describe('a batch', () => {
@@ -35,6 +44,40 @@ describe('a batch', () => {
     batch.endTurns();
     await batch.sent(2);
     expect((await batch.finish()).summary).toMatchObject({ byStatus: { completed: 2 } });
+  });
+
+  // Proves B4.
+  it.concurrent('whose activity is paused when it has a round to tell starts nothing more', async () => {
+    let passed = 0;
+    // After the batch's own input it is the start of the follow-up that has the message.
+    const encode = async (payloads: Payload[]) => {
+      if (payloads.some(({ data }) => Buffer.from(data ?? []).includes(FIRST)) && (passed += 1) === 2) {
+        const dueAt = Date.now() + ROUND_MS;
+        await eventually('a round is due', () => Promise.resolve(Date.now() > dueAt));
+        await operator.pause(workflowId, 'runItems');
+      }
+      return payloads;
+    };
+    const payloadCodecs = [{ encode, decode: (payloads: Payload[]) => Promise.resolve(payloads) }];
+    const environment = await Environment.open({ dataConverter: { payloadCodecs } });
+    const operator = new Operator(environment.client);
+    const batch = new BatchOfTest(environment);
+    const { workflowId } = batch.workflow;
+    for (const prompt of [FIRST, 'another message']) batch.add(ENDLESS, { prompt });
+    await batch.startWithItems({ batchId: batch.batchId, concurrency: 1 });
+    await batch.sent(1);
+    batch.endTurns();
+    const pending = await eventually('the attempt has ended', async () => {
+      const { raw } = await batch.workflow.describe();
+      return raw.pendingActivities?.find(
+        ({ activityType, attempt }) => activityType?.name === 'runItems' && attempt === 2,
+      );
+    });
+    expect(pending).toMatchObject({ paused: true });
+    await operator.unpause(workflowId, 'runItems');
+    await batch.sent(2);
+    expect((await batch.finish()).summary).toMatchObject({ byStatus: { completed: 2 } });
+    await environment.close();
   });
 
   // Proves P4.
