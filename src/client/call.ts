@@ -1,14 +1,14 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { setMaxListeners } from 'node:events';
 import type { Client } from '@temporalio/client';
-import { ValueError } from '@temporalio/common';
+import { ValueError, WorkflowNotFoundError } from '@temporalio/common';
 import { FollowUpError } from '../core/errors';
 import { quote } from '../core/text';
 import { ConfigurationError } from '../temporal/config';
 import { describeWorkflow } from '../temporal/existing-run';
 import { serverError } from '../temporal/server-error';
 import { workersPolling } from '../temporal/sdk-internals';
-import { endedEarly, InvalidRequestError, noAnswer, type Reached, silence } from './errors';
+import { endedEarly, InvalidRequestError, noAnswer, NotFoundError, type Reached, silence } from './errors';
 import { unknownOptions } from './options';
 
 /** What every call takes. */
@@ -133,7 +133,9 @@ function endable(client: Client, signalOfCall: () => AbortSignal | undefined): C
   const workflowService = new Proxy(client.workflowService, {
     get(service, method) {
       signalOfCall()?.throwIfAborted();
-      return Reflect.get(service, method) as unknown;
+      const own: unknown = Reflect.get(service, method);
+      // A native connection's service calls itself when its answer comes, perhaps after the end of the call.
+      return typeof own === 'function' ? (own.bind(service) as unknown) : own;
     },
   });
   const on = (part: object, parts: object) => ({ value: Object.create(part, { ...parts }) as unknown });
@@ -158,6 +160,9 @@ function inWords({ options }: Client, error: unknown, reached: Reached): FollowU
     return endedEarly('UNREACHABLE', told.message, reached, told);
   if (told !== undefined) return Object.assign(told, { workflowId: workflowId ?? null });
   const { message } = error instanceof Error ? error : new Error(String(error));
+  // It was deleted meanwhile.
+  if (error instanceof WorkflowNotFoundError)
+    return new NotFoundError('NOT_FOUND', `The workflow is gone: ${message}`, { workflowId, cause: error });
   // A codec throws what it likes, and the SDK's converter a ValueError.
   if (error instanceof ValueError || options.loadedDataConverter.payloadCodecs.length > 0) {
     const field = "FOLLOW_UP_DATA_CONVERTER, or your Client's dataConverter";

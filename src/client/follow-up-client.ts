@@ -82,19 +82,19 @@ export class FollowUpClient {
 
   /** {@link start} and the `result` of its handle in one. */
   execute(request: NamedRequest, options: StartOptions = {}): Promise<FollowUpResult> {
-    return this.#start(request, options, ({ workflowId }, signal) =>
-      awaitResult(this.client, workflowId, signal),
+    return this.#start(request, options, ({ workflowId }, signal, client) =>
+      awaitResult(client, workflowId, signal),
     );
   }
 
   #start<T>(
     request: NamedRequest,
     options: StartOptions,
-    then: (started: StartOfFollowUp, signal: AbortSignal) => T | Promise<T>,
+    then: (started: StartOfFollowUp, signal: AbortSignal, client: Client) => T | Promise<T>,
   ): Promise<T> {
     const given = { ...options, reached: { unconfirmed: 'follow-up' } satisfies Reached };
     return this.#calls.run({ ...given, others: ['startDelay'] }, async (client, signal) =>
-      then(await startFollowUp(client, this.taskQueue, request, given), signal),
+      then(await startFollowUp(client, this.taskQueue, request, given), signal, client),
     );
   }
 

@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { randomInt } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
   type Client,
@@ -12,11 +12,10 @@ import {
 import { BATCH_PRIORITY_KEY, batchIdProblem, batchSummary, MAX_INPUT_BYTES } from '../core/batch/items';
 import type { BatchInput } from '../core/batch/state';
 import { isRecord, type Problem } from '../core/checks';
-import { batchWorkflowId } from '../core/ids';
+import { batchIdOf, batchWorkflowId } from '../core/ids';
 import { BATCH_WORKFLOW } from '../core/names';
 import type { FollowUpRequest } from '../core/request';
 import { jsonBytes, markdownCode } from '../core/text';
-import { describeWorkflow } from '../temporal/existing-run';
 import { grpcError, hasGrpcStatus } from '../temporal/grpc-status';
 import { msNumberToTs, withConflictToken } from '../temporal/sdk-internals';
 import {
@@ -28,7 +27,7 @@ import {
   type RunOptions,
 } from './batch/check';
 import type { CallOptions, Calls } from './call';
-import { InvalidRequestError, notFound, scheduleConflict } from './errors';
+import { ConflictError, InvalidRequestError, notFound, scheduleConflict } from './errors';
 import { checkName } from './options';
 
 /** When a schedule fires, in Temporal's own types, and how each of its batches runs. */
@@ -46,18 +45,21 @@ const CATCHUP_WINDOW = '10m';
 
 export interface Triggered {
   /**
-   * The batch of this second, which another firing may have started too. Null if none was seen within 5 s: while a batch of
-   * the schedule runs, the overlap policy may leave this one out or let it wait.
+   * `skipped`: a batch of the schedule runs, and the overlap policy does not start another. `waiting`: the batch was not
+   * seen within 5 s; it may wait for one that runs.
    */
+  readonly outcome: 'started' | 'skipped' | 'waiting';
+  /** The batch that this trigger has started, and no other. */
   readonly batchId: string | null;
 }
 
 /** Temporal's own handle, with two methods that know batches. Both throw NotFoundError where the id is of no such schedule. */
 export interface ScheduleHandle extends Omit<TemporalScheduleHandle, 'trigger' | 'update'> {
   /**
-   * Fires now, even if the schedule is paused, and waits up to 5 s for its batch.
+   * Fires now, even if the schedule is paused, and waits up to 5 s to see what becomes of it.
    *
    * @param overlap @default the schedule's own policy
+   * @throws ConflictError when somebody has changed the workflow id of its batches
    */
   trigger(overlap?: ScheduleOverlapPolicy, options?: CallOptions): Promise<Triggered>;
   /** What others change at the same moment stays. A batch that runs continues as it was. @throws InvalidRequestError */
@@ -126,7 +128,7 @@ export class ScheduleClient {
 
   async #update(client: Client, scheduleId: string, change: ScheduleChange): Promise<void> {
     const { items: requests, spec, policies = {}, state = {}, ...settings } = change;
-    await checkOurs(client, scheduleId);
+    await ofBatches(client, scheduleId);
     checkRunOptions(settings, []);
     const batch = requests && (await checkSchedule(scheduleId, requests));
     const changed = ({ spec: before, action, ...now }: ScheduleDescription) => {
@@ -187,19 +189,26 @@ function requestsOf({ items }: CheckedBatch): FollowUpRequest[] {
 }
 
 /** Looks whose schedule it is, without decoding what may be another service's. @throws NotFoundError */
-async function checkOurs({ workflowService, options: { namespace } }: Client, scheduleId: string) {
+async function ofBatches({ workflowService, options: { namespace } }: Client, scheduleId: string) {
   const request = { namespace, scheduleId };
-  const { schedule } = await workflowService.describeSchedule(request).catch((error: unknown) => {
+  const { schedule, info } = await workflowService.describeSchedule(request).catch((error: unknown) => {
     throw hasGrpcStatus(error, 'NOT_FOUND') ? notFound('schedule', scheduleId, namespace) : error;
   });
-  const type = schedule?.action?.startWorkflow?.workflowType?.name ?? 'nothing';
+  const { workflowType, workflowId } = schedule?.action?.startWorkflow ?? {};
+  const type = workflowType?.name ?? 'nothing';
   const why = `the one of this id does not start follow-up batches; it starts ${JSON.stringify(type)}`;
   if (type !== BATCH_WORKFLOW) throw notFound('schedule', scheduleId, namespace, why);
+  const { recentActions, overlapSkipped } = info ?? {};
+  const policy = schedule?.policies?.overlapPolicy;
+  return { workflowId, policy, recent: recentActions ?? [], skipped: Number(overlapSkipped ?? 0) };
 }
 
 const SEEN_WITHIN_MS = 5_000;
 
-/** The server names a batch after the second of its firing, and drops a second one of the same name. */
+/**
+ * The server silently drops a second firing in one second, by which it names a batch. So the trigger is given a time of its
+ * own, to the nanosecond, by which its firing is recognized (measured, server 1.32.0).
+ */
 async function trigger(
   client: Client,
   scheduleId: string,
@@ -207,19 +216,38 @@ async function trigger(
   signal: AbortSignal,
 ): Promise<Triggered> {
   const { namespace, identity } = client.options;
-  await checkOurs(client, scheduleId);
+  const before = await ofBatches(client, scheduleId);
+  const { workflowId } = before;
+  const expected = batchWorkflowId(scheduleId);
+  if (workflowId !== expected) {
+    const message = `The batches of the schedule ${JSON.stringify(scheduleId)} have the workflow id ${JSON.stringify(workflowId)}, which no batch id names. Nothing was started. Set it back to ${JSON.stringify(expected)}.`;
+    throw new ConflictError('CONFLICT', message);
+  }
   const now = Date.now();
+  const nanos = (now % 1_000) * 1_000_000 + randomInt(1_000_000);
+  const scheduledTime = { ...msNumberToTs(now), nanos };
   const overlapPolicy = encodeScheduleOverlapPolicy(overlap) ?? null;
-  const patch = { triggerImmediately: { scheduledTime: msNumberToTs(now), overlapPolicy } };
-  const requestId = randomUUID();
+  const patch = { triggerImmediately: { scheduledTime, overlapPolicy } };
+  const requestId = `${now}-${nanos}`;
   await client.workflowService.patchSchedule({ namespace, scheduleId, identity, requestId, patch });
-  const batchId = `${scheduleId}-${new Date(now).toISOString().slice(0, 19)}Z`;
+  // With a buffering policy, what the server counts as skipped may be another firing.
+  const policy = overlapPolicy ?? before.policy;
+  const maySkip = !policy || policy === encodeScheduleOverlapPolicy('SKIP');
+  const own = `${expected}-${new Date(now).toISOString().slice(0, 19)}Z`;
   const until = performance.now() + SEEN_WITHIN_MS;
   while (performance.now() < until) {
-    if ((await describeWorkflow(client, batchWorkflowId(batchId))) !== null) return { batchId };
+    const { recent, skipped } = await ofBatches(client, scheduleId);
+    const named = recent.filter(({ startWorkflowResult }) => startWorkflowResult?.workflowId === own);
+    if (named.some(({ scheduleTime }) => scheduleTime?.nanos === nanos))
+      return { outcome: 'started', batchId: batchIdOf(own) };
+    if (maySkip && skipped > before.skipped) return { outcome: 'skipped', batchId: null };
     await sleep(SEEN_WITHIN_MS / 50, undefined, { signal });
+    if (named.length === 0) continue;
+    // Another firing has this second, so that this one never starts.
+    await sleep(1_000 - (Date.now() % 1_000), undefined, { signal });
+    return trigger(client, scheduleId, overlap, signal);
   }
-  return { batchId: null };
+  return { outcome: 'waiting', batchId: null };
 }
 
 /** Without the fields that are undefined: the SDK takes one for a field that is set. */

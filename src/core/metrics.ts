@@ -116,10 +116,12 @@ export function measure<K extends MetricKey>(
   const listed: Labels = row;
   const all: Record<string, string> = { ...sdkLabels };
   for (const [label, text] of Object.entries<string | null>(labels)) all[label] = inSet(text, listed[label]);
+  // For a negative one, as of a clock that was set back, the SDK throws; a workflow would stall.
+  const amount = Math.max(0, value);
   // No unit is passed on: the name has it.
-  if (kind === 'counter') meter.createCounter(name, '', meaning).add(value, all);
-  else if (kind === 'gauge') meter.createGauge(name, 'float', '', meaning).set(value, all);
-  else meter.createHistogram(name, 'float', '', meaning).record(value, all);
+  if (kind === 'counter') meter.createCounter(name, '', meaning).add(amount, all);
+  else if (kind === 'gauge') meter.createGauge(name, 'float', '', meaning).set(amount, all);
+  else meter.createHistogram(name, 'float', '', meaning).record(amount, all);
 }
 
 /** Prometheus takes a counter that begins at 1 for no increase: each one that `by` records begins with 0, for all labels. */

@@ -43,6 +43,13 @@ export interface FoundFollowUp {
   readonly batchId?: string | undefined;
 }
 
+/** A codec may fail for a while. Longer, nobody waits for an end that can't be read. */
+const UNREADABLE_LIMIT_MS = 10 * 60_000;
+
+/** Since when this process can't read the end of a run, by its monotonic clock. Beyond so many the oldest begins anew. */
+const unreadableSince = new Map<string, number>();
+const MAX_UNREADABLE = 10_000;
+
 /** Asks the server how a follow-up has ended, and whether it is the one that was meant. */
 export async function findEnd(client: Client, followUp: NamedFollowUp): Promise<FoundFollowUp> {
   const { workflowId, wantsResult = false } = followUp;
@@ -88,7 +95,13 @@ export async function findEnd(client: Client, followUp: NamedFollowUp): Promise<
     const broken = endWithoutReceipt('broken', words);
     // What no converter here knows, it never will.
     if (error instanceof ValueError) return { end: broken, failure, ...found };
-    return { end: null, ...(state !== 'running' && { trouble: broken }), ...found };
+    if (state === 'running') return { end: null, ...found };
+    const since = unreadableSince.get(runId) ?? performance.now();
+    unreadableSince.set(runId, since);
+    const [oldest = ''] = unreadableSince.keys();
+    if (unreadableSince.size > MAX_UNREADABLE) unreadableSince.delete(oldest);
+    const isLasting = performance.now() - since > UNREADABLE_LIMIT_MS;
+    return { end: isLasting ? broken : null, trouble: broken, failure, ...found };
   }
 }
 

@@ -63,6 +63,8 @@ describe('before anything is connected', () => {
     ]),
     [[...CREATE, '--cron', '0 3 * * *', '--offset', '5m'], '--offset: belongs to an interval; give --every'],
     [CREATE, 'timing is missing; give --cron, --calendar or --every'],
+    [['schedule', 'update', 'nightly'], 'no change given; give a flag of the schedule, or a file of items'],
+    [['schedule', 'trigger', 'nightly', '--overlap', 'x'], 'Allowed choices are skip, '],
     [LIMITS, 'no change given'],
     [
       [...LIMITS, '--project-weight', '=3'],

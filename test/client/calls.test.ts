@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals
 import { Client } from '@temporalio/client';
 import type { Payload } from '@temporalio/common';
 import { type CallOptions, FollowUpClient } from '../../src/client';
+import { Calls } from '../../src/client/call';
 import { eventually } from '../harness/eventually';
 import { answering, LETS_IN, listening } from '../temporal/grpc-server';
 
@@ -231,4 +232,30 @@ it('a call whose retry is due when its client is closed ends for good, and no ti
   retry();
   await eventually('it is made once more', () => calls.length > 0, { intervalMs: 5 });
   jest.restoreAllMocks();
+});
+
+it('an answer that comes after the end of its call finds its way, also in a service that calls itself', async () => {
+  let answer: () => void = () => undefined;
+  const due = new Promise<void>((resolve) => (answer = resolve));
+  // As protobufjs makes the one of a native connection.
+  const service = {
+    async ask(): Promise<string> {
+      await due;
+      return this.word();
+    },
+    word: () => 'answered',
+  };
+  const { client } = followUps;
+  const connection = Object.create(client.connection, { workflowService: { value: service } }) as never;
+  let asked: Promise<string> | undefined;
+  const ended = new AbortController();
+  const call = new Calls(new Client({ connection }), 'q').run({ signal: ended.signal }, (own) => {
+    asked = (own.workflowService as unknown as typeof service).ask();
+    return asked;
+  });
+  await eventually('it is asked', () => asked !== undefined, { intervalMs: 1 });
+  ended.abort(new Error('enough'));
+  await expect(call).rejects.toThrow('enough');
+  answer();
+  expect(await asked).toBe('answered');
 });

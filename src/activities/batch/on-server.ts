@@ -15,13 +15,10 @@ import { findEnd, type FoundFollowUp } from '../../temporal/follow-up-end';
 import { grpcError, isTransient } from '../../temporal/grpc-status';
 import { addEnds, lastingEnd, type ListedEnd, listWorkflows, openOf, RUNNING } from '../../temporal/lists';
 import { retryOptions, startOptions } from '../../temporal/start-follow-up';
-import { askAgainIn, ownRun, serverClock } from '../attempt';
+import { askAgainIn, ownRun } from '../attempt';
 
 /** A worker with the right data converter may come. */
 const UNREADABLE_WAIT_MS = 5_000;
-
-/** A codec may fail for a while; but an item that can't be read holds its place no longer, from its end and in one round. */
-const UNREADABLE_LIMIT_MS = 10 * 60_000;
 
 /** What is to be done, as the workflow has written it down. */
 export async function readMemo(): Promise<BatchMemo> {
@@ -76,11 +73,7 @@ export class BatchOnServer {
   async ask(item: number, foreignBefore = 0): Promise<FoundFollowUp> {
     const { workflowId, promptDigest } = await this.items.named(item);
     await this.alive();
-    const found = await findEnd(this.client, { workflowId, promptDigest, foreignBefore });
-    const { trouble, closedAt = '' } = found;
-    const since = Math.max(Date.parse(closedAt), Context.current().info.scheduledTimestampMs);
-    const isOver = serverClock()() > since + UNREADABLE_LIMIT_MS;
-    return trouble && isOver ? { ...found, end: trouble } : found;
+    return findEnd(this.client, { workflowId, promptDigest, foreignBefore });
   }
 
   /** The end of an item in an earlier run of the batch, where the list tells it for good. */

@@ -6,10 +6,6 @@ import { addRunFlags, readBatch } from '../flags/batch-input';
 import { addLineFlags, durationOf, invalid, type RequestFlags, requestOfFlags } from '../flags/request-flags';
 import type { Session } from '../session';
 
-const OVERLAPS = Object.keys(ScheduleOverlapPolicy)
-  .filter((policy) => policy !== 'UNSPECIFIED')
-  .map((policy) => policy.toLowerCase().replace('_', '-'));
-
 const FILE_HELP = 'JSON Lines or CSV, as for batch run; - for stdin';
 
 export function scheduleCommand(session: Session): Command {
@@ -53,17 +49,19 @@ ${example('create', 'weekly', 'jobs.csv')} --calendar '{"dayOfWeek":"Fri","hour"
   verb(
     'trigger',
     'of the schedule',
-    '{ scheduleId, batchId }',
+    '{ scheduleId, outcome, batchId }',
     'Lets a schedule fire now, a paused one too. Prints the id of the batch that it starts.',
-  ).action(async (id: string) => {
-    const { batchId } = await (await session.connect()).schedules.getHandle(id).trigger();
-    session.print({ scheduleId: id, batchId }, batchId ?? '');
-    session.note(
-      batchId === null
-        ? 'no batch was started yet: by the overlap policy it is left out, or waits, while another one runs'
-        : `watch it    ${session.command('batch', 'watch', batchId)}`,
-    );
-  });
+  )
+    .addOption(overlapFlag("if a batch runs (default: the schedule's own policy)"))
+    .action(async (id: string, { overlap }: Pick<ScheduleFlags, 'overlap'>) => {
+      const { schedules: client } = await session.connect();
+      const { outcome, batchId } = await client.getHandle(id).trigger(overlapOf(overlap));
+      session.print({ scheduleId: id, outcome, batchId }, batchId ?? '');
+      if (batchId !== null) session.note(`watch it    ${session.command('batch', 'watch', batchId)}`);
+      else if (outcome === 'skipped')
+        session.note('skipped: a batch of this schedule runs; --overlap can change that');
+      else session.note('requested, but no batch was started yet: it may wait for one that runs');
+    });
   const update = verb(
     'update',
     'of the schedule',
@@ -88,6 +86,9 @@ ${example('update', 'nightly', 'jobs.csv', '--prompt')} "Fix the links."`,
       });
       if (file === undefined && ofItems.some((value) => value !== undefined))
         throw invalid('FILE', 'is missing, but flags of its items are given (--project, --prompt, …)');
+      // JSON leaves out what is not given.
+      if (file === undefined && JSON.stringify(change) === NO_CHANGE)
+        throw invalid('schedule update', 'no change given; give a flag of the schedule, or a file of items');
       const items = file === undefined ? undefined : await readItems(session, id, file, flags);
       const handle = (await session.connect()).schedules.getHandle(id);
       await handle.update({ ...change, items });
@@ -129,6 +130,7 @@ interface ScheduleFlags extends RunOptions, RequestFlags {
   readonly overlap?: string;
   readonly catchupWindow?: number;
   readonly pauseOnFailure?: boolean;
+  readonly paused?: boolean;
 }
 
 /** Adds the flags. Cron expressions, time zones and ranges are checked by the server. */
@@ -146,18 +148,17 @@ function addScheduleFlags(command: Command): Command {
       durationOf,
     )
     .option('--timezone <name>', 'time zone of --cron and --calendar, such as Europe/Berlin (default: UTC)')
-    .addOption(
-      new Option('--overlap <policy>', 'if the previous batch still runs (default: skip)').choices(OVERLAPS),
-    )
+    .addOption(overlapFlag('if the previous batch still runs (default: skip)'))
     .option('--catchup-window <duration>', `${window} (default: 10m)`, durationOf)
     .option('--pause-on-failure', 'pause the schedule when a batch fails, which it does beyond --tolerate')
-    .option('--no-pause-on-failure', 'continue when a batch fails');
+    .option('--no-pause-on-failure', 'continue when a batch fails')
+    .option('--paused', 'do not fire until "temporal schedule toggle --unpause"');
   return addLineFlags(addRunFlags(command));
 }
 
 function scheduleOf(flags: ScheduleFlags): Partial<NewScheduleOptions> {
   const { cron = [], calendar = [], every, offset, timezone } = flags;
-  const { overlap, catchupWindow, pauseOnFailure, concurrency, tolerate } = flags;
+  const { overlap, catchupWindow, pauseOnFailure, paused, concurrency, tolerate } = flags;
   if (offset !== undefined && every === undefined)
     throw invalid('--offset', 'belongs to an interval; give --every too');
   const cronExpressions = [...cron, ...calendar];
@@ -165,14 +166,16 @@ function scheduleOf(flags: ScheduleFlags): Partial<NewScheduleOptions> {
   if (!hasTimes && timezone !== undefined) throw noTiming();
   const intervals = every?.map((each) => ({ every: each, offset: offset ?? 0 }));
   const spec = { cronExpressions, intervals, timezone } as NewScheduleOptions['spec'];
-  const policy = overlap?.toUpperCase().replace('-', '_') as ScheduleOverlapPolicy | undefined;
   return {
     ...(hasTimes && { spec }),
-    policies: { overlap: policy, catchupWindow, pauseOnFailure } as object,
+    policies: { overlap: overlapOf(overlap), catchupWindow, pauseOnFailure } as object,
+    state: { paused } as object,
     tolerate,
     concurrency,
   };
 }
+
+const NO_CHANGE = JSON.stringify(scheduleOf({}));
 
 function noTiming() {
   return invalid('spec', 'is missing; give --cron, --calendar or --every');
@@ -180,6 +183,17 @@ function noTiming() {
 
 function several<T>(read: (text: string) => T) {
   return (text: string, before: readonly T[] = []): T[] => [...before, read(text)];
+}
+
+function overlapOf(text: string | undefined): ScheduleOverlapPolicy | undefined {
+  return text?.toUpperCase().replace('-', '_') as ScheduleOverlapPolicy | undefined;
+}
+
+function overlapFlag(help: string): Option {
+  const policies = Object.keys(ScheduleOverlapPolicy).filter((policy) => policy !== 'UNSPECIFIED');
+  return new Option('--overlap <policy>', help).choices(
+    policies.map((policy) => policy.toLowerCase().replace('_', '-')),
+  );
 }
 
 /** The fields of a calendar in the order of a cron expression of seven fields, and what each is if it is left out. */

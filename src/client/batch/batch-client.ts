@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { WorkflowFailedError } from '@temporalio/client';
 import { type BatchProgress, type BatchView, type ItemEnd, summaryOf } from '../../core/batch/progress';
 import type { BatchUpdate } from '../../core/batch/state';
+import { hasCode } from '../../core/errors';
 import { batchWorkflowId } from '../../core/ids';
 import { cancelAll, ignoreClosed } from '../../temporal/existing-run';
 import { openOf } from '../../temporal/lists';
@@ -150,10 +151,17 @@ export class BatchHandle {
       const { batchId, workflowId, state, endedAt } = await findBatch(client, this.batchId);
       if (state !== 'running' && !followUps) throw wrongState(workflowId, state);
       const told = followUps ? await openOf(client, batchId) : new Set<string>();
-      if (state === 'running') {
-        if (followUps) await this.#update({ signal }, 'cancelRunning');
-        await client.workflow.getHandle(workflowId).cancel().catch(ignoreClosed);
-      }
+      if (state === 'running' && followUps)
+        await this.#update({ signal }, 'cancelRunning').catch((error: unknown) => {
+          // Its open follow-ups are cancelled below.
+          if (!hasCode(error, 'ALREADY_ENDED')) throw error;
+        });
+      const cancel = () => client.workflow.getHandle(workflowId).cancel();
+      if (state === 'running')
+        await cancel().catch(async (error: unknown) => {
+          ignoreClosed(error);
+          if (!followUps) throw wrongState(workflowId, (await findBatch(client, batchId)).state);
+        });
       if (!followUps) return 0;
       await cancelAll(client, told);
       // One that was terminated may still have been starting items.

@@ -43,7 +43,7 @@ const KEY_DIGITS = 16;
 export function itemsOf(requests: readonly FollowUpRequest[]): BatchItem[] {
   const occurrences = new Map<string, number>();
   return requests.map((checked) => {
-    const tidy = withBatchCadence(checked) as unknown as JsonObject;
+    const tidy = withBatchCadence(checked) as JsonObject;
     const fields = Object.keys(REQUEST_FIELDS).map((field) => [field, fieldOf(tidy, field)] as const);
     const request = requestWith(fields) as unknown as FollowUpRequest;
     const { projectId, jobId, prompt, requestId } = request;
@@ -62,13 +62,14 @@ export function requestIdOf(batchId: string, { key, request }: BatchItem): strin
 }
 
 /** Polling begins at `BATCH_POLLING_INITIAL`, or at the caller's own maximum where that is shorter. */
-function withBatchCadence(request: FollowUpRequest): FollowUpRequest {
-  const polling = request.polling ?? {};
-  if ((polling.initial ?? undefined) !== undefined) return request;
-  const [usual, longest] = [parseDuration(BATCH_POLLING_INITIAL), parseDuration(polling.maximum)];
+function withBatchCadence(input: unknown): unknown {
+  if (!isRecord(input)) return input;
+  const polling = input.polling ?? {};
+  if (!isRecord(polling) || (polling.initial ?? undefined) !== undefined) return input;
+  const usual = parseDuration(BATCH_POLLING_INITIAL);
+  const longest = parseDuration(polling.maximum);
   const isShorter = 'ms' in longest && 'ms' in usual && longest.ms < usual.ms;
-  const initial = isShorter ? polling.maximum : BATCH_POLLING_INITIAL;
-  return { ...request, polling: { ...polling, initial } };
+  return { ...input, polling: { ...polling, initial: isShorter ? polling.maximum : BATCH_POLLING_INITIAL } };
 }
 
 /** The order of the start: the items of a job one after the other, as in the input, and the jobs of the projects by turns. */
@@ -120,11 +121,12 @@ export function checkItems(inputs: readonly unknown[], batchId: string, enough =
   for (const [index, input] of inputs.entries()) {
     if (problems.length >= enough) break;
     const item = index + 1;
-    const isNamed = !isRecord(input) || (input.requestId ?? undefined) !== undefined;
-    const checked = checkRequest(isNamed ? input : { ...input, requestId });
+    const request = withBatchCadence(input);
+    const isNamed = !isRecord(request) || (request.requestId ?? undefined) !== undefined;
+    const checked = checkRequest(isNamed ? request : { ...request, requestId });
     if (checked.ok) {
       numbers.push(item);
-      requests.push(input as FollowUpRequest);
+      requests.push(request as FollowUpRequest);
     } else problems.push(...checked.problems.map((problem) => ({ ...problem, item })));
   }
   const items = itemsOf(requests);

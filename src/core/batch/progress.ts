@@ -3,9 +3,6 @@ import { counted, markdownCode as code, markdownTable } from '../text';
 import { formatDuration } from '../units';
 import { type BatchMemo, COUNTS, failuresOf, pick, type Position } from './state';
 
-/** The types of a batch's failures, each with the {@link BatchSummary} as its first detail. */
-export type BatchFailureType = 'InvalidBatch' | 'ToleranceExceeded' | 'BatchIncomplete';
-
 /** The result of `followUpBatch`: a summary, never the items themselves. */
 export interface BatchSummary extends Pick<Position, (typeof COUNTS)[number]> {
   readonly batchId: string;

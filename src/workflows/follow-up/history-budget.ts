@@ -12,6 +12,11 @@ const BUDGET_FROM_BYTES = 10 * MIB;
 const MAX_EVENTS = 40_000;
 const MAX_BYTES = 40 * MIB;
 
+/** No room for another POST, which records the message again. */
+export function isFull({ historyLength, historySize }: HistorySize): boolean {
+  return historyLength >= MAX_EVENTS || historySize >= MAX_BYTES;
+}
+
 /** A wait, a read and the workflow tasks between (measured: 11). */
 const EVENTS_PER_READ = 12;
 

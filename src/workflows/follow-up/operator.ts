@@ -10,6 +10,7 @@ import { singleLine } from '../../core/text';
 import { parseDuration } from '../../core/units';
 import { refuseFor, updatesOfRun } from '../updates';
 import type { FollowUpContext } from './context';
+import { isFull } from './history-budget';
 import { progressOf } from './state';
 
 /** Each update returns the progress after it. */
@@ -77,6 +78,8 @@ function wrongDecision(decision: unknown, namedRunId: unknown): string | undefin
   const named = namedRunId ?? firstExecutionRunId;
   if (typeof named !== 'string') return 'runId: must be the run id of this follow-up, as a text';
   // A reset applies the updates of the run before once more: only a permission for this very run counts.
-  if (decision === 'delivered' || named === runId) return undefined;
+  if (decision === 'delivered') return undefined;
+  if (isFull(workflowInfo())) return 'the history has no room for another POST';
+  if (named === runId) return undefined;
   return `runId: this is run ${runId}, made by a reset; a decision not-delivered must name it, and this one is for run ${singleLine(named, 64)}`;
 }

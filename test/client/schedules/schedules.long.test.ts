@@ -66,18 +66,21 @@ describe('a schedule', () => {
       const { id, handle, client, ...schedule } = await newSchedule(ENDLESS);
       await schedule.create(UNTIL_TRIGGERED);
       const first = await handle.trigger();
-      expect(first).toEqual({ batchId: expect.stringContaining(`${id}-`) });
+      expect(first).toEqual({ outcome: 'started', batchId: expect.stringContaining(`${id}-`) });
       await schedule.sent(1);
       const batch = await client.workflow.getHandle(`follow-up-batch:${first.batchId ?? ''}`).describe();
       expect(batch.priority).toMatchObject({ priorityKey: 4 });
       expect(await batch.staticSummary()).toBe(`Batch of 1 follow-up by the schedule \`${id}\``);
       const scheduledBy = defineSearchAttributeKey('TemporalScheduledById', 'KEYWORD');
       expect(batch.typedSearchAttributes.get(scheduledBy)).toBe(id);
-      expect(await handle.trigger()).toEqual({ batchId: null });
-      const second = await handle.trigger('ALLOW_ALL');
-      await schedule.sent(2);
-      const ids = [first, second].map(({ batchId }) => batchId);
-      expect(new Set(ids).size).toBe(2);
+      expect(await handle.trigger()).toEqual({ outcome: 'skipped', batchId: null });
+      // It may also be the next one to start.
+      expect(await handle.trigger('BUFFER_ONE')).toEqual({ outcome: 'waiting', batchId: null });
+      const both = await Promise.all([1, 2].map(() => handle.trigger('ALLOW_ALL')));
+      expect(both.map(({ outcome }) => outcome)).toEqual(['started', 'started']);
+      await schedule.sent(3);
+      const ids = [first, ...both].map(({ batchId }) => batchId);
+      expect(new Set(ids).size).toBe(3);
       expect((await schedule.batchIds()).sort()).toEqual(ids.sort());
       expect((await handle.describe()).state.paused).toBe(true);
       schedule.completeJob();
@@ -126,6 +129,19 @@ describe('a schedule', () => {
       spec: { jitter: 60_000 },
       state: { note: 'new' },
     });
+  });
+
+  it.concurrent('whose batches somebody has named otherwise is not triggered', async () => {
+    const { id, handle, temporal, create } = await newSchedule();
+    await create(UNTIL_TRIGGERED);
+    await temporal.update(({ action, ...others }) => ({
+      ...others,
+      action: { ...action, workflowId: 'nightly' },
+    }));
+    const words = `have the workflow id "nightly", which no batch id names. Nothing was started. Set it back to "follow-up-batch:${id}"`;
+    const refused = { code: 'CONFLICT', message: expect.stringContaining(words) };
+    await expect(handle.trigger()).rejects.toMatchObject(refused);
+    expect((await handle.describe()).info.numActionsTaken).toBe(0);
   });
 
   it.concurrent('is not made of what the server refuses', async () => {
