@@ -18,8 +18,11 @@ const USAGE = 'error: the worker takes --help or --version; its settings are env
 /** What is printed instead of working. Arguments hold no settings: anybody on the machine can read them. */
 export function commandLine(words: readonly string[], version: string) {
   if (words.length === 0) return undefined;
-  const outputs: Partial<Record<string, string>> = { '--help': HELP, '--version': `${version}\n` };
-  const output = outputs[words.join(' ')];
+  const outputs = new Map([
+    ['--help', HELP],
+    ['--version', `${version}\n`],
+  ]);
+  const output = outputs.get(words.join(' '));
   return { output: output ?? USAGE, isError: output === undefined };
 }
 

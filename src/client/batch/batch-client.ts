@@ -156,9 +156,9 @@ export class BatchHandle {
           // Its open follow-ups are cancelled below.
           if (!hasCode(error, 'ALREADY_ENDED')) throw error;
         });
-      const cancel = () => client.workflow.getHandle(workflowId).cancel();
+      const batch = client.workflow.getHandle(workflowId);
       if (state === 'running')
-        await cancel().catch(async (error: unknown) => {
+        await batch.cancel().catch(async (error: unknown) => {
           ignoreClosed(error);
           if (!followUps) throw wrongState(workflowId, (await findBatch(client, batchId)).state);
         });
