@@ -68,6 +68,7 @@ export async function findEnd(client: Client, followUp: NamedFollowUp): Promise<
     const payload = raw.workflowExecutionInfo?.memo?.fields?.[name];
     return payload && decodeFirst(client, [payload], workflowId);
   };
+  let isRead = true;
   try {
     const memo = { [MEMO_PROMPT_DIGEST]: await inMemo(MEMO_PROMPT_DIGEST) };
     const conflict = await conflictOf(client, followUp, { ...description, memo });
@@ -89,6 +90,7 @@ export async function findEnd(client: Client, followUp: NamedFollowUp): Promise<
       return { end: endOfFailure(failure), failure, ...found };
     }
     if (error instanceof WorkflowNotFoundError) return { end: endWithoutReceipt('gone') };
+    isRead = false;
     if (grpcError(error) !== undefined) throw error;
     const failure = error instanceof Error ? error : new Error(String(error));
     const words = `It can't be read by this data converter: ${failure.message}`;
@@ -102,6 +104,9 @@ export async function findEnd(client: Client, followUp: NamedFollowUp): Promise<
     if (unreadableSince.size > MAX_UNREADABLE) unreadableSince.delete(oldest);
     const isLasting = performance.now() - since > UNREADABLE_LIMIT_MS;
     return { end: isLasting ? broken : null, trouble: broken, failure, ...found };
+  } finally {
+    // A later failure is another one.
+    if (isRead) unreadableSince.delete(runId);
   }
 }
 

@@ -57,10 +57,12 @@ describe('before anything is connected', () => {
       "'30' is invalid for argument 'duration'. It must be a number with a unit, such as",
     ],
     [['list', '--limit', '0'], "argument '0' is invalid. It must be a whole number from 1 to 10000."],
-    ...['{"hours":"3"}', '{"hour":3}', '{"hour":"3 4"}', 'hour=3'].map((calendar): [string[], string] => [
-      [...CREATE, '--calendar', calendar],
-      'It must be JSON such as {"dayOfWeek":"Fri","hour":"3"}, with texts without spaces for second, minute',
-    ]),
+    ...['{"hours":"3"}', '{"hour":3}', '{"hour":"3 4"}', '{"toString":"3"}', 'hour=3'].map(
+      (calendar): [string[], string] => [
+        [...CREATE, '--calendar', calendar],
+        'It must be JSON such as {"dayOfWeek":"Fri","hour":"3"}, with texts without spaces for second, minute',
+      ],
+    ),
     [[...CREATE, '--cron', '0 3 * * *', '--offset', '5m'], '--offset: belongs to an interval; give --every'],
     [CREATE, 'timing is missing; give --cron, --calendar or --every'],
     [['schedule', 'update', 'nightly'], 'no change given; give a flag of the schedule, or a file of items'],

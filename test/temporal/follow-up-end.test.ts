@@ -94,6 +94,17 @@ it('an item of a batch whose end can’t be decoded holds its place for ten minu
   await expect(followUpResult(MEANT)).rejects.toMatchObject({ type: 'FollowUpBroken', nonRetryable: true });
 });
 
+it('an end that could be decoded between two failures is not broken', async () => {
+  const client = await clientOf();
+  const now = jest.spyOn(performance, 'now').mockReturnValue(0);
+  expect((await findEnd(client, MEANT)).end).toBeNull();
+  decode = (payload) => payload;
+  expect((await findEnd(client, MEANT)).end).toMatchObject({ outcome: 'completed' });
+  decode = fails;
+  now.mockReturnValue(20 * MINUTE_MS);
+  expect((await findEnd(client, MEANT)).end).toBeNull();
+});
+
 it('the client tells an item that it can’t decode once its batch has ended', async () => {
   const client = await clientOf();
   const workflowService = Object.create(client.workflowService, {

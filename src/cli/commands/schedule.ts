@@ -217,7 +217,9 @@ function cronOf(text: string): string {
     // Refused below.
   }
   const isField = ([name, value]: [string, unknown]) =>
-    name in CALENDAR && typeof value === 'string' && (name === 'comment' || /^[^\s#]+$/.test(value));
+    Object.hasOwn(CALENDAR, name) &&
+    typeof value === 'string' &&
+    (name === 'comment' || /^[^\s#]+$/.test(value));
   if (!isRecord(given) || !Object.entries(given).every(isField)) {
     const example = '{"dayOfWeek":"Fri","hour":"3"}';
     const names = Object.keys(CALENDAR).join(', ');
