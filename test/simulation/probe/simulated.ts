@@ -101,7 +101,7 @@ function runOf(
     seen: async () => (await replayed(workflows, latest(), clock, 'seen')) as readonly string[],
     told: () => Promise.resolve(toldOf(latest())),
     until: async (_, isIt) => {
-      while (!(await isIt())) await clock.sleep(1);
+      while (!isIt(toldOf(latest()))) await clock.sleep(1);
     },
     does: {
       tell: act((run, what) => run.signal('tell', toPayload(what))),

@@ -14,7 +14,8 @@ export interface ProbeRun {
   readonly gates: Gates;
   seen(): Promise<readonly string[]>;
   told(): Promise<Told>;
-  until(what: string, isIt: () => boolean | Promise<boolean>): Promise<void>;
+  /** Waits until what is told is what is waited for. */
+  until(what: string, isIt: (told: Told) => boolean): Promise<void>;
   /** @returns the answer, or why it was refused */
   ask(what: string): Promise<string>;
   /** Asks a question that waits for the end of the task under way. */
@@ -45,7 +46,7 @@ export async function play(run: ProbeRun, script = '') {
     const [verb = '', ...words] = deed.split(' ');
     const word = words.join(' ');
     const isIt = AWAITED[verb];
-    if (isIt) await run.until(deed, async () => isIt(await run.told(), word));
+    if (isIt) await run.until(deed, (told) => isIt(told, word));
     else if (verb === 'at') await run.until(deed, () => gates.reached.has(word));
     else if (verb === 'open' || verb === 'shut') gates[verb](word);
     else if (verb === 'ask') answers.push(Promise.resolve(await run.ask(word)));

@@ -72,7 +72,7 @@ export async function probe(steps: readonly Step[]): Promise<readonly string[]> 
   const take = async (step: Step) => {
     if (typeof step === 'string') return takeInWords(step);
     if ('again' in step) return continueAsNew<typeof probe>(step.again);
-    const time = { startToCloseTimeout: '1 minute' } as const;
+    const time = { startToCloseTimeout: '40 seconds' } as const;
     const isLocal = 'local' in step;
     const { perform } = isLocal
       ? proxyLocalActivities<ProbeActivities>(time)
