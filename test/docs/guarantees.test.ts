@@ -9,6 +9,6 @@ it('docs/guarantees.md has a test that proves each row, once, and every row that
 
 it('docs/guarantees.md has a row for every test that breaks something', () => {
   const breaking = tests.filter(({ file }) => file.endsWith('.fault.test.ts'));
-  expect(breaking.length).toBeGreaterThan(10);
+  expect(breaking.length).toBeGreaterThan(5);
   expect(breaking.filter((test) => test.rows.length === 0)).toEqual([]);
 });

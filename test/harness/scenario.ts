@@ -1,4 +1,3 @@
-import { expect } from '@jest/globals';
 import type { Phase } from '../../src/core/result';
 import type { FollowUpRequest } from '../../src/core/request';
 import type { NewJob } from '../../sandbox';
@@ -48,13 +47,6 @@ export function onWorker(
       await gate.close();
     }
   });
-}
-
-/** Another worker of the same queues takes the place of the one that is killed. */
-export async function killAndReplace({ environment, worker }: Scenario): Promise<void> {
-  worker.signal('SIGKILL');
-  expect(await worker.exited).toEqual({ code: null, signal: 'SIGKILL' });
-  await environment.startWorker();
 }
 
 /** What the server shows of it, without the help of a worker. */

@@ -57,10 +57,11 @@ it('a follow-up that can’t be decoded while it runs has not ended', async () =
   expect([end, trouble]).toEqual([null, undefined]);
 });
 
-it('an encoding that the converter does not know stays one', async () => {
+it('an encoding that the converter does not know stays one, also while the follow-up runs', async () => {
   decode = (payload) => ({ ...payload, metadata: { encoding: Buffer.from('binary/encrypted') } });
   const end = broken('Unknown encoding: binary/encrypted');
-  expect(await findEnd(await clientOf(), MEANT)).toMatchObject({ end });
+  for (const fate of [{}, { phase: 'watching' }] as const)
+    expect(await findEnd(await clientOf(fate), MEANT)).toMatchObject({ end });
 });
 
 function attempt(client: Client): void {

@@ -1,8 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { describe, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import type { WorkflowHandle } from '@temporalio/client';
-import { QUERY_PROGRESS } from '../../src/core/names';
-import type { FollowUpProgress } from '../../src/core/result';
 import { eventually } from '../harness/eventually';
 import { BY_RESPONSE, ENDLESS } from '../harness/following';
 import { sharedEnvironment } from '../harness/shared-environment';
@@ -39,11 +37,8 @@ async function untilOthersAreRead(): Promise<void> {
 async function pauseAwhile({ client, workflowId }: WorkflowHandle, meanwhile?: () => unknown) {
   const { namespace } = client.options;
   const asked = () => ({
-    namespace,
-    workflowId,
-    requestId: randomUUID(),
-    reason: 'a test',
-    identity: 'a test',
+    ...{ namespace, workflowId, requestId: randomUUID() },
+    ...{ reason: 'a test', identity: 'a test' },
   });
   const status = async () => (await client.getHandle(workflowId).describe()).status.name;
   await client.workflowService.pauseWorkflowExecution(asked());
@@ -54,10 +49,11 @@ async function pauseAwhile({ client, workflowId }: WorkflowHandle, meanwhile?: (
   await client.workflowService.unpauseWorkflowExecution(asked());
 }
 
+const HELD = { name: 'hold', operation: 'message' } as const;
+
 // Proves T5.
 it.concurrent('a POST is not cancelled when its workflow closes', async () => {
-  const held = { name: 'hold', operation: 'message', parameters: { processed: 'after' } } as const;
-  const following = await follow({}, {}, held);
+  const following = await follow({}, {}, { ...HELD, parameters: { processed: 'after' } });
   await following.reached({ operation: 'message' });
   await following.handle.terminate();
   await untilOthersAreRead();
@@ -66,41 +62,29 @@ it.concurrent('a POST is not cancelled when its workflow closes', async () => {
   expect(await following.reached(answered)).toMatchObject([{ processed: true, status: 200 }]);
 });
 
-describe('while it is paused', () => {
-  const completedOnce = { status: 'completed', delivery: BY_RESPONSE, posts: [true] };
+// Proves T5.
+it.concurrent.each([
+  ['whose POST is under way keeps the answer', [{ ...HELD, parameters: { processed: 'before' } }]],
+  ['that one activity polls is polled on', []],
+] as const)('while it is paused, a follow-up %s', async (_, faults) => {
+  const following = await follow(ENDLESS, { polling: { ...SELDOM, timerPolls: 0 } }, ...faults);
+  if (faults.length > 0) await following.reached({ operation: 'message' });
+  else await following.progressWhen(({ phase }) => phase === 'watching');
+  await pauseAwhile(following.handle, () => following.release());
+  following.changeJob({ status: 'completed' });
+  const once = { status: 'completed', delivery: BY_RESPONSE, posts: [true] };
+  expect(await following.ending()).toMatchObject(once);
+});
 
-  // Proves T5.
-  it.concurrent('a follow-up whose POST is under way keeps the answer', async () => {
-    const held = { name: 'hold', operation: 'message', parameters: { processed: 'before' } } as const;
-    const following = await follow({}, { polling: SELDOM }, held);
-    await following.reached({ operation: 'message' });
-    await pauseAwhile(following.handle, () => following.release());
-    expect(await following.ending()).toMatchObject(completedOnce);
-  });
-
-  // Proves T5.
-  it.concurrent('a follow-up that one activity polls is polled on', async () => {
-    const following = await follow(ENDLESS, { polling: { ...SELDOM, timerPolls: 0 } });
-    await following.progressWhen(({ phase }) => phase === 'watching');
-    await pauseAwhile(following.handle);
-    following.changeJob({ status: 'completed' });
-    expect(await following.ending()).toMatchObject(completedOnce);
-  });
-
-  // Proves T5.
-  it.concurrent('a batch loses nothing', async () => {
-    const batch = await newBatch(3, ENDLESS, { polling: SELDOM });
-    await batch.startUntilSent(2, { concurrency: 2 });
-    await batch.progressWhen((progress) => progress.open === 2);
-    const [first = ''] = await batch.itemIds();
-    const item = batch.environment.client.workflow.getHandle(first);
-    const watches = async () => (await item.query<FollowUpProgress>(QUERY_PROGRESS)).phase === 'watching';
-    await eventually('the item is watched', watches);
-    await pauseAwhile(batch.workflow);
-    batch.endTurns();
-    await batch.sent(3);
-    const summary = { settled: 3, byStatus: { completed: 3 } };
-    expect(await batch.finish()).toMatchObject({ state: 'done', summary });
-    expect(batch.messages()).toEqual([1, 1, 1]);
-  });
+// Proves T5.
+it.concurrent('while it is paused, a batch loses nothing', async () => {
+  const batch = await newBatch(3, ENDLESS, { polling: SELDOM });
+  await batch.startUntilSent(2, { concurrency: 2 });
+  await batch.progressWhen((progress) => progress.open === 2);
+  await pauseAwhile(batch.workflow);
+  batch.endTurns();
+  await batch.sent(3);
+  const summary = { settled: 3, byStatus: { completed: 3 } };
+  expect(await batch.finish()).toMatchObject({ state: 'done', summary });
+  expect(batch.messages()).toEqual([1, 1, 1]);
 });

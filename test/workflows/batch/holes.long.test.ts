@@ -18,78 +18,63 @@ const ROUND_MS = 5_000;
 
 /** What the simulation takes for granted of the server. */
 describe('a batch', () => {
-  // Proves B11.
-  it.concurrent('that is reset ends as incomplete, and goes on', async () => {
+  // Proves B4.
+  it.concurrent(
+    'whose activity is paused when it has a round to tell starts nothing more, and says so',
+    async () => {
+      let passed = 0;
+      // After the batch's own input it is the start of the follow-up that has the message.
+      const encode = async (payloads: Payload[]) => {
+        if (payloads.some(({ data }) => Buffer.from(data ?? []).includes(FIRST)) && (passed += 1) === 2) {
+          const dueAt = Date.now() + ROUND_MS;
+          await eventually('a round is due', () => Promise.resolve(Date.now() > dueAt));
+          await operator.pause(workflowId, 'runItems');
+        }
+        return payloads;
+      };
+      const payloadCodecs = [{ encode, decode: (payloads: Payload[]) => Promise.resolve(payloads) }];
+      const environment = await Environment.open({ dataConverter: { payloadCodecs } });
+      const operator = new Operator(environment.client);
+      const batch = new BatchOfTest(environment);
+      const { workflowId } = batch.workflow;
+      for (const prompt of [FIRST, 'another message']) batch.add(ENDLESS, { prompt });
+      await batch.startWithItems({ batchId: batch.batchId, concurrency: 1 });
+      await batch.sent(1);
+      batch.endTurns();
+      const pending = await eventually('the attempt has ended', async () => {
+        const { raw } = await batch.workflow.describe();
+        return raw.pendingActivities?.find(
+          ({ activityType, attempt }) => activityType?.name === 'runItems' && attempt === 2,
+        );
+      });
+      expect(pending).toMatchObject({ paused: true });
+      expect((await batch.handle.progress()).trouble).toContain('paused its activity');
+      await operator.unpause(workflowId, 'runItems');
+      await batch.sent(2);
+      expect((await batch.finish()).summary).toMatchObject({ byStatus: { completed: 2 } });
+      await environment.close();
+    },
+  );
+
+  // Proves B11, P4.
+  it.concurrent.each<[string, (batch: BatchOfTest) => Promise<unknown>]>([
+    ['is reset', async ({ workflow }) => resetToTask(workflow, (await workflowTasks(workflow)).at(-1))],
+    [
+      'has its activity completed by hand',
+      ({ environment, workflow }) => {
+        const operator = new Operator(environment.client);
+        return eventually('it is', () => operator.complete(workflow.workflowId, 'runItems', '{}'));
+      },
+    ],
+  ])('that %s ends as incomplete, and goes on', async (_, happens) => {
     const batch = await newBatch(3, ENDLESS);
     await batch.startUntilSent(1, { concurrency: 1 });
     await batch.progressWhen(({ open }) => open === 1);
-    await resetToTask(batch.workflow, (await workflowTasks(batch.workflow)).at(-1));
+    await happens(batch);
     expect(await batch.handle.result()).toMatchObject({ state: 'incomplete' });
     await batch.startUntilSent(3, { concurrency: 3 });
     expect(await batch.finish()).toMatchObject({ state: 'done', summary: { byStatus: { completed: 3 } } });
     expect(batch.messages()).toEqual([1, 1, 1]);
-  });
-
-  // Proves B4.
-  it.concurrent('whose activity somebody has paused says so, and goes on when it may', async () => {
-    const batch = await newBatch(2, ENDLESS);
-    const { workflowId } = await batch.startUntilSent(1, { concurrency: 1 });
-    const operator = new Operator(batch.environment.client);
-    await eventually('it says so', async () => {
-      // Between two rounds none is pending, and the attempt that is under way may end the round.
-      await operator.pause(workflowId, 'runItems');
-      return (await batch.handle.progress()).trouble?.includes('paused its activity') ?? false;
-    });
-    await operator.unpause(workflowId, 'runItems');
-    batch.endTurns();
-    await batch.sent(2);
-    expect((await batch.finish()).summary).toMatchObject({ byStatus: { completed: 2 } });
-  });
-
-  // Proves B4.
-  it.concurrent('whose activity is paused when it has a round to tell starts nothing more', async () => {
-    let passed = 0;
-    // After the batch's own input it is the start of the follow-up that has the message.
-    const encode = async (payloads: Payload[]) => {
-      if (payloads.some(({ data }) => Buffer.from(data ?? []).includes(FIRST)) && (passed += 1) === 2) {
-        const dueAt = Date.now() + ROUND_MS;
-        await eventually('a round is due', () => Promise.resolve(Date.now() > dueAt));
-        await operator.pause(workflowId, 'runItems');
-      }
-      return payloads;
-    };
-    const payloadCodecs = [{ encode, decode: (payloads: Payload[]) => Promise.resolve(payloads) }];
-    const environment = await Environment.open({ dataConverter: { payloadCodecs } });
-    const operator = new Operator(environment.client);
-    const batch = new BatchOfTest(environment);
-    const { workflowId } = batch.workflow;
-    for (const prompt of [FIRST, 'another message']) batch.add(ENDLESS, { prompt });
-    await batch.startWithItems({ batchId: batch.batchId, concurrency: 1 });
-    await batch.sent(1);
-    batch.endTurns();
-    const pending = await eventually('the attempt has ended', async () => {
-      const { raw } = await batch.workflow.describe();
-      return raw.pendingActivities?.find(
-        ({ activityType, attempt }) => activityType?.name === 'runItems' && attempt === 2,
-      );
-    });
-    expect(pending).toMatchObject({ paused: true });
-    await operator.unpause(workflowId, 'runItems');
-    await batch.sent(2);
-    expect((await batch.finish()).summary).toMatchObject({ byStatus: { completed: 2 } });
-    await environment.close();
-  });
-
-  // Proves P4.
-  it.concurrent('whose activity is completed by hand ends as incomplete, and goes on', async () => {
-    const batch = await newBatch(2, ENDLESS);
-    const { workflowId } = await batch.startUntilSent(1, { concurrency: 1 });
-    const operator = new Operator(batch.environment.client);
-    await eventually('it is completed by hand', () => operator.complete(workflowId, 'runItems', '{}'));
-    expect(await batch.handle.result()).toMatchObject({ state: 'incomplete' });
-    await batch.startUntilSent(2, { concurrency: 2 });
-    expect(await batch.finish()).toMatchObject({ state: 'done', summary: { byStatus: { completed: 2 } } });
-    expect(batch.messages()).toEqual([1, 1]);
   });
 
   // Proves B4.

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { expect, it } from '@jest/globals';
-import { BY_RESPONSE, UNKNOWN } from '../../harness/following';
+import { BY_RESPONSE, failureOf, NOT_SENT } from '../../harness/following';
 import { sharedEnvironment } from '../../harness/shared-environment';
 
 const { open, follow } = sharedEnvironment({ skipsTime: true });
@@ -34,22 +34,29 @@ it.concurrent('a message is sent once, and the final job comes back with its pul
   });
 });
 
-// Proves A1, A5.
+it.concurrent(
+  'a request without a name has that of its workflow; its deadline counts from the first task',
+  async () => {
+    const environment = await open();
+    const handle = await environment.client.workflow.start('followUp', {
+      taskQueue: environment.taskQueue,
+      workflowId: 'nightly/42',
+      startDelay: '2 hours',
+      args: [{ ...environment.addJob(), prompt: 'x', deadline: '1h' }],
+    });
+    const followUp = { requestId: 'nightly/42' };
+    expect(await handle.result()).toMatchObject({ status: 'completed', followUp });
+  },
+);
+
 it.concurrent.each([
-  [
-    'of which nobody knows',
-    { name: 'reset', operation: 'message' },
-    ['DeliveryUnknown', UNKNOWN, /for 2m showed no change.*Nobody can tell whether the message arrived/s],
-  ],
-  [
-    'that is rejected',
-    { name: 'status', operation: 'message', parameters: { code: 422 } },
-    ['FollowUpRejected', { ...UNKNOWN, verdict: 'rejected' }, /422/],
-  ],
-] as const)('a message %s fails, and is not sent twice', async (_, fault, [type, delivery, words]) => {
-  const following = await follow({}, {}, fault);
-  const failure = await following.failure();
-  expect(failure).toMatchObject({ type, details: { followUp: { delivery } } });
-  expect(failure.message).toMatch(words);
-  expect(following.posts()).toHaveLength(1);
+  ['null', null, ['must be one JSON object']],
+  ['mistakes', { projectId: 'bad', jobId: '', prompt: 7, poling: {} }, ['jobId: ', 'prompt: ', '"poling": ']],
+])('an input of %s fails with every problem, and nothing is read or sent', async (name, input, words) => {
+  const environment = await open();
+  const { type, message, details } = await failureOf(await environment.start(`bad-input-${name}`, input));
+  expect(type).toBe('InvalidRequest');
+  for (const word of words) expect(message).toContain(word);
+  expect(details).toMatchObject({ job: null, followUp: { delivery: NOT_SENT } });
+  expect(environment.sandbox.journal.entries({ projectId: 'bad' })).toEqual([]);
 });

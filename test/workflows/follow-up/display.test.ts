@@ -7,6 +7,9 @@ import { initialState, newWatch } from '../../../src/workflows/follow-up/state';
 it('the current details let no text from outside become markup or break the table', () => {
   const text = currentDetails({
     ...initialState({ ...PLAN, jobId: '`| evil\n', prompt: 'Hello' }, 0, false),
+    phase: 'needs-decision',
+    delivery: { verdict: 'unknown', confirmedBy: null, sends: 1 },
+    doubt: '<b>http 503</b>',
     lastAnswer: 'http 500: `x` | <b>*y*</b>\n| z | https://evil.test',
     watch: { ...newWatch(null, 0, 0), observed: { '`|`': 1 } },
     job: { ...JOB, prLink: 'https://example.test/a|b>`<script>' },
@@ -17,5 +20,6 @@ it('the current details let no text from outside become markup or break the tabl
   expect(text).toContain(
     String.raw`| last answer: | http 500: \`x\` \<b\>\*y\*\</b\> z https\://evil.test |`,
   );
+  expect(text).toContain(String.raw`message arrived: \<b\>http 503\</b\> |`);
   expect(text).toContain('<https://example.test/a%7Cb%3E%60%3Cscript%3E>');
 });

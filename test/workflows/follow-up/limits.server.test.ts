@@ -15,28 +15,26 @@ function scheduled(handle: WorkflowHandle, type: 'sendMessage' | 'getJob' | 'pol
   );
 }
 
-it.concurrent('limits of each project hold for its sends and reads, by its own fairness key', async () => {
-  const { handle, key } = await follow(ENDLESS);
-  const { taskQueues } = await open();
-  const queues = { sendMessage: taskQueues.send, getJob: taskQueues.read, pollJob: taskQueues.read };
-  for (const type of ['sendMessage', 'getJob', 'pollJob'] as const)
-    expect(await scheduled(handle, type)).toMatchObject({
-      priority: { fairnessKey: key.projectId },
-      taskQueue: { name: queues[type] },
-    });
-  await handle.terminate();
-});
-
 it.concurrent.each([
   ['24h', 602],
   ['61s', 63],
-] as const)('limits may hold a read with a deadline of %s up for at most %d s', async (deadline, most) => {
-  const { handle } = await follow(ENDLESS, { deadline });
-  const { scheduleToCloseTimeout } = await scheduled(handle, 'getJob');
-  expect(Number(scheduleToCloseTimeout?.seconds)).toBeLessThanOrEqual(most);
-  expect(Number(scheduleToCloseTimeout?.seconds)).toBeGreaterThan(most - 3);
-  await handle.terminate();
-});
+] as const)(
+  'limits hold for each project, and no read of one with a deadline of %s for more than %d s',
+  async (deadline, most) => {
+    const { handle, key } = await follow(ENDLESS, { deadline });
+    const { taskQueues } = await open();
+    const queues = { sendMessage: taskQueues.send, getJob: taskQueues.read, pollJob: taskQueues.read };
+    for (const type of ['sendMessage', 'getJob', 'pollJob'] as const)
+      expect(await scheduled(handle, type)).toMatchObject({
+        priority: { fairnessKey: key.projectId },
+        taskQueue: { name: queues[type] },
+      });
+    const { scheduleToCloseTimeout } = await scheduled(handle, 'getJob');
+    expect(Number(scheduleToCloseTimeout?.seconds)).toBeLessThanOrEqual(most);
+    expect(Number(scheduleToCloseTimeout?.seconds)).toBeGreaterThan(most - 3);
+    await handle.terminate();
+  },
+);
 
 // Proves B4.
 it.concurrent('limits on reads hold no batch: its activity has another queue', async () => {

@@ -9,11 +9,9 @@ const PAGE = readFileSync(path.join(__dirname, '../../../docs/performance.md'), 
 
 /** The numbers of a line of the page's table: polls, events, bytes, workflow tasks, actions. */
 function budgetOf(polls: number): number[] {
-  const line = PAGE.split('\n').find((each) => new RegExp(`^\\| +${polls} \\|`).test(each)) ?? '';
-  return line
-    .split('|')
-    .slice(1, -1)
-    .map((cell) => Number(cell.replace(',', '')));
+  const [line = ''] = new RegExp(`^\\| +${polls} \\|.*`, 'm').exec(PAGE) ?? [];
+  const cells = line.split('|').slice(1, -1);
+  return cells.map((cell) => Number(cell.replace(',', '')));
 }
 
 /*
