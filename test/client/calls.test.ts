@@ -40,52 +40,58 @@ it('no part of a client shows a log anything of the connection', () => {
 });
 
 type Call = (client: FollowUpClient, options: CallOptions) => Promise<unknown>;
+type Made = Promise<unknown> | AsyncIterable<unknown>;
 
-const first = <T>(list: AsyncIterable<T>) => list[Symbol.asyncIterator]().next();
-
-const OF_HANDLE = ['result', 'progress', 'describe', 'pollNow', 'cancel', 'retry'] as const;
-const OF_BATCH = ['progress', 'result', 'settled', 'pause', 'resume', 'cancel', 'retry'] as const;
 const UNNAMED = { projectId: 'p', jobId: 'j', prompt: 'Hello' };
 
-const CALLS: readonly (readonly [string, Call])[] = [
-  ...OF_HANDLE.map((name): [string, Call] => [
-    name,
-    (client, options) => client.getHandle('f')[name](options),
-  ]),
-  ['extendDeadline', (client, options) => client.getHandle('f').extendDeadline('1h', options)],
-  ['resolveDelivery', (client, options) => client.getHandle('f').resolveDelivery('delivered', options)],
-  ['start', (client, options) => client.start(REQUEST, options)],
-  ['execute', (client, options) => client.execute(REQUEST, options)],
-  ['list', (client, options) => first(client.list({}, options))],
-  ...OF_BATCH.map((name): [string, Call] => [
-    `batch.${name}`,
-    (client, options) => client.batches.getHandle('b')[name](options),
-  ]),
-  ['batch.results', (client, options) => first(client.batches.getHandle('b').results(options))],
-  ['batch.watch', (client, options) => first(client.batches.getHandle('b').watch(options))],
-  ['batch.setConcurrency', (client, options) => client.batches.getHandle('b').setConcurrency(5, options)],
-  ['batches.start', (client, options) => client.batches.start([REQUEST], options)],
+/** Methods of a part of the client, with what they take before the options. */
+function callsOf(name: string, part: (client: FollowUpClient) => object, methods: Record<string, unknown[]>) {
+  return Object.entries(methods).map(([method, args]): [string, Call] => [
+    `${name}${method}`,
+    async (client, options) => {
+      const made = (part(client) as Record<string, (...all: unknown[]) => Made>)[method]?.(...args, options);
+      return made && Symbol.asyncIterator in made ? made[Symbol.asyncIterator]().next() : made;
+    },
+  ]);
+}
+
+const CALLS: readonly [string, Call][] = [
+  ...callsOf('', (client) => client, { start: [REQUEST], execute: [REQUEST], list: [{}] }),
+  ...callsOf('handle.', (client) => client.getHandle('f'), {
+    ...{ result: [], progress: [], describe: [], pollNow: [], cancel: [], retry: [] },
+    ...{ extendDeadline: ['1h'], resolveDelivery: ['delivered'] },
+  }),
+  ...callsOf('batches.', (client) => client.batches, { start: [[REQUEST]] }),
+  ...callsOf('batch.', (client) => client.batches.getHandle('b'), {
+    ...{ progress: [], result: [], settled: [], results: [], watch: [] },
+    ...{ pause: [], resume: [], cancel: [], retry: [], setConcurrency: [5] },
+  }),
   [
     'schedules.create',
     (client, options) => client.schedules.create('s', [UNNAMED], { spec: {}, ...options }),
   ],
-  ['schedule.trigger', (client, options) => client.schedules.getHandle('s').trigger(undefined, options)],
-  ['schedule.update', (client, options) => client.schedules.getHandle('s').update({}, options)],
-  ['limits.get', (client, options) => client.limits.get(options)],
-  ['limits.set', (client, options) => client.limits.set({ sendsTotal: '5/s' }, options)],
-  ['limits.clear', (client, options) => client.limits.clear(options)],
+  ...callsOf('schedule.', (client) => client.schedules.getHandle('s'), {
+    trigger: [undefined],
+    update: [{}],
+  }),
+  ...callsOf('limits.', (client) => client.limits, { get: [], set: [{ sendsTotal: '5/s' }], clear: [] }),
 ];
 /** They may have started something while nobody has told so. */
-const STARTS = ['start', 'execute', 'retry', 'batches.start', 'batch.retry'];
+const STARTS = ['start', 'execute', 'handle.retry', 'batches.start', 'batch.retry'];
+
 /** What the call is about, as far as it is known without the server. */
-const WORKFLOW_IDS: Readonly<Record<string, string>> = {
-  ...{ start: 'follow-up:p:j:r', execute: 'follow-up:p:j:r' },
-  'batches.start': expect.stringMatching(/^follow-up-batch:/) as unknown as string,
-  ...Object.fromEntries([...OF_HANDLE, 'extendDeadline', 'resolveDelivery'].map((name) => [name, 'f'])),
-};
+function workflowIdOf(call: string): unknown {
+  if (call === 'batches.start') return expect.stringMatching(/^follow-up-batch:/);
+  if (call === 'start' || call === 'execute') return 'follow-up:p:j:r';
+  return call.startsWith('handle.') ? 'f' : null;
+}
 
 describe('every call', () => {
-  it.each(CALLS)('%s ends with its signal, its time-out, and its client', async (name, call) => {
+  it.each(CALLS)('%s checks its options, and ends with signal, time-out and client', async (name, call) => {
+    for (const wrong of [{ timeuot: 5 }, ...[0, Number.NaN, 2 ** 31, '1s'].map((timeout) => ({ timeout }))])
+      await expect(call(followUps, wrong as CallOptions)).rejects.toMatchObject({
+        ...{ code: 'INVALID_REQUEST', problems: [{ field: Object.keys(wrong)[0] }] },
+      });
     const reason = new Error('nobody waits any more');
     await expect(call(followUps, { signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
     expect(calls).toEqual([]);
@@ -93,7 +99,7 @@ describe('every call', () => {
     await expect(call(followUps, { timeout: 30 })).rejects.toMatchObject({
       code: isStart ? 'NOT_CONFIRMED' : 'NO_ANSWER',
       message: expect.stringMatching(/ no answer within 0\.03 s\./),
-      workflowId: WORKFLOW_IDS[name] ?? null,
+      workflowId: workflowIdOf(name),
     });
     const late = AbortSignal.timeout(30);
     await expect(call(followUps, { signal: late })).rejects.toMatchObject({ name: 'TimeoutError' });
@@ -103,7 +109,7 @@ describe('every call', () => {
     await followUps[Symbol.asyncDispose]();
     expect(await pending).toMatchObject({
       code: isStart ? 'NOT_CONFIRMED' : 'CLOSED',
-      workflowId: WORKFLOW_IDS[name] ?? null,
+      workflowId: workflowIdOf(name),
     });
     await expect(call(followUps, {})).rejects.toMatchObject({ code: 'CLOSED' });
   });
@@ -124,34 +130,19 @@ describe('every call', () => {
     const message = expect.stringMatching(/HTTP status code 404: .*check TEMPORAL_ADDRESS/);
     // What waits for an end goes on waiting.
     const [options, end] =
-      name === 'result' ? [{ timeout: 300 }, { code: 'NO_ANSWER' }] : [{}, { code: unreached, message }];
+      name === 'handle.result'
+        ? [{ timeout: 300 }, { code: 'NO_ANSWER' }]
+        : [{}, { code: unreached, message }];
     await expect(call(lost, options).finally(() => lost.close())).rejects.toMatchObject(end);
-  });
-
-  it('limits of a server that has none for task queues are an error that says so', async () => {
-    status = 12;
-    for (const asked of [followUps.limits.set({ sendsTotal: '5/s' }), followUps.limits.get()])
-      await expect(asked).rejects.toMatchObject({
-        code: 'LIMITS_UNAVAILABLE',
-        message: expect.stringMatching(/no limits of task queues.*Update the server/),
-      });
-  });
-
-  it.each([0, Number.NaN, 2 ** 31, '1s'])('refuses %j as a time-out', async (timeout) => {
-    const text = expect.stringContaining(` it is ${typeof timeout === 'string' ? '"1s"' : timeout}`);
-    const refused = { code: 'INVALID_REQUEST', problems: [{ field: 'timeout', text }] };
-    await expect(followUps.start(REQUEST, { timeout } as CallOptions)).rejects.toMatchObject(refused);
-    expect(calls).toEqual([]);
-  });
-
-  it.each(CALLS)('%s refuses an option that it does not have', async (name, call) => {
-    const refused = { code: 'INVALID_REQUEST', problems: [{ field: 'timeuot' }] };
-    await expect(call(followUps, { timeuot: 5 } as CallOptions)).rejects.toMatchObject(refused);
-    expect(calls).toEqual([]);
   });
 });
 
-const CODEC = { decode: (payloads: Payload[]) => Promise.resolve(payloads) };
+/** A client with a codec, on the same connection. */
+function withCodec(encode: (payloads: Payload[]) => Promise<Payload[]>): FollowUpClient {
+  const codec = { encode, decode: (payloads: Payload[]) => Promise.resolve(payloads) };
+  const { connection } = followUps.client;
+  return new FollowUpClient(new Client({ connection, dataConverter: { payloadCodecs: [codec] } }));
+}
 
 it.each<[string, (client: FollowUpClient, abort: () => void, options: CallOptions) => Promise<unknown>]>([
   [
@@ -171,14 +162,10 @@ it.each<[string, (client: FollowUpClient, abort: () => void, options: CallOption
   ],
 ])('asks nothing any more of the server if its signal is aborted while %s', async (_, call) => {
   status = 16;
-  const { connection } = followUps.client;
   const signal = new AbortController();
   const reason = new Error('nobody waits any more');
   const abort = () => signal.abort(reason);
-  const encode = (payloads: Payload[]) => Promise.resolve(payloads).finally(abort);
-  const slow = new FollowUpClient(
-    new Client({ connection, dataConverter: { payloadCodecs: [{ ...CODEC, encode }] } }),
-  );
+  const slow = withCodec((payloads) => Promise.resolve(payloads).finally(abort));
   await expect(call(slow, abort, { signal: signal.signal })).rejects.toBe(reason);
   // What the call still did would have come before.
   await expect(followUps.getHandle('f').describe()).rejects.toThrow();
@@ -186,18 +173,13 @@ it.each<[string, (client: FollowUpClient, abort: () => void, options: CallOption
 });
 
 it('an error of the items themselves is told in its own words, also to a client with codecs', async () => {
-  const { connection } = followUps.client;
-  const encode = CODEC.decode;
-  const own = new FollowUpClient(
-    new Client({ connection, dataConverter: { payloadCodecs: [{ ...CODEC, encode }] } }),
-  );
   const cause = new Error('my database is away');
   const items: AsyncIterable<typeof UNNAMED> = {
     [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(cause) }),
   };
-  const message = "The items can't be read: my database is away";
-  const told = { code: 'UNEXPECTED_FAILURE', message, cause };
-  await expect(own.batches.start(items)).rejects.toMatchObject(told);
+  const told = { code: 'UNEXPECTED_FAILURE', message: `The items can't be read: ${cause.message}`, cause };
+  const { batches } = withCodec((payloads) => Promise.resolve(payloads));
+  await expect(batches.start(items)).rejects.toMatchObject(told);
 });
 
 it('close leaves the connection open that it was given', async () => {

@@ -18,14 +18,6 @@ async function progressOf(followUps: FollowUpClient, { handle }: Following): Pro
   return report.progress;
 }
 
-/** A follow-up whose patient read waits for minutes. */
-async function waiting() {
-  const environment = await open();
-  const following = await environment.follow(ENDLESS, TIMES);
-  await untilItWaits(environment.sandbox, following);
-  return { environment, following };
-}
-
 /** The progress with something that happens between its two questions, and how often the second one was asked. */
 async function progressAround(between: () => Promise<unknown>, following: Following) {
   const { connection } = (await open()).client;
@@ -43,20 +35,30 @@ async function progressAround(between: () => Promise<unknown>, following: Follow
 
 describe('the progress during a patient read', () => {
   // Proves L5.
-  it.concurrent('has its answers, and the server’s time of its next one, if none has paused it', async () => {
-    const { environment, following } = await waiting();
-    const polls = following.gets() - 1;
-    const answers = { polls, observed: { active: polls - 1, 'http 429': 1 } };
-    const progress = await progressOf(environment.followUps, following);
-    expect(progress).toMatchObject({ phase: 'watching', ...answers });
-    expect(progress.lastAnswer).toMatch(/^http 429/);
-    expect(Date.parse(progress.nextPollAt ?? '')).toBe(dueAt((await pendingRead(following)) ?? {}));
-    await new Operator(environment.client).pause(following.handle.workflowId, 'pollJob');
-    expect(await progressOf(environment.followUps, following)).toMatchObject({
-      ...answers,
-      nextPollAt: null,
-    });
-  });
+  it.concurrent(
+    'has its answers, when the next one is due if none has paused it, and what is read meanwhile',
+    async () => {
+      const environment = await open();
+      const following = await environment.follow(ENDLESS, TIMES);
+      await untilItWaits(environment.sandbox, following);
+      const now = () => progressOf(environment.followUps, following);
+      const polls = following.gets() - 1;
+      const observed = { active: polls - 1, 'http 429': 1 };
+      const { nextPollAt, ...progress } = await now();
+      expect(progress).toMatchObject({ phase: 'watching', polls, observed });
+      expect(progress.lastAnswer).toMatch(/^http 429/);
+      expect(Date.parse(nextPollAt ?? '')).toBe(dueAt((await pendingRead(following)) ?? {}));
+      // The 429 of the patient read holds for the project, and not for what a person asks for.
+      const handle = environment.followUps.getHandle(following.handle.workflowId);
+      const polled = { polls: polls + 1, observed: { ...observed, active: polls }, nextPollAt };
+      expect(await handle.pollNow()).toMatchObject({ ...polled, lastAnswer: 'active' });
+      expect(await handle.extendDeadline('2h')).toMatchObject(polled);
+      const around = await progressAround(() => following.update('pollNow'), following);
+      expect([around.described, around.progress.polls]).toEqual([2, polls + 2]);
+      await new Operator(environment.client).pause(handle.workflowId, 'pollJob');
+      expect(await now()).toMatchObject({ polls: polls + 2, nextPollAt: null });
+    },
+  );
 
   // Proves L5.
   it.concurrent('in the process of its worker has the answers of its heartbeats', async () => {
@@ -69,22 +71,6 @@ describe('the progress during a patient read', () => {
     expect(progress).toMatchObject({ phase: 'watching', polls: 3, observed: { active: 3 } });
     expect((await pendingRead(following))?.attempt).toBe(1);
   });
-
-  // Proves A4.
-  it.concurrent(
-    'has a read that somebody asks for, in a cool-down too, and between its questions',
-    async () => {
-      const { environment, following } = await waiting();
-      const handle = environment.followUps.getHandle(following.handle.workflowId);
-      const { polls, observed, nextPollAt } = await progressOf(environment.followUps, following);
-      // The 429 of the patient read holds for the project, and not for what a person asks for.
-      const polled = { polls: polls + 1, observed: { ...observed, active: (observed.active ?? 0) + 1 } };
-      expect(await handle.pollNow()).toMatchObject({ ...polled, lastAnswer: 'active', nextPollAt });
-      expect(await handle.extendDeadline('2h')).toMatchObject({ ...polled, nextPollAt });
-      const { progress, described } = await progressAround(() => following.update('pollNow'), following);
-      expect([described, progress.polls]).toEqual([2, polls + 2]);
-    },
-  );
 
   // Proves L5.
   it.concurrent('that ends between the two questions has every answer once', async () => {

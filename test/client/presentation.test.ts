@@ -5,16 +5,17 @@ import { staticDetails } from '../../src/temporal/start-follow-up';
 
 const SECRET_PROMPT = 'the prompt, which is nobody else’s business';
 const NAMED = { projectId: 'docs', jobId: 'job-1', prompt: SECRET_PROMPT, requestId: 'r' };
-const plan = planOf({ ...NAMED, deadline: '2h' });
 // As long as a workflow id of 255 bytes allows.
 const longest = planOf({ ...NAMED, projectId: 'p'.repeat(120), jobId: 'j'.repeat(121) });
 
 describe('what the Web UI shows from the start', () => {
-  it('describes the prompt by length and digest, and shows nothing of it', () => {
-    const details = staticDetails(plan);
+  it('describes the prompt by length and digest, shows nothing of it, and lets no name become markup', () => {
+    const plan = planOf({ ...NAMED, projectId: 'a`|b', jobId: '<b>' });
+    const [details, { staticSummary }] = [staticDetails(plan), followUpStart(plan)];
     expect(details).toMatch(/\| prompt: \| 45 bytes, sha256 `[0-9a-f]{12}`… \|/);
-    for (const word of ['prompt,', 'nobody', 'business'])
-      expect(details + followUpStart(plan).staticSummary).not.toContain(word);
+    expect(details).toContain('| projectId: | `a b` |');
+    expect(staticSummary).toContain('`<b>`');
+    for (const word of ['prompt,', 'nobody', 'business']) expect(details + staticSummary).not.toContain(word);
   });
 
   it('keeps within what the server takes', () => {
@@ -22,11 +23,5 @@ describe('what the Web UI shows from the start', () => {
     expect(Buffer.byteLength(staticDetails(longest))).toBeLessThan(20_000);
     for (const { value } of followUpStart(longest, '').typedSearchAttributes)
       expect(value.length).toBeLessThanOrEqual(255);
-  });
-
-  it('lets no name become markup', () => {
-    const named = planOf({ ...NAMED, projectId: 'a`|b', jobId: '<b>' });
-    expect(staticDetails(named)).toContain('| projectId: | `a b` |');
-    expect(followUpStart(named).staticSummary).toContain('`<b>`');
   });
 });

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
 import { Client } from '@temporalio/client';
 import { type DataConverter, defineSearchAttributeKey } from '@temporalio/common';
-import { FollowUpClient, NotFoundError } from '../../src/client';
+import { FollowUpClient, followUpWorkflowId, NotFoundError } from '../../src/client';
 import { ENCRYPTING } from '../harness/encryption';
 import { eventually } from '../harness/eventually';
 import { ENDLESS } from '../harness/following';
@@ -10,7 +10,7 @@ import { listed } from '../harness/listed';
 import { resetToTask, workflowTasks } from '../harness/reset';
 import { sharedEnvironment } from '../harness/shared-environment';
 
-const { open } = sharedEnvironment();
+const { open, follow } = sharedEnvironment();
 
 /** A client whose follow-ups no worker takes up, and an SDK client with a data converter, or without. */
 async function idleClient(dataConverter: DataConverter = {}) {
@@ -37,19 +37,14 @@ describe('a running follow-up', () => {
   });
 
   it.concurrent('that is reset is waited for in its new run', async () => {
-    const environment = await open();
-    const asked = environment.newRequest(ENDLESS);
-    const followUp = await environment.followUps.start(asked);
-    await eventually('it is polled', async () => {
-      const report = await followUp.progress();
-      return report.from === 'worker' && report.progress.polls > 0;
-    });
-    const handle = environment.client.workflow.getHandle(followUp.workflowId);
-    const result = followUp.result();
+    const following = await follow(ENDLESS);
+    const { handle } = following;
+    await following.progressWhen(({ polls }) => polls > 0);
+    const result = (await open()).followUps.getHandle(handle.workflowId).result();
     await resetToTask(handle, (await workflowTasks(handle)).at(-1));
-    environment.sandbox.changeJob(asked, { status: 'completed' });
+    following.changeJob({ status: 'completed' });
     expect(await result).toMatchObject({ status: 'completed' });
-    expect(environment.posts(asked)).toHaveLength(1);
+    expect(following.posts()).toHaveLength(1);
   });
 });
 
@@ -69,26 +64,41 @@ describe("a client without the workers' data converter", () => {
   it.concurrent('is told by each call what to set', async () => {
     const environment = await open();
     const asked = environment.newRequest();
-    const { workflowId } = await (await idleClient(ENCRYPTING)).idle.start(asked);
+    const encrypting = await idleClient(ENCRYPTING);
+    const { workflowId } = await encrypting.idle.start(asked);
     const { client, idle } = await idleClient();
     await client.workflow.getHandle(workflowId).terminate();
-    const words = /FOLLOW_UP_DATA_CONVERTER, or your Client's dataConverter.*Unknown encoding/;
     const handle = idle.getHandle(workflowId);
+    const words = /FOLLOW_UP_DATA_CONVERTER, or your Client's dataConverter.*Unknown encoding/;
+    const refused = { code: 'MISCONFIGURED', message: expect.stringMatching(words) };
     for (const call of ['result', 'progress', 'describe', 'retry'] as const)
-      await expect(handle[call]()).rejects.toMatchObject({
-        code: 'MISCONFIGURED',
-        message: expect.stringMatching(words),
-      });
-    await expect(idle.start(asked)).rejects.toThrow(words);
+      await expect(handle[call]()).rejects.toMatchObject(refused);
+    await expect(idle.start(asked)).rejects.toMatchObject(refused);
     const plain = await environment.followUps.start(environment.newRequest());
-    await expect(
-      (await idleClient(ENCRYPTING)).idle.getHandle(plain.workflowId).describe(),
-    ).rejects.toMatchObject({
-      code: 'MISCONFIGURED',
-      message: expect.stringContaining('is not encrypted'),
-    });
+    const unencrypted = { ...refused, message: expect.stringContaining('is not encrypted') };
+    await expect(encrypting.idle.getHandle(plain.workflowId).describe()).rejects.toMatchObject(unencrypted);
   });
 });
+
+it.concurrent(
+  'a start of the name of one without the digest in its memo is compared with its input',
+  async () => {
+    const environment = await open();
+    const { followUps } = environment;
+    const startedWith = async (input: object) => {
+      const asked = environment.newRequest();
+      const { projectId, jobId, requestId } = asked;
+      const workflowId = followUpWorkflowId(projectId, jobId, requestId);
+      const args = [{ ...asked, ...input }];
+      await environment.client.workflow.start('followUp', { workflowId, taskQueue: 'nobody', args });
+      return followUps.start(asked);
+    };
+    expect(await startedWith({})).toMatchObject({ attached: 'running', promptCompared: true });
+    expect(await startedWith({ prompt: 7 })).toMatchObject({ attached: 'running', promptCompared: false });
+    const refused = /exists with another prompt.*Nothing was sent/;
+    await expect(startedWith({ prompt: 'Something else.' })).rejects.toThrow(refused);
+  },
+);
 
 it.concurrent('a workflow of another type is not touched', async () => {
   const { client, followUps } = await open();

@@ -1,15 +1,10 @@
-import { afterEach, describe, expect, it, jest } from '@jest/globals';
+import { describe, expect, it, jest } from '@jest/globals';
 import type { FollowUpClientLike, NamedRequest } from '../../src/client';
 import { type Fate, InMemoryFollowUpClient } from '../../src/client/testing';
 import { listed } from '../harness/listed';
 
 const REQUEST = { projectId: 'p', jobId: 'j', prompt: 'Hello', requestId: 'r' };
 const ID = 'follow-up:p:j:r';
-const UNSENT = { receipt: { delivery: { verdict: 'not-sent' } } };
-
-afterEach(() => {
-  jest.useRealTimers();
-});
 
 describe('the client for tests', () => {
   it('completes a follow-up, and sends nothing by a second start', async () => {
@@ -41,29 +36,36 @@ describe('the client for tests', () => {
     await followUps.start(REQUEST);
     expect(await followUps.start(REQUEST)).toMatchObject({ attached: 'running' });
     await refused('CONFLICT', followUps.start({ ...REQUEST, prompt: 'Other' }));
-    await refused('NOT_FOUND', followUps.getHandle('follow-up:a:b:c').result());
+    await refused('NOT_FOUND', followUps.getHandle('follow-up:a:b:c').retry());
     await refused('STILL_RUNNING', followUps.getHandle(ID).retry());
     await refused('SERVER_REFUSED', followUps.batches.start([REQUEST]));
     await refused('LIMITS_UNAVAILABLE', followUps.limits.get());
+    await expect(followUps.limits.set({ sendsTotal: '5/s' })).rejects.toThrow('Update the server');
     expect(followUps.sent).toEqual([REQUEST]);
   });
 
-  it.each<[Fate, string, object]>([
-    [{ end: 'FollowUpRejected', httpStatus: 403 }, 'REJECTED', { details: { httpStatus: 403 } }],
-    [{ end: 'DeliveryUnknown' }, 'DELIVERY_UNKNOWN', { receipt: { delivery: { verdict: 'unknown' } } }],
+  const ACTIVE = { job: { status: 'active' } };
+  const delivery = (verdict: string) => ({ receipt: { delivery: { verdict } } });
+
+  it.each<[Fate, string, object, RegExp]>([
+    [{ end: 'FollowUpRejected', httpStatus: 403 }, 'REJECTED', { details: { httpStatus: 403 } }, /^$/],
+    [{ end: 'DeliveryUnknown' }, 'DELIVERY_UNKNOWN', delivery('unknown'), /retried\. Nobody can tell/],
     [
-      { end: 'DeadlineExceeded', job: { status: 'active' } },
+      { end: 'DeadlineExceeded', ...ACTIVE },
       'DEADLINE_EXCEEDED',
-      { job: { status: 'active' } },
+      ACTIVE,
+      /retried\. Its message was accepted/,
     ],
-    [{ end: 'JobNotFound', message: 'gone' }, 'JOB_NOT_FOUND', { message: 'gone' }],
-    [{ end: 'InvalidRequest' }, 'INVALID_REQUEST', UNSENT],
-    [{ end: 'cancelled', verdict: 'not-sent' }, 'CANCELLED', UNSENT],
-    [{ end: 'terminated' }, 'TERMINATED', { receipt: null }],
-    [{ end: 'timed-out' }, 'TIMED_OUT', { receipt: null }],
-  ])('ends as %j with the code %s', async (fate, code, facts) => {
+    [{ end: 'JobNotFound', message: 'gone' }, 'JOB_NOT_FOUND', { message: 'gone' }, /^$/],
+    [{ end: 'InvalidRequest' }, 'INVALID_REQUEST', delivery('not-sent'), /^$/],
+    [{ end: 'cancelled' }, 'CANCELLED', delivery('accepted'), /retried\. Its message was accepted/],
+    [{ end: 'terminated' }, 'TERMINATED', { receipt: null }, /retried\. It left no receipt/],
+    [{ end: 'timed-out' }, 'TIMED_OUT', { receipt: null }, /retried\. It left no receipt/],
+  ])('ends as %j with %s, and is retried if its receipt proves it', async (fate, code, facts, refused) => {
     const followUps = new InMemoryFollowUpClient(() => fate);
     await expect(followUps.execute(REQUEST)).rejects.toMatchObject({ code, workflowId: ID, ...facts });
+    const retried = followUps.getHandle(ID).retry();
+    expect(await retried.then(() => '', String)).toMatch(refused);
   });
 
   it('retries what was not sent, and each run may go another way', async () => {
@@ -123,20 +125,17 @@ describe('the client for tests', () => {
   });
 });
 
-/** What a service tells apart; docs/testing.md shows the call of which nobody knows whether it started anything. */
-describe('a call that ends early says what it has reached: started, and', () => {
-  it.each([
-    ['no-workers', 'no worker polls the task queue "follow-up"; start one and try again'],
-    ['all', 'it still runs'],
-  ] as const)('%s', async (presence, words) => {
-    jest.useFakeTimers({ doNotFake: ['nextTick', 'setImmediate', 'queueMicrotask'] });
-    const followUps = new InMemoryFollowUpClient(() => ({ phase: 'watching' }));
-    followUps.setPresence(presence);
-    const end = followUps.execute(REQUEST, { timeout: 10_000 }).catch((error: unknown) => error);
-    await jest.advanceTimersByTimeAsync(10_000);
-    expect(await end).toMatchObject({
-      ...{ name: 'NoAnswerError', code: 'NO_ANSWER', workflowId: ID },
-      message: `The follow-up ${ID} gave no answer within 10 s: ${words}.`,
-    });
+// docs/testing.md shows the other ends of a call.
+it('a call that ends early says what it has reached: started, and no worker is there', async () => {
+  jest.useFakeTimers({ doNotFake: ['nextTick', 'setImmediate', 'queueMicrotask'] });
+  const followUps = new InMemoryFollowUpClient();
+  followUps.setPresence('no-workers');
+  const end = followUps.execute(REQUEST, { timeout: 10_000 }).catch((error: unknown) => error);
+  await jest.advanceTimersByTimeAsync(10_000);
+  jest.useRealTimers();
+  const words = 'no worker polls the task queue "follow-up"; start one and try again';
+  expect(await end).toMatchObject({
+    ...{ name: 'NoAnswerError', code: 'NO_ANSWER', workflowId: ID },
+    message: `The follow-up ${ID} gave no answer within 10 s: ${words}.`,
   });
 });

@@ -15,8 +15,7 @@ it('the interval between polls varies at its maximum too, so that follow-ups fal
 // The simulation has the waits that a Retry-After asks for.
 it.each([
   ['doubles with each answer in a row', 503, 1, 0, high, 5_000],
-  ['…', 503, 6, 0, high, 160_000],
-  ['… up to five minutes', 503, 1_000, 0, high, 300_000],
+  ['doubles up to five minutes', 503, 1_000, 0, high, 300_000],
   ['is by chance between half of that and all', 503, 6, 0, low, 80_000],
   ['is never shorter than that of a healthy service', 503, 1, HOUR, low, 300_000],
   ['is the initial interval while the job may be gone', 404, 4, HOUR, low, 5_000],

@@ -9,9 +9,9 @@ import {
 import { isPosition, type Position } from '../../src/core/batch/state';
 import { endFields, endOfResult } from '../../src/core/end';
 import type { AgentJob } from '../../src/core/job';
-import { fields, isRecord } from '../../src/core/checks';
+import { count, fields, isRecord } from '../../src/core/checks';
 import { isFollowUpResult } from '../../src/core/result';
-import { JOB as JOB_OF_NOTHING } from '../harness/samples';
+import { JOB as JOB_OF_NOTHING, RECEIPT } from '../harness/samples';
 
 const JOB: AgentJob = { ...JOB_OF_NOTHING, prLink: 'https://example.test/pull/1', createdAt: '2026-11-21' };
 
@@ -40,11 +40,6 @@ const SENDS: readonly SendResult[] = [
   { ...POSTED, outcome: { verdict: 'not-sent', repeatable: true, answered: false, ...TROUBLE } },
 ];
 
-const END = {
-  ...{ outcome: 'completed', delivery: 'accepted', evidence: 'seen-active' },
-  ...{ prLink: JOB.prLink, message: 'none' },
-} as const;
-
 const POSITION: Position = {
   ...{ cursor: 9, lanes: [[3, 5, 'open'] as const, [5, 9, 'free'] as const] },
   ...{ settled: 3, byStatus: { completed: 2 }, byFailure: { gone: 1 }, byEvidence: { confirmed: 2 } },
@@ -69,7 +64,7 @@ it.each([
   ['a read', isJobAnswer, [POLL.answer, { kind: 'trouble', ...TROUBLE, retryAfterMs: 1_000 }]],
   ['a poll', isPollJobResult, [POLL, { ...POLL, answer: null }]],
   ['a round of a batch', isPosition, [POSITION]],
-  ['a follow-up', fields(endFields), [END]],
+  ['a follow-up', fields(endFields), [endOfResult({ ...JOB, status: 'completed', followUp: RECEIPT })]],
 ] as const)(
   'the result of %s is known, and nothing else is one',
   (_, isResult: (value: unknown) => boolean, results) => {
@@ -83,20 +78,14 @@ it.each([
   },
 );
 
-it.each([0.5, -1, 2 ** 53])('no count is %d', (count) => {
-  const { before } = POLL;
-  const notFound = { count, since: 1_000 };
-  for (const changed of [{ polls: count }, { trouble: { ...before.trouble, notFound } }])
-    expect(isPollJobResult({ ...POLL, before: { ...before, ...changed } })).toBe(false);
+it('a count is a whole number from 0 on', () => {
+  expect([0.5, -1, 2 ** 53, Infinity, 0].filter((each) => count(each))).toEqual([0]);
 });
 
 // Proves D2.
 it('the result of a later version is taken with words for evidence and delivery that are not known here', () => {
-  const delivery = { verdict: 'accepted', sends: 1, confirmedBy: 'the-service' };
-  const followUp = {
-    ...{ requestId: 'a', baseline: null, promptDigest: null, polls: 3, sentAt: null, settledAt: null },
-    ...{ observed: {}, evidence: 'told-by-the-service', delivery },
-  };
+  const delivery = { ...RECEIPT.delivery, confirmedBy: 'the-service' };
+  const followUp = { ...RECEIPT, evidence: 'told-by-the-service', delivery };
   const result = { ...JOB, status: 'completed', followUp };
   expect(endOfResult(result)).toMatchObject({
     ...{ outcome: 'completed', delivery: 'accepted', evidence: 'told-by-the-service' },

@@ -28,10 +28,15 @@ function failure(type: string, message = 'no', prLink: string | null = LINK) {
 describe('the end of a follow-up', () => {
   const result = { ...JOB, status: 'completed', prLink: LINK, followUp: RECEIPT };
 
-  it('is that of its job, or its failure, with what its receipt knows', () => {
-    expect(endOfResult(result)).toEqual({ outcome: 'completed', ...KNOWN, prLink: LINK, message: null });
-    for (const type of FAILURE_TYPES)
-      expect(endOfFailure(failure(type))).toEqual({ outcome: type, ...KNOWN, prLink: LINK, message: 'no' });
+  it('is that of its job, or its failure, with what its receipt knows, and is the same by its memo', () => {
+    const ends = [endOfResult(result), ...FAILURE_TYPES.map((type) => endOfFailure(failure(type)))];
+    const failed = FAILURE_TYPES.map((outcome) => ({ outcome, ...KNOWN, prLink: LINK, message: 'no' }));
+    expect(ends).toEqual([{ outcome: 'completed', ...KNOWN, prLink: LINK, message: null }, ...failed]);
+    for (const end of [...ends, endOfFailure(failure('DeadlineExceeded', 'late', null))])
+      expect(endOfMemo(JSON.parse(JSON.stringify(memoOfEnd(RECEIPT, end))))).toEqual(end);
+    // As of one that runs or was cancelled.
+    const unknown = { ...RECEIPT, outcome: 'vanished', prLink: null, message: null };
+    expect([undefined, RECEIPT, unknown].map(endOfMemo)).toEqual([null, null, null]);
     expect(endOfCancelled(RECEIPT)).toMatchObject({ outcome: 'cancelled', ...KNOWN });
   });
 
@@ -41,14 +46,6 @@ describe('the end of a follow-up', () => {
     expect(told(0)).toMatch(/cancelled\. Nothing was sent\.$/);
     // After a 429.
     expect(told(1)).toMatch(/cancelled\. The service has processed nothing\.$/);
-  });
-
-  it('is the same by its memo, and told by no memo without one, as of one that runs or was cancelled', () => {
-    const unlinked = endOfFailure(failure('DeadlineExceeded', 'late', null));
-    for (const end of [endOfResult(result), endOfFailure(failure('FollowUpRejected')), unlinked])
-      expect(endOfMemo(JSON.parse(JSON.stringify(memoOfEnd(RECEIPT, end))))).toEqual(end);
-    const unknown = { ...RECEIPT, outcome: 'vanished', prLink: null, message: null };
-    expect([undefined, RECEIPT, unknown].map(endOfMemo)).toEqual([null, null, null]);
   });
 
   it('is bounded, well-formed, and has a whole link or none', () => {

@@ -1,8 +1,10 @@
 import { expect, it } from '@jest/globals';
-import { batchWorkflowId, chunkWorkflowId, fairnessKey, turnWorkflowId } from '../../src/core/ids';
+import { batchIdOf, batchWorkflowId, chunkWorkflowId, fairnessKey, turnWorkflowId } from '../../src/core/ids';
 
 // docs/workflow-id-vectors.json has many more (test/docs).
 it('the workflow ids of a batch and of its chunks hold its id as it is', () => {
+  for (const batchId of ['night é 1', 'a%20b'])
+    expect([batchId, batchWorkflowId(batchId)].map(batchIdOf)).toEqual([batchId, batchId]);
   expect(batchWorkflowId('night é 1')).toBe('follow-up-batch:night é 1');
   expect(chunkWorkflowId('night:1', '0123456789abcdef', 12)).toBe(
     'follow-up-batch-items:night:1:0123456789ab:12',

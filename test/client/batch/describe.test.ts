@@ -1,24 +1,9 @@
 import timers from 'node:timers/promises';
 import { expect, it, jest } from '@jest/globals';
-import { type Client, ServiceError, WorkflowNotFoundError } from '@temporalio/client';
-import { BatchEnds, looksAt, lookForBatch } from '../../../src/client/batch/describe';
+import { type Client, ServiceError } from '@temporalio/client';
+import { BatchEnds, looksAt } from '../../../src/client/batch/describe';
 import { BATCH_WORKFLOW } from '../../../src/core/names';
 import { ITEM_END } from '../../harness/samples';
-
-it.each([
-  ['a b', 'a b'],
-  ['a%20b', 'a%20b'],
-  ['follow-up-batch:a b', 'a b'],
-  ['nightly-2026-01-31T00:00:00Z', 'nightly-2026-01-31T00:00:00Z'],
-])('the batch %s is looked for by its workflow id, and by no other', async (batch, batchId) => {
-  const asked: string[] = [];
-  const getHandle = (workflowId: string) => {
-    asked.push(workflowId);
-    return { describe: () => Promise.reject(new WorkflowNotFoundError('absent', workflowId, undefined)) };
-  };
-  expect(await lookForBatch({ workflow: { getHandle } } as unknown as Client, batch)).toBeNull();
-  expect(asked).toEqual([`follow-up-batch:${batchId}`]);
-});
 
 it('the last ends of a batch are told at the next look if the server did not answer while they were read', async () => {
   const description = {

@@ -1,13 +1,9 @@
 import { describe, expect, it } from '@jest/globals';
-import { Client } from '@temporalio/client';
-import { FollowUpClient, type NewBatchOptions, type NewScheduleOptions } from '../../../src/client';
+import type { NewBatchOptions, NewScheduleOptions } from '../../../src/client';
+import { InMemoryFollowUpClient } from '../../../src/client/testing';
 
-/** A connection on which every call is an error: what is refused was never asked of the server. */
-const connection = {
-  ...{ plugins: [], workflowService: {} },
-  withAbortSignal: (_: AbortSignal, work: () => unknown) => work(),
-};
-const followUps = new FollowUpClient(new Client({ connection: connection as never }));
+/** Its server has no batches and schedules: what is refused was never asked of it. */
+const followUps = new InMemoryFollowUpClient();
 const { batches, schedules } = followUps;
 
 const ITEMS = [{ projectId: 'p', jobId: 'j', prompt: 'Hello' }];
@@ -15,7 +11,6 @@ const ITEMS = [{ projectId: 'p', jobId: 'j', prompt: 'Hello' }];
 describe('options that are wrong', () => {
   it.each([
     [{ concurrency: 0 }, 'concurrency: must be a whole number from 1 to 1000; it is 0'],
-    [{ concurrency: '50' }, 'concurrency: must be a whole number'],
     [
       { tolerate: '5%' },
       'tolerate: must be { "items": N } or { "percent": P }, P from 0 to 100 (for the starter N or P%), or null; it is "5%"',

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
-import { defineSearchAttributeKey } from '@temporalio/common';
-import { ConflictError, type NewScheduleOptions } from '../../../src/client';
+import { Client } from '@temporalio/client';
+import { defineSearchAttributeKey, type Payload } from '@temporalio/common';
+import { FollowUpClient, type NewScheduleOptions } from '../../../src/client';
 import type { NewJob } from '../../../sandbox';
 import { SWIFT } from '../../harness/batch-of-test';
 import { eventually } from '../../harness/eventually';
@@ -87,83 +88,69 @@ describe('a schedule', () => {
     },
   );
 
-  it.concurrent('has what an update gives it, and keeps all else, whoever has set it', async () => {
-    const { id, handle, temporal, request, create } = await newSchedule();
-    await create({ ...UNTIL_TRIGGERED, policies: { overlap: 'BUFFER_ALL' } });
-    const calendars = [{ hour: { start: 8, end: 18 }, comment: 'in office hours' }];
-    const own = { memo: { team: 'docs' }, priority: { priorityKey: 2 } };
-    await temporal.update(({ spec, action, ...others }) => ({
-      ...others,
-      spec: { ...spec, calendars, skip: [{ month: 'DECEMBER', hour: 3 }] },
-      action: { ...action, ...own, workflowTaskTimeout: '90s', staticSummary: 'By the docs team' },
-    }));
-    await handle.update({ concurrency: 7, state: { note: 'slower' } });
-    const kept = { ...own, workflowTaskTimeout: 90_000 };
-    expect(await temporal.describe()).toMatchObject({
-      spec: {
-        calendars: [{ hour: [{ start: 8, end: 18 }], comment: 'in office hours' }],
-        skip: [{ month: [{ start: 'DECEMBER' }] }],
-      },
-      action: { ...kept, staticSummary: 'By the docs team', args: [{ concurrency: 7 }] },
-    });
-    const item = { ...request, prompt: 'Fix the links.' };
-    await handle.update({ items: [item, item], spec: { intervals: [{ every: '24h' }] } });
-    const args = [{ concurrency: 7, items: [{ prompt: 'Fix the links.' }, {}] }];
-    const staticSummary = `Batch of 2 follow-ups by the schedule \`${id}\``;
-    expect(await handle.describe()).toMatchObject({
-      spec: { calendars: [], intervals: [{ every: 86_400_000 }] },
-      policies: { overlap: 'BUFFER_ALL' },
-      state: { paused: true, note: 'slower' },
-      action: { ...kept, args, staticSummary },
-    });
-  });
+  it.concurrent(
+    'has what an update gives it, and keeps what others have set, before its look and after it',
+    async () => {
+      const { id, handle, temporal, request, client, create } = await newSchedule();
+      await create({ ...UNTIL_TRIGGERED, policies: { overlap: 'BUFFER_ALL' } });
+      const calendars = [{ hour: { start: 8, end: 18 }, comment: 'in office hours' }];
+      const settings = { concurrency: 7, tolerate: { items: 3 } };
+      const own = { memo: { team: 'docs' }, priority: { priorityKey: 2 } };
+      await temporal.update(({ spec, action, ...others }) => ({
+        ...others,
+        spec: { ...spec, calendars, skip: [{ month: 'DECEMBER', hour: 3 }] },
+        action: { ...action, ...own, workflowTaskTimeout: '90s', staticSummary: 'By the docs team' },
+      }));
+      // An update encodes between its look at the schedule and its call.
+      let noted: Promise<void> | undefined;
+      const encode = async (payloads: Payload[]) => {
+        await (noted ??= handle.update({ state: { note: 'slower' } }));
+        return payloads;
+      };
+      const codec = { encode, decode: (payloads: Payload[]) => Promise.resolve(payloads) };
+      const late = new Client({ connection: client.connection, dataConverter: { payloadCodecs: [codec] } });
+      await new FollowUpClient(late).schedules.getHandle(id).update(settings);
+      const kept = { ...own, workflowTaskTimeout: 90_000 };
+      expect(await temporal.describe()).toMatchObject({
+        spec: {
+          calendars: [{ hour: [{ start: 8, end: 18 }], comment: 'in office hours' }],
+          skip: [{ month: [{ start: 'DECEMBER' }] }],
+        },
+        action: { ...kept, staticSummary: 'By the docs team', args: [settings] },
+      });
+      const item = { ...request, prompt: 'Fix the links.' };
+      await handle.update({ items: [item, item], spec: { intervals: [{ every: '24h' }] } });
+      const args = [{ ...settings, items: [{ prompt: 'Fix the links.' }, {}] }];
+      const staticSummary = `Batch of 2 follow-ups by the schedule \`${id}\``;
+      expect(await handle.describe()).toMatchObject({
+        spec: { calendars: [], intervals: [{ every: 86_400_000 }] },
+        policies: { overlap: 'BUFFER_ALL' },
+        state: { paused: true, note: 'slower' },
+        action: { ...kept, args, staticSummary },
+      });
+    },
+  );
 
-  it.concurrent('keeps each of the changes that are made at the same moment', async () => {
-    const { handle, create } = await newSchedule();
-    await create(UNTIL_TRIGGERED);
-    const spec = { ...UNTIL_TRIGGERED.spec, jitter: '1m' } as const;
-    const changes = [{ concurrency: 7 }, { spec }, { state: { note: 'new' } }];
-    await Promise.all(changes.map((change) => handle.update(change)));
-    expect(await handle.describe()).toMatchObject({
-      action: { args: [{ concurrency: 7 }] },
-      spec: { jitter: 60_000 },
-      state: { note: 'new' },
-    });
-  });
-
-  it.concurrent('whose batches somebody has named otherwise is not triggered', async () => {
-    const { id, handle, temporal, create } = await newSchedule();
-    await create(UNTIL_TRIGGERED);
-    await temporal.update(({ action, ...others }) => ({
-      ...others,
-      action: { ...action, workflowId: 'nightly' },
-    }));
-    const words = `have the workflow id "nightly", which no batch id names. Nothing was started. Set it back to "follow-up-batch:${id}"`;
-    const refused = { code: 'CONFLICT', message: expect.stringContaining(words) };
-    await expect(handle.trigger()).rejects.toMatchObject(refused);
-    expect((await handle.describe()).info.numActionsTaken).toBe(0);
-  });
-
-  it.concurrent('is not made of what the server refuses', async () => {
-    const { handle, create } = await newSchedule();
-    const spec = { cronExpressions: ['60 3 * * *'] };
-    const problem = 'spec: is refused: Minute is not in range [0-59]';
-    await expect(create({ spec })).rejects.toThrow(problem);
-    await create(UNTIL_TRIGGERED);
-    await expect(handle.update({ spec })).rejects.toThrow(problem);
-  });
-
-  it.concurrent('of another program is not touched', async () => {
-    const { id, handle, temporal, client, create } = await newSchedule();
-    await client.schedule.create({
-      scheduleId: id,
-      spec: { intervals: [{ every: 3_600_000 }] },
-      action: { type: 'startWorkflow', workflowType: 'other', taskQueue: 'nobody' },
-    });
-    await expect(create(UNTIL_TRIGGERED)).rejects.toThrow(ConflictError);
-    const refused = 'does not start follow-up batches; it starts "other"';
-    await expect(handle.trigger()).rejects.toThrow(refused);
-    await expect(handle.update({ concurrency: 2 })).rejects.toThrow(refused);
-    expect((await temporal.describe()).action).toMatchObject({ workflowType: 'other' });
-  });
+  it.concurrent(
+    'takes nothing that the server refuses, and is left alone once it acts otherwise',
+    async () => {
+      const { id, handle, temporal, create } = await newSchedule();
+      const spec = { cronExpressions: ['60 3 * * *'] };
+      const problem = 'spec: is refused: Minute is not in range [0-59]';
+      await expect(create({ spec })).rejects.toThrow(problem);
+      await create(UNTIL_TRIGGERED);
+      await expect(handle.update({ spec })).rejects.toThrow(problem);
+      const actsAs = (other: { workflowId: string } | { workflowType: string }) =>
+        temporal.update(({ action, ...others }) => ({ ...others, action: { ...action, ...other } }));
+      await actsAs({ workflowId: 'nightly' });
+      const words = `have the workflow id "nightly", which no batch id names. Nothing was started. Set it back to "follow-up-batch:${id}"`;
+      const conflict = { code: 'CONFLICT', message: expect.stringContaining(words) };
+      await expect(handle.trigger()).rejects.toMatchObject(conflict);
+      await actsAs({ workflowType: 'other' });
+      const refused = 'does not start follow-up batches; it starts "other"';
+      await expect(handle.trigger()).rejects.toThrow(refused);
+      await expect(handle.update({ concurrency: 2 })).rejects.toThrow(refused);
+      expect((await handle.describe()).info.numActionsTaken).toBe(0);
+    },
+  );
 });

@@ -1,13 +1,11 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import {
-  batchMemo,
   type BatchMemo,
   type Begun,
   begunBy,
   isBeyondTolerance,
   type Lane,
-  MEMO_BATCH,
   START,
   wasBegun,
   withEnd,
@@ -104,12 +102,8 @@ describe('what earlier runs have begun', () => {
 
 // The simulation has the counts.
 it('the first twenty failures of a batch are named, be they jobs or follow-ups without one', () => {
-  const outcomes = [
-    'completed',
-    'archived',
-    ...Array<Outcome>(18).fill('failed'),
-    ...Array<Outcome>(18).fill('gone'),
-  ];
+  const many = (outcome: Outcome) => Array<Outcome>(18).fill(outcome);
+  const outcomes = ['completed', 'archived', ...many('failed'), ...many('gone')];
   const { firstFailures } = outcomes.reduce(
     (position, outcome, nth) => withEnd(position, `w-${nth}`, { ...ITEM_END, outcome } as End),
     START,
@@ -133,48 +127,26 @@ it('the tolerance is a number of failures, or an exact percentage of all items; 
   expect(isBeyond(null, 50, 49)).toBe(false);
 });
 
-describe('the memo of a batch', () => {
-  it('is what the batch has written', () => {
-    expect(batchMemo({ [MEMO_BATCH]: MEMO })).toEqual(MEMO);
-  });
+const RESET = 'Somebody has reset the batch, ended its activity or deleted its items. 3 of 50 items ended.';
+const BEYOND = { ending: 'tolerance', settled: 9, byFailure: { DeliveryUnknown: 1 } } as const;
+const BEYOND_WORDS = '1 item failed, more than the tolerance allows. 9 of 50 items';
+const ALL_ENDED = { settled: 50, byFailure: { FollowUpRejected: 2 } };
 
-  it.each([undefined, {}, 'nightly', { ...MEMO, lanes: [[0]] }])('is not %j', (memo) => {
-    expect(batchMemo({ [MEMO_BATCH]: memo })).toBeNull();
-  });
-});
-
-describe('where a batch stands', () => {
-  const reset = 'Somebody has reset the batch, ended its activity or deleted its items. 3 of 50 items ended.';
-
-  const BEYOND = { ending: 'tolerance', settled: 9, byFailure: { DeliveryUnknown: 1 } } as const;
-
-  it.each<[string, Partial<BatchMemo>, Parameters<typeof progressOf>[1], string]>([
-    ['ending', { ending: 'cancel-running' }, 'running', ''],
-    ['ending', { ending: 'broken-off' }, 'running', reset],
-    ['terminated', {}, 'terminated', ''],
-    // By its update only, without the request of a cancellation.
-    ['cancelled', { ending: 'cancel-running' }, 'failed', ''],
-    ['incomplete', { ending: 'broken-off' }, 'completed', reset],
-    [
-      'tolerance-exceeded',
-      BEYOND,
-      'completed',
-      '1 item failed, more than the tolerance allows. 9 of 50 items',
-    ],
-  ])('is %s with %j', (wanted, memo, ended, words) => {
-    const { state, message } = progressOf({ ...MEMO, settled: 3, ...memo }, ended);
-    expect(state).toBe(wanted);
-    expect(message ?? '').toContain(words);
-    expect(message === null).toBe(words === '');
-  });
-
-  it.each([
-    ['paused', {}, '`batch resume`'],
-    ['done', { FollowUpRejected: 2 }, '`batch retry` sends what was not sent'],
-    ['cancelled', {}, '`batch run` with the same file'],
-  ] as const)('has a next step: %s, with the failures %j', (state, byFailure, words) => {
-    const summary = { ...progressOf(MEMO, 'running'), byFailure };
-    const { 'what to do': next } = Object.fromEntries(batchRows({ state, message: null, summary }));
-    expect(next).toContain(words);
-  });
+it.each<[string, Partial<BatchMemo>, Parameters<typeof progressOf>[1], string, string]>([
+  ['paused', { paused: true }, 'running', '', '`batch resume`'],
+  ['ending', { ending: 'cancel-running' }, 'running', '', ''],
+  ['ending', { ending: 'broken-off' }, 'running', RESET, ''],
+  ['terminated', {}, 'terminated', '', '`batch run` with the same file'],
+  // By its update only, without the request of a cancellation.
+  ['cancelled', { ending: 'cancel-running' }, 'failed', '', '`batch run` with the same file'],
+  ['incomplete', { ending: 'broken-off' }, 'completed', RESET, '`batch run` with the same file'],
+  ['tolerance-exceeded', BEYOND, 'completed', BEYOND_WORDS, '`batch retry` sends what was not sent'],
+  ['done', ALL_ENDED, 'completed', '', '`batch retry` sends what was not sent'],
+])('a batch is %s with %j while it is %s, says why, and what to do', (wanted, memo, run, why, next) => {
+  const summary = progressOf({ ...MEMO, settled: 3, ...memo }, run);
+  const { state, message } = summary;
+  const rows = new Map(batchRows({ state, message, summary }));
+  expect([state, rows.has('why'), rows.has('what to do')]).toEqual([wanted, why !== '', next !== '']);
+  expect(rows.get('why') ?? '').toContain(why);
+  expect(rows.get('what to do') ?? '').toContain(next);
 });
