@@ -1,4 +1,5 @@
 import { expect } from '@jest/globals';
+import { keywordKey } from '../../src/core/starts';
 import type { Phase } from '../../src/core/result';
 import type { FollowUpRequest } from '../../src/core/request';
 import type { NewJob } from '../../sandbox';
@@ -23,7 +24,7 @@ export interface Scenario {
   readonly held: Hold;
 }
 
-export interface ScenarioOptions {
+interface ScenarioOptions {
   readonly job?: NewJob;
   readonly asked?: Partial<FollowUpRequest>;
   readonly fault?: JobFault;
@@ -41,8 +42,7 @@ export function onWorker(
     try {
       const held = gate.hold(...hold);
       const worker = await environment.startWorker({ TEMPORAL_ADDRESS: gate.address });
-      const faults = fault === undefined ? [] : [fault];
-      const following = await environment.follow(job, { ...PATIENT, ...asked }, ...faults);
+      const following = await environment.follow(job, { ...PATIENT, ...asked }, ...(fault ? [fault] : []));
       await test({ environment, following, worker, gate, held });
     } finally {
       await gate.close();
@@ -59,9 +59,8 @@ export async function killAndReplace({ environment, worker }: Scenario): Promise
 
 /** What the server shows of it, without the help of a worker. */
 export async function showsPhase({ handle }: Following, phase: Phase): Promise<void> {
-  const shown = async (): Promise<unknown> => {
+  await eventually(`the phase is shown as ${phase}`, async () => {
     const { typedSearchAttributes } = await handle.describe();
-    return typedSearchAttributes.getAll().find(({ key }) => key.name === 'FollowUpPhase')?.value;
-  };
-  await eventually(`the phase is shown as ${phase}`, async () => (await shown()) === phase);
+    return typedSearchAttributes.get(keywordKey('FollowUpPhase')) === phase;
+  });
 }

@@ -20,10 +20,9 @@ export default async function ensureSharedServer(): Promise<void> {
 }
 
 export async function stopSharedServer(): Promise<void> {
-  const current = shared;
+  if (shared === undefined) return;
+  const { server, folder } = await shared;
   shared = undefined;
-  if (current === undefined) return;
-  const { server, folder } = await current;
   await server.stop();
   await rm(folder, { recursive: true, force: true });
 }
@@ -33,20 +32,15 @@ async function start(): Promise<Shared> {
   const cli = await findTemporalCli({ env: process.env, say });
   const folder = await mkdtemp(path.join(os.tmpdir(), 'agent-follow-up-test-'));
   const bundlePath = path.join(folder, 'workflow-bundle.js');
+  const workflowsPath = path.resolve(__dirname, '../../src/workflows/index.ts');
   const [server] = await Promise.all([
     startDevServer({ cli: cli.path, searchAttributes: true, dynamicConfig: DYNAMIC_CONFIG }),
-    bundleWorkflows(bundlePath),
+    bundleWorkflowCode({ workflowsPath, logger: new DefaultLogger('WARN') }).then(({ code }) =>
+      writeFile(bundlePath, code),
+    ),
   ]);
   process.env[VARIABLES.cli] = cli.path;
   process.env[VARIABLES.address] = server.address;
   process.env[VARIABLES.bundle] = bundlePath;
   return { server, folder };
-}
-
-async function bundleWorkflows(bundlePath: string): Promise<void> {
-  const { code } = await bundleWorkflowCode({
-    workflowsPath: path.resolve(__dirname, '../../src/workflows/index.ts'),
-    logger: new DefaultLogger('WARN'),
-  });
-  await writeFile(bundlePath, code);
 }

@@ -34,15 +34,8 @@ describe('a message', () => {
   it.each([
     ['interrupts the running turn', 'active completed', { turns: [{ durationMs: 10_000 }, TURN] }, 2, 999, 1],
     ['or queues behind it', 'active active active completed', { turn: TURN, ...QUEUE }, 2, 999, 1, 999, 1],
-    [
-      'that is taken up late changes nothing until then',
-      'failed active',
-      { turn: LATE, status: 'failed' },
-      1,
-      499,
-      1,
-    ],
-    ['that is taken up late interrupts what runs then', 'active active', LATE_JOB, 1, 999, 1],
+    ['taken up late changes nothing yet', 'failed active', { turn: LATE, status: 'failed' }, 1, 499, 1],
+    ['taken up late interrupts what runs then', 'active active', LATE_JOB, 1, 999, 1],
     ['or waits for its end', 'active active completed', { ...LATE_JOB, ...QUEUE }, 1, 999, 1, 1_000],
   ] as [string, string, NewJob, number, ...number[]][])('%s: %s', (_, expected, ...job) => {
     expect(life(...job).map((each) => each?.status)).toEqual(expected.split(' '));

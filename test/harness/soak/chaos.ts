@@ -44,10 +44,9 @@ const MAX_RESTARTS = 2;
 /** Two workers and the server. In the end all of them work. */
 export class Machines {
   readonly counts = { kill: 0, freeze: 0, restart: 0 };
-  /** Rejects with the last words of a worker that ends and that nobody has killed. */
+  /** Rejects with the last words of a worker that ends, and not by SIGKILL. */
   readonly died: Promise<never>;
   private readonly workers: WorkerProcess[] = [];
-  private readonly killed = new Set<WorkerProcess>();
   private tell: (error: Error) => void = () => undefined;
 
   constructor(
@@ -71,7 +70,10 @@ export class Machines {
       const place = this.random() < 0.5 ? 0 : 1;
       if (event < 0.6) await this.replace(place);
       else if (event < 0.85) await this.freeze(place, 2_000 + 8_000 * this.random());
-      else if (this.counts.restart < MAX_RESTARTS) await this.restart();
+      else if (this.counts.restart < MAX_RESTARTS) {
+        await this.server.restart();
+        this.counts.restart += 1;
+      }
       await sleep(1_000 + 5_000 * this.random(), undefined, { signal: stop }).catch(() => undefined);
     }
   }
@@ -80,18 +82,13 @@ export class Machines {
     const worker = await this.environment.startWorker();
     this.workers[place] = worker;
     void worker.exited.then((exit) => {
-      if (this.killed.has(worker)) return;
-      this.tell(new Error(`a worker ended: ${JSON.stringify(exit)} ${worker.stdout}${worker.stderr}`));
+      const said = `${JSON.stringify(exit)} ${worker.stdout}${worker.stderr}`;
+      if (exit.signal !== 'SIGKILL') this.tell(new Error(`a worker ended: ${said}`));
     });
   }
 
   private async replace(place: number): Promise<void> {
-    const worker = this.workers[place];
-    if (worker !== undefined) {
-      this.killed.add(worker);
-      worker.signal('SIGKILL');
-      await worker.exited;
-    }
+    await this.workers[place]?.stop();
     this.counts.kill += 1;
     await this.hire(place);
   }
@@ -101,12 +98,6 @@ export class Machines {
     await sleep(forMs);
     this.workers[place]?.signal('SIGCONT');
     this.counts.freeze += 1;
-  }
-
-  private async restart(): Promise<void> {
-    await this.server.kill();
-    await this.server.restart();
-    this.counts.restart += 1;
   }
 }
 
@@ -120,23 +111,24 @@ export async function meddle(
   random: () => number,
   stop: AbortSignal,
 ): Promise<Readonly<Record<string, number>>> {
-  const counts: Record<string, number> = {};
-  const all: Promise<unknown>[] = [];
+  const all: Promise<string>[] = [];
   const names = Object.keys(deeds);
   while (!stop.aborted) {
     const name = names[Math.floor(random() * names.length)] ?? '';
-    const count = (how: string) => (counts[how] = (counts[how] ?? 0) + 1);
-    const isRefused = (error: unknown) => {
-      if (!isExpected(error)) throw new Error(name, { cause: error });
-      count(`(${name})`);
-    };
-    const done = deeds[name]?.().then(() => count(name), isRefused) ?? Promise.resolve();
+    const done = Promise.resolve(deeds[name]?.()).then(
+      () => name,
+      (error: unknown) => {
+        if (!isExpected(error)) throw new Error(name, { cause: error });
+        return `(${name})`;
+      },
+    );
     // It is told at the end.
     done.catch(() => undefined);
     all.push(done);
     await sleep(random() * 500);
   }
-  await Promise.all(all);
+  const counts: Record<string, number> = {};
+  for (const how of await Promise.all(all)) counts[how] = (counts[how] ?? 0) + 1;
   return counts;
 }
 
