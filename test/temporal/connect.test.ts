@@ -2,7 +2,7 @@ import dns from 'node:dns';
 import { createServer as createWebServer } from 'node:http';
 import { createSecureServer, type SecureServerOptions } from 'node:http2';
 import { createServer as createTcpServer } from 'node:net';
-import { afterAll, describe, expect, it, jest } from '@jest/globals';
+import { describe, expect, it, jest } from '@jest/globals';
 import { NativeConnection } from '@temporalio/worker';
 import { freePorts } from '../../dev/free-ports';
 import { FollowUpClient } from '../../src/client';
@@ -13,20 +13,13 @@ import { selfSignedCertificate } from '../agent-api/self-signed-certificate';
 import { answering, grpcServer, LETS_IN, listening } from './grpc-server';
 
 const ofServer = selfSignedCertificate();
-const ofClient = selfSignedCertificate();
+/** Of the client. */
+const { cert, key } = selfSignedCertificate();
 const TRUST = { TEMPORAL_TLS_SERVER_CA_CERT_DATA: ofServer.cert };
-const MUTUAL = {
-  ...{ ...TRUST, TEMPORAL_TLS_CLIENT_CERT_DATA: ofClient.cert },
-  TEMPORAL_TLS_CLIENT_KEY_DATA: ofClient.key,
-};
+const MUTUAL = { ...TRUST, TEMPORAL_TLS_CLIENT_CERT_DATA: cert, TEMPORAL_TLS_CLIENT_KEY_DATA: key };
 const OTHER_NAME = { ...TRUST, TEMPORAL_TLS_SERVER_NAME: 'temporal.example.com' };
 const OTHER_KEY = { ...MUTUAL, TEMPORAL_TLS_CLIENT_KEY_DATA: ofServer.key };
 const API_KEY = { TEMPORAL_API_KEY: 'tmprl_secret' };
-
-const clients: FollowUpClient[] = [];
-afterAll(async () => {
-  for (const client of clients) await client.close();
-});
 
 function secure(options: SecureServerOptions = {}): Promise<string> {
   return listening(answering(createSecureServer({ ...ofServer, ...options }), () => LETS_IN));
@@ -39,61 +32,41 @@ function mutual(ca: string): Promise<string> {
   return secure({ requestCert: true, rejectUnauthorized: true, ca: [ca] });
 }
 
-async function connect(
-  address: string,
-  env: Record<string, string> = {},
-  timeout = 10_000,
-): Promise<FollowUpClient> {
-  const client = await FollowUpClient.connect({ env: { TEMPORAL_ADDRESS: address, ...env }, timeout });
-  clients.push(client);
-  return client;
+function connect(address: string, env: Record<string, string> = {}, timeout = 10_000) {
+  return FollowUpClient.connect({ env: { TEMPORAL_ADDRESS: address, ...env }, timeout });
 }
 
-function errorOf(work: Promise<unknown>): Promise<FollowUpError> {
-  return work.then(
-    () => Promise.reject(new Error('no error was thrown')),
-    (error: unknown) => error as FollowUpError,
-  );
+/** Its code and its message. */
+function errorOf(work: Promise<unknown>): Promise<unknown> {
+  const told = ({ code, message }: FollowUpError) => `${code}: ${message}`;
+  return work.catch((error: unknown) => told(error as FollowUpError));
 }
 
 describe('a connection', () => {
   it('over TLS with a private authority and a client certificate comes about', async () => {
-    expect((await connect(await mutual(ofClient.cert), MUTUAL)).namespace).toBe('default');
+    const client = await connect(await mutual(cert), MUTUAL);
+    expect(client.namespace).toBe('default');
+    await client.close();
   });
 
   it.concurrent.each<[string, () => Promise<string>, Record<string, string>, RegExp]>([
     ['an unknown authority', () => secure(), { TEMPORAL_TLS: 'true' }, /^MISCON.* \(DEPTH_ZERO_SELF_SIGNED/],
-    [
-      'a certificate for another name',
-      () => secure(),
-      OTHER_NAME,
-      /^MISCON.* \(ERR_TLS_CERT_ALTNAME_INVALID/,
-    ],
-    [
-      'no certificate for a server that wants one',
-      () => mutual(ofClient.cert),
-      TRUST,
-      /^MISCON.*_REQUIRED: /,
-    ],
+    ['a certificate for another name', () => secure(), OTHER_NAME, /^MISCON.* \(ERR_TLS_CERT_ALTNAME_/],
+    ['no certificate where one is wanted', () => mutual(cert), TRUST, /^MISCON.*_REQUIRED: /],
     ['a key of another certificate', () => secure(), OTHER_KEY, /^MISCON.* be given in PEM \(.*mismatch\)$/],
     ['an API key to a server without TLS', () => grpcServer(LETS_IN), API_KEY, /^MISCON.*: wrong version/],
     // The server ends it after the handshake, as one that is only starting may do.
-    [
-      'a certificate of another authority',
-      () => mutual(ofServer.cert),
-      MUTUAL,
-      /^UNREACH.*(ends .*|E\w+); check/,
-    ],
+    ['a foreign certificate', () => mutual(ofServer.cert), MUTUAL, /^UNREACH.*(ends .*|E\w+); check/],
   ])('with %s comes to nothing, and the message says what to set', async (_, server, env, words) => {
-    const { code, message } = await errorOf(connect(await server(), env));
-    expect(`${code}: ${message}`).toMatch(words);
-    expect(message).toMatch(/ TEMPORAL_TLS_/);
-    expect(message).not.toMatch(/secret/);
+    const error = await errorOf(connect(await server(), env));
+    expect(error).toMatch(words);
+    expect(error).toMatch(/ TEMPORAL_TLS_/);
+    expect(error).not.toMatch(/secret/);
   });
 
   it.each([
-    ['two addresses where nothing listens', ['127.0.0.1', '127.0.0.2'], 'connect ECONNREFUSED 127.0.0.1'],
-    ['a host that never takes the connection', [], 'the host does not answer'],
+    ['two addresses without a server', ['127.0.0.1', '127.0.0.2'], /^UNREACHABLE.* connect ECONNREFUSED/],
+    ['a host that never takes the connection', [], /^UNREACHABLE.*: the host does not answer/],
   ])('to %s is unreachable, with TLS', async (_, addresses, words) => {
     const [port = 0] = await freePorts(1);
     const found = addresses.map((address) => ({ address, family: 4 }));
@@ -104,14 +77,14 @@ describe('a connection', () => {
     }) as never);
     const error = await errorOf(connect(`name.test:${port}`, { TEMPORAL_TLS: 'true' }));
     lookup.mockRestore();
-    expect(error).toMatchObject({ code: 'UNREACHABLE', message: expect.stringContaining(words) });
+    expect(error).toMatch(words);
   });
 
-  it.concurrent.each(['true', 'false'])(
+  it.each(['true', 'false'])(
     'to a server that never answers is given up in time, with TLS %s',
     async (tls) => {
       const connecting = connect(await listening(createTcpServer()), { TEMPORAL_TLS: tls }, 200);
-      expect(await errorOf(connecting)).toMatchObject({ code: 'UNREACHABLE' });
+      expect(await errorOf(connecting)).toMatch(/^UNREACHABLE: /);
     },
   );
 

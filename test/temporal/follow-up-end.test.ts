@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, it, jest } from '@jest/globals';
+import { beforeEach, expect, it, jest } from '@jest/globals';
 import { Context } from '@temporalio/activity';
 import { Client } from '@temporalio/client';
 import type { Payload } from '@temporalio/common';
@@ -23,8 +23,6 @@ const fails = () => {
 };
 beforeEach(() => {
   decode = fails;
-});
-afterEach(() => {
   jest.restoreAllMocks();
 });
 

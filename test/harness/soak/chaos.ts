@@ -13,27 +13,20 @@ export const HTTP_TIMEOUT = '7s';
 /** Reads are up to five seconds behind, and a message is taken up to three seconds late: together the callers' `confirm`. */
 export const CONFIRM = '8s';
 
-function faultsOf(
-  operation: 'message' | 'get',
-  chance: number,
-  names: readonly FaultSetting['name'][],
-): FaultSetting[] {
-  return names.map((name) => ({ name, operation, chance }));
-}
-
 /** About every second message meets something, and every tenth read; besides, many are slow or behind. */
 export const FAULTS: readonly FaultSetting[] = [
-  ...faultsOf('message', 0.035, [
-    ...(['http-429', 'http-503', 'redirect', 'close-before-read', 'reset', 'hang'] as const),
-    ...(['processed-then-close', 'processed-then-reset', 'processed-then-503'] as const),
-    ...(['processed-then-timeout', 'truncated'] as const),
-  ]),
+  ...[
+    ...['http-429', 'http-503', 'redirect', 'close-before-read', 'reset', 'hang', 'truncated'],
+    ...['processed-then-close', 'processed-then-reset', 'processed-then-503', 'processed-then-timeout'],
+  ].map((name) => ({ name, operation: 'message', chance: 0.035 }) as const),
   { name: 'slow', operation: 'message', chance: 0.06, parameters: { delay: '6s', processed: 'before' } },
   { name: 'slow', operation: 'message', chance: 0.04, parameters: { delay: '5s', processed: 'after' } },
   { name: 'html', operation: 'message', chance: 0.02, parameters: { processed: 'yes' } },
   { name: 'stale', operation: 'message', chance: 0.2, parameters: { for: '3s' } },
   { name: 'late-take-up', operation: 'message', chance: 0.6, parameters: { upTo: '3s' } },
-  ...faultsOf('get', 0.015, ['http-429', 'http-503', 'reset', 'hang', 'not-found', 'html']),
+  ...['http-429', 'http-503', 'reset', 'hang', 'not-found', 'html'].map((name) => {
+    return { name, operation: 'get', chance: 0.015 } as const;
+  }),
   { name: 'slow', operation: 'get', chance: 0.03, parameters: { delay: '500ms' } },
   { name: 'lag', operation: 'get', chance: 0.5, parameters: { upTo: '5s' } },
 ];
@@ -44,20 +37,16 @@ const MAX_RESTARTS = 2;
 /** Two workers and the server. In the end all of them work. */
 export class Machines {
   readonly counts = { kill: 0, freeze: 0, restart: 0 };
-  /** Rejects with the last words of a worker that ends, and not by SIGKILL. */
-  readonly died: Promise<never>;
-  private readonly workers: WorkerProcess[] = [];
   private tell: (error: Error) => void = () => undefined;
+  /** Rejects with the last words of a worker that ends, and not by SIGKILL. */
+  readonly died = new Promise<never>((_, reject) => (this.tell = reject));
+  private readonly workers: WorkerProcess[] = [];
 
   constructor(
     private readonly environment: ProcessEnvironment,
     private readonly server: RestartableServer,
     private readonly random: () => number,
-  ) {
-    this.died = new Promise((_, reject) => (this.tell = reject));
-    // The environment ends them too, when the test is over.
-    this.died.catch(() => undefined);
-  }
+  ) {}
 
   async start(): Promise<void> {
     await Promise.all([this.hire(0), this.hire(1)]);
