@@ -15,12 +15,9 @@ it('a tethered command ends within its grace when its parent is killed with SIGK
   const parent = new Program(process.execPath, ['--import', 'tsx', '-e', PARENT], { cwd: ROOT });
   const [, ...pids] = await parent.says(/^(\d+)\n(\d+)\n/);
   parent.signal('SIGKILL');
-  for (const pid of pids) await eventually(`process ${pid} has ended`, () => isGone(Number(pid)));
   expect(pids).toHaveLength(2);
-});
-
-async function isGone(pid: number): Promise<boolean> {
   // A zombie has ended; some containers have an init process that never collects it.
-  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => ') Z ');
-  return stat.includes(') Z ');
-}
+  const stat = (pid: string) => readFile(`/proc/${pid}/stat`, 'utf8').catch(() => ') Z ');
+  for (const pid of pids)
+    await eventually(`process ${pid} has ended`, async () => (await stat(pid)).includes(') Z '));
+});

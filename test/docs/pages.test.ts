@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { describe, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { allowScripts, scripts } from '../../package.json';
 import { packages } from '../../package-lock.json';
 import { EXIT } from '../../src/cli/ends';
@@ -12,14 +12,8 @@ import { Program } from '../harness/program';
 
 const root = path.resolve(__dirname, '../..');
 const read = (file: string): string => readFileSync(path.join(root, file), 'utf8');
-const pages = [
-  'README.md',
-  'CONTRIBUTING.md',
-  'SECURITY.md',
-  ...readdirSync(path.join(root, 'docs'))
-    .filter((file) => file.endsWith('.md'))
-    .map((file) => `docs/${file}`),
-];
+const docs = readdirSync(path.join(root, 'docs')).filter((file) => file.endsWith('.md'));
+const pages = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', ...docs.map((file) => `docs/${file}`)];
 
 it('what `npm run docs` makes is as it makes it', async () => {
   const check = ['--import', 'tsx', 'scripts/docs.ts', '--check'];
@@ -29,10 +23,9 @@ it('what `npm run docs` makes is as it makes it', async () => {
 
 it('package.json decides on each dependency that has an install script', () => {
   const locked = Object.entries(packages as Readonly<Record<string, { hasInstallScript?: boolean }>>);
-  const names = locked.flatMap(([place, { hasInstallScript }]) =>
-    hasInstallScript === true ? [place.replace(/^.*node_modules\//, '')] : [],
-  );
-  expect(Object.keys(allowScripts).sort()).toEqual([...new Set(names)].sort());
+  const asking = locked.filter(([, { hasInstallScript }]) => hasInstallScript === true);
+  const names = asking.map(([place]) => place.replace(/^.*node_modules\//, ''));
+  expect(new Set(Object.keys(allowScripts))).toEqual(new Set(names));
 });
 
 it.each<[string, string, readonly (string | number)[], (name: string) => string]>([
@@ -50,34 +43,23 @@ it.each<[string, string, readonly (string | number)[], (name: string) => string]
   expect(names.map(String).filter((name) => !isTold(name))).toEqual([]);
 });
 
-describe.each(pages)('%s', (page) => {
-  const text = read(page);
-  /** What the first group of a pattern finds. */
-  const found = (pattern: RegExp) => [...text.matchAll(pattern)].map(([, first = '']) => first);
-
-  it('is linked by README.md', () => {
+it.each(pages)(
+  '%s is linked by README.md, and names only scripts, faults, files and headings that exist',
+  (page) => {
+    const text = read(page);
+    /** What the first group of a pattern finds. */
+    const found = (pattern: RegExp) => [...text.matchAll(pattern)].map(([, first = '']) => first);
     expect(`${read('README.md')} ](README.md)`).toContain(`](${page})`);
-  });
-
-  it('names only npm scripts that exist, and faults that the sandbox takes', () => {
     const named = found(/npm (?:run (?:-s )?)?((?<=run (?:-s )?)[\w:-]+|test\b|start\b)/g);
     expect(Object.keys(scripts)).toEqual(expect.arrayContaining(named));
     for (const json of found(/--fault (?:'([^']*)')?/g)) expect(() => parseFault(json)).not.toThrow();
-  });
-
-  it('links only to files and headings that exist', () => {
     for (const [, file = '', anchor] of text.matchAll(/\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)/g)) {
-      const content = read(file === '' ? page : path.join(path.dirname(page), file));
-      const headings = [...content.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) => slug(heading));
-      expect([undefined, ...headings]).toContain(anchor);
+      const content = read(file === '' ? page : path.join(path.dirname(page), file)).toLowerCase();
+      // As GitHub makes the anchor of a heading.
+      const anchors = [...content.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
+        heading.replace(/[^\w\- ]/g, '').replaceAll(' ', '-'),
+      );
+      expect([undefined, ...anchors]).toContain(anchor);
     }
-  });
-});
-
-/** As GitHub makes the anchor of a heading. */
-function slug(heading: string): string {
-  return heading
-    .toLowerCase()
-    .replace(/[^\w\- ]/g, '')
-    .replaceAll(' ', '-');
-}
+  },
+);

@@ -1,4 +1,4 @@
-import { describe, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { z } from 'zod';
 import schema from '../../docs/request.schema.json';
 import { requests } from '../../docs/requests.json';
@@ -16,19 +16,18 @@ const BEYOND_A_SCHEMA = [
   'a maximum below the initial interval',
 ];
 
-describe('docs/requests.json', () => {
-  it.each(requests)('$name: the workflow and the schema judge as it says', ({ name, problem, request }) => {
+it.each(requests)(
+  'docs/requests.json: $name: workflow and schema judge as it says',
+  ({ name, problem, request }) => {
     const checked = checkRequest(request, 'any-id');
     const words = checked.ok ? 'accepted' : checked.problems.map((each) => problemText(each)).join('; ');
     expect(words).toContain(problem === null ? 'accepted' : `${problem}: `);
     const isGood = problem === null || BEYOND_A_SCHEMA.includes(name);
     expect(published.safeParse(request).success).toBe(isGood);
-  });
-});
+  },
+);
 
 // The vectors were made with Python's urllib.parse.quote(part, safe=''), not with the function that they check.
-describe('docs/workflow-id-vectors.json', () => {
-  it.each(vectors)('$workflowId', ({ projectId, jobId, requestId, workflowId }) => {
-    expect(followUpWorkflowId(projectId, jobId, requestId)).toBe(workflowId);
-  });
+it.each(vectors)('docs/workflow-id-vectors.json: $workflowId', (vector) => {
+  expect(followUpWorkflowId(vector.projectId, vector.jobId, vector.requestId)).toBe(vector.workflowId);
 });

@@ -14,14 +14,6 @@ import { type FollowUpCaller, type JobFault, QUICK } from './following';
 /** A message so large that five of them don't fit into a batch's input: they are stored as chunks. */
 export const LARGE = 'x'.repeat(256 * 1_024);
 
-/** A message is rejected once. */
-export const REJECTED_ONCE = {
-  name: 'status',
-  operation: 'message',
-  times: 1,
-  parameters: { code: 422 },
-} as const;
-
 /** A follow-up whose turn ends with its second read takes half a second. No deadline is a test's time-out. */
 export const SWIFT = {
   deadline: '10m',
@@ -63,7 +55,7 @@ export class BatchOfTest {
   }
 
   async start(options: Parameters<FollowUpClient['batches']['start']>[1] = {}) {
-    return this.batches.start(await this.checked(), options);
+    return this.batches.start(this.requests, { batchId: this.batchId, ...options });
   }
 
   /** Starts it, and waits until so many of its messages were processed in all. */
@@ -71,10 +63,6 @@ export class BatchOfTest {
     const started = await this.start(options);
     await this.sent(messages);
     return started;
-  }
-
-  checked() {
-    return this.batches.check(this.requests, { batchId: this.batchId });
   }
 
   /** Starts it with its items in its input, as a schedule or a foreign client does. */
@@ -94,12 +82,10 @@ export class BatchOfTest {
     return this.environment.posts(key);
   }
 
-  /** Waits until so many messages of the batch were processed, for each as long as the journal waits. */
-  async sent(messages: number): Promise<void> {
+  /** Waits until so many messages of the batch were processed. */
+  async sent(atLeast: number): Promise<void> {
     const processed = { projectId: this.projectId, operation: 'message', processed: true } as const;
-    for (let atLeast = 1; atLeast <= messages; atLeast += 1) {
-      await this.environment.sandbox.journal.waitFor(processed, { atLeast });
-    }
+    await this.environment.sandbox.journal.waitFor(processed, { atLeast });
   }
 
   get handle(): BatchHandle {
@@ -107,35 +93,31 @@ export class BatchOfTest {
   }
 
   async progressWhen(wanted: (progress: BatchProgress) => boolean): Promise<BatchProgress> {
-    return eventually('the progress of the batch', async () => {
-      const { progress } = await this.handle.progress();
-      return progress !== null && wanted(progress) ? progress : null;
-    });
+    const progress = async () => (await this.handle.progress()).progress;
+    return eventually('the progress of the batch', progress, { until: wanted });
   }
 
   /** The workflow ids of its items' follow-ups, in their order. */
   async itemIds(): Promise<string[]> {
-    return (await this.checked()).items.map((item) => {
+    const { items } = await this.batches.check(this.requests, { batchId: this.batchId });
+    return items.map((item) => {
       const { projectId, jobId } = item.request;
       return followUpWorkflowId(projectId, jobId, requestIdOf(this.batchId, item));
     });
   }
 
-  /** Ends the turn of every job that is in one. */
-  endTurns(): void {
-    for (const key of this.requests) this.endTurn(key);
+  /** Ends the turn of every job of these that is in one. */
+  endTurns(keys: readonly JobKey[] = this.requests): void {
+    const { sandbox } = this.environment;
+    for (const { projectId, jobId } of keys)
+      if (sandbox.job({ projectId, jobId }).job.status === 'active')
+        sandbox.changeJob({ projectId, jobId }, { status: 'completed' });
   }
 
   /** Ends the turn of every job that is in one, and waits for its end. */
   async finish() {
     this.endTurns();
     return this.handle.result();
-  }
-
-  endTurn({ projectId, jobId }: JobKey): void {
-    const { sandbox } = this.environment;
-    if (sandbox.job({ projectId, jobId }).job.status === 'active')
-      sandbox.changeJob({ projectId, jobId }, { status: 'completed' });
   }
 
   /** Which jobs got how many messages. */

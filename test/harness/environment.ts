@@ -64,7 +64,6 @@ export class Environment extends FollowUpCaller {
       options.dynamicConfig &&
       (await startDevServer({ cli: temporal().cli, searchAttributes: true, dynamicConfig }));
     const address = own?.address ?? options.address ?? temporal().address;
-    const namespace = 'default';
     const sandbox = await startSandbox({ seedJobs: false, turnMs: 1_500 });
     const taskQueues = newTaskQueues();
     const apiKey = keyFromText(sandbox.apiKey);
@@ -75,7 +74,7 @@ export class Environment extends FollowUpCaller {
     const stop = new AbortController();
     const workers = await FollowUpWorkers.create(
       native,
-      { temporal: { namespace }, taskQueues, inProcessPolls, dataConverter },
+      { temporal: { namespace: 'default' }, taskQueues, inProcessPolls, dataConverter },
       { workflowBundle: { codePath } },
       new FollowUpPlugin({ agentApi, taskQueues, inProcessPolls, notify }),
     );
@@ -94,7 +93,7 @@ export class Environment extends FollowUpCaller {
     };
     const { connection: direct } = connected.client;
     const connection = skipsTime ? skippingTime(direct) : direct;
-    const client = new Client({ connection, namespace, dataConverter });
+    const client = new Client({ connection, dataConverter });
     return new Environment(close, sandbox, client, taskQueues, skipsTime ? {} : undefined);
   }
 }
@@ -107,10 +106,8 @@ type Service = ConnectionLike['workflowService'];
  */
 function skippingTime<Connection extends ConnectionLike>(connection: Connection): Connection {
   const service = connection.workflowService;
-  const startWorkflowExecution = (request: Parameters<Service['startWorkflowExecution']>[0]) =>
+  const start = (request: Parameters<Service['startWorkflowExecution']>[0]) =>
     service.startWorkflowExecution({ ...request, timeSkippingConfig: { enabled: true } });
-  const value = Object.create(service, {
-    startWorkflowExecution: { value: startWorkflowExecution },
-  }) as Service;
+  const value = Object.create(service, { startWorkflowExecution: { value: start } }) as Service;
   return Object.create(connection, { workflowService: { value } }) as Connection;
 }

@@ -1,4 +1,5 @@
 import type { Client } from '@temporalio/client';
+import { eventsOf } from './reset';
 
 /**
  * With these the server itself takes a task back, and no worker has failed: `UNHANDLED_COMMAND`, because a signal came while the
@@ -8,16 +9,13 @@ import type { Client } from '@temporalio/client';
 const TAKEN_BACK = [1, 17];
 
 /** The failed workflow tasks of all workflows that a query of the visibility finds, with their causes. */
-export async function failedTasks({ workflow }: Client, query: string) {
-  let workflows = 0;
+export async function failedTasks({ workflow }: Client, query: string): Promise<string[]> {
   const failed: string[] = [];
   for await (const { workflowId, runId } of workflow.list({ query })) {
-    const { events } = await workflow.getHandle(workflowId, runId).fetchHistory();
-    for (const { workflowTaskFailedEventAttributes: task } of events ?? []) {
+    const events = await eventsOf(workflow.getHandle(workflowId, runId));
+    for (const { workflowTaskFailedEventAttributes: task } of events)
       if (task && !TAKEN_BACK.includes(Number(task.cause)))
         failed.push(`${workflowId}: cause ${task.cause}, ${task.failure?.message ?? ''}`);
-    }
-    workflows += 1;
   }
-  return { workflows, failed };
+  return failed;
 }

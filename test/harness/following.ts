@@ -186,14 +186,6 @@ export class Following {
     this.caller.sandbox.release(this.key);
   }
 
-  setFault(fault: JobFault): void {
-    this.caller.sandbox.setFault({ ...fault, ...this.key });
-  }
-
-  clearFaults(): void {
-    this.caller.sandbox.clearFaults(this.key);
-  }
-
   /** Waits until so many of such requests have reached the service. */
   reached(filter: JournalFilter, options?: { readonly atLeast: number }) {
     return this.caller.sandbox.journal.waitFor({ ...this.key, ...filter }, options);

@@ -29,19 +29,13 @@ export class Operator {
     return found(this.service.resetActivity(this.activity(workflowId, type)));
   }
 
-  /** `temporal activity complete` with this JSON as the result */
+  /** `temporal activity complete` with this JSON as the result. @throws ActivityNotFoundError when it has ended */
   async complete(workflowId: string, type: string, json: string): Promise<boolean> {
-    const { namespace, identity } = this.client.options;
     const { raw } = await this.client.workflow.getHandle(workflowId).describe();
     const pending = raw.pendingActivities?.find(({ activityType }) => activityType?.name === type);
     if (!pending?.activityId) return false;
-    const metadata = { encoding: Buffer.from('json/plain') };
-    return found(
-      this.service.respondActivityTaskCompletedById({
-        ...{ namespace, identity, workflowId, activityId: pending.activityId },
-        result: { payloads: [{ metadata, data: Buffer.from(json) }] },
-      }),
-    );
+    await this.client.activity.complete({ workflowId, activityId: pending.activityId }, JSON.parse(json));
+    return true;
   }
 
   private get service() {

@@ -49,11 +49,7 @@ export class ProcessEnvironment extends FollowUpCaller {
     test: (environment: ProcessEnvironment) => Promise<void>,
   ): Promise<void> {
     const environment = await ProcessEnvironment.open(options);
-    try {
-      await test(environment);
-    } finally {
-      await environment.close();
-    }
+    await test(environment).finally(() => environment.close());
   }
 
   /** Starts a worker of this environment; `env` is added to that of the environment. */

@@ -28,10 +28,9 @@ export class Program {
     // A program may end without reading it.
     child.stdin.on('error', () => undefined).end(stdin);
     this.child = child;
-    const end = () => (this.isClosed = true);
-    this.closed = once(child, 'close');
+    this.closed = once(child, 'close').finally(() => (this.isClosed = true));
     // It rejects where the program can't be started.
-    this.closed.then(end, end);
+    this.closed.catch(() => undefined);
   }
 
   /** The starter on the shared server. It knows no variable of the agent service. */
@@ -50,9 +49,8 @@ export class Program {
   /** Waits until it has said something, and returns it. @throws Error when the process ends before */
   async says(words: RegExp): Promise<RegExpExecArray> {
     const find = () => words.exec(this.stdout) ?? words.exec(this.stderr);
-    await eventually(`the program says ${String(words)}`, () => find() ?? this.isClosed);
-    const found = find();
-    if (found === null) throw new Error(`it never said ${String(words)}:\n${this.stdout}${this.stderr}`);
+    const found = await eventually(`the program says ${String(words)}`, () => find() ?? this.isClosed);
+    if (found === true) throw new Error(`it never said ${String(words)}:\n${this.stdout}${this.stderr}`);
     return found;
   }
 

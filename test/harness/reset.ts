@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { WorkflowHandle } from '@temporalio/client';
+import type { temporal } from '@temporalio/proto';
 
-type History = Awaited<ReturnType<WorkflowHandle['fetchHistory']>>;
-export type HistoryEvent = NonNullable<History['events']>[number];
+export type HistoryEvent = temporal.api.history.v1.IHistoryEvent;
 
 export async function eventsOf(handle: WorkflowHandle): Promise<HistoryEvent[]> {
   return (await handle.fetchHistory()).events ?? [];

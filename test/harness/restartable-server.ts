@@ -1,8 +1,9 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import os from 'node:os';
 import path from 'node:path';
 import { type DevServer, type DevServerOptions, startDevServer } from '../../dev/dev-server';
 import { temporal } from './temporal';
+import { temporaryFolder } from './temporary-folder';
+
+const folder = temporaryFolder();
 
 /** A Temporal server on a SQLite file, which can be killed and started again on the same file and port. */
 export class RestartableServer {
@@ -11,17 +12,12 @@ export class RestartableServer {
     private readonly options: DevServerOptions,
   ) {}
 
-  /** Runs one for the length of a test. */
+  /** Runs one for the length of a test; there is one in a test file. */
   static async with(test: (server: RestartableServer) => Promise<void>): Promise<void> {
-    const folder = await mkdtemp(path.join(os.tmpdir(), 'restartable-server-'));
-    try {
-      const databaseFile = path.join(folder, 'temporal.db');
-      const options = { cli: temporal().cli, databaseFile, searchAttributes: true };
-      const server = new RestartableServer(await startDevServer(options), options);
-      await test(server).finally(() => server.server.stop());
-    } finally {
-      await rm(folder, { recursive: true, force: true });
-    }
+    const databaseFile = path.join(folder, 'temporal.db');
+    const options = { cli: temporal().cli, databaseFile, searchAttributes: true };
+    const server = new RestartableServer(await startDevServer(options), options);
+    await test(server).finally(() => server.server.stop());
   }
 
   get address(): string {
@@ -34,6 +30,7 @@ export class RestartableServer {
   }
 
   async restart(): Promise<void> {
+    await this.kill();
     this.server = await startDevServer({ ...this.options, port: this.server.port });
   }
 }

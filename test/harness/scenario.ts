@@ -1,3 +1,4 @@
+import { keywordKey } from '../../src/core/starts';
 import type { Phase } from '../../src/core/result';
 import type { FollowUpRequest } from '../../src/core/request';
 import type { NewJob } from '../../sandbox';
@@ -31,29 +32,23 @@ export interface ScenarioOptions {
 }
 
 /** A follow-up on a worker of its own, behind a gate. */
-export function onWorker(
+export async function onWorker(
   { job, asked, fault, hold = ['no method', 'call'] }: ScenarioOptions,
   test: (scenario: Scenario) => Promise<void>,
 ): Promise<void> {
-  return ProcessEnvironment.with({}, async (environment) => {
-    const gate = await TemporalGate.open(temporal().address);
-    try {
-      const held = gate.hold(...hold);
-      const worker = await environment.startWorker({ TEMPORAL_ADDRESS: gate.address });
-      const faults = fault === undefined ? [] : [fault];
-      const following = await environment.follow(job, { ...PATIENT, ...asked }, ...faults);
-      await test({ environment, following, worker, gate, held });
-    } finally {
-      await gate.close();
-    }
-  });
+  const gate = await TemporalGate.open(temporal().address);
+  await ProcessEnvironment.with({}, async (environment) => {
+    const held = gate.hold(...hold);
+    const worker = await environment.startWorker({ TEMPORAL_ADDRESS: gate.address });
+    const following = await environment.follow(job, { ...PATIENT, ...asked }, ...(fault ? [fault] : []));
+    await test({ environment, following, worker, gate, held });
+  }).finally(() => gate.close());
 }
 
 /** What the server shows of it, without the help of a worker. */
 export async function showsPhase({ handle }: Following, phase: Phase): Promise<void> {
-  const shown = async (): Promise<unknown> => {
+  await eventually(`the phase is shown as ${phase}`, async () => {
     const { typedSearchAttributes } = await handle.describe();
-    return typedSearchAttributes.getAll().find(({ key }) => key.name === 'FollowUpPhase')?.value;
-  };
-  await eventually(`the phase is shown as ${phase}`, async () => (await shown()) === phase);
+    return typedSearchAttributes.get(keywordKey('FollowUpPhase')) === phase;
+  });
 }

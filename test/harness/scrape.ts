@@ -13,10 +13,7 @@ export async function scrape(address: string): Promise<Series[]> {
     .filter((line) => line !== '' && !line.startsWith('#'))
     .map((line) => {
       const [, name = '', labels = '', value] = /^(\w+)(?:\{(.*)\})? (\S+)$/.exec(line) ?? [];
-      const pairs = [...labels.matchAll(/(\w+)="([^"]*)"/g)].map(([, label = '', text = '']) => [
-        label,
-        text,
-      ]);
+      const pairs = [...labels.matchAll(/(\w+)="([^"]*)"/g)].map(([, ...pair]) => pair);
       return { name, labels: Object.fromEntries(pairs) as Series['labels'], value: Number(value) };
     });
 }

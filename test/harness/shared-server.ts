@@ -2,17 +2,12 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { bundleWorkflowCode, DefaultLogger } from '@temporalio/worker';
-import { type DevServer, startDevServer } from '../../dev/dev-server';
+import { startDevServer } from '../../dev/dev-server';
 import { findTemporalCli } from '../../dev/temporal-cli';
 import { DYNAMIC_CONFIG, VARIABLES } from './temporal';
 
-interface Shared {
-  readonly server: DevServer;
-  readonly folder: string;
-}
-
 /** Set-ups and tear-downs of all projects run in jest's main process, so that they share this. */
-let shared: Promise<Shared> | undefined;
+let shared: ReturnType<typeof start> | undefined;
 
 /** The one dev server of a test run, with search attributes, fairness and the workflow bundle. */
 export default async function ensureSharedServer(): Promise<void> {
@@ -20,33 +15,27 @@ export default async function ensureSharedServer(): Promise<void> {
 }
 
 export async function stopSharedServer(): Promise<void> {
-  const current = shared;
+  if (shared === undefined) return;
+  const { server, folder } = await shared;
   shared = undefined;
-  if (current === undefined) return;
-  const { server, folder } = await current;
   await server.stop();
   await rm(folder, { recursive: true, force: true });
 }
 
-async function start(): Promise<Shared> {
+async function start() {
   const say = (line: string): void => void process.stderr.write(`[test set-up] ${line}\n`);
   const cli = await findTemporalCli({ env: process.env, say });
   const folder = await mkdtemp(path.join(os.tmpdir(), 'agent-follow-up-test-'));
   const bundlePath = path.join(folder, 'workflow-bundle.js');
+  const workflowsPath = path.resolve(__dirname, '../../src/workflows/index.ts');
   const [server] = await Promise.all([
     startDevServer({ cli: cli.path, searchAttributes: true, dynamicConfig: DYNAMIC_CONFIG }),
-    bundleWorkflows(bundlePath),
+    bundleWorkflowCode({ workflowsPath, logger: new DefaultLogger('WARN') }).then(({ code }) =>
+      writeFile(bundlePath, code),
+    ),
   ]);
   process.env[VARIABLES.cli] = cli.path;
   process.env[VARIABLES.address] = server.address;
   process.env[VARIABLES.bundle] = bundlePath;
   return { server, folder };
-}
-
-async function bundleWorkflows(bundlePath: string): Promise<void> {
-  const { code } = await bundleWorkflowCode({
-    workflowsPath: path.resolve(__dirname, '../../src/workflows/index.ts'),
-    logger: new DefaultLogger('WARN'),
-  });
-  await writeFile(bundlePath, code);
 }

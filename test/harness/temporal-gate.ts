@@ -5,7 +5,6 @@ import {
   connect,
   constants,
   createServer,
-  type Http2Server,
   type IncomingHttpHeaders,
   type ServerHttp2Stream,
 } from 'node:http2';
@@ -17,18 +16,33 @@ import { eventually } from './eventually';
 type Side = 'call' | 'answer';
 
 /** Calls of one method that are held at the gate. */
-export interface Hold {
-  /** Waits until the first one is there. */
-  arrived(): Promise<unknown>;
-  /** Lets through what is held, and whatever comes. */
-  release(): void;
-}
+export class Hold {
+  private isMet = false;
+  private readonly end = new AbortController();
+  private readonly ended = once(this.end.signal, 'abort');
 
-interface Rule extends Hold {
-  isFor(method: string, side: Side, message: Buffer): boolean;
-  /** Whether a call was held. */
-  met: boolean;
-  readonly released: Promise<unknown>;
+  constructor(
+    private readonly method: string,
+    private readonly side: Side,
+    private readonly containing: string,
+  ) {}
+
+  /** Waits until the first one is there. */
+  async arrived(): Promise<void> {
+    await eventually(`a ${this.side} of ${this.method} comes to the gate`, () => this.isMet);
+  }
+
+  /** Lets through what is held, and whatever comes. */
+  release(): void {
+    this.end.abort();
+  }
+
+  /** Waits for the release where it holds such a message. */
+  async pass(method: string, side: Side, message: Buffer): Promise<void> {
+    if (method !== this.method || side !== this.side || !content(message).includes(this.containing)) return;
+    this.isMet = true;
+    await this.ended;
+  }
 }
 
 /**
@@ -36,36 +50,25 @@ interface Rule extends Hold {
  * after an answer of the agent service and before its report, for instance. It passes on everything else, call by call.
  */
 export class TemporalGate {
-  private rules: Rule[] = [];
-  private readonly polls = new Set<ClientHttp2Stream>();
-  private readonly sessions = new Set<ClientHttp2Session>();
-
-  private constructor(
-    private readonly server: Http2Server,
-    target: string,
-  ) {
-    server.on('session', (session) => {
-      // One session upstream for each: when a worker dies, the server sees its connection end.
-      const upstream = connect(`http://${target}`);
-      this.sessions.add(upstream);
-      upstream.on('error', () => session.destroy());
-      upstream.on('close', () => {
-        this.sessions.delete(upstream);
-        session.destroy();
-      });
-      session.on('error', () => undefined);
-      session.on('close', () => upstream.destroy());
-      session.on('stream', (stream, headers) => {
-        this.pass(stream, headers, upstream).catch(() => stream.close(constants.NGHTTP2_CANCEL));
-      });
-    });
-  }
+  private readonly server = createServer();
+  private readonly holds: Hold[] = [];
+  private readonly polls: ClientHttp2Stream[] = [];
+  private readonly upstreams: ClientHttp2Session[] = [];
 
   /** @param target `host:port` of the server */
   static async open(target: string): Promise<TemporalGate> {
-    const server = createServer();
-    const gate = new TemporalGate(server, target);
-    await once(server.listen(0, '127.0.0.1'), 'listening');
+    const gate = new TemporalGate();
+    gate.server.on('session', (session) => {
+      // One session upstream for each: when a worker dies, the server sees its connection end.
+      const upstream = connect(`http://${target}`);
+      gate.upstreams.push(upstream);
+      upstream.on('error', () => undefined).on('close', () => session.destroy());
+      session.on('error', () => undefined).on('close', () => upstream.destroy());
+      session.on('stream', (stream, headers) => {
+        gate.pass(stream, headers, upstream).catch(() => stream.close(constants.NGHTTP2_CANCEL));
+      });
+    });
+    await once(gate.server.listen(0, '127.0.0.1'), 'listening');
     return gate;
   }
 
@@ -75,18 +78,9 @@ export class TemporalGate {
 
   /** From now on holds the calls of a method on their way, or the answers to them, whose message contains a text. */
   hold(method: string, side: Side, containing = ''): Hold {
-    const released = new AbortController();
-    const rule: Rule = {
-      isFor: (...[of, at, message]) => of === method && at === side && content(message).includes(containing),
-      ...{ met: false, released: once(released.signal, 'abort') },
-      arrived: () => eventually(`a ${side} of ${method} comes to the gate`, () => rule.met),
-      release: () => {
-        this.rules = this.rules.filter((other) => other !== rule);
-        released.abort();
-      },
-    };
-    this.rules.push(rule);
-    return rule;
+    const hold = new Hold(method, side, containing);
+    this.holds.push(hold);
+    return hold;
   }
 
   /**
@@ -98,8 +92,8 @@ export class TemporalGate {
   }
 
   async close(): Promise<void> {
-    for (const rule of this.rules) rule.release();
-    for (const session of this.sessions) session.destroy();
+    for (const hold of this.holds) hold.release();
+    for (const upstream of this.upstreams) upstream.destroy();
     this.server.close();
     await once(this.server, 'close');
   }
@@ -112,19 +106,18 @@ export class TemporalGate {
     stream.on('error', () => undefined);
     const method = headers[':path']?.split('/').at(-1) ?? '';
     const call = await buffer(stream);
-    await this.heldFor(method, 'call', call);
+    for (const hold of this.holds) await hold.pass(method, 'call', call);
 
     const upstream = session.request(headers);
     let trailers: IncomingHttpHeaders | undefined;
-    upstream.on('trailers', (received: IncomingHttpHeaders) => {
-      trailers = received;
-    });
+    upstream.on('trailers', (received: IncomingHttpHeaders) => (trailers = received));
     stream.on('close', () => upstream.close(constants.NGHTTP2_CANCEL));
-    if (method.startsWith('Poll')) this.polls.add(upstream);
+    if (method.startsWith('Poll')) this.polls.push(upstream);
     upstream.end(call);
-    const response = await responseTo(upstream);
-    const answer = await buffer(upstream).finally(() => this.polls.delete(upstream));
-    await this.heldFor(method, 'answer', answer);
+    const cancelled = once(upstream, 'close').then(() => Promise.reject(new Error('without an answer')));
+    const [response] = (await Promise.race([once(upstream, 'response'), cancelled])) as [IncomingHttpHeaders];
+    const answer = await buffer(upstream);
+    for (const hold of this.holds) await hold.pass(method, 'answer', answer);
 
     if (stream.destroyed) return;
     // An error may come without a message, in headers alone.
@@ -132,22 +125,6 @@ export class TemporalGate {
     stream.on('wantTrailers', () => stream.sendTrailers(trailers ?? {}));
     if (trailers !== undefined) stream.end(answer);
   }
-
-  private async heldFor(method: string, side: Side, message: Buffer): Promise<void> {
-    const rule = this.rules.find((each) => each.isFor(method, side, message));
-    if (rule === undefined) return;
-    rule.met = true;
-    await rule.released;
-  }
-}
-
-/** The headers of the answer. @throws Error when the call ends without one */
-function responseTo(upstream: ClientHttp2Stream): Promise<IncomingHttpHeaders> {
-  return new Promise((resolve, reject) => {
-    upstream.once('response', resolve);
-    upstream.on('error', reject);
-    upstream.once('close', () => reject(new Error('the call was cancelled')));
-  });
 }
 
 /** A gRPC message: a byte that tells whether it is compressed, four of its length, and the message itself. */

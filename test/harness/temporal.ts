@@ -38,7 +38,5 @@ export function temporal() {
 function variable(name: string): string {
   const value = process.env[name];
   if (value) return value;
-  throw new Error(
-    'this test has no Temporal server: end its file name with .server.test.ts (jest-projects.mjs)',
-  );
+  throw new Error('this test has no Temporal server: name its file *.server.test.ts (jest-projects.mjs)');
 }

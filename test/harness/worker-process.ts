@@ -12,9 +12,12 @@ export class WorkerProcess {
   /** Everything that was written so far. */
   stdout = '';
   stderr = '';
+  readonly pid: number;
+  readonly exited: Promise<Exit>;
   private ended = false;
 
   private constructor(private readonly process: TetheredProcess) {
+    ({ pid: this.pid, exited: this.exited } = process);
     process.stdout?.on('data', (chunk: Buffer) => (this.stdout += chunk.toString()));
     // Its pipe ends after its last words.
     process.stdout?.on('end', () => (this.ended = true));
@@ -41,14 +44,6 @@ export class WorkerProcess {
     return new WorkerProcess(await spawnTethered(node, [...words, program], options));
   }
 
-  get pid(): number {
-    return this.process.pid;
-  }
-
-  get exited(): Promise<Exit> {
-    return this.process.exited;
-  }
-
   signal(signal: NodeJS.Signals): void {
     this.process.kill(signal);
   }
@@ -69,9 +64,8 @@ export class WorkerProcess {
   /** Waits for a line whose message matches. @throws Error with all that was said, when none comes */
   async says(message: RegExp): Promise<LogLine> {
     const find = () => this.log().find(({ msg }) => message.test(msg));
-    await eventually(`the worker says ${String(message)}`, () => find() !== undefined || this.ended);
-    const line = find();
-    if (line === undefined) throw new Error(`never said ${String(message)}:\n${this.stdout}${this.stderr}`);
+    const line = await eventually(`the worker says ${String(message)}`, () => find() ?? this.ended);
+    if (line === true) throw new Error(`never said ${String(message)}:\n${this.stdout}${this.stderr}`);
     return line;
   }
 

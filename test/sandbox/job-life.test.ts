@@ -1,4 +1,4 @@
-import { describe, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { Jobs, type NewJob } from '../../sandbox/jobs';
 import { seededRandom } from '../../sandbox/random';
 
@@ -21,30 +21,20 @@ const LATE = { ...TURN, takeUpMs: 500 };
 const LATE_JOB = { turns: [TURN, LATE], status: 'active' } as const;
 const QUEUE = { whileActive: 'queue' } as const;
 
-describe('a message', () => {
-  it.each([
-    ['new-pull-request', 'completed', 'http://host/pull/2'],
-    ['no-change', 'completed', 'http://host/pull/1'],
-    ['failed', 'failed', 'http://host/pull/1'],
-  ] as const)('whose turn ends as %s leaves the job %s with %s', (outcome, status, prLink) => {
-    const [end] = life({ pullRequest: true, turn: { ...TURN, outcome } }, 1, 1_000);
-    expect(end).toMatchObject({ status, prLink });
-  });
+const opens = (outcome: 'new-pull-request' | 'no-change' | 'failed') => {
+  return { pullRequest: true, turn: { ...TURN, outcome } };
+};
 
-  it.each([
-    ['interrupts the running turn', 'active completed', { turns: [{ durationMs: 10_000 }, TURN] }, 2, 999, 1],
-    ['or queues behind it', 'active active active completed', { turn: TURN, ...QUEUE }, 2, 999, 1, 999, 1],
-    [
-      'that is taken up late changes nothing until then',
-      'failed active',
-      { turn: LATE, status: 'failed' },
-      1,
-      499,
-      1,
-    ],
-    ['that is taken up late interrupts what runs then', 'active active', LATE_JOB, 1, 999, 1],
-    ['or waits for its end', 'active active completed', { ...LATE_JOB, ...QUEUE }, 1, 999, 1, 1_000],
-  ] as [string, string, NewJob, number, ...number[]][])('%s: %s', (_, expected, ...job) => {
-    expect(life(...job).map((each) => each?.status)).toEqual(expected.split(' '));
-  });
+it.each<[string, string, NewJob, number, ...number[]]>([
+  ['whose turn opens another pull request', 'completed /2', opens('new-pull-request'), 1, 1_000],
+  ['whose turn changes nothing', 'completed /1', opens('no-change'), 1, 1_000],
+  ['whose turn fails', 'failed /1', opens('failed'), 1, 1_000],
+  ['to a running turn', 'active, completed /1', { turns: [{ durationMs: 10_000 }, TURN] }, 2, 999, 1],
+  ['that queues', 'active, active, active, completed /1', { turn: TURN, ...QUEUE }, 2, 999, 1, 999, 1],
+  ['taken up late', 'failed, active', { turn: LATE, status: 'failed' }, 1, 499, 1],
+  ['taken up late, in a turn', 'active, active', LATE_JOB, 1, 999, 1],
+  ['taken up after it', 'active, active, completed /1', { ...LATE_JOB, ...QUEUE }, 1, 999, 1, 1_000],
+])('a message %s: the job is %s', (_, expected, ...job) => {
+  const told = life(...job).map((each) => `${each?.status} ${each?.prLink?.slice(-2) ?? ''}`.trim());
+  expect(told.join(', ')).toBe(expected);
 });

@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, it } from '@jest/globals';
+import { afterAll, expect, it } from '@jest/globals';
 import { listFaults, parseFault } from '../../sandbox/fault-board';
 import { FAULTS } from '../../sandbox/faults';
 import { Program } from '../harness/program';
@@ -23,27 +23,24 @@ it('npm run sandbox prints its jobs, a line to run and the two variables, and th
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
   const post = { method: 'POST', headers, body: '{"prompt":"Go on."}' };
   const reply = await fetch(`${baseUrl}/v2/agent/docs/job/job-1/message`, post);
-  expect(await reply.json()).toMatchObject({ status: 'active' });
+  expect(await reply.json()).toMatchObject({ status: 'active', prLink: null });
   await sandbox.says(/^POST \/v2\/agent\/docs\/job\/job-1\/message 200 \d+ ms · processed as turn 1$/m);
   expect(sandbox.stdout.split(key)).toHaveLength(2);
 });
 
-describe('a fault as JSON', () => {
-  it('needs no more than a name, and is listed', () => {
-    for (const name of Object.keys(FAULTS)) {
-      expect(parseFault(JSON.stringify({ name }))).toEqual({ name });
-      expect(listFaults()).toContain(`\n  ${name} `);
-    }
-    expect(listFaults()).toMatch(/^ +delay: how long \(default "2s"\)$/m);
-  });
+it('a fault as JSON needs no more than a name, and is listed', () => {
+  for (const name of Object.keys(FAULTS)) {
+    expect(parseFault(JSON.stringify({ name }))).toEqual({ name });
+    expect(listFaults()).toContain(`\n  ${name} `);
+  }
+  expect(listFaults()).toMatch(/^ +delay: how long \(default "2s"\)$/m);
+});
 
-  it.each([
-    ['slow', 'not JSON'],
-    ['{"name":"xyzzy"}', 'name: there is no fault "xyzzy"; --list-faults shows them all'],
-    ['{"name":"hang","tims":1}', 'Unrecognized key: "tims"'],
-    ['{"name":"slow","parameters":{"delay":"5"}}', 'parameters.delay: must be a duration such as 500ms'],
-    ['{"name":"invisible-turn","operation":"get"}', 'operation: the fault invisible-turn acts on'],
-  ])('%s is refused with a reason', (json, reason) => {
-    expect(() => parseFault(json)).toThrow(reason);
-  });
+it.each([
+  ['slow', 'not JSON'],
+  ['{"name":"hang","tims":1}', 'Unrecognized key: "tims"'],
+  ['{"name":"slow","parameters":{"delay":"5"}}', 'parameters.delay: must be a duration such as 500ms'],
+  ['{"name":"invisible-turn","operation":"get"}', 'operation: the fault invisible-turn acts on'],
+])('the fault %s is refused with a reason', (json, reason) => {
+  expect(() => parseFault(json)).toThrow(reason);
 });

@@ -2,12 +2,15 @@ import { randomBytes } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, it } from '@jest/globals';
+import { temporal } from '@temporalio/proto';
 import { jobToSendTo } from '../cli/commands/starter';
 import { ProcessEnvironment } from '../harness/process-environment';
 import { Program } from '../harness/program';
 import { temporaryFolder } from '../harness/temporary-folder';
 import { ROOT } from '../harness/worker-process';
 
+const { history, workflowservice } = temporal.api;
+const { DescribeWorkflowExecutionResponse: describedAs } = workflowservice.v1;
 const PROMPT = 'Replace the phrase sesquipedalian-prompt everywhere.';
 
 const folder = temporaryFolder();
@@ -53,8 +56,11 @@ it('FOLLOW_UP_DATA_CONVERTER keeps prompt and link out of server and logs; worke
 
     const { workflow, workflowService, options } = environment.client;
     const asked = { namespace: options.namespace, execution: { workflowId } };
-    const description = await workflowService.describeWorkflowExecution(asked);
-    const atServer = textIn([await workflow.getHandle(workflowId).fetchHistory(), description]);
+    const parts = [
+      history.v1.History.encode(await workflow.getHandle(workflowId).fetchHistory()),
+      describedAs.encode(await workflowService.describeWorkflowExecution(asked)),
+    ];
+    const atServer = Buffer.concat(parts.map((part) => part.finish())).toString('latin1');
     for (const secret of ['sesquipedalian-prompt', prLink])
       for (const text of [secret, Buffer.from(secret).toString('base64')])
         expect(atServer).not.toContain(text);
@@ -63,12 +69,3 @@ it('FOLLOW_UP_DATA_CONVERTER keeps prompt and link out of server and logs; worke
     expect(worker.stdout + worker.stderr).not.toMatch(/sesquipedalian-prompt|\/pull\//);
   });
 });
-
-/** Every text within a value, also where it is in the bytes of a payload. */
-function textIn(value: unknown): string {
-  if (value instanceof Uint8Array) return Buffer.from(value).toString('latin1');
-  if (typeof value !== 'object' || value === null) return String(value);
-  return Object.entries(value)
-    .map(([name, each]) => `${name} ${textIn(each)}`)
-    .join('\n');
-}

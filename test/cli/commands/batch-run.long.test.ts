@@ -66,7 +66,7 @@ describe('batch run as a process', () => {
       await batch.sent(3);
       reading.closeStdout();
       // The line of the first end is the first one that nobody reads.
-      batch.endTurn({ projectId: batch.projectId, jobId: batch.requests[0]?.jobId ?? '' });
+      batch.endTurns(batch.requests.slice(0, 1));
       expect(await reading.ended()).toMatchObject({ code: 141, signal: null });
       batch.endTurns();
       expect(await start(['watch', batch.batchId]).ended()).toMatchObject({ code: 0 });

@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { BatchOfTest, REJECTED_ONCE } from '../../harness/batch-of-test';
+import { BatchOfTest } from '../../harness/batch-of-test';
 import { ENDLESS } from '../../harness/following';
 import type { BatchProgress } from '../../../src/client';
 import { eventually } from '../../harness/eventually';
@@ -33,7 +33,7 @@ it.concurrent(
     const { batchId } = batch;
     batch.addMany(2);
     batch.add(FAILS);
-    batch.add({}, {}, REJECTED_ONCE);
+    batch.add({}, {}, { name: 'status', operation: 'message', times: 1, parameters: { code: 422 } });
     batch.add({}, {}, { name: 'reset', operation: 'message', times: 1 });
     batch.again({ projectId: batch.projectId, jobId: 'nobody' });
     const { code, stdout, stderr } = await run();

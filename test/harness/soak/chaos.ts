@@ -13,27 +13,20 @@ export const HTTP_TIMEOUT = '7s';
 /** Reads are up to five seconds behind, and a message is taken up to three seconds late: together the callers' `confirm`. */
 export const CONFIRM = '8s';
 
-function faultsOf(
-  operation: 'message' | 'get',
-  chance: number,
-  names: readonly FaultSetting['name'][],
-): FaultSetting[] {
-  return names.map((name) => ({ name, operation, chance }));
-}
-
 /** About every second message meets something, and every tenth read; besides, many are slow or behind. */
 export const FAULTS: readonly FaultSetting[] = [
-  ...faultsOf('message', 0.035, [
-    ...(['http-429', 'http-503', 'redirect', 'close-before-read', 'reset', 'hang'] as const),
-    ...(['processed-then-close', 'processed-then-reset', 'processed-then-503'] as const),
-    ...(['processed-then-timeout', 'truncated'] as const),
-  ]),
+  ...[
+    ...['http-429', 'http-503', 'redirect', 'close-before-read', 'reset', 'hang', 'truncated'],
+    ...['processed-then-close', 'processed-then-reset', 'processed-then-503', 'processed-then-timeout'],
+  ].map((name) => ({ name, operation: 'message', chance: 0.035 }) as const),
   { name: 'slow', operation: 'message', chance: 0.06, parameters: { delay: '6s', processed: 'before' } },
   { name: 'slow', operation: 'message', chance: 0.04, parameters: { delay: '5s', processed: 'after' } },
   { name: 'html', operation: 'message', chance: 0.02, parameters: { processed: 'yes' } },
   { name: 'stale', operation: 'message', chance: 0.2, parameters: { for: '3s' } },
   { name: 'late-take-up', operation: 'message', chance: 0.6, parameters: { upTo: '3s' } },
-  ...faultsOf('get', 0.015, ['http-429', 'http-503', 'reset', 'hang', 'not-found', 'html']),
+  ...['http-429', 'http-503', 'reset', 'hang', 'not-found', 'html'].map((name) => {
+    return { name, operation: 'get', chance: 0.015 } as const;
+  }),
   { name: 'slow', operation: 'get', chance: 0.03, parameters: { delay: '500ms' } },
   { name: 'lag', operation: 'get', chance: 0.5, parameters: { upTo: '5s' } },
 ];
@@ -44,21 +37,16 @@ const MAX_RESTARTS = 2;
 /** Two workers and the server. In the end all of them work. */
 export class Machines {
   readonly counts = { kill: 0, freeze: 0, restart: 0 };
-  /** Rejects with the last words of a worker that ends and that nobody has killed. */
-  readonly died: Promise<never>;
-  private readonly workers: WorkerProcess[] = [];
-  private readonly killed = new Set<WorkerProcess>();
   private tell: (error: Error) => void = () => undefined;
+  /** Rejects with the last words of a worker that ends, and not by SIGKILL. */
+  readonly died = new Promise<never>((_, reject) => (this.tell = reject));
+  private readonly workers: WorkerProcess[] = [];
 
   constructor(
     private readonly environment: ProcessEnvironment,
     private readonly server: RestartableServer,
     private readonly random: () => number,
-  ) {
-    this.died = new Promise((_, reject) => (this.tell = reject));
-    // The environment ends them too, when the test is over.
-    this.died.catch(() => undefined);
-  }
+  ) {}
 
   async start(): Promise<void> {
     await Promise.all([this.hire(0), this.hire(1)]);
@@ -71,7 +59,10 @@ export class Machines {
       const place = this.random() < 0.5 ? 0 : 1;
       if (event < 0.6) await this.replace(place);
       else if (event < 0.85) await this.freeze(place, 2_000 + 8_000 * this.random());
-      else if (this.counts.restart < MAX_RESTARTS) await this.restart();
+      else if (this.counts.restart < MAX_RESTARTS) {
+        await this.server.restart();
+        this.counts.restart += 1;
+      }
       await sleep(1_000 + 5_000 * this.random(), undefined, { signal: stop }).catch(() => undefined);
     }
   }
@@ -80,18 +71,13 @@ export class Machines {
     const worker = await this.environment.startWorker();
     this.workers[place] = worker;
     void worker.exited.then((exit) => {
-      if (this.killed.has(worker)) return;
-      this.tell(new Error(`a worker ended: ${JSON.stringify(exit)} ${worker.stdout}${worker.stderr}`));
+      const said = `${JSON.stringify(exit)} ${worker.stdout}${worker.stderr}`;
+      if (exit.signal !== 'SIGKILL') this.tell(new Error(`a worker ended: ${said}`));
     });
   }
 
   private async replace(place: number): Promise<void> {
-    const worker = this.workers[place];
-    if (worker !== undefined) {
-      this.killed.add(worker);
-      worker.signal('SIGKILL');
-      await worker.exited;
-    }
+    await this.workers[place]?.stop();
     this.counts.kill += 1;
     await this.hire(place);
   }
@@ -101,12 +87,6 @@ export class Machines {
     await sleep(forMs);
     this.workers[place]?.signal('SIGCONT');
     this.counts.freeze += 1;
-  }
-
-  private async restart(): Promise<void> {
-    await this.server.kill();
-    await this.server.restart();
-    this.counts.restart += 1;
   }
 }
 
@@ -120,23 +100,24 @@ export async function meddle(
   random: () => number,
   stop: AbortSignal,
 ): Promise<Readonly<Record<string, number>>> {
-  const counts: Record<string, number> = {};
-  const all: Promise<unknown>[] = [];
+  const all: Promise<string>[] = [];
   const names = Object.keys(deeds);
   while (!stop.aborted) {
     const name = names[Math.floor(random() * names.length)] ?? '';
-    const count = (how: string) => (counts[how] = (counts[how] ?? 0) + 1);
-    const isRefused = (error: unknown) => {
-      if (!isExpected(error)) throw new Error(name, { cause: error });
-      count(`(${name})`);
-    };
-    const done = deeds[name]?.().then(() => count(name), isRefused) ?? Promise.resolve();
+    const done = Promise.resolve(deeds[name]?.()).then(
+      () => name,
+      (error: unknown) => {
+        if (!isExpected(error)) throw new Error(name, { cause: error });
+        return `(${name})`;
+      },
+    );
     // It is told at the end.
     done.catch(() => undefined);
     all.push(done);
     await sleep(random() * 500);
   }
-  await Promise.all(all);
+  const counts: Record<string, number> = {};
+  for (const how of await Promise.all(all)) counts[how] = (counts[how] ?? 0) + 1;
   return counts;
 }
 
