@@ -62,19 +62,18 @@ export async function waitForBatch(
   left: AbortSignal,
   line: ProgressLine,
 ): Promise<void> {
-  for await (const { report, ends } of batch.watch({ signal: left })) {
+  for await (const { view, ends } of batch.watch({ signal: left })) {
     const shown = session.isJson ? ends : ends.filter(isFailure);
     if (shown.length > 0) line.clear();
     for (const end of shown) {
       if (session.isJson) session.print(end);
       else session.note(itemLine(end));
     }
-    if (report?.progress && report.trouble === null) {
-      const { state, settled, items } = report.progress;
+    if (view?.summary && (view.message === null || view.state === 'ending')) {
+      const { state, settled, items } = view.summary;
       // Where lines can't be rewritten, each hundredth gets a line.
-      line.show(batchLine(report.progress), `${state} ${Math.floor((100 * settled) / items)}`);
-    } else if (report?.state !== 'running' && report !== null) break;
-    else line.silence(report?.trouble ?? 'no answer; the batch continues; still waiting');
+      line.show(batchLine(view.summary), `${state} ${Math.floor((100 * settled) / items)}`);
+    } else line.silence(view?.message ?? 'no answer; the batch continues; still waiting');
   }
   line.clear();
   printBatchEnd(session, batch.batchId, await batch.result({ signal: left }));

@@ -108,8 +108,8 @@ export class BatchOfTest {
 
   async progressWhen(wanted: (progress: BatchProgress) => boolean): Promise<BatchProgress> {
     return eventually('the progress of the batch', async () => {
-      const { progress } = await this.handle.progress();
-      return progress !== null && wanted(progress) ? progress : null;
+      const { summary } = await this.handle.progress();
+      return summary !== null && wanted(summary) ? summary : null;
     });
   }
 

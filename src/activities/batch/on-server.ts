@@ -13,7 +13,7 @@ import { eachConcurrently } from '../../temporal/each-concurrently';
 import { describeWorkflow } from '../../temporal/existing-run';
 import { findEnd, type FoundFollowUp } from '../../temporal/follow-up-end';
 import { grpcError, isTransient } from '../../temporal/grpc-status';
-import { addEnds, lastingEnd, type ListedEnd, listWorkflows, openOf, RUNNING } from '../../temporal/lists';
+import { addEnds, lastingEnd, type ListedEnd, listWorkflows, RUNNING } from '../../temporal/lists';
 import { retryOptions, startOptions } from '../../temporal/start-follow-up';
 import { askAgainIn, ownRun } from '../attempt';
 
@@ -45,10 +45,6 @@ export class BatchOnServer {
     readonly items: ItemsOfBatch,
     private readonly alive: () => Promise<void>,
   ) {}
-
-  async list(): Promise<void> {
-    this.open = await openOf(this.client, this.batch.batchId);
-  }
 
   /** The list may show for ever as open what has ended or was deleted. */
   async checkOpen(): Promise<void> {

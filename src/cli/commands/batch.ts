@@ -3,7 +3,6 @@ import {
   type BatchClient,
   type BatchHandle,
   type BatchProgress,
-  type BatchView,
   type CallOptions,
   checkBatch,
   type RunOptions,
@@ -36,14 +35,15 @@ export function batchCommand(session: Session): Command {
   const changing =
     (change: (batch: BatchHandle, value: number) => Promise<BatchProgress>) =>
     async (batchId: string, value: number): Promise<void> => {
-      printBatch(session, batchId, viewOf(await change(await handleOf(batchId), value)));
+      const summary = await change(await handleOf(batchId), value);
+      printBatch(session, batchId, { ...summary, summary });
     };
   addRunCommand(batches, session);
   verb(
     'status',
     'Prints where a batch stands, or how it ended. The exit code is 0 while it runs, and that of run after its end.',
   ).action(async (batchId: string) => {
-    printBatchEnd(session, batchId, await standing(await handleOf(batchId)));
+    printBatchEnd(session, batchId, await (await handleOf(batchId)).progress());
   });
   verb('watch', 'Waits for a batch, and prints its end, as run does.', JSON_LINES_HELP).action(
     async (batchId: string) => {
@@ -105,22 +105,11 @@ export function batchCommand(session: Session): Command {
   return batches;
 }
 
-/** A batch that runs. @param trouble why it does not go on */
-function viewOf(summary: BatchProgress | null, trouble: string | null = null): BatchView {
-  return { state: summary?.state ?? 'running', message: trouble ?? summary?.message ?? null, summary };
-}
-
-/** A batch that runs, or has ended. */
-async function standing(batch: BatchHandle): Promise<BatchView> {
-  const { state, progress, trouble } = await batch.progress();
-  return state === 'running' ? viewOf(progress, trouble) : batch.result();
-}
-
 async function results(session: Session, batch: BatchHandle): Promise<void> {
   session.jsonLines = true;
   const ends = await batch.settled();
   for (const end of ends) session.print(end, itemLine(end));
-  const view = await standing(batch);
+  const view = await batch.progress();
   const { state, message, summary } = view;
   const settled = `${ends.length}${summary === null ? '' : ` of ${summary.items}`} settled`;
   if (session.isJson) session.print(documentOfBatch(batch.batchId, view));

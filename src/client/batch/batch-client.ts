@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { WorkflowFailedError } from '@temporalio/client';
-import { type BatchProgress, type BatchView, type ItemEnd, summaryOf } from '../../core/batch/progress';
+import type { BatchProgress, BatchView, ItemEnd } from '../../core/batch/progress';
 import type { BatchUpdate } from '../../core/batch/state';
 import { hasCode } from '../../core/errors';
 import { batchWorkflowId } from '../../core/ids';
@@ -12,7 +12,7 @@ import { checkName } from '../options';
 import { updateRunning } from '../progress';
 import { waitThrough } from '../result';
 import { type BatchItems, checkBatch, checkRunOptions, isChecked, type NewBatchOptions } from './check';
-import { BatchEnds, type BatchLook, type BatchReport, findBatch, looksAt, reportOf } from './describe';
+import { BatchEnds, type BatchLook, findBatch, looksAt, reportOf } from './describe';
 import { QUIET_AFTER_MS, retryBatch, type RetryOptions, startBatch, type StartOfBatch } from './start';
 
 /** Many follow-ups at a time, with limited concurrency. Reached as `FollowUpClient.batches`. */
@@ -77,8 +77,8 @@ export class BatchHandle {
   }
 
   /** Where it stands, running or ended, and why it does not go on. It needs no worker. */
-  progress(options: CallOptions = {}): Promise<BatchReport> {
-    return this.#calls.run(options, (client) => reportOf(client, this.batchId));
+  progress(options: CallOptions = {}): Promise<BatchView> {
+    return this.#calls.run(options, async (client) => (await reportOf(client, this.batchId)).view);
   }
 
   /** Waits for the end, through restarts of the server. A batch that has failed or was cancelled has an outcome too. */
@@ -87,20 +87,14 @@ export class BatchHandle {
     return this.#calls.run({ ...options, reached }, async (client, signal) => {
       const { workflowId } = await findBatch(client, this.batchId);
       reached.workflowId = workflowId;
-      let message: string | null = null;
-      try {
-        await waitThrough(signal, () => client.workflow.getHandle(workflowId).result());
-      } catch (error) {
-        if (!(error instanceof WorkflowFailedError)) throw error;
-        message = error.cause?.message ?? error.message;
-      }
-      const { state, progress, memo, endedAt } = await findBatch(client, workflowId);
+      await waitThrough(signal, () => client.workflow.getHandle(workflowId).result()).catch(
+        (error: unknown) => {
+          if (!(error instanceof WorkflowFailedError)) throw error;
+        },
+      );
+      const { state, view } = await findBatch(client, workflowId);
       // Somebody has started it again.
-      if (state === 'running') return this.result({ ...options, signal });
-      const isKnown = memo !== null && state !== 'terminated';
-      const summary = isKnown ? { ...summaryOf(memo), endedAt: endedAt ?? '' } : null;
-      const ended = progress?.state ?? (state === 'failed' ? 'incomplete' : 'terminated');
-      return { state: ended, summary, message };
+      return state === 'running' ? this.result({ ...options, signal }) : view;
     });
   }
 

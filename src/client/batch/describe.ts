@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Client } from '@temporalio/client';
-import { type BatchProgress, type ItemEnd, progressOf } from '../../core/batch/progress';
+import { type Client, type WorkflowExecutionDescription, WorkflowFailedError } from '@temporalio/client';
+import { type BatchView, type ItemEnd, progressOf } from '../../core/batch/progress';
 import {
   batchMemo,
   type BatchInput,
@@ -25,7 +25,7 @@ import { SERVER_LIMIT_MS, within } from '../call';
 import { failedTask } from '../description';
 import { notFound, silence } from '../errors';
 
-/** What the Temporal server knows of a batch. It needs no worker. */
+/** The latest run of a batch as the server knows it. */
 export interface BatchReport {
   readonly workflowId: string;
   readonly batchId: string;
@@ -35,13 +35,10 @@ export interface BatchReport {
   /** Null while it runs. */
   readonly endedAt: string | null;
   readonly taskQueue: string;
-  /** Where it stands; null where no worker has taken it up yet. */
-  readonly progress: BatchProgress | null;
   /** What it has written down. After a reset it may be as old as the point to which it was reset. */
   readonly memo: BatchMemo | null;
   readonly wasReset: boolean;
-  /** Why it does not go on, and what helps; null where nothing is wrong. */
-  readonly trouble: string | null;
+  readonly view: BatchView;
 }
 
 /** By its id, or by its workflow id; null where there is none. */
@@ -61,14 +58,31 @@ export async function lookForBatch(client: Client, batch: string): Promise<Batch
     (isPaused ? 'somebody has paused its activity; `temporal activity unpause` lets it go on' : null) ??
     (fails ? `its activity fails, and is tried again: ${fails}` : null) ??
     (await failedTask(client, info));
+  const endedAt = info.closeTime?.toISOString() ?? null;
+  const progress = memo && progressOf(memo, state, endedAt);
+  const isRefused = progress === null && state === 'failed';
+  const over = isRefused ? 'incomplete' : 'terminated';
+  const view: BatchView = {
+    state: progress?.state ?? (state === 'running' ? state : over),
+    message: trouble ?? progress?.message ?? (isRefused ? await refusalOf(client, info) : null),
+    summary: progress?.state === 'terminated' ? null : progress,
+  };
   return {
-    ...{ workflowId, runId, state, taskQueue, memo, trouble },
+    ...{ workflowId, runId, state, taskQueue, memo, endedAt, view },
     batchId: memo?.batchId ?? batchIdOf(workflowId),
     startedAt: memo?.startedAt ?? info.startTime.toISOString(),
-    endedAt: info.closeTime?.toISOString() ?? null,
-    progress: memo && progressOf(memo, state),
     wasReset: Boolean(raw.workflowExtendedInfo?.lastResetTime),
   };
+}
+
+async function refusalOf(client: Client, { workflowId, runId }: WorkflowExecutionDescription) {
+  try {
+    await client.workflow.getHandle(workflowId, runId).result();
+  } catch (error) {
+    if (error instanceof WorkflowFailedError) return error.cause?.message ?? null;
+    throw error;
+  }
+  return null;
 }
 
 /** @throws NotFoundError */
@@ -81,10 +95,9 @@ export async function findBatch(client: Client, batch: string): Promise<BatchRep
 /** As {@link findBatch}, and whether a worker is there. */
 export async function reportOf(client: Client, batch: string): Promise<BatchReport> {
   const report = await within(client, SERVER_LIMIT_MS, () => findBatch(client, batch));
-  const { taskQueue, state, trouble } = report;
-  if (state !== 'running' || trouble !== null) return report;
-  const workers = (await workersPolling(client, taskQueue)).length;
-  return { ...report, trouble: workers === 0 ? silence(taskQueue, workers) : null };
+  const { taskQueue, state, view } = report;
+  if (state !== 'running' || (await workersPolling(client, taskQueue)).length > 0) return report;
+  return { ...report, view: { ...view, message: silence(taskQueue, 0) } };
 }
 
 /** What the latest run of a batch was started with. @throws FollowUpError `BATCH_FORGOTTEN` */
@@ -159,8 +172,8 @@ export class BatchEnds {
 
 /** One look at a batch that is being watched. */
 export interface BatchLook {
-  /** Where it stands; null if the server did not answer. */
-  readonly report: BatchReport | null;
+  /** Null if the server did not answer. */
+  readonly view: BatchView | null;
   /** The items that have settled since the look before. */
   readonly ends: readonly ItemEnd[];
 }
@@ -180,15 +193,15 @@ export async function* looksAt(
     let [report, ends]: [BatchReport | null, readonly ItemEnd[]] = [null, []];
     try {
       report = await reportOf(client, workflowId);
-      const { progress, endedAt } = report;
-      if (endedAt !== null || progress?.settled !== settled) ends = await reader.news(report);
-      settled = progress?.settled;
+      const { memo, endedAt } = report;
+      if (endedAt !== null || memo?.settled !== settled) ends = await reader.news(report);
+      settled = memo?.settled;
       isOver = endedAt !== null;
     } catch (error) {
       // Ends that could not be read come with the next look.
       if (!isTransient(error)) throw error;
     }
-    yield { report, ends };
+    yield { view: report?.view ?? null, ends };
     if (!isOver) await sleep(REFRESH_MS, undefined, { signal });
   }
 }

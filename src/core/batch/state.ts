@@ -3,7 +3,7 @@ import { type End, endFields, isFailure, type Outcome, type TryAgain } from '../
 import { isTerminal } from '../job';
 import type { FollowUpRequest } from '../request';
 import { addCounts } from '../tally';
-import { MAX_BATCH_ITEMS, MAX_CHUNKS, type Tolerance } from './items';
+import { MAX_CHUNKS, type Tolerance } from './items';
 
 /** Holds a part of a large batch's items in its input. By its start delay no worker runs it. */
 export const CHUNK_WORKFLOW = 'followUpBatchItems';
@@ -169,25 +169,27 @@ const isListOfChunks = fields({
 });
 export type Chunks = Checked<typeof isListOfChunks>;
 
+/** The activity finds whether they are there. */
 export function isChunks(value: unknown): value is Chunks {
-  if (!isListOfChunks(value)) return false;
-  const { items, firsts } = value;
-  const isNext = (first: number, index: number) => first > (firsts[index - 1] ?? -1) && first < items;
-  return items <= MAX_BATCH_ITEMS && firsts[0] === 0 && firsts.length <= MAX_CHUNKS && firsts.every(isNext);
+  return isListOfChunks(value) && value.firsts.length <= MAX_CHUNKS;
+}
+
+/** The items of a batch in its input. */
+export interface BatchSource {
+  /** At most 1 MiB as JSON. */
+  readonly items?: readonly FollowUpRequest[] | undefined;
+  /** In place of `items`. */
+  readonly chunks?: Chunks | undefined;
 }
 
 /** The input of `followUpBatch`. */
-export interface BatchInput {
+export interface BatchInput extends BatchSource {
   /** @default the workflow id without `follow-up-batch:` */
   readonly batchId?: string;
   /** How many follow-ups are open at a time: 1 to 1,000. @default 50 */
   readonly concurrency?: number;
   /** Beyond it no further item is started, and the batch fails. @default null, no limit */
   readonly tolerate?: Tolerance;
-  /** At most 1 MiB as JSON. */
-  readonly items?: readonly FollowUpRequest[] | undefined;
-  /** In place of `items`. */
-  readonly chunks?: Chunks | undefined;
   readonly digest?: string | null;
   /** By the runs before this one. @default null, it is the first */
   readonly begun?: Begun | null;
@@ -197,7 +199,7 @@ export interface BatchInput {
 
 export interface BatchActivities {
   /** Starts the items and waits for them, as retries of itself, until the workflow has something to decide or to write down. */
-  runItems(input: Pick<BatchInput, 'chunks'>): Promise<Position>;
+  runItems(input: Pick<BatchSource, 'chunks'>): Promise<Position>;
   /** Ends the chunks with their batch, so that the server forgets them with it. */
   closeChunks(input: Pick<BatchSettings, 'batchId' | 'digest'> & { readonly chunks: Chunks }): Promise<void>;
 }

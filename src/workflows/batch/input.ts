@@ -2,11 +2,17 @@ import {
   batchIdProblem,
   checkItems,
   CONCURRENCY,
-  MAX_BATCH_ITEMS,
   MAX_INPUT_BYTES,
   settingProblems,
 } from '../../core/batch/items';
-import { type BatchInput, type BatchMemo, isBegun, isChunks, isPosition } from '../../core/batch/state';
+import {
+  type BatchInput,
+  type BatchMemo,
+  type BatchSource,
+  isBegun,
+  isChunks,
+  isPosition,
+} from '../../core/batch/state';
 import { isRecord, oneOf, type Problem, problemTexts, text, typeName } from '../../core/checks';
 import { TRY_AGAIN } from '../../core/end';
 import { batchIdOf, batchWorkflowId } from '../../core/ids';
@@ -14,7 +20,7 @@ import { jsonBytes, quote } from '../../core/text';
 import { failure } from '../failure';
 
 /** What a run that continues as new hands to the next one. */
-export interface ContinuedBatch extends Pick<BatchInput, 'items' | 'chunks'> {
+export interface ContinuedBatch extends BatchSource {
   readonly continued: BatchMemo;
 }
 
@@ -23,7 +29,7 @@ export function isContinued(input: unknown): input is ContinuedBatch {
 }
 
 /** A checked input with its defaults filled in. */
-export type BatchPlan = Required<Omit<BatchInput, 'items' | 'chunks'>> & Pick<BatchInput, 'items' | 'chunks'>;
+export type BatchPlan = Required<Omit<BatchInput, keyof BatchSource>> & BatchSource;
 
 const DEFAULTS = { concurrency: CONCURRENCY.default, tolerate: null, digest: null, begun: null, again: null };
 
@@ -62,13 +68,10 @@ export function checkBatch(input: unknown, workflowId: string): BatchPlan {
     if (name in given && !isRight(given[name])) report(name, 'must be as the client makes it');
   if ('items' in given === 'chunks' in given)
     report('items', 'must be given, or chunks in their place, and not both');
-  else if ('items' in given) {
-    if (!Array.isArray(items) || items.length === 0 || items.length > MAX_BATCH_ITEMS)
-      report('items', `must be a list of 1 to ${MAX_BATCH_ITEMS} requests`);
-    else if (jsonBytes(items) > MAX_INPUT_BYTES)
-      report('items', `must have at most ${MAX_INPUT_BYTES} bytes as JSON`);
-    else problems.push(...checkItems(items, badId === undefined ? batchId : 'b', ENOUGH_PROBLEMS).problems);
-  }
+  else if (Array.isArray(items) && items.length > 0 && jsonBytes(items) <= MAX_INPUT_BYTES)
+    problems.push(...checkItems(items, badId === undefined ? batchId : 'b', ENOUGH_PROBLEMS).problems);
+  else if ('items' in given)
+    report('items', `must be a list of 1 or more requests, at most ${MAX_INPUT_BYTES} bytes as JSON`);
   if (problems.length > 0) throw invalid(problems);
   return plan;
 }

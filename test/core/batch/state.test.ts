@@ -13,7 +13,7 @@ import {
   withEnd,
 } from '../../../src/core/batch/state';
 import { askedFor } from '../../../src/client/batch/start';
-import { batchRows, progressOf } from '../../../src/core/batch/progress';
+import { progressOf } from '../../../src/core/batch/progress';
 import type { RunState } from '../../../src/temporal/existing-run';
 import { ITEM_END } from '../../harness/samples';
 import type { End, Outcome } from '../../../src/core/end';
@@ -166,15 +166,5 @@ describe('where a batch stands', () => {
     expect(state).toBe(wanted);
     expect(message ?? '').toContain(words);
     expect(message === null).toBe(words === '');
-  });
-
-  it.each([
-    ['paused', {}, '`batch resume`'],
-    ['done', { FollowUpRejected: 2 }, '`batch retry` sends what was not sent'],
-    ['cancelled', {}, '`batch run` with the same file'],
-  ] as const)('has a next step: %s, with the failures %j', (state, byFailure, words) => {
-    const summary = { ...progressOf(MEMO, 'running'), byFailure };
-    const { 'what to do': next } = Object.fromEntries(batchRows({ state, message: null, summary }));
-    expect(next).toContain(words);
   });
 });

@@ -88,7 +88,7 @@ describe('a batch', () => {
     // Two were cancelled, which is more than is tolerated; both messages had arrived.
     await batch.handle.retry();
     expect(await batch.handle.result()).toMatchObject({ state: 'tolerance-exceeded' });
-    expect((await batch.handle.progress()).memo).toMatchObject({ concurrency: 1, tolerate: { items: 1 } });
+    expect((await batch.handle.progress()).summary).toMatchObject({ concurrency: 1 });
     await batch.handle.retry({ tolerate: { items: 2 } });
     await batch.sent(3);
     expect(await batch.finish()).toMatchObject({ state: 'done', summary: { settled: 3 } });

@@ -38,7 +38,7 @@ describe('a batch', () => {
     await eventually('it says so', async () => {
       // Between two rounds none is pending, and the attempt that is under way may end the round.
       await operator.pause(workflowId, 'runItems');
-      return (await batch.handle.progress()).trouble?.includes('paused its activity') ?? false;
+      return (await batch.handle.progress()).message?.includes('paused its activity') ?? false;
     });
     await operator.unpause(workflowId, 'runItems');
     batch.endTurns();
@@ -100,8 +100,8 @@ describe('a batch', () => {
     const args = [{ items: requests }];
     const waiting = await environment.client.workflow.start('followUpBatch', { workflowId, taskQueue, args });
     expect(await batches.getHandle(batchId).progress()).toMatchObject({
-      progress: null,
-      trouble: expect.stringContaining(`no worker polls the task queue "${taskQueue}"`),
+      summary: null,
+      message: expect.stringContaining(`no worker polls the task queue "${taskQueue}"`),
     });
     await waiting.terminate();
   });
