@@ -13,10 +13,7 @@ const REFRESH_MS = 1_000;
 /** Shows the progress of a follow-up until it ends, and prints its end. */
 export async function waitForEnd(session: Session, workflowId: string): Promise<void> {
   const followUp = (await session.connect()).getHandle(workflowId);
-  const words = (): string =>
-    'Stopped waiting; the follow-up continues.\n' +
-    `  watch it:   ${session.command('watch', workflowId)}\n` +
-    `  cancel it:  ${session.command('cancel', workflowId)}`;
+  const words = () => leftWords(session, workflowId);
   await untilLeft(session, words, async (left, line) => {
     const ended = new AbortController();
     const shown = showProgress(session, followUp, line, AbortSignal.any([left, ended.signal]));
@@ -27,6 +24,15 @@ export async function waitForEnd(session: Session, workflowId: string): Promise<
     line.clear();
     printEnd(session, end);
   });
+}
+
+/** @param group of the commands, if they are in one */
+export function leftWords(session: Session, id: string, ...group: string[]): string {
+  return (
+    `Stopped waiting; the ${group[0] ?? 'follow-up'} continues.\n` +
+    `  watch it:   ${session.command(...group, 'watch', id)}\n` +
+    `  cancel it:  ${session.command(...group, 'cancel', id)}`
+  );
 }
 
 async function showProgress(
