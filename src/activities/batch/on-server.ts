@@ -20,7 +20,6 @@ import { askAgainIn, ownRun } from '../attempt';
 /** A worker with the right data converter may come. */
 const UNREADABLE_WAIT_MS = 5_000;
 
-/** What is to be done, as the workflow has written it down. */
 export async function readMemo(): Promise<BatchMemo> {
   const { workflowId, runId } = ownRun();
   const { memo, raw } = await Context.current().client.workflow.getHandle(workflowId, runId).describe();
@@ -33,7 +32,6 @@ export async function readMemo(): Promise<BatchMemo> {
 
 const endsBefore = new Kept<ReadonlyMap<string, ListedEnd>>();
 
-/** The items of a batch as the Temporal server knows them. */
 export class BatchOnServer {
   /** The follow-ups of the batch that run, by the server's list: a hint, as it lags. */
   open = new Set<string>();
@@ -100,12 +98,7 @@ export class BatchOnServer {
     return false;
   }
 
-  /**
-   * Starts an item.
-   *
-   * @param retried the run that ended, for one more of the same follow-up; null to start only one that does not exist
-   * @param permission in milliseconds
-   */
+  /** @param retried the run that ended, for one more of the same follow-up; null to start only one that does not exist */
   async start(
     item: number,
     taskQueue: string,
@@ -115,9 +108,8 @@ export class BatchOnServer {
     const request = await this.items.request(item);
     const checked = checkRequest(request);
     if (!checked.ok) throw new TypeError('an item is started that was not checked');
-    const options = startOptions(checked.plan, this.batch.batchId);
     const start = {
-      ...options,
+      ...startOptions(checked.plan, this.batch.batchId),
       ...(retried === null ? {} : retryOptions(retried)),
       taskQueue,
       args: [request] as [unknown],
@@ -136,8 +128,9 @@ export class BatchOnServer {
       // The next look asks whether it has begun.
       if (isTransient(error)) return 'unknown';
       const words = grpcError(error)?.words;
-      const refused = `the server refuses to start ${options.workflowId}`;
-      throw words === undefined ? error : new Error(`${refused}: ${words}`);
+      throw words === undefined
+        ? error
+        : new Error(`the server refuses to start ${start.workflowId}: ${words}`);
     }
   }
 }

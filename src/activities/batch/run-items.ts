@@ -21,7 +21,7 @@ import { askAgainIn, ownRun, serverClock } from '../attempt';
 import { askPermission } from '../send-message';
 import { BatchOnServer, readMemo } from './on-server';
 
-/** A look while items end, and one while nothing happens: a live starter shows an end within ten seconds. */
+/** Between looks, while items end and while nothing happens: a live starter shows an end within ten seconds. */
 const BUSY_WAIT_MS = 1_000;
 const QUIET_WAIT_MS = 5_000;
 
@@ -63,7 +63,7 @@ export const runItems: BatchActivities['runItems'] = async ({ chunks }) => {
   throw askAgainIn(work.hasChanged ? BUSY_WAIT_MS : QUIET_WAIT_MS, 'the batch goes on');
 };
 
-/** One look at a batch: what has ended, and what can begin. */
+/** One look at a batch. */
 class Work {
   private readonly info = Context.current().info;
   private readonly client = Context.current().client;
@@ -71,7 +71,6 @@ class Work {
   private readonly server: BatchOnServer;
   private readonly serverTime = serverClock();
   private keptAt = performance.now();
-  /** Whether this attempt has any news. */
   hasChanged = false;
   /** The runs that are retried, by the number of the item; null for one that is gone. */
   private readonly again = new Map<number, string | null>();
@@ -81,7 +80,6 @@ class Work {
   constructor(
     chunks: Chunks | undefined,
     private memo: BatchMemo,
-    /** Heartbeats let the server keep it for the next attempt. */
     public position: Position,
   ) {
     const source = { ...ownRun(), ...memo, chunks };
@@ -118,7 +116,6 @@ class Work {
     return changed && mayTell && this.serverTime() - this.info.scheduledTimestampMs > dueMs;
   }
 
-  /** The workflow waits for the position, whatever is open. */
   isCancelled(): boolean {
     return this.memo.ending === 'cancelled';
   }
@@ -165,7 +162,6 @@ class Work {
     return [...this.server.open].filter((id) => !held.has(id)).length;
   }
 
-  /** Moves lanes on past what has ended. */
   private async settle(lanes: readonly Lane[]): Promise<void> {
     await eachConcurrently(lanes, async ([first, end, was]) => {
       let state = was;
@@ -211,7 +207,6 @@ class Work {
     return 'free';
   }
 
-  /** Starts what can begin, group by group. */
   private async start(): Promise<void> {
     const until = performance.now() + ATTEMPT_MS;
     const { cancellationSignal } = Context.current();
@@ -226,7 +221,7 @@ class Work {
     }
   }
 
-  /** Opens lanes for the places that are free. */
+  /** Opens lanes for free places. */
   private async deal(): Promise<void> {
     const { concurrency, bound } = this.memo;
     for (;;) {
@@ -244,7 +239,7 @@ class Work {
     }
   }
 
-  /** The next lanes whose next item may begin, a group of them. */
+  /** A group of lanes whose next item may begin. */
   private async readyLanes(): Promise<Lane[]> {
     const busy = new Set([...this.server.open].map(jobOf));
     const ready: Lane[] = [];

@@ -24,10 +24,10 @@ export function batchCommand(session: Session): Command {
     'Sends many follow-ups, from a file, with limited concurrency. Workers do the work: a batch continues when this ' +
       'program ends.',
   );
-  const verb = <Rest extends unknown[]>(
+  const verb = (
     name: string,
     description: string,
-    act: (batch: BatchHandle, ...rest: Rest) => Promise<void>,
+    act: (batch: BatchHandle, value: never) => Promise<void>,
     json = `print one JSON document: ${DOCUMENT}`,
   ): Command =>
     batches
@@ -35,8 +35,8 @@ export function batchCommand(session: Session): Command {
       .argument('<batch>', 'batch id, or workflow id')
       .option('--json', json)
       .description(description)
-      .action(async (batchId: string, ...rest: unknown[]) =>
-        act((await session.connect()).batches.getHandle(batchId), ...(rest as Rest)),
+      .action(async (batchId: string, value: unknown) =>
+        act((await session.connect()).batches.getHandle(batchId), value as never),
       );
   const changed = async ({ batchId }: BatchHandle, change: Promise<BatchProgress>): Promise<void> => {
     const summary = await change;

@@ -14,16 +14,14 @@ export function scheduleCommand(session: Session): Command {
       'after the schedule and the time: ID-2026-11-21T03:00:00Z. To list, describe, pause, backfill and delete ' +
       'schedules, use "temporal schedule".',
   );
-  const verb = (name: string, id: string, json: string, description: string): Command =>
+  const verb = (name: string, description: string, json = '{ scheduleId, items, next }'): Command =>
     schedules
       .command(name)
-      .argument('<id>', id)
+      .argument('<id>', 'your name for the schedule')
       .option('--json', `print one JSON document: ${json}`)
       .description(description);
   const create = verb(
     'create',
-    'your name for the schedule',
-    '{ scheduleId, items, next }',
     'Makes a schedule of the items of a file. Nothing is sent before it fires. The items are kept in the schedule, at ' +
       'most 1 MiB of them. They have no request ids, because each firing sends anew.',
   ).argument('<file>', FILE_HELP);
@@ -39,9 +37,8 @@ export function scheduleCommand(session: Session): Command {
     });
   verb(
     'trigger',
-    'of the schedule',
-    '{ scheduleId, outcome, batchId }',
     'Lets a schedule fire now, a paused one too. Prints the id of the batch that it starts.',
+    '{ scheduleId, outcome, batchId }',
   )
     .addOption(overlapFlag("if a batch runs (default: the schedule's own policy)"))
     .action(async (id: string, { overlap }: Pick<ScheduleFlags, 'overlap'>) => {
@@ -55,8 +52,6 @@ export function scheduleCommand(session: Session): Command {
     });
   const update = verb(
     'update',
-    'of the schedule',
-    '{ scheduleId, items, next }',
     'Changes when a schedule fires, or what it sends. What is not given stays. The times are replaced as a whole; if a ' +
       'file is given, so are the items. A batch that runs continues as it was.',
   ).argument('[file]', `${FILE_HELP} (default: keep the items)`);
@@ -96,7 +91,6 @@ function readItems(session: Session, id: string, file: string, flags: RequestFla
   return readBatch(session.stdin, file, flags, (requests) => checkSchedule(id, requests));
 }
 
-/** The flags that say when a schedule fires, and how its batches run. */
 interface ScheduleFlags extends RunOptions, RequestFlags {
   readonly cron?: string[];
   readonly calendar?: string[];
@@ -109,7 +103,7 @@ interface ScheduleFlags extends RunOptions, RequestFlags {
   readonly paused?: boolean;
 }
 
-/** Adds the flags. Cron expressions, time zones and ranges are checked by the server. */
+/** Cron expressions, time zones and ranges are checked by the server. */
 function addScheduleFlags(command: Command): Command {
   command
     .option('--cron <expression>', 'fire at these times; can be repeated', several(String))
@@ -164,7 +158,7 @@ function overlapFlag(help: string): Option {
   );
 }
 
-/** The fields of a calendar in the order of a cron expression of seven fields, and what each is if it is left out. */
+/** In the order of a cron expression of seven fields, and what each is if it is left out. */
 const CALENDAR = {
   second: '0',
   minute: '0',
@@ -176,7 +170,7 @@ const CALENDAR = {
   comment: '',
 };
 
-/** The cron expression of a calendar, which is how the Temporal CLI sends one too. The server checks the fields. */
+/** The cron expression of a calendar, which is how the Temporal CLI sends one too. */
 function cronOf(text: string): string {
   const isField = ([name, value]: [string, unknown]) =>
     Object.hasOwn(CALENDAR, name) &&

@@ -154,11 +154,11 @@ function* csvLines(text: string): Generator<Line> {
   const [[first, names] = [1, COLUMNS], ...others] = records;
   const wrong = names.find((name, index) => fieldNamed(name) === undefined || names.indexOf(name) < index);
   // Without names of columns the other records can't be checked.
-  if (wrong !== undefined)
-    return yield [
-      first,
-      `must name columns, separated by commas; ${quote(wrong)} is not another one of ${COLUMNS.join(', ')}`,
-    ];
+  if (wrong !== undefined) {
+    const all = COLUMNS.join(', ');
+    yield [first, `must name columns, separated by commas; ${quote(wrong)} is not another one of ${all}`];
+    return;
+  }
   for (const [begins, cells] of others) {
     const given = names.map((name, index) => [name, valueOfCell(fieldNamed(name), cells[index])] as const);
     const counts = `has ${cells.length} cells, and the first line names ${names.length} columns; put a cell with a comma, a quote or a line break in quotes`;

@@ -15,7 +15,7 @@ import { type BatchItems, checkBatch, checkRunOptions, isChecked, type NewBatchO
 import { BatchEnds, type BatchLook, findBatch, looksAt, reportOf } from './describe';
 import { QUIET_AFTER_MS, retryBatch, type RetryOptions, startBatch, type StartOfBatch } from './start';
 
-/** Many follow-ups at a time, with limited concurrency. Reached as `FollowUpClient.batches`. */
+/** Many follow-ups at a time, with limited concurrency. */
 export class BatchClient {
   readonly #calls: Calls;
 
@@ -23,7 +23,6 @@ export class BatchClient {
     this.#calls = calls;
   }
 
-  /** Checks requests and options, and starts nothing. */
   readonly check = checkBatch;
 
   /**
@@ -42,7 +41,7 @@ export class BatchClient {
     const reached: Reached = { unconfirmed: 'batch' };
     const start = await this.#calls.run({ signal, timeout, reached }, async (client, over) => {
       // A batch that was checked has its id.
-      if (isChecked(items)) checkRunOptions(options, []);
+      if (isChecked(items)) checkRunOptions(options);
       const batch = isChecked(items) ? items : await checkBatch(items, options);
       reached.workflowId = batchWorkflowId(batch.batchId);
       return startBatch({ client, taskQueue: this.#calls.taskQueue, options, signal: over }, batch);
@@ -50,7 +49,7 @@ export class BatchClient {
     return Object.assign(this.getHandle(start.workflowId), start);
   }
 
-  /** A handle to a batch by its id, or by its workflow id. The server is not asked yet. @throws InvalidRequestError */
+  /** By the batch's id, or its workflow id. The server is not asked yet. @throws InvalidRequestError */
   getHandle(batchId: string): BatchHandle {
     checkName('batchId', batchId);
     return new BatchHandle(this.#calls, batchId);
@@ -68,7 +67,6 @@ const BETWEEN_LOOKS_MS = 1_000;
 export class BatchHandle {
   readonly #calls: Calls;
 
-  /** @param batchId or the batch's workflow id */
   constructor(
     calls: Calls,
     readonly batchId: string,
@@ -126,7 +124,7 @@ export class BatchHandle {
 
   /** @param concurrency 1 to 1,000 @throws InvalidRequestError */
   async setConcurrency(concurrency: number, options: CallOptions = {}): Promise<BatchProgress> {
-    checkRunOptions({ concurrency }, []);
+    checkRunOptions({ concurrency });
     return this.#update(options, 'setConcurrency', concurrency);
   }
 
@@ -144,19 +142,21 @@ export class BatchHandle {
     return this.#calls.run(options, async (client, signal) => {
       const { batchId, workflowId, state, endedAt } = await findBatch(client, this.batchId);
       if (state !== 'running' && !followUps) throw wrongState(workflowId, state);
-      const told = followUps ? await openOf(client, batchId) : new Set<string>();
-      if (state === 'running' && followUps)
-        await this.#update({ signal }, 'cancelRunning').catch((error: unknown) => {
-          // Its open follow-ups are cancelled below.
-          if (!hasCode(error, 'ALREADY_ENDED')) throw error;
-        });
       const batch = client.workflow.getHandle(workflowId);
-      if (state === 'running')
+      if (!followUps) {
         await batch.cancel().catch(async (error: unknown) => {
           ignoreClosed(error);
-          if (!followUps) throw wrongState(workflowId, (await findBatch(client, batchId)).state);
+          throw wrongState(workflowId, (await findBatch(client, batchId)).state);
         });
-      if (!followUps) return 0;
+        return 0;
+      }
+      const told = await openOf(client, batchId);
+      if (state === 'running') {
+        await this.#update({ signal }, 'cancelRunning').catch((error: unknown) => {
+          if (!hasCode(error, 'ALREADY_ENDED')) throw error;
+        });
+        await batch.cancel().catch(ignoreClosed);
+      }
       await cancelAll(client, told);
       // One that was terminated may still have been starting items.
       const until = state === 'terminated' ? Date.parse(endedAt ?? '') + QUIET_AFTER_MS : 0;
@@ -178,14 +178,12 @@ export class BatchHandle {
    * @returns null when there is nothing to try again
    * @throws InvalidRequestError; FollowUpError `STILL_RUNNING`; `BATCH_FORGOTTEN` when its items are gone
    */
-  async retry({
-    signal,
-    timeout,
-    ...options
-  }: RetryOptions & CallOptions = {}): Promise<StartedBatch | null> {
-    const reached: Reached = { unconfirmed: 'batch' };
-    const start = await this.#calls.run({ signal, timeout, reached }, (client, over) =>
-      retryBatch({ client, taskQueue: this.#calls.taskQueue, options, signal: over }, this.batchId),
+  async retry(retry: RetryOptions & CallOptions = {}): Promise<StartedBatch | null> {
+    const { signal, timeout, ...options } = retry;
+    const { taskQueue } = this.#calls;
+    const start = await this.#calls.run(
+      { signal, timeout, reached: { unconfirmed: 'batch' } },
+      (client, over) => retryBatch({ client, taskQueue, options, signal: over }, this.batchId),
     );
     return start && Object.assign(new BatchHandle(this.#calls, start.batchId), start);
   }

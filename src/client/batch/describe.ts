@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Client, type WorkflowExecutionDescription, WorkflowFailedError } from '@temporalio/client';
+import { itemsOf } from '../../core/batch/items';
 import { type BatchView, type ItemEnd, progressOf } from '../../core/batch/progress';
 import {
   batchMemo,
@@ -24,6 +25,7 @@ import { pendingActivity, workersPolling } from '../../temporal/sdk-internals';
 import { SERVER_LIMIT_MS, within } from '../call';
 import { failedTask } from '../description';
 import { notFound, silence } from '../errors';
+import { itemsDigest } from './check';
 
 /** The latest run of a batch as the server knows it. */
 export interface BatchReport {
@@ -32,7 +34,6 @@ export interface BatchReport {
   readonly runId: string;
   readonly state: RunState;
   readonly startedAt: string;
-  /** Null while it runs. */
   readonly endedAt: string | null;
   readonly taskQueue: string;
   /** What it has written down. After a reset it may be as old as the point to which it was reset. */
@@ -60,12 +61,12 @@ export async function lookForBatch(client: Client, batch: string): Promise<Batch
     (await failedTask(client, info));
   const endedAt = info.closeTime?.toISOString() ?? null;
   const progress = memo && progressOf(memo, state, endedAt);
-  const isRefused = progress === null && state === 'failed';
-  const over = isRefused ? 'incomplete' : 'terminated';
+  const withoutMemo = state === 'running' ? state : state === 'failed' ? 'incomplete' : 'terminated';
+  const stands = progress?.state ?? withoutMemo;
   const view: BatchView = {
-    state: progress?.state ?? (state === 'running' ? state : over),
-    message: trouble ?? progress?.message ?? (isRefused ? await refusalOf(client, info) : null),
-    summary: progress?.state === 'terminated' ? null : progress,
+    state: stands,
+    message: trouble ?? (progress ? progress.message : await refusalOf(client, info)),
+    summary: stands === 'terminated' ? null : progress,
   };
   return {
     ...{ workflowId, runId, state, taskQueue, memo, endedAt, view },
@@ -75,14 +76,13 @@ export async function lookForBatch(client: Client, batch: string): Promise<Batch
   };
 }
 
-async function refusalOf(client: Client, { workflowId, runId }: WorkflowExecutionDescription) {
-  try {
-    await client.workflow.getHandle(workflowId, runId).result();
-  } catch (error) {
-    if (error instanceof WorkflowFailedError) return error.cause?.message ?? null;
-    throw error;
-  }
-  return null;
+/** Why it was refused, if it was. */
+async function refusalOf(client: Client, { workflowId, runId, status }: WorkflowExecutionDescription) {
+  if (stateOf(status.name) !== 'failed') return null;
+  const run = client.workflow.getHandle(workflowId, runId);
+  const failed: unknown = await run.result().catch((error: unknown) => error);
+  if (failed instanceof WorkflowFailedError) return failed.cause?.message ?? null;
+  throw failed;
 }
 
 /** @throws NotFoundError */
@@ -107,7 +107,9 @@ export async function inputOf(client: Client, batch: BatchReport) {
   if (!isRecord(run?.input)) throw new ItemsGoneError(batchId);
   const { items, chunks, ...input } = run.input as BatchInput;
   // A run that continues as new has no such fields in its input.
-  const digest = input.digest ?? memo?.digest ?? null;
+  const own = input.digest ?? memo?.digest ?? null;
+  // A client in another language makes none.
+  const digest = own ?? (items ? itemsDigest(itemsOf(items)) : null);
   const position = memo ?? { ...START, bound: 0, begun: input.begun ?? null, movingSince: null };
   const count = chunks?.items ?? items?.length ?? 0;
   const source = { batchId, workflowId, runId, digest, items: count, chunks };

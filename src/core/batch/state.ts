@@ -31,19 +31,15 @@ const begunFields = {
 export const isBegun = fields(begunFields);
 export type Begun = Checked<typeof isBegun>;
 
-const isFailedItem = fields({ workflowId: text, outcome: endFields.outcome, message: endFields.message });
-export type FailedItem = Checked<typeof isFailedItem>;
-
 const countFields = {
   settled: count,
   byStatus: mapOf(count),
   byFailure: mapOf(count),
   byEvidence: mapOf(count),
   unknownDeliveries: count,
-  firstFailures: listOf(isFailedItem),
+  firstFailures: listOf(fields({ workflowId: text, outcome: endFields.outcome, message: endFields.message })),
 };
 
-/** What a batch's position and its summary have in common. */
 export const COUNTS = Object.keys(countFields) as (keyof typeof countFields)[];
 
 /** How far a batch is. The activity moves it on; the workflow keeps it. */
@@ -81,14 +77,13 @@ const MAX_FIRST_FAILURES = 20;
 
 export function withEnd(position: Position, workflowId: string, end: End): Position {
   const { outcome, evidence, delivery, message } = end;
-  const one = { [outcome]: 1 };
-  const { byStatus, byFailure, byEvidence, firstFailures } = position;
+  const { byEvidence, firstFailures } = position;
   const isNamed = isFailure(end) && firstFailures.length < MAX_FIRST_FAILURES;
+  const by = isTerminal(outcome) ? 'byStatus' : 'byFailure';
   return {
     ...position,
     settled: position.settled + 1,
-    byStatus: isTerminal(outcome) ? addCounts(byStatus, one) : byStatus,
-    byFailure: isTerminal(outcome) ? byFailure : addCounts(byFailure, one),
+    [by]: addCounts(position[by], { [outcome]: 1 }),
     byEvidence: evidence === null ? byEvidence : addCounts(byEvidence, { [evidence]: 1 }),
     unknownDeliveries: position.unknownDeliveries + (delivery === 'unknown' ? 1 : 0),
     firstFailures: isNamed ? [...firstFailures, { workflowId, outcome, message }] : firstFailures,
@@ -117,7 +112,7 @@ export function begunBy({ cursor, lanes, begun }: Pick<Position, 'cursor' | 'lan
   return { cursor: Math.max(cursor, begun.cursor), lanes: [...walked, ...notWalked] };
 }
 
-/** How a batch is to run, as its callers, operators and workflow say it. */
+/** How a batch is to run. */
 export interface BatchSettings {
   readonly batchId: string;
   readonly items: number;
@@ -198,7 +193,7 @@ export interface BatchInput extends BatchSource {
 }
 
 export interface BatchActivities {
-  /** Starts the items and waits for them, as retries of itself, until the workflow has something to decide or to write down. */
+  /** Starts the items and waits for them, by retries, until the workflow has something to decide or to write down. */
   runItems(input: Pick<BatchSource, 'chunks'>): Promise<Position>;
   /** Ends the chunks with their batch, so that the server forgets them with it. */
   closeChunks(input: Pick<BatchSettings, 'batchId' | 'digest'> & { readonly chunks: Chunks }): Promise<void>;

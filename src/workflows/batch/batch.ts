@@ -71,10 +71,9 @@ const { runItems, closeChunks } = proxyActivities<BatchActivities>({
 });
 
 /**
- * Sends many follow-ups with limited concurrency, and counts how they end. An activity starts them and looks how they end; the
- * workflow writes down how far it may go, and decides. It holds nothing that grows with them.
+ * Sends many follow-ups with limited concurrency. An activity starts them and looks how they end; the workflow writes down how
+ * far it may go, and decides. It holds nothing that grows with them.
  *
- * @returns the summary, never the items themselves
  * @throws ApplicationFailure `InvalidBatch`, `ToleranceExceeded` or `BatchIncomplete`, with the summary as its detail
  */
 export async function followUpBatch(input: BatchInput | ContinuedBatch): Promise<BatchSummary> {
@@ -209,7 +208,7 @@ class Batch {
     await next({ ...this.source, continued: this.memo });
   }
 
-  /** What is in the memo is what the activity, a further run and everybody without a worker know. */
+  /** What the activity, a further run and everybody without a worker know. */
   private write(): void {
     upsertMemo({ [MEMO_BATCH]: this.memo });
     setCurrentDetails(batchDetails(this.progress(), Date.now()));
@@ -225,7 +224,6 @@ class Batch {
     return this.progress();
   }
 
-  /** The query and the updates of a batch. Each update returns the progress after it. */
   private receiveOperators(): void {
     setHandler(defineQuery<BatchProgress>('progress'), () => this.progress(), {
       description: 'Where the batch stands: counts, open follow-ups, the first failures.',

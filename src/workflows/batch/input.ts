@@ -19,7 +19,6 @@ import { batchIdOf, batchWorkflowId } from '../../core/ids';
 import { jsonBytes, quote } from '../../core/text';
 import { failure } from '../failure';
 
-/** What a run that continues as new hands to the next one. */
 export interface ContinuedBatch extends BatchSource {
   readonly continued: BatchMemo;
 }
@@ -28,7 +27,6 @@ export function isContinued(input: unknown): input is ContinuedBatch {
   return isRecord(input) && isRecord(input.continued) && isPosition(input.continued);
 }
 
-/** A checked input with its defaults filled in. */
 export type BatchPlan = Required<Omit<BatchInput, keyof BatchSource>> & BatchSource;
 
 const DEFAULTS = { concurrency: CONCURRENCY.default, tolerate: null, digest: null, begun: null, again: null };
@@ -47,15 +45,15 @@ const OF_CLIENT = { chunks: isChunks, digest: text, begun: isBegun, again: oneOf
  * @throws ApplicationFailure `InvalidBatch` with every problem
  */
 export function checkBatch(input: unknown, workflowId: string): BatchPlan {
-  if (!isRecord(input))
-    throw invalid([
-      { field: 'input', text: `must be one JSON object, a BatchInput, not ${typeName(input)}` },
-    ]);
+  const problems: Problem[] = [];
+  const report = (field: string, text: string) => problems.push({ field, text });
+  if (!isRecord(input)) {
+    report('input', `must be one JSON object, a BatchInput, not ${typeName(input)}`);
+    throw invalid(problems);
+  }
   const given = Object.fromEntries(Object.entries(input).filter(([, value]) => (value ?? null) !== null));
   const plan = { batchId: batchIdOf(workflowId), ...DEFAULTS, ...given } as BatchPlan;
   const { batchId, items, concurrency, tolerate } = plan;
-  const problems: Problem[] = [];
-  const report = (field: string, text: string) => problems.push({ field, text });
   const badId = batchIdProblem(batchId);
   if (badId !== undefined) report('batchId', badId);
   else if (batchWorkflowId(batchId) !== workflowId)
