@@ -79,7 +79,8 @@ export async function waitForBatch(
       const { state, settled, items } = view.summary;
       // Where lines can't be rewritten, each hundredth gets a line.
       line.show(batchLine(view.summary), `${state} ${Math.floor((100 * settled) / items)}`);
-    } else line.silence(view?.message ?? 'no answer; the batch continues; still waiting');
+    } else if (view?.state !== 'terminated')
+      line.silence(view?.message ?? 'no answer; the batch continues; still waiting');
   }
   line.clear();
   printBatchEnd(session, batch.batchId, await batch.result({ signal: left }));

@@ -72,13 +72,9 @@ export class BatchOnServer {
 
   /** The end of an item in an earlier run of the batch, where the list tells it for good. */
   async endBefore(workflowId: string): Promise<End | undefined> {
-    const { batchId, runId, items } = this.batch;
-    const read = async () => {
-      const listed = new Map<string, ListedEnd>();
-      await addEnds(this.client, batchId, listed, { alive: this.alive });
-      return listed;
-    };
-    const ends = await endsBefore.get(this.client, runId, ITEM_BYTES * items, read);
+    const { client, alive, batch } = this;
+    const read = () => addEnds(client, batch.batchId, new Map<string, ListedEnd>(), { alive });
+    const ends = await endsBefore.get(client, batch.runId, ITEM_BYTES * batch.items, read);
     return lastingEnd(ends.get(workflowId));
   }
 

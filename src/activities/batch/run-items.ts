@@ -199,10 +199,8 @@ class Work {
     if (isGone && state === 'may') return 'free';
     if (!mayTryAgain(end, this.memo.again)) return end;
     // Each follow-up gets one more run by a retry: what has begun since the batch has is its own.
-    const isFromBefore = isGone
-      ? state === 'free'
-      : (startedAt ?? Infinity) < Date.parse(this.memo.startedAt);
-    if (!isFromBefore) return end;
+    const begunAt = startedAt ?? (state === 'free' ? 0 : Infinity);
+    if (begunAt >= Date.parse(this.memo.startedAt)) return end;
     this.again.set(item, runId ?? null);
     return 'free';
   }
@@ -229,12 +227,10 @@ class Work {
       const free = concurrency - lanes.length - (await this.others());
       if (free <= 0 || cursor >= bound) return;
       const dealt: Lane[] = [];
-      for (let next = cursor; dealt.length < free && next < bound;) {
-        const end = await this.items.endOfLane(next);
-        dealt.push([next, end, 'free']);
-        next = end;
-      }
-      this.change({ lanes: [...lanes, ...dealt], cursor: dealt.at(-1)?.[1] ?? cursor });
+      let next = cursor;
+      for (; dealt.length < free && next < bound; next = dealt.at(-1)?.[1] ?? bound)
+        dealt.push([next, await this.items.endOfLane(next), 'free']);
+      this.change({ lanes: [...lanes, ...dealt], cursor: next });
       await this.settle(dealt);
     }
   }

@@ -179,12 +179,7 @@ Example:
     });
 }
 
-/**
- * Starts a batch, or goes on with the one of its id, and waits for its end.
- *
- * @param nothingToDo what to say when the batch stays as it is
- * @param start gives null when there is nothing to start
- */
+/** @param nothingToDo what to say when the batch stays as it is @param start gives null when there is nothing to start */
 async function runBatch(
   session: Session,
   batchId: string,

@@ -18,7 +18,6 @@ import {
   wordsOf,
 } from './request-flags';
 
-/** Adds the flags that say how a batch runs, for `batch` and `schedule`. */
 export function addRunFlags(command: Command): Command {
   const { minimum, maximum, default: usual } = CONCURRENCY;
   const places = `how many follow-ups of a batch are open at a time, ${minimum} to ${maximum} (default: ${usual})`;

@@ -56,8 +56,7 @@ export class BatchClient {
   }
 }
 
-/** The list is a moment behind: nothing more is open once it shows nothing new twice, a second apart. */
-const LOOKS = 2;
+/** The list is a moment behind: nothing more is open once it shows nothing new twice, so far apart. */
 const BETWEEN_LOOKS_MS = 1_000;
 
 /**
@@ -160,7 +159,7 @@ export class BatchHandle {
       await cancelAll(client, told);
       // One that was terminated may still have been starting items.
       const until = state === 'terminated' ? Date.parse(endedAt ?? '') + QUIET_AFTER_MS : 0;
-      for (let looks = 0; looks < LOOKS; looks += 1) {
+      for (let looks = 0; looks < 2; looks += 1) {
         if (looks > 0) await sleep(BETWEEN_LOOKS_MS);
         const untold = [...(await openOf(client, batchId))].filter((followUp) => !told.has(followUp));
         if (untold.length > 0 || Date.now() < until) looks = 0;

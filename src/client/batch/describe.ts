@@ -2,22 +2,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Client, type WorkflowExecutionDescription, WorkflowFailedError } from '@temporalio/client';
 import { itemsOf } from '../../core/batch/items';
 import { type BatchView, type ItemEnd, progressOf } from '../../core/batch/progress';
-import {
-  batchMemo,
-  type BatchInput,
-  type BatchMemo,
-  begunBy,
-  isPosition,
-  START,
-  wasBegun,
-} from '../../core/batch/state';
+import { batchMemo, type BatchInput, begunBy, isPosition, START, wasBegun } from '../../core/batch/state';
 import { isRecord } from '../../core/checks';
 import { type End, endWithoutReceipt, mayTryAgain } from '../../core/end';
 import { batchIdOf, batchWorkflowId } from '../../core/ids';
 import { BATCH_WORKFLOW, NO_CHANGE } from '../../core/names';
 import { ItemsGoneError, ItemsOfBatch, type NamedItem } from '../../temporal/batch-items';
 import { eachConcurrently } from '../../temporal/each-concurrently';
-import { describeWorkflow, readOwnInput, type RunState, stateOf } from '../../temporal/existing-run';
+import { describeWorkflow, readOwnInput, stateOf } from '../../temporal/existing-run';
 import { findEnd } from '../../temporal/follow-up-end';
 import { isTransient } from '../../temporal/grpc-status';
 import { addEnds, lastingEnd, type ListedEnd, openOf } from '../../temporal/lists';
@@ -27,23 +19,11 @@ import { failedTask } from '../description';
 import { notFound, silence } from '../errors';
 import { itemsDigest } from './check';
 
-/** The latest run of a batch as the server knows it. */
-export interface BatchReport {
-  readonly workflowId: string;
-  readonly batchId: string;
-  readonly runId: string;
-  readonly state: RunState;
-  readonly startedAt: string;
-  readonly endedAt: string | null;
-  readonly taskQueue: string;
-  /** What it has written down. After a reset it may be as old as the point to which it was reset. */
-  readonly memo: BatchMemo | null;
-  readonly wasReset: boolean;
-  readonly view: BatchView;
-}
+/** The latest run of a batch as the server knows it. After a reset its memo may be as old as the point of the reset. */
+export type BatchReport = NonNullable<Awaited<ReturnType<typeof lookForBatch>>>;
 
 /** By its id, or by its workflow id; null where there is none. */
-export async function lookForBatch(client: Client, batch: string): Promise<BatchReport | null> {
+export async function lookForBatch(client: Client, batch: string) {
   const info = await describeWorkflow(client, batchWorkflowId(batchIdOf(batch)));
   if (info?.type !== BATCH_WORKFLOW) return null;
   const { workflowId, runId, raw, taskQueue } = info;

@@ -40,10 +40,7 @@ export interface StartOfBatch {
 }
 
 export interface RetryOptions extends RunOptions {
-  /**
-   * Also the items of which nobody can tell whether their message arrived: those whose message did are sent twice.
-   * @default false
-   */
+  /** Also the items of unknown delivery: messages that did arrive are sent twice. @default false */
   readonly includeUnknown?: boolean | undefined;
 }
 
@@ -64,12 +61,10 @@ interface Source extends BatchSource {
   readonly read: (chunk: number) => Promise<readonly BatchItem[]>;
 }
 
-/** `BatchClient.start` says what it does. */
 export function startBatch(start: BatchStart, { batchId, ...batch }: CheckedBatch): Promise<StartOfBatch> {
   return runBatch(start, batchId, sourceOf(batch, start.partBytes), null);
 }
 
-/** `BatchHandle.retry` says what it does. */
 export async function retryBatch(
   start: BatchStart<RetryOptions>,
   batch: string,
@@ -107,11 +102,7 @@ function sourceOf({ items, digest }: Omit<CheckedBatch, 'batchId'>, partBytes?: 
 /** A starter that stood still must not start by what it has read of an earlier run. */
 const READ_HOLDS_MS = 10_000;
 
-/**
- * Starts a run of a batch, or attaches to the one that runs.
- *
- * @param again which of the items that have ended are started again; null if a batch that is done stays done
- */
+/** @param again which of the items that have ended are started again; null if a batch that is done stays done */
 async function runBatch(
   start: BatchStart,
   batchId: string,

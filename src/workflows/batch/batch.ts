@@ -110,7 +110,6 @@ class Batch {
     private memo: BatchMemo,
   ) {
     this.receiveOperators();
-    // Its open follow-ups continue, unless it was told to cancel them too.
     this.whole.cancelRequested.catch(() => {
       const { ending, settled, items } = this.memo;
       if (settled < items && (ending === null || ending === 'tolerance'))
