@@ -26,13 +26,10 @@ export async function waitForEnd(session: Session, workflowId: string): Promise<
   });
 }
 
-/** @param group of the commands, if they are in one */
 export function leftWords(session: Session, id: string, ...group: string[]): string {
-  return (
-    `Stopped waiting; the ${group[0] ?? 'follow-up'} continues.\n` +
-    `  watch it:   ${session.command(...group, 'watch', id)}\n` +
-    `  cancel it:  ${session.command(...group, 'cancel', id)}`
-  );
+  const [watch, cancel] = ['watch', 'cancel'].map((verb) => session.command(...group, verb, id));
+  const [what = 'follow-up'] = group;
+  return `Stopped waiting; the ${what} continues.\n  watch it:   ${watch}\n  cancel it:  ${cancel}`;
 }
 
 async function showProgress(

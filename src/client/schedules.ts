@@ -185,7 +185,7 @@ function requestsOf({ items }: CheckedBatch): FollowUpRequest[] {
   return items.map(({ request }) => request);
 }
 
-/** Looks whose schedule it is, without decoding what may be another service's. @throws NotFoundError */
+/** Without decoding what may be another service's. @throws NotFoundError */
 async function ofBatches({ workflowService, options: { namespace } }: Client, scheduleId: string) {
   const request = { namespace, scheduleId };
   const { schedule, info } = await workflowService.describeSchedule(request).catch((error: unknown) => {
@@ -252,7 +252,6 @@ function given<Fields extends object>(fields: Fields): Fields {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Fields;
 }
 
-/** What the SDK or the server refuses becomes a problem of its field. */
 function refusedInWords(error: unknown): never {
   const refused = grpcError(error);
   // The SDK makes a TypeError of "Invalid schedule spec: …".

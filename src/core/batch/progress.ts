@@ -21,7 +21,6 @@ export interface ItemEnd extends End {
   readonly settledAt: string;
 }
 
-/** How a batch stands, and how it can end. */
 export type BatchState =
   'running' | 'paused' | 'ending' | 'done' | 'tolerance-exceeded' | 'incomplete' | 'cancelled' | 'terminated';
 
@@ -38,8 +37,7 @@ export interface BatchProgress extends Omit<BatchSummary, 'endedAt'> {
 }
 
 /** Where a batch stands, or how it has ended. */
-export interface BatchView {
-  readonly state: BatchState;
+export interface BatchView extends Pick<BatchProgress, 'state'> {
   /** What went wrong, or why nothing goes on; null if all is well. */
   readonly message: string | null;
   /** Null if no worker has taken it up, and for a batch that was terminated. */
@@ -84,7 +82,7 @@ export function endOf(memo: BatchMemo) {
   return { state: 'incomplete', type: 'BatchIncomplete', message } as const;
 }
 
-/** What is shown of a batch, in the Web UI and by the starter. */
+/** For the Web UI and the starter. */
 export function batchRows({
   state,
   message,
