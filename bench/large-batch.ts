@@ -35,7 +35,7 @@ async function measure(ground: Ground, items: number, { concurrency, steer }: Op
   const handedOverSeconds = elapsed();
   const settled = async (share: number) => {
     for (let told = -1; ;) {
-      const now = (await batch.progress()).progress?.settled ?? 0;
+      const now = (await batch.progress()).summary?.settled ?? 0;
       if (now >= told + items / 20 || now >= share * items) say(`${(told = now)} of ${items} settled`);
       if (now >= share * items) return;
       await sleep(1_000);

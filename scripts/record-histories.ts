@@ -245,7 +245,7 @@ async function recordBatch(folder: string, bundlePath: string, cli: string): Pro
     ] as const) {
       const { workflowId } = await batches.start(batch, options);
       await batches.getHandle(batch.batchId).result();
-      const { runId } = await batches.getHandle(batch.batchId).progress();
+      const { runId } = await environment.client.workflow.getHandle(workflowId).describe();
       await save(environment, workflowId, runId, path.join(folder, `${name}.json`));
     }
   });

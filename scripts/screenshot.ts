@@ -127,9 +127,9 @@ async function inABatch({ followUps, sandbox }: Stage, server: DevServer): Promi
     { batchId: 'release-7.2', concurrency: 4 },
   );
   await eventually('some have ended', () => batch.progress(), {
-    until: ({ progress }) => (progress?.settled ?? 0) >= 4,
+    until: ({ summary }) => (summary?.settled ?? 0) >= 4,
   });
-  const { runId } = await batch.progress();
+  const { runId } = await followUps.client.workflow.getHandle(batch.workflowId).describe();
   const page = pageOf(server.uiUrl ?? '', batch.workflowId, runId);
   await picture('web-ui-batch', `${page}/user-metadata`, 'JobNotFound', 1_100);
 }

@@ -13,10 +13,7 @@ const REFRESH_MS = 1_000;
 /** Shows the progress of a follow-up until it ends, and prints its end. */
 export async function waitForEnd(session: Session, workflowId: string): Promise<void> {
   const followUp = (await session.connect()).getHandle(workflowId);
-  const words = (): string =>
-    'Stopped waiting; the follow-up continues.\n' +
-    `  watch it:   ${session.command('watch', workflowId)}\n` +
-    `  cancel it:  ${session.command('cancel', workflowId)}`;
+  const words = () => leftWords(session, workflowId);
   await untilLeft(session, words, async (left, line) => {
     const ended = new AbortController();
     const shown = showProgress(session, followUp, line, AbortSignal.any([left, ended.signal]));
@@ -27,6 +24,12 @@ export async function waitForEnd(session: Session, workflowId: string): Promise<
     line.clear();
     printEnd(session, end);
   });
+}
+
+export function leftWords(session: Session, id: string, ...group: string[]): string {
+  const [watch, cancel] = ['watch', 'cancel'].map((verb) => session.command(...group, verb, id));
+  const [what = 'follow-up'] = group;
+  return `Stopped waiting; the ${what} continues.\n  watch it:   ${watch}\n  cancel it:  ${cancel}`;
 }
 
 async function showProgress(
@@ -62,19 +65,19 @@ export async function waitForBatch(
   left: AbortSignal,
   line: ProgressLine,
 ): Promise<void> {
-  for await (const { report, ends } of batch.watch({ signal: left })) {
+  for await (const { view, ends } of batch.watch({ signal: left })) {
     const shown = session.isJson ? ends : ends.filter(isFailure);
     if (shown.length > 0) line.clear();
     for (const end of shown) {
       if (session.isJson) session.print(end);
       else session.note(itemLine(end));
     }
-    if (report?.progress && report.trouble === null) {
-      const { state, settled, items } = report.progress;
+    if (view?.summary && (view.message === null || view.state === 'ending')) {
+      const { state, settled, items } = view.summary;
       // Where lines can't be rewritten, each hundredth gets a line.
-      line.show(batchLine(report.progress), `${state} ${Math.floor((100 * settled) / items)}`);
-    } else if (report?.state !== 'running' && report !== null) break;
-    else line.silence(report?.trouble ?? 'no answer; the batch continues; still waiting');
+      line.show(batchLine(view.summary), `${state} ${Math.floor((100 * settled) / items)}`);
+    } else if (view?.state !== 'terminated')
+      line.silence(view?.message ?? 'no answer; the batch continues; still waiting');
   }
   line.clear();
   printBatchEnd(session, batch.batchId, await batch.result({ signal: left }));

@@ -1,5 +1,5 @@
 /** What other TypeScript services import. */
-export type { BatchLook, BatchReport } from './batch/describe';
+export type { BatchLook } from './batch/describe';
 export { BatchClient, BatchHandle, type StartedBatch } from './batch/batch-client';
 export {
   type BatchItems,

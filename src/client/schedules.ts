@@ -30,13 +30,12 @@ import type { CallOptions, Calls } from './call';
 import { ConflictError, InvalidRequestError, notFound, scheduleConflict } from './errors';
 import { checkName } from './options';
 
-/** When a schedule fires, in Temporal's own types, and how each of its batches runs. */
+/** When a schedule fires, and how each of its batches runs. */
 export interface NewScheduleOptions
   extends Pick<ScheduleOptions, 'spec' | 'policies' | 'state'>, RunOptions, CallOptions {}
 
-/** Whatever is left out stays as it is, also what somebody else has set. `spec` is replaced as a whole. */
+/** What is left out stays, also what somebody else has set. `spec` and `items`, with their options, are replaced as a whole. */
 export interface ScheduleChange extends Partial<Omit<NewScheduleOptions, keyof CallOptions>> {
-  /** What it sends from the next firing on; replaced as a whole, with its options and its task queue. */
   readonly items?: BatchItems | undefined;
 }
 
@@ -56,9 +55,8 @@ export interface Triggered {
 /** Temporal's own handle, with two methods that know batches. Both throw NotFoundError where the id is of no such schedule. */
 export interface ScheduleHandle extends Omit<TemporalScheduleHandle, 'trigger' | 'update'> {
   /**
-   * Fires now, even if the schedule is paused, and waits up to 5 s to see what becomes of it.
+   * Fires now, even if the schedule is paused. By `overlap`, or else by the schedule's own policy.
    *
-   * @param overlap @default the schedule's own policy
    * @throws ConflictError when somebody has changed the workflow id of its batches
    */
   trigger(overlap?: ScheduleOverlapPolicy, options?: CallOptions): Promise<Triggered>;
@@ -66,7 +64,7 @@ export interface ScheduleHandle extends Omit<TemporalScheduleHandle, 'trigger' |
   update(change: ScheduleChange, options?: CallOptions): Promise<void>;
 }
 
-/** Temporal's schedules, whose action starts a batch. Reached as `FollowUpClient.schedules`. */
+/** Temporal's schedules, whose action starts a batch. */
 export class ScheduleClient {
   readonly #calls: Calls;
 
@@ -100,11 +98,14 @@ export class ScheduleClient {
       // The SDK's type lacks it; it is sent nevertheless.
       priority: { priorityKey: BATCH_PRIORITY_KEY },
       ...this.#startOf(scheduleId, batch),
-      args: [given({ items: requestsOf(batch), ...settings })] as [BatchInput],
+      args: [{ items: requestsOf(batch), ...settings }] as [BatchInput],
     };
-    const timing = { spec: given(spec), policies: { catchupWindow: CATCHUP_WINDOW, ...given(policies) } };
-    await this.#calls.run({ signal, timeout }, ({ schedule }) =>
-      schedule.create({ scheduleId, action, ...timing, state: given(state) }).catch((error: unknown) => {
+    const schedule = {
+      ...{ scheduleId, action, spec: given(spec), state: given(state) },
+      policies: { catchupWindow: CATCHUP_WINDOW, ...given(policies) },
+    };
+    await this.#calls.run({ signal, timeout }, (client) =>
+      client.schedule.create(schedule).catch((error: unknown) => {
         if (error instanceof ScheduleAlreadyRunning) throw scheduleConflict(scheduleId);
         refusedInWords(error);
       }),
@@ -129,14 +130,12 @@ export class ScheduleClient {
   async #update(client: Client, scheduleId: string, change: ScheduleChange): Promise<void> {
     const { items: requests, spec, policies = {}, state = {}, ...settings } = change;
     await ofBatches(client, scheduleId);
-    checkRunOptions(settings, []);
+    checkRunOptions(settings);
     const batch = requests && (await checkSchedule(scheduleId, requests));
-    const changed = ({ spec: before, action, ...now }: ScheduleDescription) => {
-      const [input, ...further] = (action.args ?? []) as unknown[];
-      const items = batch && { items: requestsOf(batch) };
-      const args = [{ ...(input as object), ...items, ...given(settings) }, ...further];
+    const changed = ({ action, ...now }: ScheduleDescription) => {
+      const items = batch && requestsOf(batch);
       return {
-        spec: spec ? given(spec) : before,
+        spec: given(spec ?? now.spec),
         policies: { ...now.policies, ...given(policies) },
         state: { ...now.state, ...given(state) },
         action: {
@@ -144,7 +143,7 @@ export class ScheduleClient {
           ...(batch && this.#startOf(scheduleId, batch)),
           // The typed ones are the same, and the SDK takes one of the two.
           searchAttributes: {},
-          args: args as [BatchInput],
+          args: [{ ...action.args?.[0], ...given({ items, ...settings }) }] as [BatchInput],
         },
       };
     };
@@ -162,7 +161,7 @@ const EXAMPLE_SUFFIX = '-2006-01-02T15:04:05Z';
 
 const NO_NAMES = 'must not be given in a schedule: from the second firing on, nothing would be sent';
 
-/** Checks the id and the requests of a schedule. @throws InvalidRequestError */
+/** @throws InvalidRequestError */
 export async function checkSchedule(scheduleId: string, requests: BatchItems): Promise<CheckedBatch> {
   // With the names that a firing gives them.
   const batchId = `${scheduleId}${EXAMPLE_SUFFIX}`;
@@ -173,11 +172,9 @@ export async function checkSchedule(scheduleId: string, requests: BatchItems): P
   const problems = batch.items.flatMap(({ key }, index): Problem[] =>
     key === null ? [{ item: index + 1, field: 'requestId', text: NO_NAMES }] : [],
   );
-  const bytes = jsonBytes(requestsOf(batch));
-  if (bytes > MAX_INPUT_BYTES) {
-    const text =
-      `${(bytes / 2 ** 20).toFixed(1)} MiB as JSON, and a schedule holds ${MAX_INPUT_BYTES / 2 ** 20} MiB at most; ` +
-      'let cron run the starter\'s command "batch run" instead, which reads its file each time';
+  const mib = jsonBytes(requestsOf(batch)) / MAX_INPUT_BYTES;
+  if (mib > 1) {
+    const text = `${mib.toFixed(1)} MiB as JSON, and a schedule holds 1 MiB at most; let cron run "batch run" instead`;
     problems.push({ field: 'items', text });
   }
   if (problems.length > 0) throw new InvalidRequestError(problems);
@@ -188,7 +185,7 @@ function requestsOf({ items }: CheckedBatch): FollowUpRequest[] {
   return items.map(({ request }) => request);
 }
 
-/** Looks whose schedule it is, without decoding what may be another service's. @throws NotFoundError */
+/** Without decoding what may be another service's. @throws NotFoundError */
 async function ofBatches({ workflowService, options: { namespace } }: Client, scheduleId: string) {
   const request = { namespace, scheduleId };
   const { schedule, info } = await workflowService.describeSchedule(request).catch((error: unknown) => {
@@ -250,12 +247,11 @@ async function trigger(
   return { outcome: 'waiting', batchId: null };
 }
 
-/** Without the fields that are undefined: the SDK takes one for a field that is set. */
+/** The SDK takes a field that is undefined for one that is set. */
 function given<Fields extends object>(fields: Fields): Fields {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Fields;
 }
 
-/** What the SDK or the server refuses becomes a problem of its field. */
 function refusedInWords(error: unknown): never {
   const refused = grpcError(error);
   // The SDK makes a TypeError of "Invalid schedule spec: …".

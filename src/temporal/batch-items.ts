@@ -1,23 +1,17 @@
 import type { Client } from '@temporalio/client';
 import { type BatchItem, inStartOrder, itemsOf, MAX_INPUT_BYTES, requestIdOf } from '../core/batch/items';
-import type { BatchInput, Chunks } from '../core/batch/state';
-import { isRecord } from '../core/checks';
+import type { BatchInput, BatchSettings, BatchSource } from '../core/batch/state';
 import { FollowUpError } from '../core/errors';
 import { chunkWorkflowId, digestOf, followUpWorkflowId } from '../core/ids';
 import { readOwnInput } from './existing-run';
 
-/** Where the items of a batch are. */
-export interface ItemsSource {
-  readonly batchId: string;
-  /** Of the run of the batch that has them in its input, where there are no chunks. */
+/** Where the items of a batch are: in chunks, or in the input of this run of the batch. */
+export interface ItemsSource
+  extends Pick<BatchSettings, 'batchId' | 'digest' | 'items'>, Pick<BatchSource, 'chunks'> {
   readonly workflowId: string;
   readonly runId: string;
-  readonly digest: string | null;
-  readonly items: number;
-  readonly chunks?: Chunks | undefined;
 }
 
-/** The name of an item. */
 export interface NamedItem {
   readonly workflowId: string;
   /** The caller has named it, so that others may start it too. */
@@ -28,7 +22,6 @@ export interface NamedItem {
 /** An item, and its request as it is started. */
 type ItemToStart = BatchItem & { readonly request: { readonly requestId: string } };
 
-/** Thrown when the server no longer has the items of a batch. */
 export class ItemsGoneError extends FollowUpError {
   constructor(batchId: string) {
     const message =
@@ -59,10 +52,9 @@ export class ItemsOfBatch {
     const { batchId, chunks } = this.source;
     const read = async () => {
       const run = await readOwnInput(this.client, workflowId, runId);
-      const input: { readonly items?: unknown } = isRecord(run?.input) ? run.input : {};
-      const inChunk = input.items as readonly BatchItem[] | undefined;
-      const items = chunks ? inChunk : inStartOrder(itemsOf((input as BatchInput).items ?? []));
-      if (items?.length !== end - first) throw new ItemsGoneError(batchId);
+      const { items: given = [] } = (run?.input ?? {}) as BatchInput;
+      const items = chunks ? (given as readonly unknown[] as BatchItem[]) : inStartOrder(itemsOf(given));
+      if (items.length !== end - first) throw new ItemsGoneError(batchId);
       return items.map(({ key, request }) => {
         const requestId = requestIdOf(batchId, { key, request });
         return { key, request: { ...request, requestId } };
@@ -72,13 +64,13 @@ export class ItemsOfBatch {
   }
 
   /** The number after the last item of the job that an item is for. */
-  async endOfLane(number: number): Promise<number> {
+  readonly endOfLane = async (number: number): Promise<number> => {
     const jobAt = async (item: number) => jobOf((await this.named(item)).workflowId);
     const job = await jobAt(number);
     let next = number + 1;
     while (next < this.source.items && (await jobAt(next)) === job) next += 1;
     return next;
-  }
+  };
 
   async *all(): AsyncGenerator<NamedItem, void, undefined> {
     for (let next = 0; next < this.source.items; next = this.partOf(next).end) yield* await this.names(next);
@@ -117,29 +109,26 @@ export function jobOf(workflowId: string): string {
   return workflowId.slice(0, workflowId.lastIndexOf(':'));
 }
 
-/** Of each kind that is kept for a client. The names of every batch have room: all are walked over at each look. */
+/** For a client. The names of every batch have room: all are walked over at each look. */
 const KEPT_BYTES = 64 * 1_024 * 1_024;
 
 /** Of the name of an item, or of its end, about. */
 export const ITEM_BYTES = 300;
 
-/** Names, requests, or ends of earlier runs, which a batch asks for every few seconds. What was used last stays. */
+/** What a batch asks for every few seconds, and was used last. */
 export class Kept<T> {
-  private readonly ofClient = new WeakMap<Client, Map<string, { value: Promise<T>; bytes: number }>>();
+  private readonly ofClient = new WeakMap<Client, Map<string, [value: Promise<T>, bytes: number]>>();
 
   get(client: Client, run: string, bytes: number, read: () => Promise<T>): Promise<T> {
-    const all = this.ofClient.get(client) ?? new Map<string, { value: Promise<T>; bytes: number }>();
+    const all = this.ofClient.get(client) ?? new Map<string, [Promise<T>, number]>();
     this.ofClient.set(client, all);
-    const known = all.get(run);
-    const own = known ?? { value: read(), bytes };
+    const [value, size] = all.get(run) ?? [read(), bytes];
     all.delete(run);
-    all.set(run, own);
-    if (known !== undefined) return own.value;
-    own.value.catch(() => all.delete(run));
-    let total = 0;
-    for (const [each, { bytes: its }] of [...all].reverse())
-      if ((total += its) > KEPT_BYTES && each !== run) all.delete(each);
-    return own.value;
+    value.catch(() => all.delete(run));
+    let total = size;
+    for (const [each, [, its]] of [...all].reverse()) if ((total += its) > KEPT_BYTES) all.delete(each);
+    all.set(run, [value, size]);
+    return value;
   }
 }
 

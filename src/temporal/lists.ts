@@ -52,7 +52,7 @@ export async function addEnds(
   batchId: string,
   ends: Map<string, ListedEnd>,
   { since, alive }: { readonly since?: Date | undefined; readonly alive?: () => Promise<void> } = {},
-): Promise<void> {
+): Promise<ReadonlyMap<string, ListedEnd>> {
   const restriction =
     since === undefined ? ' AND CloseTime IS NOT NULL' : ` AND CloseTime >= '${since.toISOString()}'`;
   const ofBatch = [keyword('FollowUpBatch', batchId)];
@@ -64,6 +64,7 @@ export async function addEnds(
       ends.set(workflowId, { end: await listedEnd(client, info), closedAt: closeTime, startedAt: startTime });
     await alive?.();
   }
+  return ends;
 }
 
 /** The end that a list tells, if it lasts: one that was not sent, or was rejected, may have been sent by a later run. */

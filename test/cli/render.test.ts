@@ -71,7 +71,8 @@ describe('the progress of a batch', () => {
   const progress: BatchProgress = {
     ...{ batchId: 'nightly', state: 'running', message: null, items: 200, settled: 50, firstFailures: [] },
     ...{ byStatus: { completed: 45, failed: 3 }, byFailure: { JobNotFound: 2 }, byEvidence: {} },
-    ...{ unknownDeliveries: 0, startedAt: '2026-07-31T08:00:00.000Z', open: 10, concurrency: 10 },
+    ...{ unknownDeliveries: 0, startedAt: '2026-07-31T08:00:00.000Z', endedAt: null },
+    ...{ open: 10, concurrency: 10 },
   };
   const counts = 'open 10 · completed 45 · failed 3 · JobNotFound 2 ·';
 

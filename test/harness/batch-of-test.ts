@@ -93,8 +93,10 @@ export class BatchOfTest {
   }
 
   async progressWhen(wanted: (progress: BatchProgress) => boolean): Promise<BatchProgress> {
-    const progress = async () => (await this.handle.progress()).progress;
-    return eventually('the progress of the batch', progress, { until: wanted });
+    return eventually('the progress of the batch', async () => {
+      const { summary } = await this.handle.progress();
+      return summary !== null && wanted(summary) ? summary : null;
+    });
   }
 
   /** The workflow ids of its items' follow-ups, in their order. */

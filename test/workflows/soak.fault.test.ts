@@ -70,7 +70,7 @@ async function expectNoLie(environment: ProcessEnvironment, machines: Machines):
     await handle.resume().catch(() => undefined);
     await batch.start({ concurrency: ITEMS });
     await handle.result();
-    return (await handle.progress()).state === 'completed';
+    return (await handle.progress()).state === 'done';
   });
   // A part of the items of a batch that was never started again waits for a year.
   const query = `TaskQueue = '${taskQueue}' AND ExecutionStatus = 'Running' AND WorkflowType != 'followUpBatchItems'`;

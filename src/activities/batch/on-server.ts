@@ -13,14 +13,13 @@ import { eachConcurrently } from '../../temporal/each-concurrently';
 import { describeWorkflow } from '../../temporal/existing-run';
 import { findEnd, type FoundFollowUp } from '../../temporal/follow-up-end';
 import { grpcError, isTransient } from '../../temporal/grpc-status';
-import { addEnds, lastingEnd, type ListedEnd, listWorkflows, openOf, RUNNING } from '../../temporal/lists';
+import { addEnds, lastingEnd, type ListedEnd, listWorkflows, RUNNING } from '../../temporal/lists';
 import { retryOptions, startOptions } from '../../temporal/start-follow-up';
 import { askAgainIn, ownRun } from '../attempt';
 
 /** A worker with the right data converter may come. */
 const UNREADABLE_WAIT_MS = 5_000;
 
-/** What is to be done, as the workflow has written it down. */
 export async function readMemo(): Promise<BatchMemo> {
   const { workflowId, runId } = ownRun();
   const { memo, raw } = await Context.current().client.workflow.getHandle(workflowId, runId).describe();
@@ -33,7 +32,6 @@ export async function readMemo(): Promise<BatchMemo> {
 
 const endsBefore = new Kept<ReadonlyMap<string, ListedEnd>>();
 
-/** The items of a batch as the Temporal server knows them. */
 export class BatchOnServer {
   /** The follow-ups of the batch that run, by the server's list: a hint, as it lags. */
   open = new Set<string>();
@@ -45,10 +43,6 @@ export class BatchOnServer {
     readonly items: ItemsOfBatch,
     private readonly alive: () => Promise<void>,
   ) {}
-
-  async list(): Promise<void> {
-    this.open = await openOf(this.client, this.batch.batchId);
-  }
 
   /** The list may show for ever as open what has ended or was deleted. */
   async checkOpen(): Promise<void> {
@@ -78,13 +72,9 @@ export class BatchOnServer {
 
   /** The end of an item in an earlier run of the batch, where the list tells it for good. */
   async endBefore(workflowId: string): Promise<End | undefined> {
-    const { batchId, runId, items } = this.batch;
-    const read = async () => {
-      const listed = new Map<string, ListedEnd>();
-      await addEnds(this.client, batchId, listed, { alive: this.alive });
-      return listed;
-    };
-    const ends = await endsBefore.get(this.client, runId, ITEM_BYTES * items, read);
+    const { client, alive, batch } = this;
+    const read = () => addEnds(client, batch.batchId, new Map<string, ListedEnd>(), { alive });
+    const ends = await endsBefore.get(client, batch.runId, ITEM_BYTES * batch.items, read);
     return lastingEnd(ends.get(workflowId));
   }
 
@@ -104,12 +94,7 @@ export class BatchOnServer {
     return false;
   }
 
-  /**
-   * Starts an item.
-   *
-   * @param retried the run that ended, for one more of the same follow-up; null to start only one that does not exist
-   * @param permission in milliseconds
-   */
+  /** @param retried the run that ended, for one more of the same follow-up; null to start only one that does not exist */
   async start(
     item: number,
     taskQueue: string,
@@ -119,9 +104,8 @@ export class BatchOnServer {
     const request = await this.items.request(item);
     const checked = checkRequest(request);
     if (!checked.ok) throw new TypeError('an item is started that was not checked');
-    const options = startOptions(checked.plan, this.batch.batchId);
     const start = {
-      ...options,
+      ...startOptions(checked.plan, this.batch.batchId),
       ...(retried === null ? {} : retryOptions(retried)),
       taskQueue,
       args: [request] as [unknown],
@@ -140,8 +124,9 @@ export class BatchOnServer {
       // The next look asks whether it has begun.
       if (isTransient(error)) return 'unknown';
       const words = grpcError(error)?.words;
-      const refused = `the server refuses to start ${options.workflowId}`;
-      throw words === undefined ? error : new Error(`${refused}: ${words}`);
+      throw words === undefined
+        ? error
+        : new Error(`the server refuses to start ${start.workflowId}: ${words}`);
     }
   }
 }

@@ -16,11 +16,12 @@ import { chunkWorkflowId } from '../../core/ids';
 import { ItemsOfBatch, jobOf } from '../../temporal/batch-items';
 import { eachConcurrently } from '../../temporal/each-concurrently';
 import { cancelAll, ignoreClosed } from '../../temporal/existing-run';
+import { openOf } from '../../temporal/lists';
 import { askAgainIn, ownRun, serverClock } from '../attempt';
 import { askPermission } from '../send-message';
 import { BatchOnServer, readMemo } from './on-server';
 
-/** A look while items end, and one while nothing happens: a live starter shows an end within ten seconds. */
+/** Between looks, while items end and while nothing happens: a live starter shows an end within ten seconds. */
 const BUSY_WAIT_MS = 1_000;
 const QUIET_WAIT_MS = 5_000;
 
@@ -62,7 +63,7 @@ export const runItems: BatchActivities['runItems'] = async ({ chunks }) => {
   throw askAgainIn(work.hasChanged ? BUSY_WAIT_MS : QUIET_WAIT_MS, 'the batch goes on');
 };
 
-/** One look at a batch: what has ended, and what can begin. */
+/** One look at a batch. */
 class Work {
   private readonly info = Context.current().info;
   private readonly client = Context.current().client;
@@ -70,25 +71,18 @@ class Work {
   private readonly server: BatchOnServer;
   private readonly serverTime = serverClock();
   private keptAt = performance.now();
-  /** Whether this attempt has any news. */
   hasChanged = false;
-  /** The workflow id of each lane's next item, by the lane's end. */
-  private readonly ids = new Map<number, string>();
   /** The runs that are retried, by the number of the item; null for one that is gone. */
   private readonly again = new Map<number, string | null>();
   /** Lanes whose job has a later item open that somebody else has started, by their ends. */
   private readonly blocked = new Set<number>();
-  /** The next item lies beyond the bound, which the workflow must write down first. */
-  private needsRound = false;
 
   constructor(
     chunks: Chunks | undefined,
     private memo: BatchMemo,
-    /** Heartbeats let the server keep it for the next attempt. */
     public position: Position,
   ) {
-    const { batchId, digest, items } = memo;
-    const source = { ...ownRun(), batchId, digest, items, chunks };
+    const source = { ...ownRun(), ...memo, chunks };
     this.items = new ItemsOfBatch(this.client, source);
     this.server = new BatchOnServer(this.client, source, this.items, async () => {
       if (performance.now() - this.keptAt > BEAT_MS) await this.beat();
@@ -96,7 +90,7 @@ class Work {
   }
 
   async run(): Promise<void> {
-    await this.server.list();
+    this.server.open = await openOf(this.client, this.memo.batchId);
     if (this.info.attempt % LOOKS_PER_CHECK === 0) await this.server.checkOpen();
     if (this.serverTime() < Date.parse(this.memo.startedAt) + LIST_LAG_MS)
       await this.server.addOpen(this.position.begun?.lanes ?? []);
@@ -109,18 +103,19 @@ class Work {
   isOver(): boolean {
     const { position, memo } = this;
     const { lanes, cursor, settled } = position;
-    const isDone = lanes.length === 0 && cursor >= memo.items;
     const isIdle = !this.mayStart() && this.held() === 0;
     if (memo.ending === 'cancel-running') return isIdle && this.server.open.size === 0;
-    if (isDone || isIdle || this.needsRound || this.isCancelled()) return true;
+    if (settled >= memo.items || isIdle || this.isCancelled()) return true;
     if (memo.ending === null && isBeyondTolerance(memo, position)) return true;
+    // The workflow must write down a further bound first.
+    const next = [cursor, ...lanes.flatMap(([item, , state]) => (state === 'free' ? [item] : []))];
+    if (this.mayStart() && next.some((item) => item >= memo.bound && item < memo.items)) return true;
     const mayTell = EVENTS_A_ROUND * (memo.rounds - FREE_ROUNDS) <= EVENTS_AN_ITEM * settled;
     const changed = cursor !== memo.cursor || settled !== memo.settled;
     const dueMs = Math.min(FIRST_ROUND_MS * 2 ** memo.rounds, ROUND_MS);
     return changed && mayTell && this.serverTime() - this.info.scheduledTimestampMs > dueMs;
   }
 
-  /** The workflow waits for the position, whatever is open. */
   isCancelled(): boolean {
     return this.memo.ending === 'cancelled';
   }
@@ -140,7 +135,8 @@ class Work {
   }
 
   /** An item has its end: the lane goes on with the next one. Both at once, so that nothing is counted twice. */
-  private pass(item: number, laneEnd: number, workflowId: string, how: End): void {
+  private async pass(item: number, laneEnd: number, how: End): Promise<void> {
+    const { workflowId } = await this.items.named(item);
     const lanes = this.position.lanes.flatMap((lane): Lane[] => {
       if (lane[1] !== laneEnd) return [lane];
       return item + 1 < laneEnd ? [[item + 1, laneEnd, 'free']] : [];
@@ -160,33 +156,32 @@ class Work {
   }
 
   /** Follow-ups of the batch that run and are in no lane: retried by somebody, or left by an earlier run. */
-  private others(): number {
-    const held = new Set(this.position.lanes.map(([, end]) => this.ids.get(end)));
+  private async others(): Promise<number> {
+    const next = await Promise.all(this.position.lanes.map(([item]) => this.items.named(item)));
+    const held = new Set(next.map(({ workflowId }) => workflowId));
     return [...this.server.open].filter((id) => !held.has(id)).length;
   }
 
-  /** Moves lanes on past what has ended. */
   private async settle(lanes: readonly Lane[]): Promise<void> {
     await eachConcurrently(lanes, async ([first, end, was]) => {
       let state = was;
       for (let next = first; next < end; next += 1) {
-        const how = await this.standing(next, end, state);
+        const how = await this.standing(next, state);
         if (typeof how === 'string') {
           if (how !== state) this.replace([next, end, how]);
           return;
         }
-        this.pass(next, end, this.ids.get(end) ?? '', how);
+        await this.pass(next, end, how);
         state = 'free';
       }
     });
-    const open = this.held() + this.others();
+    const open = this.held() + (await this.others());
     if (open !== this.position.open) this.change({ open });
   }
 
   /** Whether an item has begun or may begin; its end, where it has ended. */
-  private async standing(item: number, laneEnd: number, state: Lane[2]): Promise<'free' | 'open' | End> {
+  private async standing(item: number, state: Lane[2]): Promise<'free' | 'open' | End> {
     const { workflowId } = await this.items.named(item);
-    this.ids.set(laneEnd, workflowId);
     const isCancelled = this.memo.ending === 'cancel-running';
     if (this.server.open.has(workflowId) && !isCancelled) return 'open';
     if (state === 'free' && !wasBegun(this.position.begun, item)) return 'free';
@@ -204,15 +199,12 @@ class Work {
     if (isGone && state === 'may') return 'free';
     if (!mayTryAgain(end, this.memo.again)) return end;
     // Each follow-up gets one more run by a retry: what has begun since the batch has is its own.
-    const isFromBefore = isGone
-      ? state === 'free'
-      : (startedAt ?? Infinity) < Date.parse(this.memo.startedAt);
-    if (!isFromBefore) return end;
+    const begunAt = startedAt ?? (state === 'free' ? 0 : Infinity);
+    if (begunAt >= Date.parse(this.memo.startedAt)) return end;
     this.again.set(item, runId ?? null);
     return 'free';
   }
 
-  /** Starts what can begin, group by group. */
   private async start(): Promise<void> {
     const until = performance.now() + ATTEMPT_MS;
     const { cancellationSignal } = Context.current();
@@ -220,45 +212,39 @@ class Work {
       await this.deal();
       const ready = await this.readyLanes();
       this.memo = await readMemo();
-      const free = this.memo.concurrency - this.held() - this.others();
+      const free = this.memo.concurrency - this.held() - (await this.others());
       const group = ready.slice(0, Math.max(0, free));
       if (!this.mayStart() || group.length === 0) return;
       await this.startGroup(group);
     }
   }
 
-  /** Opens lanes for the places that are free. */
+  /** Opens lanes for free places. */
   private async deal(): Promise<void> {
-    const { items, concurrency, bound } = this.memo;
+    const { concurrency, bound } = this.memo;
     for (;;) {
       const { lanes, cursor } = this.position;
-      const free = concurrency - lanes.length - this.others();
-      if (free <= 0 || cursor >= items) return;
-      if (cursor >= bound) {
-        this.needsRound = true;
-        return;
-      }
+      const free = concurrency - lanes.length - (await this.others());
+      if (free <= 0 || cursor >= bound) return;
       const dealt: Lane[] = [];
-      for (let next = cursor; dealt.length < free && next < Math.min(items, bound);) {
-        const end = await this.items.endOfLane(next);
-        dealt.push([next, end, 'free']);
-        next = end;
-      }
-      this.change({ lanes: [...lanes, ...dealt], cursor: dealt.at(-1)?.[1] ?? cursor });
+      let next = cursor;
+      for (; dealt.length < free && next < bound; next = dealt.at(-1)?.[1] ?? bound)
+        dealt.push([next, await this.items.endOfLane(next), 'free']);
+      this.change({ lanes: [...lanes, ...dealt], cursor: next });
       await this.settle(dealt);
     }
   }
 
-  /** The next lanes whose next item may begin, a group of them. */
+  /** A group of lanes whose next item may begin. */
   private async readyLanes(): Promise<Lane[]> {
     const busy = new Set([...this.server.open].map(jobOf));
     const ready: Lane[] = [];
     for (const lane of this.position.lanes) {
       const [next, end, state] = lane;
       if (ready.length === GROUP) break;
-      if (state !== 'free' || this.blocked.has(end) || busy.has(jobOf(this.ids.get(end) ?? ''))) continue;
-      if (next >= this.memo.bound) this.needsRound = true;
-      else if (await this.server.isOpenLater(lane)) this.blocked.add(end);
+      if (state !== 'free' || next >= this.memo.bound || this.blocked.has(end)) continue;
+      if (busy.has(jobOf((await this.items.named(next)).workflowId))) continue;
+      if (await this.server.isOpenLater(lane)) this.blocked.add(end);
       else ready.push(lane);
     }
     return ready;
@@ -276,11 +262,10 @@ class Work {
       const found = await this.server.ask(next, isFirst ? Infinity : 0);
       // The server takes no further run of a name that belongs to another message, or of one that is completed.
       const isRefused = this.again.has(next) && found.runId === this.again.get(next);
-      const { workflowId } = await this.items.named(next);
       if (found.end !== null && (isRefused || found.end.outcome === 'conflict'))
-        this.pass(next, end, workflowId, found.end);
+        await this.pass(next, end, found.end);
       // Any other end is found by the next look.
-      else this.server.open.add(workflowId);
+      else this.server.open.add((await this.items.named(next)).workflowId);
     });
   }
 }

@@ -3,7 +3,6 @@ import {
   type BatchClient,
   type BatchHandle,
   type BatchProgress,
-  type BatchView,
   type CallOptions,
   checkBatch,
   type RunOptions,
@@ -15,7 +14,7 @@ import { addRunFlags, COLUMNS, readBatch } from '../flags/batch-input';
 import { addLineFlags, type RequestFlags, wholeNumber } from '../flags/request-flags';
 import { documentOfBatch, itemLine, printBatch, printBatchEnd } from '../render/batch';
 import type { Session } from '../session';
-import { cancelAndWait, untilLeft, waitForBatch } from '../wait';
+import { cancelAndWait, leftWords, untilLeft, waitForBatch } from '../wait';
 
 const DOCUMENT = '{ batchId, state, message, summary }';
 const JSON_LINES_HELP = `print JSON lines: one per item in the order of settling, and ${DOCUMENT} at the end`;
@@ -23,104 +22,97 @@ const JSON_LINES_HELP = `print JSON lines: one per item in the order of settling
 export function batchCommand(session: Session): Command {
   const batches = new Command('batch').description(
     'Sends many follow-ups, from a file, with limited concurrency. Workers do the work: a batch continues when this ' +
-      'program ends. A batch is named by its batch id, or by its workflow id.',
+      'program ends.',
   );
-  const verb = (name: string, description: string, json = `print one JSON document: ${DOCUMENT}`): Command =>
+  const verb = (
+    name: string,
+    description: string,
+    act: (batch: BatchHandle, value: never) => Promise<void>,
+    json = `print one JSON document: ${DOCUMENT}`,
+  ): Command =>
     batches
       .command(name)
       .argument('<batch>', 'batch id, or workflow id')
       .option('--json', json)
-      .description(description);
-  const handleOf = async (batchId: string) => (await session.connect()).batches.getHandle(batchId);
-  /** The action of a command that answers with the progress after it. */
-  const changing =
-    (change: (batch: BatchHandle, value: number) => Promise<BatchProgress>) =>
-    async (batchId: string, value: number): Promise<void> => {
-      printBatch(session, batchId, viewOf(await change(await handleOf(batchId), value)));
-    };
+      .description(description)
+      .action(async (batchId: string, value: unknown) =>
+        act((await session.connect()).batches.getHandle(batchId), value as never),
+      );
+  const changed = async ({ batchId }: BatchHandle, change: Promise<BatchProgress>): Promise<void> => {
+    const summary = await change;
+    printBatch(session, batchId, { ...summary, summary });
+  };
   addRunCommand(batches, session);
   verb(
     'status',
     'Prints where a batch stands, or how it ended. The exit code is 0 while it runs, and that of run after its end.',
-  ).action(async (batchId: string) => {
-    printBatchEnd(session, batchId, await standing(await handleOf(batchId)));
-  });
-  verb('watch', 'Waits for a batch, and prints its end, as run does.', JSON_LINES_HELP).action(
-    async (batchId: string) => {
-      const batch = await handleOf(batchId);
-      session.jsonLines = true;
-      const words = () => leftWords(session, batchId);
-      await untilLeft(session, words, (signal, line) => waitForBatch(session, batch, signal, line));
+    async (batch) => {
+      printBatchEnd(session, batch.batchId, await batch.progress());
     },
+  );
+  verb(
+    'watch',
+    'Waits for a batch, and prints its end, as run does.',
+    (batch) => {
+      session.jsonLines = true;
+      const words = () => leftWords(session, batch.batchId, 'batch');
+      return untilLeft(session, words, (signal, line) => waitForBatch(session, batch, signal, line));
+    },
+    JSON_LINES_HELP,
   );
   verb(
     'results',
     'Prints how each item of a batch has ended so far, in the order of settling. It needs no worker.',
+    (batch) => results(session, batch),
     JSON_LINES_HELP,
-  ).action(async (batchId: string) => results(session, await handleOf(batchId)));
-  verb('pause', 'Starts no further item of a batch until it is resumed; open ones continue.').action(
-    changing((batch) => batch.pause()),
   );
-  verb('resume', 'Continues a paused batch. One that has ended continues by "batch run".').action(
-    changing((batch) => batch.resume()),
+  verb('pause', 'Starts no further item of a batch until it is resumed; open ones continue.', (batch) =>
+    changed(batch, batch.pause()),
+  );
+  verb('resume', 'Continues a paused batch. One that has ended continues by "batch run".', (batch) =>
+    changed(batch, batch.resume()),
   );
   const { minimum, maximum } = CONCURRENCY;
   verb(
     'concurrency',
     'Changes how many follow-ups of a running batch are open at a time. A lower number ends none of them.',
-  )
-    .argument('<concurrency>', `${minimum} to ${maximum}`, wholeNumber(minimum, maximum))
-    .action(changing((batch, concurrency) => batch.setConcurrency(concurrency)));
+    (batch, concurrency: number) => changed(batch, batch.setConcurrency(concurrency)),
+  ).argument('<concurrency>', `${minimum} to ${maximum}`, wholeNumber(minimum, maximum));
   verb(
     'cancel',
     'Ends a batch: nothing further is started, and open follow-ups continue.',
+    (batch, { cancelRunning = false }: { readonly cancelRunning?: boolean }) =>
+      cancel(session, batch, cancelRunning),
     'print one JSON document: { batchId, ended, cancelled, end }',
-  )
-    .option(
-      '--cancel-running',
-      'cancel every open follow-up that the batch has started too, also if it has ended; the agents themselves continue',
-    )
-    .action(async (batchId: string, { cancelRunning = false }: { readonly cancelRunning?: boolean }) =>
-      cancel(session, await handleOf(batchId), cancelRunning),
-    );
+  ).option(
+    '--cancel-running',
+    'cancel every open follow-up that the batch has started too, also if it has ended; the agents themselves continue',
+  );
   const retry = verb(
     'retry',
     'Sends the items of an ended batch whose message was not sent or was rejected, and waits as run does. Every other ' +
       'item keeps its end.',
+    (batch, { includeUnknown, ...flags }: StartFlags & { readonly includeUnknown?: boolean }) => {
+      const unknown = includeUnknown ? '' : ' --include-unknown also sends items whose delivery is unknown.';
+      const nothingToDo = `Nothing to retry: no message of ${batch.batchId} was left unsent or rejected.${unknown} This is its end`;
+      return runBatch(session, batch.batchId, flags, nothingToDo, (_, settings) =>
+        batch.retry({ includeUnknown, ...settings }),
+      );
+    },
     JSON_LINES_HELP,
-  ).option(
+  );
+  addStartFlags(retry).option(
     '--include-unknown',
     'also send items whose delivery is unknown; messages that did arrive are then sent twice',
   );
-  addStartFlags(retry).action(
-    async (batchId: string, flags: StartFlags & { readonly includeUnknown?: boolean }) => {
-      const { includeUnknown } = flags;
-      const unknown = includeUnknown ? '' : ' --include-unknown also sends items whose delivery is unknown.';
-      const nothingToDo = `Nothing to retry: no message of ${batchId} was left unsent or rejected.${unknown} This is its end`;
-      await runBatch(session, batchId, flags, nothingToDo, (client, settings) =>
-        client.getHandle(batchId).retry({ includeUnknown, ...settings }),
-      );
-    },
-  );
   return batches;
-}
-
-/** A batch that runs. @param trouble why it does not go on */
-function viewOf(summary: BatchProgress | null, trouble: string | null = null): BatchView {
-  return { state: summary?.state ?? 'running', message: trouble ?? summary?.message ?? null, summary };
-}
-
-/** A batch that runs, or has ended. */
-async function standing(batch: BatchHandle): Promise<BatchView> {
-  const { state, progress, trouble } = await batch.progress();
-  return state === 'running' ? viewOf(progress, trouble) : batch.result();
 }
 
 async function results(session: Session, batch: BatchHandle): Promise<void> {
   session.jsonLines = true;
   const ends = await batch.settled();
   for (const end of ends) session.print(end, itemLine(end));
-  const view = await standing(batch);
+  const view = await batch.progress();
   const { state, message, summary } = view;
   const settled = `${ends.length}${summary === null ? '' : ` of ${summary.items}`} settled`;
   if (session.isJson) session.print(documentOfBatch(batch.batchId, view));
@@ -146,20 +138,16 @@ interface StartFlags extends RunOptions {
 }
 
 function addStartFlags(command: Command): Command {
-  return addRunFlags(command).option(
-    '--no-wait',
-    'print the batch id when it has started, instead of waiting for the end',
-  );
+  const help = 'print the batch id when it has started, instead of waiting for the end';
+  return addRunFlags(command).option('--no-wait', help);
 }
 
 function addRunCommand(batches: Command, session: Session): void {
   const command = batches
     .command('run')
     .description(
-      'Sends the follow-ups of a file, and waits for their jobs. If any line is wrong, nothing is sent. Each job gets one ' +
-        'at a time.\n\n' +
-        'The same file again is the same batch: while it runs, this attaches to it; if it was cancelled or has failed, it ' +
-        'continues, and what was sent is not sent again; if it is done, nothing is sent.',
+      'Sends the follow-ups of a file, and waits for their jobs. If any line is wrong, nothing is sent. The same file ' +
+        'again is the same batch: what was sent is not sent again.',
     )
     .argument('<file>', 'JSON Lines or CSV; - for stdin')
     .option(
@@ -167,18 +155,15 @@ function addRunCommand(batches: Command, session: Session): void {
       'your name for the batch (default: a hash of its projects, jobs, prompts and request ids)',
     )
     .option('--json', JSON_LINES_HELP);
-  addStartFlags(command);
-  addLineFlags(command)
+  addLineFlags(addStartFlags(command))
     .addHelpText(
       'after',
       `
 A line of JSON Lines is one object, with the fields of a request: {"project": "docs", "job": "job-1", "prompt": "…"}.
 The first line of CSV names its columns. Both know: ${COLUMNS.join(', ')}.
-Fields that a line leaves out are taken from the flags.
 
-Examples:
-  $ ${session.command('batch', 'run', 'nightly.jsonl', '--batch-id', 'nightly-07-31', '--concurrency', '200', '--tolerate', '5%')}
-  $ ${session.command('batch', 'run', '-', '--prompt', 'Rebase on main.', '--json')} < jobs.csv`,
+Example:
+  $ ${session.command('batch', 'run', '-', '--prompt', 'Rebase on main.', '--tolerate', '5%', '--json')} < jobs.csv`,
     )
     .action(async (file: string, flags: StartFlags & RequestFlags & { readonly batchId?: string }) => {
       const { batchId: name, concurrency, tolerate } = flags;
@@ -194,12 +179,7 @@ Examples:
     });
 }
 
-/**
- * Starts a batch, or goes on with the one of its id, and waits for its end.
- *
- * @param nothingToDo what to say when the batch stays as it is
- * @param start gives null when there is nothing to start
- */
+/** @param nothingToDo what to say when the batch stays as it is @param start gives null when there is nothing to start */
 async function runBatch(
   session: Session,
   batchId: string,
@@ -216,31 +196,17 @@ async function runBatch(
     () => words,
     async (signal, line) => {
       const started = await start(batches, { concurrency, tolerate, signal });
-      words = leftWords(session, batchId);
-      if (started !== null) await noteStarted(session, started);
-      if (started === null || started.attached === 'ended') session.note(nothingToDo);
+      words = leftWords(session, batchId, 'batch');
+      const { workflowId, attached = 'ended', resumedAfter = null } = started ?? {};
+      if (workflowId !== undefined) await session.notePage(workflowId);
+      if (resumedAfter !== null)
+        session.note(`resumed     it had ended: ${resumedAfter}; what may have arrived is not sent again`);
+      if (attached === 'running')
+        session.note('attached    this batch is running, with its own settings; nothing is sent again');
+      if (attached === 'ended') session.note(nothingToDo);
       if (wait) return waitForBatch(session, batches.getHandle(batchId), signal, line);
-      session.print(started ?? { batchId, attached: 'ended' }, batchId);
+      session.print(started ?? { batchId, attached }, batchId);
       session.note(`watch it    ${session.command('batch', 'watch', batchId)}`);
     },
   );
-}
-
-function leftWords(session: Session, batchId: string): string {
-  return [
-    'Stopped waiting; the batch continues.',
-    `  come back:    ${session.command('batch', 'watch', batchId)}`,
-    `  look at it:   ${session.command('batch', 'status', batchId)}`,
-    `  cancel it:    ${session.command('batch', 'cancel', batchId)}`,
-  ].join('\n');
-}
-
-async function noteStarted(session: Session, started: StartedBatch): Promise<void> {
-  const { workflowId, attached, resumedAfter } = started;
-  await session.notePage(workflowId);
-  const verb = resumedAfter === 'failed' ? 'had' : 'was';
-  if (resumedAfter !== null)
-    session.note(`resumed     it ${verb} ${resumedAfter}; what may have arrived is not sent again`);
-  if (attached === 'running')
-    session.note('attached    this batch is running, with its own settings; nothing is sent again');
 }

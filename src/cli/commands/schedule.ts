@@ -14,31 +14,20 @@ export function scheduleCommand(session: Session): Command {
       'after the schedule and the time: ID-2026-11-21T03:00:00Z. To list, describe, pause, backfill and delete ' +
       'schedules, use "temporal schedule".',
   );
-  const verb = (name: string, id: string, json: string, description: string): Command =>
+  const verb = (name: string, description: string, json = '{ scheduleId, items, next }'): Command =>
     schedules
       .command(name)
-      .argument('<id>', id)
+      .argument('<id>', 'your name for the schedule')
       .option('--json', `print one JSON document: ${json}`)
       .description(description);
-  const example = (verb: string, ...words: string[]) => `  $ ${session.command('schedule', verb, ...words)}`;
   const create = verb(
     'create',
-    'your name for the schedule',
-    '{ scheduleId, items, next }',
-    'Makes a schedule of the items of a file. Nothing is sent before it fires. If a schedule has this id, that is an ' +
-      'error; use "schedule update" to change one.\n\n' +
-      'The items are kept in the schedule, at most 1 MiB of them; the file is not read again. They have no request ids, ' +
-      'because each firing sends anew.',
+    'Makes a schedule of the items of a file. Nothing is sent before it fires. The items are kept in the schedule, at ' +
+      'most 1 MiB of them. They have no request ids, because each firing sends anew.',
   ).argument('<file>', FILE_HELP);
+  const example = session.command('schedule', 'create', 'nightly', 'jobs.csv', '--tolerate', '5%');
   addScheduleFlags(create)
-    .addHelpText(
-      'after',
-      `
-Examples:
-${example('create', 'nightly', 'jobs.csv')} --cron "0 3 * * MON-FRI" --timezone Europe/Berlin
-${example('create', 'rebase', 'jobs.jsonl')} --every 6h --offset 30m --tolerate 5% --pause-on-failure
-${example('create', 'weekly', 'jobs.csv')} --calendar '{"dayOfWeek":"Fri","hour":"3"}' --prompt "Rebase on main."`,
-    )
+    .addHelpText('after', `\nExample:\n  $ ${example} --cron "0 3 * * MON-FRI" --timezone Europe/Berlin`)
     .action(async (id: string, file: string, flags: ScheduleFlags) => {
       const { spec, ...options } = scheduleOf(flags);
       if (spec === undefined) throw noTiming();
@@ -48,9 +37,8 @@ ${example('create', 'weekly', 'jobs.csv')} --calendar '{"dayOfWeek":"Fri","hour"
     });
   verb(
     'trigger',
-    'of the schedule',
-    '{ scheduleId, outcome, batchId }',
     'Lets a schedule fire now, a paused one too. Prints the id of the batch that it starts.',
+    '{ scheduleId, outcome, batchId }',
   )
     .addOption(overlapFlag("if a batch runs (default: the schedule's own policy)"))
     .action(async (id: string, { overlap }: Pick<ScheduleFlags, 'overlap'>) => {
@@ -64,36 +52,21 @@ ${example('create', 'weekly', 'jobs.csv')} --calendar '{"dayOfWeek":"Fri","hour"
     });
   const update = verb(
     'update',
-    'of the schedule',
-    '{ scheduleId, items, next }',
-    'Changes when a schedule fires, or what it sends. What is not given stays. When it fires (--cron, --calendar, ' +
-      '--every, and the flags of their times) is replaced as a whole. If a file is given, so are the items with their ' +
-      'options and their task queue. A batch that runs continues as it was.',
+    'Changes when a schedule fires, or what it sends. What is not given stays. The times are replaced as a whole; if a ' +
+      'file is given, so are the items. A batch that runs continues as it was.',
   ).argument('[file]', `${FILE_HELP} (default: keep the items)`);
-  addScheduleFlags(update)
-    .addHelpText(
-      'after',
-      `
-Examples:
-${example('update', 'nightly')} --cron "30 2 * * *" --timezone Europe/Berlin
-${example('update', 'nightly', 'jobs.csv', '--prompt')} "Fix the links."`,
-    )
-    .action(async (id: string, file: string | undefined, flags: ScheduleFlags) => {
-      const change = scheduleOf(flags);
-      const ofItems = Object.values({
-        ...requestOfFlags(flags),
-        file: flags.promptFile,
-      });
-      if (file === undefined && ofItems.some((value) => value !== undefined))
-        throw invalid('FILE', 'is missing, but flags of its items are given (--project, --prompt, …)');
-      // JSON leaves out what is not given.
-      if (file === undefined && JSON.stringify(change) === NO_CHANGE)
-        throw invalid('schedule update', 'no change given; give a flag of the schedule, or a file of items');
-      const items = file === undefined ? undefined : await readItems(session, id, file, flags);
-      const handle = (await session.connect()).schedules.getHandle(id);
-      await handle.update({ ...change, items });
-      await tellNext(session, 'updated', handle, items?.items.length ?? null);
-    });
+  addScheduleFlags(update).action(async (id: string, file: string | undefined, flags: ScheduleFlags) => {
+    const change = scheduleOf(flags);
+    // JSON leaves out what is not given.
+    if (file === undefined && JSON.stringify([requestOfFlags(flags), flags.promptFile]) !== '[{},null]')
+      throw invalid('FILE', 'is missing, but flags of its items are given (--project, --prompt, …)');
+    if (file === undefined && JSON.stringify(change) === NO_CHANGE)
+      throw invalid('schedule update', 'no change given; give a flag of the schedule, or a file of items');
+    const items = file === undefined ? undefined : await readItems(session, id, file, flags);
+    const handle = (await session.connect()).schedules.getHandle(id);
+    await handle.update({ ...change, items });
+    await tellNext(session, 'updated', handle, items?.items.length ?? null);
+  });
   return schedules;
 }
 
@@ -105,22 +78,19 @@ async function tellNext(
   items: number | null,
 ): Promise<void> {
   const { scheduleId } = handle;
-  // What was done is told also where the server does not answer this.
+  // What was done is told also where the server does not answer this. It names times of a paused schedule too.
   const { state, info } = (await handle.describe().catch(() => null)) ?? {};
-  // Without milliseconds, because schedules fire by the second. The server names times of a paused schedule too.
-  const time = state?.paused === false ? info?.nextActionTimes[0]?.toISOString().slice(0, 19) : undefined;
-  const next = time === undefined ? null : `${time}Z`;
+  const time = state?.paused === false ? info?.nextActionTimes[0] : undefined;
+  const next = time ? `${time.toISOString().slice(0, 19)}Z` : null;
   session.print({ scheduleId, items, next }, scheduleId);
   const none = `none known: temporal schedule describe --schedule-id ${scheduleId} tells more`;
   session.note(`${done}\nnext        ${next ?? none}`);
 }
 
-/** The items of a schedule's file; what is wrong is named by its line. */
 function readItems(session: Session, id: string, file: string, flags: RequestFlags) {
   return readBatch(session.stdin, file, flags, (requests) => checkSchedule(id, requests));
 }
 
-/** The flags that say when a schedule fires, and how its batches run. */
 interface ScheduleFlags extends RunOptions, RequestFlags {
   readonly cron?: string[];
   readonly calendar?: string[];
@@ -133,23 +103,16 @@ interface ScheduleFlags extends RunOptions, RequestFlags {
   readonly paused?: boolean;
 }
 
-/** Adds the flags. Cron expressions, time zones and ranges are checked by the server. */
+/** Cron expressions, time zones and ranges are checked by the server. */
 function addScheduleFlags(command: Command): Command {
-  const more = '; may be given several times';
-  const calendar = 'fire at the times of a calendar in JSON, as the Temporal CLI takes it';
-  const window = 'make up for a firing that is late by no more than this, for example after an outage';
   command
-    .option('--cron <expression>', `fire at the times of a cron expression${more}`, several(String))
-    .option('--calendar <json>', `${calendar}${more}`, several(cronOf))
-    .option('--every <duration>', `fire at each multiple of this since 1970${more}`, several(durationOf))
-    .option(
-      '--offset <duration>',
-      'fire later than the multiple of --every by this (default: 0s)',
-      durationOf,
-    )
-    .option('--timezone <name>', 'time zone of --cron and --calendar, such as Europe/Berlin (default: UTC)')
+    .option('--cron <expression>', 'fire at these times; can be repeated', several(String))
+    .option('--calendar <json>', 'the same as the Temporal CLI takes it; can be repeated', several(cronOf))
+    .option('--every <duration>', 'fire at each multiple since 1970; can be repeated', several(durationOf))
+    .option('--offset <duration>', 'fire later than the multiple by this (default: 0s)', durationOf)
+    .option('--timezone <name>', 'of --cron and --calendar, such as Europe/Berlin (default: UTC)')
     .addOption(overlapFlag('if the previous batch still runs (default: skip)'))
-    .option('--catchup-window <duration>', `${window} (default: 10m)`, durationOf)
+    .option('--catchup-window <duration>', 'leave out a firing that is later (default: 10m)', durationOf)
     .option('--pause-on-failure', 'pause the schedule when a batch fails, which it does beyond --tolerate')
     .option('--no-pause-on-failure', 'continue when a batch fails')
     .option('--paused', 'do not fire until "temporal schedule toggle --unpause"');
@@ -165,9 +128,8 @@ function scheduleOf(flags: ScheduleFlags): Partial<NewScheduleOptions> {
   const hasTimes = cronExpressions.length > 0 || every !== undefined;
   if (!hasTimes && timezone !== undefined) throw noTiming();
   const intervals = every?.map((each) => ({ every: each, offset: offset ?? 0 }));
-  const spec = { cronExpressions, intervals, timezone } as NewScheduleOptions['spec'];
   return {
-    ...(hasTimes && { spec }),
+    ...(hasTimes && { spec: { cronExpressions, intervals, timezone } as NewScheduleOptions['spec'] }),
     policies: { overlap: overlapOf(overlap), catchupWindow, pauseOnFailure } as object,
     state: { paused } as object,
     tolerate,
@@ -196,7 +158,7 @@ function overlapFlag(help: string): Option {
   );
 }
 
-/** The fields of a calendar in the order of a cron expression of seven fields, and what each is if it is left out. */
+/** In the order of a cron expression of seven fields, and what each is if it is left out. */
 const CALENDAR = {
   second: '0',
   minute: '0',
@@ -208,25 +170,21 @@ const CALENDAR = {
   comment: '',
 };
 
-/** The cron expression of a calendar, which is how the Temporal CLI sends one too. The server checks the fields. */
+/** The cron expression of a calendar, which is how the Temporal CLI sends one too. */
 function cronOf(text: string): string {
-  let given: unknown = null;
-  try {
-    given = JSON.parse(text);
-  } catch {
-    // Refused below.
-  }
   const isField = ([name, value]: [string, unknown]) =>
     Object.hasOwn(CALENDAR, name) &&
     typeof value === 'string' &&
     (name === 'comment' || /^[^\s#]+$/.test(value));
-  if (!isRecord(given) || !Object.entries(given).every(isField)) {
-    const example = '{"dayOfWeek":"Fri","hour":"3"}';
-    const names = Object.keys(CALENDAR).join(', ');
-    throw new InvalidArgumentError(
-      `It must be JSON such as ${example}, with texts without spaces for ${names}.`,
-    );
+  try {
+    const given: unknown = JSON.parse(text);
+    const { comment, ...fields } = { ...CALENDAR, ...(given as Partial<typeof CALENDAR>) };
+    if (isRecord(given) && Object.entries(given).every(isField))
+      return `${Object.values(fields).join(' ')} # ${comment}`;
+  } catch {
+    // It is no JSON.
   }
-  const { comment, ...fields } = { ...CALENDAR, ...given };
-  return `${Object.values(fields).join(' ')} # ${comment}`;
+  const names = Object.keys(CALENDAR).join(', ');
+  const words = `It must be JSON such as {"dayOfWeek":"Fri","hour":"3"}, with texts without spaces for ${names}.`;
+  throw new InvalidArgumentError(words);
 }

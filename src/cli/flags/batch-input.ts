@@ -18,21 +18,18 @@ import {
   wordsOf,
 } from './request-flags';
 
-/** Adds the flags that say how a batch runs, for `batch` and `schedule`. */
 export function addRunFlags(command: Command): Command {
   const { minimum, maximum, default: usual } = CONCURRENCY;
-  const places = `${minimum} to ${maximum} (default: ${usual})`;
+  const places = `how many follow-ups of a batch are open at a time, ${minimum} to ${maximum} (default: ${usual})`;
+  const tolerate =
+    'beyond this number, or share of all, of failed items none is started, and the batch fails (default: no limit)';
   return command
-    .option('--concurrency <n>', `how many follow-ups of a batch are open at a time, ${places}`, numberOr)
-    .option(
-      '--tolerate <n|p%>',
-      'if more items than this number, or this share of all, have failed, the batch starts no further item and fails (default: no limit)',
-      toleranceOf,
-    );
+    .option('--concurrency <n>', places, numberOr)
+    .option('--tolerate <n|p%>', tolerate, toleranceOf);
 }
 
 /** Any other text as it is, so that the checker can quote it. */
-export function toleranceOf(text: string): Tolerance {
+function toleranceOf(text: string): Tolerance {
   const [, number, percent] = /^(\d+(?:\.\d+)?)(%?)$/.exec(text) ?? [];
   if (number === undefined) return text as unknown as Tolerance;
   return percent === '%' ? { percent: Number(number) } : { items: Number(number) };
@@ -60,7 +57,7 @@ type Line = readonly [line: number, given: JsonObject | string];
  *
  * @param flags the fields of lines without them
  * @param check of all requests together; the items of its problems become lines
- * @throws InvalidRequestError when the file can't be read or the flags are invalid; else with every line that is wrong, and why
+ * @throws InvalidRequestError with what is wrong with the file or the flags, or else with each line
  */
 export async function readBatch(
   stdin: AsyncIterable<Uint8Array>,
@@ -84,17 +81,13 @@ export async function readBatch(
   };
   // No column's name begins with a brace or a bracket.
   for (const [line, given] of /^\s*[[{]/.test(text) ? jsonLines(text) : csvLines(text)) {
-    if (typeof given === 'string') report(line, given);
-    else {
-      const { fields, wrong } = fieldsOf(given);
-      for (const words of wrong) report(line, words);
-      lines.push(line);
-      requests.push(
-        requestWith(FIELDS.map((field) => [field, fields.get(field) ?? fieldOf(defaults, field)])),
-      );
-      // It is clear that they are too many, and the rest is not read.
-      if (requests.length > MAX_BATCH_ITEMS) break;
-    }
+    const { fields, wrong } = typeof given === 'string' ? { wrong: [given] } : fieldsOf(given);
+    for (const words of wrong) report(line, words);
+    if (fields === undefined) continue;
+    lines.push(line);
+    requests.push(requestWith(FIELDS.map((field) => [field, fields.get(field) ?? fieldOf(defaults, field)])));
+    // It is clear that they are too many, and the rest is not read.
+    if (requests.length > MAX_BATCH_ITEMS) break;
   }
   try {
     // The checker takes whatever a line holds.
@@ -112,7 +105,7 @@ export async function readBatch(
   throw new InvalidRequestError(problems.sort((one, other) => one.line - other.line));
 }
 
-/** Reads JSON Lines (jsonlines.org): one object a line; blank lines are skipped. */
+/** JSON Lines (jsonlines.org): one object a line; blank lines are skipped. */
 function* jsonLines(text: string): Generator<Line> {
   for (const [index, json] of text.split('\n').entries())
     if (json.trim() !== '') yield [index + 1, objectOf(json)];
@@ -135,17 +128,17 @@ function objectOf(json: string): JsonObject | string {
 }
 
 /**
- * Reads CSV (RFC 4180), whose first record names the columns. Empty records are skipped. After a misplaced quote nobody can
- * tell where the next record begins, so the rest is not read.
+ * CSV (RFC 4180), whose first record names the columns. Empty records are skipped. After a misplaced quote nobody can tell where
+ * the next record begins, so the rest is not read.
  */
-function csvLines(text: string): Line[] {
+function* csvLines(text: string): Generator<Line> {
   const records: (readonly [line: number, cells: readonly string[]])[] = [];
-  const broken: Line[] = [];
   let line = 1;
+  let broken: string | undefined;
   const onRecord = (cells: readonly string[]): null => {
     if (cells.some((cell) => cell.trim() !== '')) records.push([line, cells]);
     // The parser's own count takes a CRLF within quotes for two lines. Cells keep their line breaks.
-    line += cells.reduce((sum, cell) => sum + cell.split('\n').length - 1, 1);
+    line += cells.join('').split('\n').length;
     return null;
   };
   try {
@@ -155,23 +148,22 @@ function csvLines(text: string): Line[] {
   } catch (error) {
     if (!(error instanceof CsvError)) throw error;
     const what = error.code.replace(/^CSV_/, '').replaceAll('_', ' ').toLowerCase();
-    const right = 'put a cell that has a quote in quotes, and double each quote in it. The rest was not read';
-    broken.push([line, `is not CSV (${what}); ${right}`]);
+    broken = `is not CSV (${what}); put a cell that has a quote in quotes, and double each quote in it. The rest was not read`;
   }
   const [[first, names] = [1, COLUMNS], ...others] = records;
-  const unknown = names.find((name) => fieldNamed(name) === undefined);
-  const twice = names.find((name, index) => names.indexOf(name) < index);
+  const wrong = names.find((name, index) => fieldNamed(name) === undefined || names.indexOf(name) < index);
   // Without names of columns the other records can't be checked.
-  if (unknown !== undefined)
-    return [[first, `must name the columns, separated by commas; ${unknownName(unknown)}`]];
-  if (twice !== undefined) return [[first, `the column ${twice} is named twice`]];
-  const lines = others.map(([begins, cells]): Line => {
+  if (wrong !== undefined) {
+    const all = COLUMNS.join(', ');
+    yield [first, `must name columns, separated by commas; ${quote(wrong)} is not another one of ${all}`];
+    return;
+  }
+  for (const [begins, cells] of others) {
     const given = names.map((name, index) => [name, valueOfCell(fieldNamed(name), cells[index])] as const);
-    if (cells.length === names.length) return [begins, Object.fromEntries(given)];
-    const counts = `has ${cells.length} cells, and the first line names ${names.length} columns`;
-    return [begins, `${counts}; put a cell with a comma, a quote or a line break in quotes`];
-  });
-  return [...lines, ...broken];
+    const counts = `has ${cells.length} cells, and the first line names ${names.length} columns; put a cell with a comma, a quote or a line break in quotes`;
+    yield [begins, cells.length === names.length ? Object.fromEntries(given) : counts];
+  }
+  if (broken !== undefined) yield [line, broken];
 }
 
 /** An empty cell gives nothing, and other cells are taken as they are, white space included. */

@@ -18,7 +18,6 @@ export function itemLine(end: ItemEnd): string {
   return parts.join('  ').trimEnd();
 }
 
-/** Where a batch stands, as one line. */
 export function batchLine(progress: BatchProgress): string {
   const { state, items, settled, open, byStatus, byFailure, unknownDeliveries } = progress;
   const waiting = items - settled - open;
@@ -34,7 +33,7 @@ export function batchLine(progress: BatchProgress): string {
   return parts.filter(Boolean).join(' · ');
 }
 
-/** The document of `--json`, and its last line. @param asked the batch id, or the workflow id, that was asked for */
+/** @param asked the batch id, or the workflow id, that was asked for */
 export function documentOfBatch(asked: string, { state, message, summary }: BatchView) {
   return { batchId: batchIdOf(asked), state, message, summary };
 }
@@ -49,7 +48,6 @@ export function printBatch(session: Session, asked: string, view: BatchView): vo
   session.print(document, [rows, ...(failures.length > 0 ? ['first failures', ...failures] : [])].join('\n'));
 }
 
-/** Of ends; a batch that is done or runs has none. */
 const EXIT_CODES: Partial<Record<BatchView['state'], number>> = {
   'tolerance-exceeded': EXIT.beyondTolerance,
   cancelled: EXIT.cancelled,

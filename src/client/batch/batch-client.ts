@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { WorkflowFailedError } from '@temporalio/client';
-import { type BatchProgress, type BatchView, type ItemEnd, summaryOf } from '../../core/batch/progress';
+import type { BatchProgress, BatchView, ItemEnd } from '../../core/batch/progress';
 import type { BatchUpdate } from '../../core/batch/state';
 import { hasCode } from '../../core/errors';
 import { batchWorkflowId } from '../../core/ids';
@@ -12,10 +12,10 @@ import { checkName } from '../options';
 import { updateRunning } from '../progress';
 import { waitThrough } from '../result';
 import { type BatchItems, checkBatch, checkRunOptions, isChecked, type NewBatchOptions } from './check';
-import { BatchEnds, type BatchLook, type BatchReport, findBatch, looksAt, reportOf } from './describe';
+import { BatchEnds, type BatchLook, findBatch, looksAt, reportOf } from './describe';
 import { QUIET_AFTER_MS, retryBatch, type RetryOptions, startBatch, type StartOfBatch } from './start';
 
-/** Many follow-ups at a time, with limited concurrency. Reached as `FollowUpClient.batches`. */
+/** Many follow-ups at a time, with limited concurrency. */
 export class BatchClient {
   readonly #calls: Calls;
 
@@ -23,7 +23,6 @@ export class BatchClient {
     this.#calls = calls;
   }
 
-  /** Checks requests and options, and starts nothing. */
   readonly check = checkBatch;
 
   /**
@@ -42,7 +41,7 @@ export class BatchClient {
     const reached: Reached = { unconfirmed: 'batch' };
     const start = await this.#calls.run({ signal, timeout, reached }, async (client, over) => {
       // A batch that was checked has its id.
-      if (isChecked(items)) checkRunOptions(options, []);
+      if (isChecked(items)) checkRunOptions(options);
       const batch = isChecked(items) ? items : await checkBatch(items, options);
       reached.workflowId = batchWorkflowId(batch.batchId);
       return startBatch({ client, taskQueue: this.#calls.taskQueue, options, signal: over }, batch);
@@ -50,15 +49,14 @@ export class BatchClient {
     return Object.assign(this.getHandle(start.workflowId), start);
   }
 
-  /** A handle to a batch by its id, or by its workflow id. The server is not asked yet. @throws InvalidRequestError */
+  /** By the batch's id, or its workflow id. The server is not asked yet. @throws InvalidRequestError */
   getHandle(batchId: string): BatchHandle {
     checkName('batchId', batchId);
     return new BatchHandle(this.#calls, batchId);
   }
 }
 
-/** The list is a moment behind: nothing more is open once it shows nothing new twice, a second apart. */
-const LOOKS = 2;
+/** The list is a moment behind: nothing more is open once it shows nothing new twice, so far apart. */
 const BETWEEN_LOOKS_MS = 1_000;
 
 /**
@@ -68,7 +66,6 @@ const BETWEEN_LOOKS_MS = 1_000;
 export class BatchHandle {
   readonly #calls: Calls;
 
-  /** @param batchId or the batch's workflow id */
   constructor(
     calls: Calls,
     readonly batchId: string,
@@ -77,8 +74,8 @@ export class BatchHandle {
   }
 
   /** Where it stands, running or ended, and why it does not go on. It needs no worker. */
-  progress(options: CallOptions = {}): Promise<BatchReport> {
-    return this.#calls.run(options, (client) => reportOf(client, this.batchId));
+  progress(options: CallOptions = {}): Promise<BatchView> {
+    return this.#calls.run(options, async (client) => (await reportOf(client, this.batchId)).view);
   }
 
   /** Waits for the end, through restarts of the server. A batch that has failed or was cancelled has an outcome too. */
@@ -87,20 +84,14 @@ export class BatchHandle {
     return this.#calls.run({ ...options, reached }, async (client, signal) => {
       const { workflowId } = await findBatch(client, this.batchId);
       reached.workflowId = workflowId;
-      let message: string | null = null;
-      try {
-        await waitThrough(signal, () => client.workflow.getHandle(workflowId).result());
-      } catch (error) {
-        if (!(error instanceof WorkflowFailedError)) throw error;
-        message = error.cause?.message ?? error.message;
-      }
-      const { state, progress, memo, endedAt } = await findBatch(client, workflowId);
+      await waitThrough(signal, () => client.workflow.getHandle(workflowId).result()).catch(
+        (error: unknown) => {
+          if (!(error instanceof WorkflowFailedError)) throw error;
+        },
+      );
+      const { state, view } = await findBatch(client, workflowId);
       // Somebody has started it again.
-      if (state === 'running') return this.result({ ...options, signal });
-      const isKnown = memo !== null && state !== 'terminated';
-      const summary = isKnown ? { ...summaryOf(memo), endedAt: endedAt ?? '' } : null;
-      const ended = progress?.state ?? (state === 'failed' ? 'incomplete' : 'terminated');
-      return { state: ended, summary, message };
+      return state === 'running' ? this.result({ ...options, signal }) : view;
     });
   }
 
@@ -132,7 +123,7 @@ export class BatchHandle {
 
   /** @param concurrency 1 to 1,000 @throws InvalidRequestError */
   async setConcurrency(concurrency: number, options: CallOptions = {}): Promise<BatchProgress> {
-    checkRunOptions({ concurrency }, []);
+    checkRunOptions({ concurrency });
     return this.#update(options, 'setConcurrency', concurrency);
   }
 
@@ -150,23 +141,25 @@ export class BatchHandle {
     return this.#calls.run(options, async (client, signal) => {
       const { batchId, workflowId, state, endedAt } = await findBatch(client, this.batchId);
       if (state !== 'running' && !followUps) throw wrongState(workflowId, state);
-      const told = followUps ? await openOf(client, batchId) : new Set<string>();
-      if (state === 'running' && followUps)
-        await this.#update({ signal }, 'cancelRunning').catch((error: unknown) => {
-          // Its open follow-ups are cancelled below.
-          if (!hasCode(error, 'ALREADY_ENDED')) throw error;
-        });
       const batch = client.workflow.getHandle(workflowId);
-      if (state === 'running')
+      if (!followUps) {
         await batch.cancel().catch(async (error: unknown) => {
           ignoreClosed(error);
-          if (!followUps) throw wrongState(workflowId, (await findBatch(client, batchId)).state);
+          throw wrongState(workflowId, (await findBatch(client, batchId)).state);
         });
-      if (!followUps) return 0;
+        return 0;
+      }
+      const told = await openOf(client, batchId);
+      if (state === 'running') {
+        await this.#update({ signal }, 'cancelRunning').catch((error: unknown) => {
+          if (!hasCode(error, 'ALREADY_ENDED')) throw error;
+        });
+        await batch.cancel().catch(ignoreClosed);
+      }
       await cancelAll(client, told);
       // One that was terminated may still have been starting items.
       const until = state === 'terminated' ? Date.parse(endedAt ?? '') + QUIET_AFTER_MS : 0;
-      for (let looks = 0; looks < LOOKS; looks += 1) {
+      for (let looks = 0; looks < 2; looks += 1) {
         if (looks > 0) await sleep(BETWEEN_LOOKS_MS);
         const untold = [...(await openOf(client, batchId))].filter((followUp) => !told.has(followUp));
         if (untold.length > 0 || Date.now() < until) looks = 0;
@@ -184,14 +177,12 @@ export class BatchHandle {
    * @returns null when there is nothing to try again
    * @throws InvalidRequestError; FollowUpError `STILL_RUNNING`; `BATCH_FORGOTTEN` when its items are gone
    */
-  async retry({
-    signal,
-    timeout,
-    ...options
-  }: RetryOptions & CallOptions = {}): Promise<StartedBatch | null> {
-    const reached: Reached = { unconfirmed: 'batch' };
-    const start = await this.#calls.run({ signal, timeout, reached }, (client, over) =>
-      retryBatch({ client, taskQueue: this.#calls.taskQueue, options, signal: over }, this.batchId),
+  async retry(retry: RetryOptions & CallOptions = {}): Promise<StartedBatch | null> {
+    const { signal, timeout, ...options } = retry;
+    const { taskQueue } = this.#calls;
+    const start = await this.#calls.run(
+      { signal, timeout, reached: { unconfirmed: 'batch' } },
+      (client, over) => retryBatch({ client, taskQueue, options, signal: over }, this.batchId),
     );
     return start && Object.assign(new BatchHandle(this.#calls, start.batchId), start);
   }

@@ -15,22 +15,18 @@ import type { FollowUpRequest } from '../../core/request';
 import { InvalidRequestError } from '../errors';
 import { unknownOptions } from '../options';
 
-/** How a batch runs. */
+/** How a batch runs. What is left out is as the batch had it before. */
 export interface RunOptions {
-  /** How many follow-ups of a batch are open at a time, 1 to 1,000. @default what the batch had before; 50 for a new one */
+  /** How many follow-ups of a batch are open at a time, 1 to 1,000. @default 50 */
   readonly concurrency?: number | undefined;
-  /**
-   * With more failures than this a batch starts no further item and fails. Null tolerates any number.
-   *
-   * @default what the batch had before; null for a new one
-   */
+  /** With more failures than this a batch starts no further item and fails. @default null, any number */
   readonly tolerate?: Tolerance | undefined;
 }
 
-/** Callers without TypeScript give anything. @param others names of further options @throws InvalidRequestError */
+/** @param others names of further options @throws InvalidRequestError */
 export function checkRunOptions(
   options: RunOptions,
-  others: readonly string[],
+  others: readonly string[] = [],
   problems: Problem[] = [],
 ): void {
   const { concurrency, tolerate } = options;
@@ -41,7 +37,6 @@ export function checkRunOptions(
 
 /** Nothing of it is started yet. */
 export interface CheckedBatch {
-  /** As given, or a hash of the items. */
   readonly batchId: string;
   /** In the order of the input. */
   readonly items: readonly BatchItem[];
@@ -73,14 +68,13 @@ export async function checkBatch(
   requests: Iterable<unknown> | AsyncIterable<unknown>,
   { batchId: given, ...options }: NewBatchOptions = {},
 ): Promise<CheckedBatch> {
-  const named = given === undefined ? undefined : batchIdOf(given);
-  const text = named === undefined ? undefined : batchIdProblem(named);
+  const named = given && batchIdOf(given);
+  const text = given === undefined ? undefined : batchIdProblem(named);
   checkRunOptions(options, ['batchId'], text === undefined ? [] : [{ field: 'batchId', text }]);
+  const refuse = (words: string) => new InvalidRequestError([{ field: 'items', text: words }]);
   const isList = isRecord(requests) || Array.isArray(requests);
-  if (!isList || !(Symbol.iterator in requests || Symbol.asyncIterator in requests)) {
-    const notList = `must be a list or an iterable of requests, not ${typeName(requests)}`;
-    throw new InvalidRequestError([{ field: 'items', text: notList }]);
-  }
+  if (!isList || !(Symbol.iterator in requests || Symbol.asyncIterator in requests))
+    throw refuse(`must be a list or an iterable of requests, not ${typeName(requests)}`);
   const inputs: unknown[] = [];
   // A prompt that all items share is held once.
   const prompts = new Map<unknown, unknown>();

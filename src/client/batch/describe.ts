@@ -1,22 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Client } from '@temporalio/client';
-import { type BatchProgress, type ItemEnd, progressOf } from '../../core/batch/progress';
-import {
-  batchMemo,
-  type BatchInput,
-  type BatchMemo,
-  begunBy,
-  isPosition,
-  START,
-  wasBegun,
-} from '../../core/batch/state';
+import { type Client, type WorkflowExecutionDescription, WorkflowFailedError } from '@temporalio/client';
+import { itemsOf } from '../../core/batch/items';
+import { type BatchView, type ItemEnd, progressOf } from '../../core/batch/progress';
+import { batchMemo, type BatchInput, begunBy, isPosition, START, wasBegun } from '../../core/batch/state';
 import { isRecord } from '../../core/checks';
 import { type End, endWithoutReceipt, mayTryAgain } from '../../core/end';
 import { batchIdOf, batchWorkflowId } from '../../core/ids';
 import { BATCH_WORKFLOW, NO_CHANGE } from '../../core/names';
 import { ItemsGoneError, ItemsOfBatch, type NamedItem } from '../../temporal/batch-items';
 import { eachConcurrently } from '../../temporal/each-concurrently';
-import { describeWorkflow, readOwnInput, type RunState, stateOf } from '../../temporal/existing-run';
+import { describeWorkflow, readOwnInput, stateOf } from '../../temporal/existing-run';
 import { findEnd } from '../../temporal/follow-up-end';
 import { isTransient } from '../../temporal/grpc-status';
 import { addEnds, lastingEnd, type ListedEnd, openOf } from '../../temporal/lists';
@@ -24,28 +17,13 @@ import { pendingActivity, workersPolling } from '../../temporal/sdk-internals';
 import { SERVER_LIMIT_MS, within } from '../call';
 import { failedTask } from '../description';
 import { notFound, silence } from '../errors';
+import { itemsDigest } from './check';
 
-/** What the Temporal server knows of a batch. It needs no worker. */
-export interface BatchReport {
-  readonly workflowId: string;
-  readonly batchId: string;
-  readonly runId: string;
-  readonly state: RunState;
-  readonly startedAt: string;
-  /** Null while it runs. */
-  readonly endedAt: string | null;
-  readonly taskQueue: string;
-  /** Where it stands; null where no worker has taken it up yet. */
-  readonly progress: BatchProgress | null;
-  /** What it has written down. After a reset it may be as old as the point to which it was reset. */
-  readonly memo: BatchMemo | null;
-  readonly wasReset: boolean;
-  /** Why it does not go on, and what helps; null where nothing is wrong. */
-  readonly trouble: string | null;
-}
+/** The latest run of a batch as the server knows it. After a reset its memo may be as old as the point of the reset. */
+export type BatchReport = NonNullable<Awaited<ReturnType<typeof lookForBatch>>>;
 
 /** By its id, or by its workflow id; null where there is none. */
-export async function lookForBatch(client: Client, batch: string): Promise<BatchReport | null> {
+export async function lookForBatch(client: Client, batch: string) {
   const info = await describeWorkflow(client, batchWorkflowId(batchIdOf(batch)));
   if (info?.type !== BATCH_WORKFLOW) return null;
   const { workflowId, runId, raw, taskQueue } = info;
@@ -61,14 +39,30 @@ export async function lookForBatch(client: Client, batch: string): Promise<Batch
     (isPaused ? 'somebody has paused its activity; `temporal activity unpause` lets it go on' : null) ??
     (fails ? `its activity fails, and is tried again: ${fails}` : null) ??
     (await failedTask(client, info));
+  const endedAt = info.closeTime?.toISOString() ?? null;
+  const progress = memo && progressOf(memo, state, endedAt);
+  const withoutMemo = state === 'running' ? state : state === 'failed' ? 'incomplete' : 'terminated';
+  const stands = progress?.state ?? withoutMemo;
+  const view: BatchView = {
+    state: stands,
+    message: trouble ?? (progress ? progress.message : await refusalOf(client, info)),
+    summary: stands === 'terminated' ? null : progress,
+  };
   return {
-    ...{ workflowId, runId, state, taskQueue, memo, trouble },
+    ...{ workflowId, runId, state, taskQueue, memo, endedAt, view },
     batchId: memo?.batchId ?? batchIdOf(workflowId),
     startedAt: memo?.startedAt ?? info.startTime.toISOString(),
-    endedAt: info.closeTime?.toISOString() ?? null,
-    progress: memo && progressOf(memo, state),
     wasReset: Boolean(raw.workflowExtendedInfo?.lastResetTime),
   };
+}
+
+/** Why it was refused, if it was. */
+async function refusalOf(client: Client, { workflowId, runId, status }: WorkflowExecutionDescription) {
+  if (stateOf(status.name) !== 'failed') return null;
+  const run = client.workflow.getHandle(workflowId, runId);
+  const failed: unknown = await run.result().catch((error: unknown) => error);
+  if (failed instanceof WorkflowFailedError) return failed.cause?.message ?? null;
+  throw failed;
 }
 
 /** @throws NotFoundError */
@@ -81,10 +75,9 @@ export async function findBatch(client: Client, batch: string): Promise<BatchRep
 /** As {@link findBatch}, and whether a worker is there. */
 export async function reportOf(client: Client, batch: string): Promise<BatchReport> {
   const report = await within(client, SERVER_LIMIT_MS, () => findBatch(client, batch));
-  const { taskQueue, state, trouble } = report;
-  if (state !== 'running' || trouble !== null) return report;
-  const workers = (await workersPolling(client, taskQueue)).length;
-  return { ...report, trouble: workers === 0 ? silence(taskQueue, workers) : null };
+  const { taskQueue, state, view } = report;
+  if (state !== 'running' || (await workersPolling(client, taskQueue)).length > 0) return report;
+  return { ...report, view: { ...view, message: silence(taskQueue, 0) } };
 }
 
 /** What the latest run of a batch was started with. @throws FollowUpError `BATCH_FORGOTTEN` */
@@ -94,7 +87,9 @@ export async function inputOf(client: Client, batch: BatchReport) {
   if (!isRecord(run?.input)) throw new ItemsGoneError(batchId);
   const { items, chunks, ...input } = run.input as BatchInput;
   // A run that continues as new has no such fields in its input.
-  const digest = input.digest ?? memo?.digest ?? null;
+  const own = input.digest ?? memo?.digest ?? null;
+  // A client in another language makes none.
+  const digest = own ?? (items ? itemsDigest(itemsOf(items)) : null);
   const position = memo ?? { ...START, bound: 0, begun: input.begun ?? null, movingSince: null };
   const count = chunks?.items ?? items?.length ?? 0;
   const source = { batchId, workflowId, runId, digest, items: count, chunks };
@@ -159,8 +154,8 @@ export class BatchEnds {
 
 /** One look at a batch that is being watched. */
 export interface BatchLook {
-  /** Where it stands; null if the server did not answer. */
-  readonly report: BatchReport | null;
+  /** Null if the server did not answer. */
+  readonly view: BatchView | null;
   /** The items that have settled since the look before. */
   readonly ends: readonly ItemEnd[];
 }
@@ -180,15 +175,15 @@ export async function* looksAt(
     let [report, ends]: [BatchReport | null, readonly ItemEnd[]] = [null, []];
     try {
       report = await reportOf(client, workflowId);
-      const { progress, endedAt } = report;
-      if (endedAt !== null || progress?.settled !== settled) ends = await reader.news(report);
-      settled = progress?.settled;
+      const { memo, endedAt } = report;
+      if (endedAt !== null || memo?.settled !== settled) ends = await reader.news(report);
+      settled = memo?.settled;
       isOver = endedAt !== null;
     } catch (error) {
       // Ends that could not be read come with the next look.
       if (!isTransient(error)) throw error;
     }
-    yield { report, ends };
+    yield { view: report?.view ?? null, ends };
     if (!isOver) await sleep(REFRESH_MS, undefined, { signal });
   }
 }

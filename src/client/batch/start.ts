@@ -7,11 +7,17 @@ import {
   CONCURRENCY,
   cutChunks,
   inStartOrder,
-  itemsOf,
   MAX_CHUNKS,
   MAX_INPUT_BYTES,
 } from '../../core/batch/items';
-import { type BatchInput, type Begun, begunBy, CHUNK_WORKFLOW, type Lane } from '../../core/batch/state';
+import {
+  type BatchInput,
+  type BatchSource,
+  type Begun,
+  begunBy,
+  CHUNK_WORKFLOW,
+  type Lane,
+} from '../../core/batch/state';
 import { SEND_PERMISSION_MS } from '../../core/cadence';
 import { mayTryAgain, type TryAgain } from '../../core/end';
 import { batchWorkflowId, chunkWorkflowId } from '../../core/ids';
@@ -20,7 +26,7 @@ import { jsonBytes } from '../../core/text';
 import { eachConcurrently } from '../../temporal/each-concurrently';
 import { describeWorkflow, type RunState, stateOf } from '../../temporal/existing-run';
 import { batchConflict, InvalidRequestError, wrongState } from '../errors';
-import { type CheckedBatch, checkRunOptions, itemsDigest, type RunOptions } from './check';
+import { type CheckedBatch, checkRunOptions, type RunOptions } from './check';
 import { BatchEnds, type BatchReport, findBatch, inputOf, lookForBatch } from './describe';
 
 export interface StartOfBatch {
@@ -28,16 +34,13 @@ export interface StartOfBatch {
   readonly workflowId: string;
   /** False when this call started the batch; else whether the existing one is running or has ended. */
   readonly attached: false | 'running' | 'ended';
-  /** How the batch had ended that this call continues; null if it continues none. */
+  /** How the batch had ended that this call continues, if it does. */
   readonly resumedAfter: RunState | null;
   readonly items: number;
 }
 
 export interface RetryOptions extends RunOptions {
-  /**
-   * Also the items of which nobody can tell whether their message arrived: those whose message did are sent twice.
-   * @default false
-   */
+  /** Also the items of unknown delivery: messages that did arrive are sent twice. @default false */
   readonly includeUnknown?: boolean | undefined;
 }
 
@@ -50,20 +53,18 @@ interface BatchStart<Options = RunOptions> {
   readonly partBytes?: number | undefined;
 }
 
-/** The items of a batch, in its input or in chunks, which must be stored before. */
-interface Source extends Pick<BatchInput, 'items' | 'chunks'> {
+/** The items of a batch; chunks must be stored before it starts. */
+interface Source extends BatchSource {
   readonly count: number;
   readonly digest: string | null;
   /** The items of one of the chunks. */
   readonly read: (chunk: number) => Promise<readonly BatchItem[]>;
 }
 
-/** `BatchClient.start` says what it does. */
-export function startBatch(start: BatchStart, batch: CheckedBatch): Promise<StartOfBatch> {
-  return runBatch(start, batch.batchId, sourceOf(batch, start.partBytes), null);
+export function startBatch(start: BatchStart, { batchId, ...batch }: CheckedBatch): Promise<StartOfBatch> {
+  return runBatch(start, batchId, sourceOf(batch, start.partBytes), null);
 }
 
-/** `BatchHandle.retry` says what it does. */
 export async function retryBatch(
   start: BatchStart<RetryOptions>,
   batch: string,
@@ -82,7 +83,7 @@ export async function retryBatch(
 }
 
 /** @throws InvalidRequestError when they need too many chunks */
-function sourceOf({ items, digest }: CheckedBatch, partBytes?: number): Source {
+function sourceOf({ items, digest }: Omit<CheckedBatch, 'batchId'>, partBytes?: number): Source {
   const count = items.length;
   const ordered = inStartOrder(items);
   const isSmall = jsonBytes(items) <= (partBytes ?? MAX_INPUT_BYTES);
@@ -101,11 +102,7 @@ function sourceOf({ items, digest }: CheckedBatch, partBytes?: number): Source {
 /** A starter that stood still must not start by what it has read of an earlier run. */
 const READ_HOLDS_MS = 10_000;
 
-/**
- * Starts a run of a batch, or attaches to the one that runs.
- *
- * @param again which of the items that have ended are started again; null if a batch that is done stays done
- */
+/** @param again which of the items that have ended are started again; null if a batch that is done stays done */
 async function runBatch(
   start: BatchStart,
   batchId: string,
@@ -119,7 +116,7 @@ async function runBatch(
   for (;;) {
     const startBy = Date.now() + READ_HOLDS_MS;
     const before = await lookForBatch(client, batchId);
-    if (before !== null && again === null && (await digestOfItems(client, before)) !== digest)
+    if (before !== null && again === null && (await inputOf(client, before)).digest !== digest)
       throw batchConflict(batchId);
     const started = { batchId, workflowId, items: count, resumedAfter: null };
     if (before?.state === 'running') {
@@ -164,18 +161,14 @@ async function runBatch(
 /** A run that was ended early may still start a group, as long as its permission lasts. */
 export const QUIET_AFTER_MS = SEND_PERMISSION_MS + 5_000;
 
-/** Clocks of caller and server differ by less. */
-const CLOCKS_DIFFER_MS = 3_600_000;
-
 /** What a run that has ended has begun, and those before it. What it may have begun is asked for now, before it is forgotten. */
 async function begunOf(client: Client, batch: BatchReport, signal: AbortSignal): Promise<Begun> {
-  const { wasReset, startedAt, endedAt } = batch;
+  const { wasReset, startedAt } = batch;
   const { position, all, count } = await inputOf(client, batch);
   const { movingSince, lanes } = position;
   const begun = begunBy(position);
   if (!wasReset && movingSince === null && lanes.every(([, , how]) => how !== 'may')) return begun;
-  if (Date.now() < Date.parse(endedAt ?? '') + CLOCKS_DIFFER_MS)
-    await sleep(QUIET_AFTER_MS, undefined, { signal });
+  await sleep(QUIET_AFTER_MS, undefined, { signal });
   // After a reset the memo is as old as its point.
   const bound = wasReset ? count : Math.max(position.bound, begun.cursor);
   const { namespace } = client.options;
@@ -188,10 +181,10 @@ async function begunOf(client: Client, batch: BatchReport, signal: AbortSignal):
     const found = await describeWorkflow(client, (await all.named(item)).workflowId);
     return found && stateOf(found.status.name);
   };
-  return askedFor(begun, bound, (item) => all.endOfLane(item), look);
+  return askedFor(begun, bound, all.endOfLane, look);
 }
 
-/** Each of them is in the memo and in each heartbeat. There are more only where many items were deleted. */
+/** In the memo and in each heartbeat. There are more only where many items were deleted. */
 const MAX_LANES = 2 * CONCURRENCY.maximum;
 
 /**
@@ -208,10 +201,8 @@ export async function askedFor(
 ): Promise<Begun> {
   const asked = [...begun.lanes];
   let { cursor } = begun;
-  for (let next = cursor, end; next < bound; next = end) {
-    end = await endOfLane(next);
-    asked.push([next, end, 'free']);
-  }
+  for (let next = cursor; next < bound; next = asked.at(-1)?.[1] ?? bound)
+    asked.push([next, await endOfLane(next), 'free']);
   const lanes: Lane[] = [];
   await eachConcurrently(asked, async ([first, end, state]) => {
     let next = first;
@@ -227,13 +218,7 @@ export async function askedFor(
   return { cursor: kept[MAX_LANES]?.[0] ?? cursor, lanes: kept.slice(0, MAX_LANES) };
 }
 
-/** Also of a batch that another client has started, which makes no digest. */
-async function digestOfItems(client: Client, batch: BatchReport): Promise<string | null> {
-  const { digest, items } = await inputOf(client, batch);
-  return digest ?? (items ? itemsDigest(itemsOf(items)) : null);
-}
-
-/** Longer than a batch lasts; a chunk whose batch never comes ends then. */
+/** Longer than a batch lasts. */
 const CHUNK_DELAY = '365 days';
 
 /** Stores the items before the batch starts: a caller that dies meanwhile has started nothing, and may repeat it. */

@@ -26,7 +26,6 @@ export const BATCH_POLLING_INITIAL = '30s';
 /** Temporal's default is 3; tasks with a larger number wait. */
 export const BATCH_PRIORITY_KEY = 4;
 
-/** One follow-up of a batch. */
 export interface BatchItem {
   /** A short hash of project, job, prompt and occurrence; null if the request has a `requestId` of its own. */
   readonly key: string | null;
@@ -84,9 +83,9 @@ export function inStartOrder(items: readonly BatchItem[]): BatchItem[] {
 function groupsBy<T>(items: readonly T[], keyOf: (item: T) => string): T[][] {
   const groups = new Map<string, T[]>();
   for (const item of items) {
-    const group = groups.get(keyOf(item));
-    if (group === undefined) groups.set(keyOf(item), [item]);
-    else group.push(item);
+    const group = groups.get(keyOf(item)) ?? [];
+    group.push(item);
+    groups.set(keyOf(item), group);
   }
   return [...groups.values()];
 }
@@ -107,9 +106,7 @@ export function cutChunks(items: readonly BatchItem[], maxBytes: number = MAX_CH
 }
 
 /**
- * Checks the requests of a batch, of any type.
- *
- * @param batchId it is part of the items' names; any of the same length where it is not known yet
+ * @param batchId part of the items' names; any of the same length where it is not known yet
  * @param enough so many problems end the check
  * @returns the items that are requests, and every problem in the order of the items, which count from 1
  */
@@ -135,12 +132,11 @@ export function checkItems(inputs: readonly unknown[], batchId: string, enough =
     const name = requestIdOf(batchId, each);
     return { item: numbers[index] ?? 0, name, workflowId: followUpWorkflowId(projectId, jobId, name) };
   });
-  for (const same of groupsBy(named, ({ workflowId }) => workflowId)) {
-    const words = `is the name of ${same.length} items for the same job; give each its own`;
-    if (same.length > 1)
-      for (const { item, name } of same)
-        problems.push({ item, field: 'requestId', text: `${quote(name)} ${words}` });
-  }
+  for (const same of groupsBy(named, ({ workflowId }) => workflowId).filter(({ length }) => length > 1))
+    for (const { item, name } of same) {
+      const words = `is the name of ${same.length} items for the same job; give each its own`;
+      problems.push({ item, field: 'requestId', text: `${quote(name)} ${words}` });
+    }
   return { items, problems: problems.sort((one, other) => (one.item ?? 0) - (other.item ?? 0)) };
 }
 
@@ -158,18 +154,15 @@ export function batchIdProblem(batchId: unknown): string | undefined {
   return `is too long: it would make workflow ids of ${bytes} bytes, and at most ${MAX_WORKFLOW_ID_BYTES} are possible`;
 }
 
-/** What is wrong with the settings of a batch, whoever gives them. */
 export function settingProblems(concurrency: unknown, tolerate: unknown): Problem[] {
   const problems: Problem[] = [];
+  const report = (field: string, value: unknown, right: string) =>
+    problems.push({ field, text: `must be ${right}; it is ${quote(value)}` });
   const { minimum, maximum } = CONCURRENCY;
-  if (!count(concurrency) || concurrency < minimum || concurrency > maximum) {
-    const words = `must be a whole number from ${minimum} to ${maximum}; it is ${quote(concurrency)}`;
-    problems.push({ field: 'concurrency', text: words });
-  }
-  if (!isTolerance(tolerate)) {
-    const words = `must be { "items": N } or { "percent": P }, P from 0 to 100 (for the starter N or P%), or null; it is ${quote(tolerate)}`;
-    problems.push({ field: 'tolerate', text: words });
-  }
+  if (!count(concurrency) || concurrency < minimum || concurrency > maximum)
+    report('concurrency', concurrency, `a whole number from ${minimum} to ${maximum}`);
+  const shapes = '{ "items": N } or { "percent": P }, P from 0 to 100 (for the starter N or P%), or null';
+  if (!isTolerance(tolerate)) report('tolerate', tolerate, shapes);
   return problems;
 }
 
@@ -180,7 +173,6 @@ function isTolerance(value: unknown): value is Tolerance {
   return count(items) || (typeof percent === 'number' && percent >= 0 && percent <= 100);
 }
 
-/** What the start of a batch and of its chunks have in common. */
 export function batchStart(batchId: string) {
   return {
     typedSearchAttributes: [keyword('FollowUpBatch', batchId)],

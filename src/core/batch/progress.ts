@@ -1,15 +1,15 @@
 import type { End } from '../end';
 import { counted, markdownCode as code, markdownTable } from '../text';
 import { formatDuration } from '../units';
-import { type BatchMemo, COUNTS, failuresOf, pick, type Position } from './state';
+import { type BatchMemo, COUNTS, failuresOf, pick } from './state';
 
 /** The result of `followUpBatch`: a summary, never the items themselves. */
-export interface BatchSummary extends Pick<Position, (typeof COUNTS)[number]> {
-  readonly batchId: string;
-  readonly items: number;
-  readonly startedAt: string;
+export interface BatchSummary extends Pick<BatchMemo, (typeof SUMMED)[number]> {
+  /** ISO 8601, UTC. */
   readonly endedAt: string;
 }
+
+const SUMMED = ['batchId', 'items', ...COUNTS, 'startedAt'] as const;
 
 /** How one item of a batch ended. */
 export interface ItemEnd extends End {
@@ -21,7 +21,6 @@ export interface ItemEnd extends End {
   readonly settledAt: string;
 }
 
-/** How a batch stands, and how it can end. */
 export type BatchState =
   'running' | 'paused' | 'ending' | 'done' | 'tolerance-exceeded' | 'incomplete' | 'cancelled' | 'terminated';
 
@@ -33,52 +32,54 @@ export interface BatchProgress extends Omit<BatchSummary, 'endedAt'> {
   /** Follow-ups that run, by the latest look. */
   readonly open: number;
   readonly concurrency: number;
+  /** Null while it runs. */
+  readonly endedAt: string | null;
 }
 
 /** Where a batch stands, or how it has ended. */
-export interface BatchView {
-  readonly state: BatchState;
+export interface BatchView extends Pick<BatchProgress, 'state'> {
   /** What went wrong, or why nothing goes on; null if all is well. */
   readonly message: string | null;
   /** Null if no worker has taken it up, and for a batch that was terminated. */
-  readonly summary: BatchSummary | BatchProgress | null;
+  readonly summary: BatchProgress | null;
 }
 
 export function summaryOf(memo: BatchMemo): Omit<BatchSummary, 'endedAt'> {
-  return pick(memo, ['batchId', 'items', ...COUNTS, 'startedAt']);
+  return pick(memo, SUMMED);
 }
 
-/** @param run how the workflow stands, in the words of `stateOf` */
+/** @param run how the workflow stands, in the words of `stateOf` @param endedAt ISO 8601, UTC; null while it runs */
 export function progressOf(
   memo: BatchMemo,
   run: 'running' | 'completed' | 'failed' | 'cancelled' | 'terminated' | 'timed-out',
+  endedAt: string | null = null,
 ): BatchProgress {
   const { open, concurrency, paused, ending } = memo;
-  const why = whyIncomplete(memo);
-  const ended = why?.state ?? 'done';
+  const end = endOf(memo);
   const going = ending !== null ? 'ending' : paused ? 'paused' : 'running';
   const killed = run === 'terminated' || run === 'timed-out';
-  // Told so by its update only, a batch ends as failed.
-  const isCancelled = ending === 'cancel-running' || ending === 'cancelled' || run === 'cancelled';
-  const over = killed ? 'terminated' : isCancelled ? 'cancelled' : ended;
+  const over = killed ? 'terminated' : run === 'cancelled' ? run : end.state;
   const state = run === 'running' ? going : over;
-  const message = state === ended || ending !== null ? (why?.message ?? null) : null;
-  return { ...summaryOf(memo), state, message, open, concurrency };
+  const message = state === end.state || ending !== null ? end.message : null;
+  return { ...summaryOf(memo), state, message, open, concurrency, endedAt };
 }
 
-/** Why a batch ends before its items, and what helps; null for a batch that is done or was cancelled. */
-export function whyIncomplete(memo: BatchMemo) {
+/** How a batch ends that nobody terminates: why before its items, and what helps. */
+export function endOf(memo: BatchMemo) {
   const { items, settled, ending } = memo;
+  // Told so by its update only, it ends as failed.
+  if (ending === 'cancel-running' || ending === 'cancelled')
+    return { state: 'cancelled', type: 'cancelled', message: null } as const;
   const ended = `${settled} of ${counted(items, 'item')} ended.`;
   if (ending === 'tolerance') {
     const message =
       `${counted(failuresOf(memo), 'item')} failed, more than the tolerance allows. ${ended} Started again, the batch ` +
       'starts nothing unless its tolerance is raised (`--tolerate`); a retry sends what was not sent or was rejected.';
-    return { type: 'ToleranceExceeded', state: 'tolerance-exceeded', message } as const;
+    return { state: 'tolerance-exceeded', type: 'ToleranceExceeded', message } as const;
   }
-  if (ending === 'cancel-running' || ending === 'cancelled' || settled >= items) return null;
+  if (settled >= items) return { state: 'done', type: 'done', message: null } as const;
   const message = `Somebody has reset the batch, ended its activity or deleted its items. ${ended} The same batch started again continues: what was sent is not sent again.`;
-  return { type: 'BatchIncomplete', state: 'incomplete', message } as const;
+  return { state: 'incomplete', type: 'BatchIncomplete', message } as const;
 }
 
 const AFTER_FAILURES =
@@ -95,9 +96,12 @@ const NEXT_STEP: Partial<Record<BatchState, string>> = {
   terminated: AFTER_STOP,
 };
 
-/** What is shown of a batch, in the Web UI and by the starter. */
-export function batchRows(view: BatchView): (readonly [name: string, value: string])[] {
-  const { state, message, summary } = view;
+/** For the Web UI and the starter. */
+export function batchRows({
+  state,
+  message,
+  summary,
+}: BatchView): (readonly [name: string, value: string])[] {
   const hasFailures = state === 'done' && Object.keys(summary?.byFailure ?? {}).length > 0;
   const rows: [name: string, value: string | null | undefined][] = [
     ['state', state],
@@ -105,24 +109,22 @@ export function batchRows(view: BatchView): (readonly [name: string, value: stri
     ['what to do', hasFailures ? AFTER_FAILURES : NEXT_STEP[state]],
   ];
   if (summary !== null) {
-    const { settled, items, byStatus, byFailure, byEvidence, unknownDeliveries, startedAt } = summary;
+    const { settled, items, open, concurrency, unknownDeliveries, startedAt, endedAt } = summary;
     const inWords = (counts: Readonly<Record<string, number>>) =>
       Object.entries(counts)
         .map(([each, count]) => `${each} × ${count}`)
         .join(', ');
-    rows.push(['settled', `${settled} of ${items}`]);
-    if ('open' in summary) rows.push(['open', `${summary.open} (concurrency ${summary.concurrency})`]);
+    const after = () => formatDuration(Date.parse(endedAt ?? '') - Date.parse(startedAt));
     rows.push(
-      ['status', inWords(byStatus)],
-      ['failure', inWords(byFailure)],
-      ['evidence', inWords(byEvidence)],
+      ['settled', `${settled} of ${items}`],
+      ['open', endedAt === null ? `${open} (concurrency ${concurrency})` : null],
+      ['status', inWords(summary.byStatus)],
+      ['failure', inWords(summary.byFailure)],
+      ['evidence', inWords(summary.byEvidence)],
       ['unknown', `${unknownDeliveries} deliveries`],
       ['started', startedAt],
+      ['ended', endedAt && `${endedAt} (after ${after()})`],
     );
-    if ('endedAt' in summary) {
-      const ms = Date.parse(summary.endedAt) - Date.parse(startedAt);
-      rows.push(['ended', `${summary.endedAt} (after ${formatDuration(ms)})`]);
-    }
   }
   return rows.flatMap(([name, value]) => (value ? [[name, value] as const] : []));
 }

@@ -3,7 +3,7 @@ import { type End, endFields, isFailure, type Outcome, type TryAgain } from '../
 import { isTerminal } from '../job';
 import type { FollowUpRequest } from '../request';
 import { addCounts } from '../tally';
-import { MAX_BATCH_ITEMS, MAX_CHUNKS, type Tolerance } from './items';
+import { MAX_CHUNKS, type Tolerance } from './items';
 
 /** Holds a part of a large batch's items in its input. By its start delay no worker runs it. */
 export const CHUNK_WORKFLOW = 'followUpBatchItems';
@@ -31,19 +31,15 @@ const begunFields = {
 export const isBegun = fields(begunFields);
 export type Begun = Checked<typeof isBegun>;
 
-const isFailedItem = fields({ workflowId: text, outcome: endFields.outcome, message: endFields.message });
-export type FailedItem = Checked<typeof isFailedItem>;
-
 const countFields = {
   settled: count,
   byStatus: mapOf(count),
   byFailure: mapOf(count),
   byEvidence: mapOf(count),
   unknownDeliveries: count,
-  firstFailures: listOf(isFailedItem),
+  firstFailures: listOf(fields({ workflowId: text, outcome: endFields.outcome, message: endFields.message })),
 };
 
-/** What a batch's position and its summary have in common. */
 export const COUNTS = Object.keys(countFields) as (keyof typeof countFields)[];
 
 /** How far a batch is. The activity moves it on; the workflow keeps it. */
@@ -81,14 +77,13 @@ const MAX_FIRST_FAILURES = 20;
 
 export function withEnd(position: Position, workflowId: string, end: End): Position {
   const { outcome, evidence, delivery, message } = end;
-  const one = { [outcome]: 1 };
-  const { byStatus, byFailure, byEvidence, firstFailures } = position;
+  const { byEvidence, firstFailures } = position;
   const isNamed = isFailure(end) && firstFailures.length < MAX_FIRST_FAILURES;
+  const by = isTerminal(outcome) ? 'byStatus' : 'byFailure';
   return {
     ...position,
     settled: position.settled + 1,
-    byStatus: isTerminal(outcome) ? addCounts(byStatus, one) : byStatus,
-    byFailure: isTerminal(outcome) ? byFailure : addCounts(byFailure, one),
+    [by]: addCounts(position[by], { [outcome]: 1 }),
     byEvidence: evidence === null ? byEvidence : addCounts(byEvidence, { [evidence]: 1 }),
     unknownDeliveries: position.unknownDeliveries + (delivery === 'unknown' ? 1 : 0),
     firstFailures: isNamed ? [...firstFailures, { workflowId, outcome, message }] : firstFailures,
@@ -117,7 +112,7 @@ export function begunBy({ cursor, lanes, begun }: Pick<Position, 'cursor' | 'lan
   return { cursor: Math.max(cursor, begun.cursor), lanes: [...walked, ...notWalked] };
 }
 
-/** How a batch is to run, as its callers, operators and workflow say it. */
+/** How a batch is to run. */
 export interface BatchSettings {
   readonly batchId: string;
   readonly items: number;
@@ -169,25 +164,27 @@ const isListOfChunks = fields({
 });
 export type Chunks = Checked<typeof isListOfChunks>;
 
+/** The activity finds whether they are there. */
 export function isChunks(value: unknown): value is Chunks {
-  if (!isListOfChunks(value)) return false;
-  const { items, firsts } = value;
-  const isNext = (first: number, index: number) => first > (firsts[index - 1] ?? -1) && first < items;
-  return items <= MAX_BATCH_ITEMS && firsts[0] === 0 && firsts.length <= MAX_CHUNKS && firsts.every(isNext);
+  return isListOfChunks(value) && value.firsts.length <= MAX_CHUNKS;
+}
+
+/** The items of a batch in its input. */
+export interface BatchSource {
+  /** At most 1 MiB as JSON. */
+  readonly items?: readonly FollowUpRequest[] | undefined;
+  /** In place of `items`. */
+  readonly chunks?: Chunks | undefined;
 }
 
 /** The input of `followUpBatch`. */
-export interface BatchInput {
+export interface BatchInput extends BatchSource {
   /** @default the workflow id without `follow-up-batch:` */
   readonly batchId?: string;
   /** How many follow-ups are open at a time: 1 to 1,000. @default 50 */
   readonly concurrency?: number;
   /** Beyond it no further item is started, and the batch fails. @default null, no limit */
   readonly tolerate?: Tolerance;
-  /** At most 1 MiB as JSON. */
-  readonly items?: readonly FollowUpRequest[] | undefined;
-  /** In place of `items`. */
-  readonly chunks?: Chunks | undefined;
   readonly digest?: string | null;
   /** By the runs before this one. @default null, it is the first */
   readonly begun?: Begun | null;
@@ -196,8 +193,8 @@ export interface BatchInput {
 }
 
 export interface BatchActivities {
-  /** Starts the items and waits for them, as retries of itself, until the workflow has something to decide or to write down. */
-  runItems(input: Pick<BatchInput, 'chunks'>): Promise<Position>;
+  /** Starts the items and waits for them, by retries, until the workflow has something to decide or to write down. */
+  runItems(input: Pick<BatchSource, 'chunks'>): Promise<Position>;
   /** Ends the chunks with their batch, so that the server forgets them with it. */
   closeChunks(input: Pick<BatchSettings, 'batchId' | 'digest'> & { readonly chunks: Chunks }): Promise<void>;
 }

@@ -20,6 +20,7 @@ import {
   type BatchInput,
   type BatchMemo,
   type BatchSettings,
+  type BatchSource,
   type BatchUpdate,
   isBeyondTolerance,
   isPosition,
@@ -31,9 +32,9 @@ import {
   batchDetails,
   type BatchProgress,
   type BatchSummary,
+  endOf,
   progressOf,
   summaryOf,
-  whyIncomplete,
 } from '../../core/batch/progress';
 import { problemTexts } from '../../core/checks';
 import { measure } from '../../core/metrics';
@@ -70,10 +71,9 @@ const { runItems, closeChunks } = proxyActivities<BatchActivities>({
 });
 
 /**
- * Sends many follow-ups with limited concurrency, and counts how they end. An activity starts them and looks how they end; the
- * workflow writes down how far it may go, and decides. It holds nothing that grows with them.
+ * Sends many follow-ups with limited concurrency. An activity starts them and looks how they end; the workflow writes down how
+ * far it may go, and decides. It holds nothing that grows with them.
  *
- * @returns the summary, never the items themselves
  * @throws ApplicationFailure `InvalidBatch`, `ToleranceExceeded` or `BatchIncomplete`, with the summary as its detail
  */
 export async function followUpBatch(input: BatchInput | ContinuedBatch): Promise<BatchSummary> {
@@ -96,26 +96,24 @@ export function followUpBatchItems(): Promise<void> {
   return Promise.resolve();
 }
 
-/** The source of a batch's items is handed on as it is. */
-type Source = Pick<BatchInput, 'items' | 'chunks'>;
-
 const NEW = { paused: false, rounds: 0, bound: 0, ending: null, movingSince: null } as const;
 
 class Batch {
   private readonly whole = CancellationScope.current();
-  private state: 'running' | 'completed' | 'failed' | 'cancelled' = 'running';
+  private isOver = false;
   /** Whether its end is told, by the latest round. */
   private notify: boolean | undefined;
 
   constructor(
-    private readonly source: Source,
+    /** Handed on as it is. */
+    private readonly source: BatchSource,
     private memo: BatchMemo,
   ) {
     this.receiveOperators();
-    // Its open follow-ups continue, unless it was told to cancel them too.
     this.whole.cancelRequested.catch(() => {
-      const { ending } = this.memo;
-      if (!this.isDone() && (ending === null || ending === 'tolerance')) this.change({ ending: 'cancelled' });
+      const { ending, settled, items } = this.memo;
+      if (settled < items && (ending === null || ending === 'tolerance'))
+        this.change({ ending: 'cancelled' });
     });
   }
 
@@ -129,17 +127,14 @@ class Batch {
         await condition(() => this.whole.consideredCancelled, CANCEL_REQUEST_MS);
       await condition(allHandlersFinished);
     });
-    const { ending } = this.memo;
-    const why = whyIncomplete(this.memo);
-    const isCancelled = ending === 'cancel-running' || ending === 'cancelled';
-    this.state = isCancelled ? 'cancelled' : why === null ? 'completed' : 'failed';
-    const outcome = isCancelled ? 'cancelled' : (why?.type ?? 'done');
-    measure(metricMeter, 'batchEnds', 1, { outcome });
+    const { state, type, message } = endOf(this.memo);
+    this.isOver = true;
+    measure(metricMeter, 'batchEnds', 1, { outcome: type });
     this.write();
-    await CancellationScope.nonCancellable(() => this.tellEnd(outcome));
-    if (isCancelled) throw new CancelledFailure('The batch was cancelled.');
+    await CancellationScope.nonCancellable(() => this.tellEnd(type));
+    if (state === 'cancelled') throw new CancelledFailure('The batch was cancelled.');
     const summary = { ...summaryOf(this.memo), endedAt: new Date(Date.now()).toISOString() };
-    if (why !== null) throw failure(why.type, why.message, summary);
+    if (message !== null) throw failure(type, message, summary);
     return summary;
   }
 
@@ -152,15 +147,11 @@ class Batch {
     await tell({ type: 'follow-up-batch.ended', data });
   }
 
-  private isDone(): boolean {
-    return this.memo.lanes.length === 0 && this.memo.cursor >= this.memo.items;
-  }
-
   private async work(): Promise<void> {
     for (;;) {
-      const { ending, paused, lanes } = this.memo;
+      const { ending, paused, lanes, settled, items } = this.memo;
       const isIdle = lanes.every(([, , state]) => state === 'free');
-      if (this.isDone() || (ending === 'tolerance' && isIdle)) return;
+      if (settled >= items || (ending === 'tolerance' && isIdle)) return;
       if (ending === 'cancelled' || ending === 'broken-off') return;
       if (workflowInfo().continueAsNewSuggested && allHandlersFinished() && ending === null)
         await this.continueAsNew();
@@ -216,21 +207,24 @@ class Batch {
     await next({ ...this.source, continued: this.memo });
   }
 
-  /** What is in the memo is what the activity, a further run and everybody without a worker know. */
+  /** What the activity, a further run and everybody without a worker know. */
   private write(): void {
     upsertMemo({ [MEMO_BATCH]: this.memo });
-    setCurrentDetails(batchDetails(progressOf(this.memo, this.state), Date.now()));
+    setCurrentDetails(batchDetails(this.progress(), Date.now()));
+  }
+
+  private progress(): BatchProgress {
+    return progressOf(this.memo, this.isOver ? 'completed' : 'running');
   }
 
   private change(values: Partial<BatchSettings>): BatchProgress {
     this.memo = { ...this.memo, ...values };
-    if (this.state === 'running') this.write();
-    return progressOf(this.memo, this.state);
+    if (!this.isOver) this.write();
+    return this.progress();
   }
 
-  /** The query and the updates of a batch. Each update returns the progress after it. */
   private receiveOperators(): void {
-    setHandler(defineQuery<BatchProgress>('progress'), () => progressOf(this.memo, this.state), {
+    setHandler(defineQuery<BatchProgress>('progress'), () => this.progress(), {
       description: 'Where the batch stands: counts, open follow-ups, the first failures.',
     });
     const set = updatesOfRun<BatchProgress>();

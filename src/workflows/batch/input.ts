@@ -2,19 +2,24 @@ import {
   batchIdProblem,
   checkItems,
   CONCURRENCY,
-  MAX_BATCH_ITEMS,
   MAX_INPUT_BYTES,
   settingProblems,
 } from '../../core/batch/items';
-import { type BatchInput, type BatchMemo, isBegun, isChunks, isPosition } from '../../core/batch/state';
+import {
+  type BatchInput,
+  type BatchMemo,
+  type BatchSource,
+  isBegun,
+  isChunks,
+  isPosition,
+} from '../../core/batch/state';
 import { isRecord, oneOf, type Problem, problemTexts, text, typeName } from '../../core/checks';
 import { TRY_AGAIN } from '../../core/end';
 import { batchIdOf, batchWorkflowId } from '../../core/ids';
 import { jsonBytes, quote } from '../../core/text';
 import { failure } from '../failure';
 
-/** What a run that continues as new hands to the next one. */
-export interface ContinuedBatch extends Pick<BatchInput, 'items' | 'chunks'> {
+export interface ContinuedBatch extends BatchSource {
   readonly continued: BatchMemo;
 }
 
@@ -22,8 +27,7 @@ export function isContinued(input: unknown): input is ContinuedBatch {
   return isRecord(input) && isRecord(input.continued) && isPosition(input.continued);
 }
 
-/** A checked input with its defaults filled in. */
-export type BatchPlan = Required<Omit<BatchInput, 'items' | 'chunks'>> & Pick<BatchInput, 'items' | 'chunks'>;
+export type BatchPlan = Required<Omit<BatchInput, keyof BatchSource>> & BatchSource;
 
 const DEFAULTS = { concurrency: CONCURRENCY.default, tolerate: null, digest: null, begun: null, again: null };
 
@@ -41,15 +45,15 @@ const OF_CLIENT = { chunks: isChunks, digest: text, begun: isBegun, again: oneOf
  * @throws ApplicationFailure `InvalidBatch` with every problem
  */
 export function checkBatch(input: unknown, workflowId: string): BatchPlan {
-  if (!isRecord(input))
-    throw invalid([
-      { field: 'input', text: `must be one JSON object, a BatchInput, not ${typeName(input)}` },
-    ]);
+  const problems: Problem[] = [];
+  const report = (field: string, text: string) => problems.push({ field, text });
+  if (!isRecord(input)) {
+    report('input', `must be one JSON object, a BatchInput, not ${typeName(input)}`);
+    throw invalid(problems);
+  }
   const given = Object.fromEntries(Object.entries(input).filter(([, value]) => (value ?? null) !== null));
   const plan = { batchId: batchIdOf(workflowId), ...DEFAULTS, ...given } as BatchPlan;
   const { batchId, items, concurrency, tolerate } = plan;
-  const problems: Problem[] = [];
-  const report = (field: string, text: string) => problems.push({ field, text });
   const badId = batchIdProblem(batchId);
   if (badId !== undefined) report('batchId', badId);
   else if (batchWorkflowId(batchId) !== workflowId)
@@ -62,13 +66,10 @@ export function checkBatch(input: unknown, workflowId: string): BatchPlan {
     if (name in given && !isRight(given[name])) report(name, 'must be as the client makes it');
   if ('items' in given === 'chunks' in given)
     report('items', 'must be given, or chunks in their place, and not both');
-  else if ('items' in given) {
-    if (!Array.isArray(items) || items.length === 0 || items.length > MAX_BATCH_ITEMS)
-      report('items', `must be a list of 1 to ${MAX_BATCH_ITEMS} requests`);
-    else if (jsonBytes(items) > MAX_INPUT_BYTES)
-      report('items', `must have at most ${MAX_INPUT_BYTES} bytes as JSON`);
-    else problems.push(...checkItems(items, badId === undefined ? batchId : 'b', ENOUGH_PROBLEMS).problems);
-  }
+  else if (Array.isArray(items) && items.length > 0 && jsonBytes(items) <= MAX_INPUT_BYTES)
+    problems.push(...checkItems(items, badId === undefined ? batchId : 'b', ENOUGH_PROBLEMS).problems);
+  else if ('items' in given)
+    report('items', `must be a list of 1 or more requests, at most ${MAX_INPUT_BYTES} bytes as JSON`);
   if (problems.length > 0) throw invalid(problems);
   return plan;
 }

@@ -60,7 +60,7 @@ it.concurrent(
     expect(text.stderr).toContain('6 of 6 settled; the batch is done');
 
     const retried = await command('retry', '--json');
-    expect(retried).toMatchObject({ code: 0, stderr: expect.stringContaining('it was completed') });
+    expect(retried).toMatchObject({ code: 0, stderr: expect.stringContaining('it had ended: completed') });
     const summary = { settled: 6, byStatus: { completed: 3 }, byFailure: { DeliveryUnknown: 1 } };
     expect(jsonLines(retried.stdout).at(-1)).toMatchObject({ state: 'done', summary });
   },
@@ -78,7 +78,9 @@ it.concurrent('batch run ends with 30 beyond its tolerance; with a higher one it
   expect(await command('status')).toMatchObject({ code: 30, stdout: why });
   const second = await run('--concurrency', '4', '--tolerate', '100%');
   expect(second).toMatchObject({ code: 0, stdout: matching(/^settled +4 of 4$/m) });
-  expect(second.stderr).toContain('resumed     it had failed; what may have arrived is not sent again');
+  expect(second.stderr).toContain(
+    'resumed     it had ended: failed; what may have arrived is not sent again',
+  );
   expect(batch.posts()).toHaveLength(4);
 });
 

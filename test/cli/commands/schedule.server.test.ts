@@ -98,7 +98,7 @@ it.concurrent.each([
   [
     'id',
     `p,j,${'x'.repeat(200_000)},\n`.repeat(6),
-    /FILE: 1\.1 MiB as JSON, and a schedule holds 1 MiB at most; let cron run the starter's command "batch run"/,
+    /FILE: 1\.1 MiB as JSON, and a schedule holds 1 MiB at most; let cron run "batch run"/,
   ],
 ])('a schedule is not made with a bad id, a request id, or too much (%#)', async (id, lines, words) => {
   const { run } = await stage();

@@ -76,12 +76,12 @@ describe('a batch as CSV', () => {
   it.each([
     [
       'project,job,prompt,dedline\np,j,m,\n',
-      /^line 1: must name the columns, .*; "dedline" is not a field here; the fields are project, job, /,
+      /^line 1: must name columns, .*; "dedline" is not another one of project, job, /,
     ],
-    ['project,job,prompt,job\np,j,m,k\n', /^line 1: the column job is named twice$/],
+    ['project,job,prompt,job\np,j,m,k\n', /^line 1: must name columns, .*; "job" is not another one of/],
     [
       'project;job;prompt\np;j;m\n',
-      /^line 1: must name the columns, separated by commas; "project;job;prompt" is not/,
+      /^line 1: must name columns, separated by commas; "project;job;prompt" is not/,
     ],
     ['project,job,prompt\np,j,"\n"\np,j,"x,\np,,\n', /^line 4: is not CSV \(quote not closed/],
   ])('is refused with what is wrong: %j', async (text, problem) => {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { ConflictError } from '../../../src/client';
+import { batchMemo } from '../../../src/core/batch/state';
 import { ENDLESS } from '../../harness/following';
 import { sharedEnvironment } from '../../harness/shared-environment';
 
@@ -35,7 +36,7 @@ describe('a batch', () => {
     });
     expect(await batch.handle.retry()).toMatchObject({ resumedAfter: 'completed' });
     expect(await batch.handle.result()).toMatchObject(done);
-    expect((await batch.handle.progress()).memo).toMatchObject(settings);
+    expect(batchMemo((await batch.workflow.describe()).memo)).toMatchObject(settings);
     expect(batch.messages()).toEqual([...Array<number>(7).fill(1), 0]);
   });
 

@@ -48,7 +48,7 @@ describe('a batch', () => {
         );
       });
       expect(pending).toMatchObject({ paused: true });
-      expect((await batch.handle.progress()).trouble).toContain('paused its activity');
+      expect((await batch.handle.progress()).message).toContain('paused its activity');
       await operator.unpause(workflowId, 'runItems');
       await batch.sent(2);
       expect((await batch.finish()).summary).toMatchObject({ byStatus: { completed: 2 } });
@@ -85,8 +85,8 @@ describe('a batch', () => {
     const args = [{ items: requests }];
     const waiting = await environment.client.workflow.start('followUpBatch', { workflowId, taskQueue, args });
     expect(await batches.getHandle(batchId).progress()).toMatchObject({
-      progress: null,
-      trouble: expect.stringContaining(`no worker polls the task queue "${taskQueue}"`),
+      summary: null,
+      message: expect.stringContaining(`no worker polls the task queue "${taskQueue}"`),
     });
     await waiting.terminate();
   });
