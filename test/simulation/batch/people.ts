@@ -84,8 +84,8 @@ export class BatchPeople {
       case 'reset': {
         const points = this.batchRun?.resetPoints() ?? [];
         const point = points[Math.floor(act.share * points.length)];
-        const run = point && this.batchRun && server.reset(this.batchRun, point);
-        return { to: run?.runId };
+        const run = this.batchRun;
+        return { to: run && point !== undefined ? server.reset(run, point)?.runId : undefined };
       }
       case 'retry': {
         const options = { includeUnknown: act.includeUnknown };

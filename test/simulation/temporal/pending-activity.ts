@@ -1,4 +1,4 @@
-import { temporal } from '@temporalio/proto';
+import { encodeTimeoutType, type RetryState } from '@temporalio/common';
 import {
   type ActivityEnd,
   activityFailure,
@@ -6,13 +6,11 @@ import {
   msOf,
   type Payload,
   type Payloads,
-  type RetryStateName,
+  type Resolution,
   type Scheduled,
   toPayload,
 } from './history';
 import type { Run } from './run';
-
-const { TimeoutType } = temporal.api.enums.v1;
 
 /** As the server names them in its messages. */
 const TIMEOUTS = {
@@ -108,8 +106,7 @@ export class PendingActivity {
 
   /** Somebody completes it by its id, whichever attempt is under way. */
   completeByHand(result: Payload | null): void {
-    this.drop();
-    this.run.activityEnded(this, 'ActivityTaskCompleted', { completed: { result } }, true);
+    this.end('ActivityTaskCompleted', { completed: { result } }, true);
   }
 
   /** The workflow no longer wants it. One that no worker has is over at once. */
@@ -123,11 +120,10 @@ export class PendingActivity {
     if (this.paused) return;
     this.paused = true;
     this.stop('START_TO_CLOSE');
-    if (this.state === 'queued' || this.state === 'backing off') {
-      this.stop('RETRY');
-      this.stop('SCHEDULE_TO_START');
-      this.state = 'paused';
-    }
+    if (this.state === 'started') return;
+    this.stop('RETRY');
+    this.stop('SCHEDULE_TO_START');
+    this.state = 'paused';
   }
 
   unpause(): void {
@@ -206,8 +202,8 @@ export class PendingActivity {
       source: 'Server',
       cause: this.lastFailure ?? null,
       timeoutFailureInfo: {
-        timeoutType: TimeoutType[`TIMEOUT_TYPE_${limit}`],
-        lastHeartbeatDetails: this.details === undefined ? null : { payloads: [...this.details] },
+        timeoutType: encodeTimeoutType(limit) ?? null,
+        lastHeartbeatDetails: this.details ? { payloads: this.details } : null,
       },
     };
   }
@@ -257,22 +253,21 @@ export class PendingActivity {
     this.at('RETRY', ms, () => this.queue());
   }
 
-  private endFailed(end: ActivityEnd, cause: Failure, why: RetryStateName): void {
+  private endFailed(end: ActivityEnd, cause: Failure, why: RetryState): void {
     const message = end === 'ActivityTaskTimedOut' ? 'Activity task timed out' : 'Activity task failed';
-    this.end(end, activityFailure(this, message, cause, why));
+    this.end(end, { failed: { failure: activityFailure(this, message, cause, why) } });
   }
 
   /** The event has details, and no message. */
   private endCancelled(...payloads: Payload[]): void {
     const cause = { message: '', canceledFailureInfo: { details: { payloads } } };
     const failure = activityFailure(this, 'Activity cancelled', cause, 'CANCEL_REQUESTED');
-    this.end('ActivityTaskCanceled', failure);
+    this.end('ActivityTaskCanceled', { cancelled: { failure } });
   }
 
-  private end(end: ActivityEnd, failure: Failure): void {
-    const wasStarted = this.state === 'started';
+  /** @param wasStarted a worker has had the attempt, or somebody has completed it */
+  private end(type: ActivityEnd, resolution: Resolution, wasStarted = this.state === 'started'): void {
     this.drop();
-    const resolution = { [end === 'ActivityTaskCanceled' ? 'cancelled' : 'failed']: { failure } };
-    this.run.activityEnded(this, end, resolution, wasStarted);
+    this.run.activityEnded(this.seq, wasStarted, { type, seq: this.seq, resolution });
   }
 }

@@ -1,19 +1,16 @@
 import {
-  type ActivityEnd,
   type Closing,
   type End,
   type EventBody,
   type Fields,
   type HistoryEvent,
   isClosing,
+  END_OF_ACTIVITY,
   isEndOfActivity,
-  isOver,
   pastTasks,
   type Payload,
-  type Resolution,
   type RunStart,
   type ServerCommand,
-  sizeOf,
   type UpdateRequest,
 } from './history';
 import { PendingActivity } from './pending-activity';
@@ -26,6 +23,12 @@ const TASK_TIMEOUT_MS = 10_000;
 
 /** A task that fails is tried again after so long. */
 const FAILED_TASK_WAIT_MS = 1_000;
+
+/** A workflow task that a worker has taken up, with the updates that it got. */
+interface StartedTask {
+  readonly updates: readonly UpdateRequest[];
+  readonly stop: () => void;
+}
 
 /** One run of a workflow as the server keeps it: its history and whatever is pending. */
 export class Run {
@@ -42,20 +45,18 @@ export class Run {
   readonly failedTasks: string[] = [];
   /** A reset has made it. */
   isReset = false;
-  private historySize = 0;
   private readonly timers = new Map<number, () => void>();
   private readonly updates = new Updates();
-  private task: { isStarted: boolean; readonly number: number; stop: () => void } | undefined;
-  private tasks = 0;
-  /** Its first task waits for the end of its start delay. */
-  private delayed = false;
+  private task: StartedTask | 'waits' | undefined;
   /** The commands of a task are carried out: what happens by them comes after them. */
   private obeying = false;
   private buffered: EventBody[] = [];
 
+  /** @param isDelayed longer than any world lasts: it gets no task */
   constructor(
     readonly server: TemporalServer,
     readonly start: RunStart,
+    private readonly isDelayed = false,
   ) {
     ({ memo: this.memo, searchAttributes: this.searchAttributes } = start);
     ({ workflowId: this.workflowId, runId: this.runId } = start);
@@ -69,20 +70,12 @@ export class Run {
     return this.events[0]?.at ?? 0;
   }
 
-  /** @param delayMs until its first task; a signal ends it */
-  begin(delayMs = 0): void {
-    this.delayed = delayMs > 0;
-    this.happen({ type: 'WorkflowExecutionStarted', size: this.start.input[0]?.data?.length ?? 0 });
+  begin(): void {
+    this.happen({ type: 'WorkflowExecutionStarted' });
     this.server.visibility.changed(this);
-    if (this.delayed)
-      this.server.clock.after(delayMs, () => {
-        this.delayed = false;
-        this.wantTask();
-      });
   }
 
   signal(name: string, ...input: Payload[]): void {
-    this.delayed = false;
     this.happen({ type: 'WorkflowExecutionSignaled', name, input });
   }
 
@@ -103,43 +96,35 @@ export class Run {
     if (this.isOpen) this.close({ type: 'WorkflowExecutionTerminated' });
   }
 
-  /** @param wasStarted a worker has had the attempt, or somebody has completed it */
-  activityEnded(
-    { seq }: PendingActivity,
-    type: ActivityEnd,
-    resolution: Resolution,
-    wasStarted: boolean,
-  ): void {
+  activityEnded(seq: number, wasStarted: boolean, end: EventBody): void {
     this.activities.delete(seq);
     const started: EventBody[] = wasStarted ? [{ type: 'ActivityTaskStarted', seq }] : [];
-    this.happen(...started, { type, seq, resolution });
+    this.happen(...started, end);
   }
 
   /** A worker takes the task up. @returns undefined if it is gone */
-  startTask() {
-    if (this.task?.isStarted !== false || !this.isOpen) return undefined;
-    const { number } = this.task;
+  startTask(): StartedTask | undefined {
+    if (this.task !== 'waits') return undefined;
     const updates = this.updates.thatAre('admitted');
     const suggestsNew = this.events.length >= this.server.suggestFrom;
-    this.add({ type: 'WorkflowTaskStarted', historySize: this.historySize, suggestsNew });
+    this.add({ type: 'WorkflowTaskStarted', suggestsNew });
     for (const update of updates) update.state = 'delivered';
     const stop = this.server.clock.after(TASK_TIMEOUT_MS, () => {
-      this.taskIsOver(number, { type: 'WorkflowTaskTimedOut' });
+      this.taskIsOver(task, { type: 'WorkflowTaskTimedOut' });
       this.wantTask();
     });
-    this.task = { isStarted: true, number, stop };
-    return { number, updates };
+    const task = { updates, stop };
+    return (this.task = task);
   }
 
   /** The worker is done with its task. @returns whether the server takes it */
-  completeTask(number: number, commands: readonly ServerCommand[]): boolean {
-    if (!this.task?.isStarted || this.task.number !== number || !this.isOpen) return false;
+  completeTask(task: StartedTask, commands: readonly ServerCommand[]): boolean {
+    if (this.task !== task) return false;
     if (commands.some(isClosing) && mustHearOf(this.buffered, commands)) {
-      this.failTask(number, 'UNHANDLED_COMMAND');
+      this.failTask(task, 'UNHANDLED_COMMAND');
       return false;
     }
-    this.task.stop();
-    this.task = undefined;
+    this.stopTask();
     if (leavesNoTrace(this.events, commands)) this.events.splice(-2);
     else this.add({ type: 'WorkflowTaskCompleted' });
     this.obeying = true;
@@ -150,18 +135,18 @@ export class Run {
     return true;
   }
 
-  failTask(number: number, cause: string): void {
-    if (this.task?.number !== number) return;
+  failTask(task: StartedTask, cause: string): void {
+    if (this.task !== task) return;
     this.failedTasks.push(cause);
     this.server.said(this, `a workflow task fails: ${cause}`);
     this.updates.abort(this.updates.thatAre('delivered'), 'the workflow task failed');
-    this.taskIsOver(number, { type: 'WorkflowTaskFailed', cause });
+    this.taskIsOver(task, { type: 'WorkflowTaskFailed', cause });
     const waitMs = cause === 'UNHANDLED_COMMAND' ? 0 : FAILED_TASK_WAIT_MS;
     this.server.clock.after(waitMs, () => this.wantTask());
   }
 
   /** What the server keeps of the run before: its history up to a task, and what came after it. */
-  takeOver(before: Run, { startedAt }: { readonly startedAt: number }): void {
+  takeOver(before: Run, startedAt: number): void {
     this.isReset = true;
     for (const event of before.events.slice(0, startedAt + 1)) this.add(event, event.at);
     this.add({ type: 'WorkflowTaskFailed', cause: 'RESET_WORKFLOW', seed: this.runId });
@@ -179,15 +164,17 @@ export class Run {
   }
 
   /** @returns the workflow tasks to which it can be reset: where each was started */
-  resetPoints(): readonly { readonly startedAt: number }[] {
-    return pastTasks(this.events).filter(({ startedAt }) => startedAt >= 0);
+  resetPoints(): readonly number[] {
+    return pastTasks(this.events);
   }
 
   private resumePending(): void {
+    const has = (seq: number, ends: RegExp) =>
+      this.events.some((event) => 'seq' in event && event.seq === seq && ends.test(event.type));
     for (const event of this.events) {
-      if (event.type === 'TimerStarted' && !isOver(this.events, 'Timer', event.seq))
+      if (event.type === 'TimerStarted' && !has(event.seq, /^Timer(Fired|Canceled)$/))
         this.startTimer(event.seq, event.at + event.ms - this.server.clock.now);
-      if (event.type === 'ActivityTaskScheduled' && !isOver(this.events, 'Activity', event.seq))
+      if (event.type === 'ActivityTaskScheduled' && !has(event.seq, END_OF_ACTIVITY))
         this.activities.set(event.seq, new PendingActivity(this, event.seq, event.activity));
       this.takeFields(event);
     }
@@ -197,7 +184,7 @@ export class Run {
   private happen(...bodies: EventBody[]): void {
     if (!this.isOpen) return;
     for (const body of bodies)
-      if (this.obeying || this.task?.isStarted) this.buffered.push(body);
+      if (this.obeying || typeof this.task === 'object') this.buffered.push(body);
       else this.add(body);
     this.wantTask();
   }
@@ -254,8 +241,7 @@ export class Run {
   }
 
   private close(body: Closing): void {
-    this.task?.stop();
-    this.task = undefined;
+    this.stopTask();
     // What its last task has led to is in no history; what came before it was terminated is.
     if (this.obeying) this.buffered = [];
     else this.flush();
@@ -270,22 +256,24 @@ export class Run {
   }
 
   private add(body: EventBody, at = this.server.clock.now): void {
-    this.historySize += sizeOf(body);
     this.events.push({ ...body, id: this.events.length + 1, at });
   }
 
   private wantTask(): void {
-    if (!this.isOpen || this.delayed || this.obeying || this.task !== undefined) return;
-    this.tasks += 1;
-    this.task = { isStarted: false, number: this.tasks, stop: () => undefined };
+    if (!this.isOpen || this.isDelayed || this.obeying || this.task !== undefined) return;
+    this.task = 'waits';
     this.add({ type: 'WorkflowTaskScheduled' });
     this.server.offerTask(this);
   }
 
-  private taskIsOver(number: number, body: EventBody): void {
-    if (this.task?.number !== number) return;
-    this.task.stop();
+  private stopTask(): void {
+    if (typeof this.task === 'object') this.task.stop();
     this.task = undefined;
+  }
+
+  private taskIsOver(task: StartedTask, body: EventBody): void {
+    if (this.task !== task) return;
+    this.stopTask();
     this.add(body);
     for (const update of this.updates.thatAre('delivered')) update.state = 'admitted';
     this.flush();

@@ -1,9 +1,10 @@
+import { defaultPayloadConverter, mapToPayloads } from '@temporalio/common';
 import { encodeUnifiedSearchAttributes } from '@temporalio/common/lib/converter/payload-search-attributes';
 import { temporal } from '@temporalio/proto';
 import type { Timers, VirtualClock } from '../clock';
 import type { Luck } from '../luck';
 import type { SimulatedWorker } from '../worker/worker';
-import { type Closing, fieldsOf, msOf, type Payloads, type RunStart, toPayload } from './history';
+import { type Closing, type Payloads, type RunStart, toPayload } from './history';
 import type { PendingActivity } from './pending-activity';
 import { Run } from './run';
 import { Visibility } from './visibility';
@@ -44,7 +45,7 @@ export function startRequest(
     workflowType: { name: workflowType },
     taskQueue: { name: taskQueue },
     input: { payloads: [toPayload(input)] },
-    memo: { fields: { ...fieldsOf(memo) } },
+    memo: { fields: mapToPayloads(defaultPayloadConverter, memo) },
     searchAttributes: { indexedFields: encodeUnifiedSearchAttributes(undefined, attributes) },
     workflowIdReusePolicy: REJECT_DUPLICATE,
   };
@@ -63,13 +64,10 @@ export class TemporalServer {
   /** Its own clock: nothing is due while it is away. */
   readonly clock: Timers;
   private readonly workers = new Set<SimulatedWorker>();
-  private readonly byWorkflow = new Map<string, Run[]>();
-  private readonly byRun = new Map<string, Run>();
   private readonly deleted = new Set<Run>();
   private readonly waiting: (Run | PendingActivity)[] = [];
   private readonly heldQueues = new Map<string, number>();
   private awayUntil = 0;
-  private started = 0;
 
   /** @param said of a run, for a story */
   constructor(
@@ -134,7 +132,7 @@ export class TemporalServer {
       reuse === REJECT_DUPLICATE || (reuse === ALLOW_FAILED_ONLY && !FAILURE.test(before?.status ?? ''));
     if (before !== undefined && isRefused) return null;
     const runId = this.newRunId();
-    const run = this.keep({
+    const start = {
       workflowId: workflowId ?? '',
       workflowType: request.workflowType?.name ?? '',
       taskQueue: request.taskQueue?.name ?? '',
@@ -145,23 +143,22 @@ export class TemporalServer {
       firstRunId: runId,
       originalRunId: runId,
       ...(by !== undefined && { asked: { by, requestId: requestId ?? '' } }),
-    });
-    // A timer of more than 24 days fires at once; no world lasts so long.
-    run.begin(Math.min(msOf(request.workflowStartDelay), 2 ** 31 - 1));
+    };
+    const run = this.keep(start, Boolean(request.workflowStartDelay));
+    run.begin();
     return run;
   }
 
   /** The latest run of an id; undefined if the server knows none any more. */
   latest(workflowId: string): Run | undefined {
-    const run = this.byWorkflow.get(workflowId)?.at(-1);
+    const run = this.runs.findLast((each) => each.workflowId === workflowId);
     return run && this.knows(run) ? run : undefined;
   }
 
   /** @param runId the latest run if there is none */
   find(workflowId: string, runId?: string | null): Run | undefined {
     if (!runId) return this.latest(workflowId);
-    const run = this.byRun.get(runId);
-    return run?.workflowId === workflowId && this.knows(run) ? run : undefined;
+    return this.runs.find((run) => run.workflowId === workflowId && run.runId === runId && this.knows(run));
   }
 
   /** Somebody deletes a run that has ended. */
@@ -175,18 +172,18 @@ export class TemporalServer {
   }
 
   /** Resets a run to one of its tasks. @returns the new run; null if the run is not one that can be */
-  reset(run: Run, task: { readonly startedAt: number }): Run | null {
+  reset(run: Run, startedAt: number): Run | null {
     if (this.latest(run.workflowId) !== run) return null;
     run.terminate();
     const next = this.keep({ ...run.start, runId: this.newRunId() });
-    next.takeOver(run, task);
+    next.takeOver(run, startedAt);
     return next;
   }
 
   /** A pending activity by the token of its attempt. */
   activityOf(token: string): PendingActivity | undefined {
     const [runId, seq] = token.split('/');
-    return this.byRun.get(runId ?? '')?.activities.get(Number(seq));
+    return this.runs.find((run) => run.runId === runId)?.activities.get(Number(seq));
   }
 
   // What runs ask for.
@@ -201,26 +198,22 @@ export class TemporalServer {
 
   continueAsNew(run: Run, { input, memo }: Extract<Closing, { readonly input: Payloads }>): void {
     const { start, searchAttributes, runId: continuedFromRunId } = run;
-    const runId = this.newRunId();
-    const next = {
-      ...{ ...start, runId, originalRunId: runId, continuedFromRunId, input, searchAttributes },
+    this.clock.after(0, () => {
+      const runId = this.newRunId();
+      const next = { ...start, runId, originalRunId: runId, continuedFromRunId, input, searchAttributes };
       // Where none is given, it is the one it was started with (the core fills it in); the search attributes are the latest.
-      memo: Object.keys(memo).length > 0 ? memo : start.memo,
-    };
-    this.clock.after(0, () => this.keep(next).begin());
+      this.keep({ ...next, memo: Object.keys(memo).length > 0 ? memo : start.memo }).begin();
+    });
   }
 
-  private keep(start: RunStart): Run {
-    const run = new Run(this, start);
+  private keep(start: RunStart, isDelayed = false): Run {
+    const run = new Run(this, start, isDelayed);
     this.runs.push(run);
-    this.byRun.set(run.runId, run);
-    this.byWorkflow.set(run.workflowId, [...(this.byWorkflow.get(run.workflowId) ?? []), run]);
     return run;
   }
 
   private newRunId(): string {
-    this.started += 1;
-    return `run-${this.started}`;
+    return `run-${this.runs.length + 1}`;
   }
 
   private offer(task: Run | PendingActivity, name: string): void {

@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { Context } from '@temporalio/activity';
+import { asyncLocalStorage, Context } from '@temporalio/activity';
 import { Client } from '@temporalio/client';
 import { msNumberToTs } from '@temporalio/common/lib/time';
 import { temporal } from '@temporalio/proto';
@@ -40,10 +40,7 @@ type Request<Method extends keyof Api> = Api[Method] extends (request: infer R, 
   ? R
   : never;
 
-interface Execution {
-  readonly workflowId?: string | null;
-  readonly runId?: string | null;
-}
+type Execution = temporal.api.common.v1.IWorkflowExecution | null | undefined;
 
 /** The deadline of the calls within, by the caller's wall clock. */
 const deadlines = new AsyncLocalStorage<number>();
@@ -57,13 +54,22 @@ export function clientOf(
   lossy: Reach,
   options: { readonly namespace: string; readonly identity: string },
 ): Client {
-  const reach: Reach = (method, answer) => bounded(server, lossy, method, answer);
-  const runOf = (execution: Execution | null | undefined): Run => {
+  /** The server drops what comes after the deadline of its call. */
+  const reach: Reach = (method, answer) => {
+    const until = server.clock.now + deadline() - Date.now();
+    return inTime(
+      lossy(method, () => {
+        if (server.clock.now > until) throw outOfTime();
+        return answer();
+      }),
+    );
+  };
+  const runOf = (execution: Execution): Run => {
     const run = server.find(execution?.workflowId ?? '', execution?.runId);
     if (run === undefined) throw grpcError(NOT_FOUND, 'workflow not found');
     return run;
   };
-  const openRunOf = (execution: Execution | null | undefined): Run => {
+  const openRunOf = (execution: Execution): Run => {
     const run = runOf(execution);
     if (!run.isOpen) throw grpcError(NOT_FOUND, COMPLETED);
     return run;
@@ -103,10 +109,7 @@ export function clientOf(
     describeTaskQueue: () =>
       reach('describeTaskQueue', () => {
         const lastAccessTime = msNumberToTs(server.clock.now);
-        return {
-          config: null,
-          pollers: server.polling.map(({ name: identity }) => ({ identity, lastAccessTime })),
-        };
+        return { pollers: server.polling.map(({ name: identity }) => ({ identity, lastAccessTime })) };
       }),
     describeNamespace: () =>
       reach('describeNamespace', () => {
@@ -115,8 +118,9 @@ export function clientOf(
       }),
     describeWorkflowExecution: ({ execution }: Request<'describeWorkflowExecution'>) =>
       reach('describe', () => describe(runOf(execution))),
+    /** By the run whose activity makes the call; outside of activities, by somebody's name. */
     startWorkflowExecution: (request: Request<'startWorkflowExecution'>) => {
-      const by = callerOf(options.identity);
+      const by = asyncLocalStorage.getStore()?.info.workflowExecution?.runId ?? options.identity;
       return reach('start', () => {
         const run = server.start(request, by);
         if (run === null) throw grpcError(ALREADY_EXISTS, 'workflow execution already started');
@@ -158,7 +162,8 @@ export function clientOf(
     plugins: [],
     ensureConnected: () => Promise.resolve(),
     close: () => Promise.resolve(),
-    withDeadline: <T>(at: number, call: () => Promise<T>) => deadlines.run(at, call),
+    // None is 0, as for the SDK's NativeConnection (1.24).
+    withDeadline: <T>(at: number, call: () => Promise<T>) => deadlines.run(at === 0 ? Infinity : at, call),
     withMetadata: <T>(_: unknown, call: () => Promise<T>) => call(),
     withAbortSignal: <T>(_: unknown, call: () => Promise<T>) => call(),
   };
@@ -171,34 +176,16 @@ function nameOfHeartbeat({ details }: Request<'recordActivityTaskHeartbeat'>): s
   return fromPayload(details?.payloads?.[0]) === null ? 'question' : 'permission';
 }
 
-/** The run whose activity makes the call; somebody's name outside of activities. */
-function callerOf(identity: string): string {
-  try {
-    return Context.current().info.workflowExecution?.runId ?? identity;
-  } catch {
-    return identity;
-  }
+function deadline(): number {
+  return deadlines.getStore() ?? Infinity;
 }
 
-/** Ends a call at its deadline; the server drops what comes later. None is 0, as for the SDK's NativeConnection (1.24). */
-async function bounded<T>(server: TemporalServer, reach: Reach, method: string, answer: () => T): Promise<T> {
-  const at = deadlines.getStore() ?? 0;
-  if (at === 0) return reach(method, answer);
-  const until = server.clock.now + at - Date.now();
-  return inTime(
-    reach(method, () => {
-      if (server.clock.now > until) throw outOfTime();
-      return answer();
-    }),
-  );
-}
-
+/** Ends a call at its deadline. */
 async function inTime<T>(work: Promise<T>): Promise<T> {
-  const at = deadlines.getStore() ?? 0;
-  if (at === 0) return work;
+  if (deadline() === Infinity) return work;
   let timer: NodeJS.Timeout | undefined;
   const over = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(outOfTime()), Math.max(0, at - Date.now()));
+    timer = setTimeout(() => reject(outOfTime()), Math.max(0, deadline() - Date.now()));
   });
   work.catch(() => undefined);
   return Promise.race([work, over]).finally(() => clearTimeout(timer));
@@ -211,9 +198,8 @@ function outOfTime(): Error {
 /** `CONTINUED_AS_NEW` for `WorkflowExecutionContinuedAsNew`. */
 function statusOf(status: Run['status']) {
   const words = status.replace('WorkflowExecution', '').replace(/(?<=.)[A-Z]/g, '_$&');
-  return WorkflowExecutionStatus[
-    `WORKFLOW_EXECUTION_STATUS_${words.toUpperCase()}` as keyof typeof WorkflowExecutionStatus
-  ];
+  const name = `WORKFLOW_EXECUTION_STATUS_${words.toUpperCase()}`;
+  return WorkflowExecutionStatus[name as keyof typeof WorkflowExecutionStatus];
 }
 
 function infoOf({ start, status, closedAt, memo, searchAttributes, startedAt }: Listed) {
@@ -234,7 +220,7 @@ function infoOf({ start, status, closedAt, memo, searchAttributes, startedAt }: 
 
 function startedEvent({ start }: Run) {
   const workflowExecutionStartedEventAttributes = {
-    input: { payloads: [...start.input] },
+    input: { payloads: start.input },
     continuedExecutionRunId: start.continuedFromRunId ?? '',
     firstExecutionRunId: start.firstRunId,
   };
@@ -261,8 +247,8 @@ function describe(run: Run) {
         state: state === 'started' ? PENDING_ACTIVITY_STATE_STARTED : PENDING_ACTIVITY_STATE_SCHEDULED,
         attempt,
         paused,
-        ...(lastFailure === undefined ? {} : { lastFailure }),
-        ...(details === undefined ? {} : { heartbeatDetails: { payloads: [...details] } }),
+        lastFailure,
+        heartbeatDetails: details && { payloads: details },
       }),
     ),
   };

@@ -1,5 +1,3 @@
-import { msNumberToTs } from '@temporalio/common/lib/time';
-import type { coresdk } from '@temporalio/proto';
 import {
   type HistoryEvent,
   isEndOfActivity,
@@ -15,7 +13,7 @@ import { seedOf } from './seed';
  * @param resolved activities that have an end for the workflow; it is added to
  */
 export function jobsOf(
-  start: RunStart,
+  { input, memo, searchAttributes }: RunStart,
   news: readonly HistoryEvent[],
   updates: readonly UpdateRequest[],
   runValidator: boolean,
@@ -24,46 +22,25 @@ export function jobsOf(
   const first: Job[] = [];
   const calls: Job[] = [];
   const others: Job[] = [];
-  const identity = 'simulation';
   for (const event of news) {
-    if (event.type === 'WorkflowExecutionStarted')
-      first.push({ initializeWorkflow: initialization(start, event.at) });
-    else if (event.type === 'WorkflowTaskFailed' && event.seed !== undefined)
+    if (event.type === 'WorkflowExecutionStarted') {
+      const [fields, indexedFields] = [memo, searchAttributes];
+      // All else the SDK has from the creation of the workflow.
+      first.push({
+        initializeWorkflow: { arguments: input, memo: { fields }, searchAttributes: { indexedFields } },
+      });
+    } else if (event.type === 'WorkflowTaskFailed' && event.seed !== undefined)
       first.push({ updateRandomSeed: { randomnessSeed: seedOf(event.seed) } });
-    else if (event.type === 'WorkflowExecutionSignaled') {
-      const { name: signalName, input } = event;
-      calls.push({ signalWorkflow: { signalName, input: [...input], identity, headers: {} } });
-    } else if (event.type === 'WorkflowExecutionCancelRequested')
-      others.push({ cancelWorkflow: { reason: '' } });
+    else if (event.type === 'WorkflowExecutionSignaled')
+      calls.push({ signalWorkflow: { signalName: event.name, input: event.input } });
+    else if (event.type === 'WorkflowExecutionCancelRequested') others.push({ cancelWorkflow: {} });
     else if (event.type === 'TimerFired') others.push({ fireTimer: { seq: event.seq } });
     else if (isEndOfActivity(event) && !resolved.has(event.seq)) {
       resolved.add(event.seq);
       others.push({ resolveActivity: { seq: event.seq, result: event.resolution } });
     }
   }
-  for (const { updateId, name, input } of updates) {
-    const ids = { id: updateId, protocolInstanceId: updateId, meta: { updateId, identity } };
-    calls.push({ doUpdate: { ...ids, name, input: [...input], headers: {}, runValidator } });
-  }
+  for (const { updateId: id, name, input: args } of updates)
+    calls.push({ doUpdate: { id, protocolInstanceId: id, name, input: args, runValidator } });
   return [...first, ...calls, ...others];
-}
-
-function initialization(
-  { workflowId, workflowType, input, memo, searchAttributes, ...start }: RunStart,
-  startedAt: number,
-): coresdk.workflow_activation.IInitializeWorkflow {
-  return {
-    workflowId,
-    workflowType,
-    arguments: [...input],
-    randomnessSeed: seedOf(start.originalRunId),
-    headers: {},
-    identity: 'simulation',
-    firstExecutionRunId: start.firstRunId,
-    attempt: 1,
-    startTime: msNumberToTs(startedAt),
-    memo: { fields: { ...memo } },
-    searchAttributes: { indexedFields: { ...searchAttributes } },
-    continuedFromExecutionRunId: start.continuedFromRunId ?? '',
-  };
 }

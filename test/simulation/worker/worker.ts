@@ -1,14 +1,14 @@
 import type { Client } from '@temporalio/client';
-import type { Activity } from '@temporalio/worker/lib/activity';
 import type { ReusableVMWorkflowCreator } from '@temporalio/worker/lib/workflow/reusable-vm';
+import type { SinkCall } from '@temporalio/workflow';
 import type { Process, VirtualClock } from '../clock';
 import type { Luck } from '../luck';
 import {
   type Failure,
   fromPayload,
+  type Marker,
   msOf,
   type Payloads,
-  type Resolution,
   type ServerCommand,
 } from '../temporal/history';
 import type { PendingActivity } from '../temporal/pending-activity';
@@ -18,10 +18,8 @@ import { clientOf, unavailable } from '../temporal/service';
 import { cancelBy, infoOf, infoOfAttempt, localEnd, sdkActivity } from './activity';
 import { CachedRun, NonDeterminism } from './cached-run';
 import { Heartbeats } from './heartbeats';
-import type { SinkCall } from './workflow-code';
 
-type ActivityFunction = (...args: never[]) => Promise<unknown>;
-export type Activities = Readonly<Record<string, ActivityFunction>>;
+type Activities = Readonly<Record<string, (...args: never[]) => Promise<unknown>>>;
 
 /** What a worker is made of, and whom it tells what it does. */
 export interface WorkerOptions {
@@ -180,13 +178,13 @@ export class SimulatedWorker implements Process {
           const why = `${error instanceof NonDeterminism ? 'non-determinism: ' : ''}${(error as Error).message}`;
           this.options.failed(run, why);
           await this.evict(run);
-          await this.report(() => run.failTask(task.number, why));
+          await this.report(() => run.failTask(task, why));
           return;
         }
         // The first one of several reports counts.
         let isTaken: boolean | undefined;
         await this.report(() => {
-          const taken = run.completeTask(task.number, commands);
+          const taken = run.completeTask(task, commands);
           isTaken ??= taken;
         });
         // A task that the server does not take leaves the workflow ahead of its history.
@@ -200,8 +198,8 @@ export class SimulatedWorker implements Process {
     let cached = this.cache.get(run.runId);
     if (cached === undefined) {
       const { workflows, clock, logged } = this.options;
-      cached = new CachedRun(workflows, run.start, clock, (call, isReplaying) => {
-        if (!isReplaying) logged(run, call);
+      cached = new CachedRun(workflows, run.start, clock, (call) => {
+        if (!call.workflowInfo.unsafe.isReplaying) logged(run, call);
       });
       this.cache.set(run.runId, cached);
     }
@@ -246,7 +244,7 @@ export class SimulatedWorker implements Process {
       );
       if (answer !== 'lost') cancelBy(running, answer);
     });
-    const running = this.activity(info, name, (details) => beats.beat(details));
+    const running = sdkActivity(info, this.activities[name], this.client, (details) => beats.beat(details));
     const result = await running.run({ args: (options.arguments ?? []).map(fromPayload), headers: {} });
     beats.stop();
     if (result.willCompleteAsync) return;
@@ -267,19 +265,18 @@ export class SimulatedWorker implements Process {
     return true;
   }
 
-  private async runLocally(run: Run, seq: number, name: string, input: Payloads): Promise<Resolution> {
+  private async runLocally(run: Run, seq: number, name: string, input: Payloads): Promise<Marker> {
     const { clock } = this.options;
     const info = infoOf(run, seq, name, clock.now);
     this.options.reached(`${name} started`, this);
     const result = clock.as(this, () =>
-      this.activity(info, name, () => undefined).run({ args: input.map(fromPayload), headers: {} }),
+      sdkActivity(info, this.activities[name], this.client, () => undefined).run({
+        args: input.map(fromPayload),
+        headers: {},
+      }),
     );
     const end = await Promise.race([result, clock.sleep(LOCAL_TIMEOUT_MS).then(() => undefined)]);
-    return localEnd(seq, name, end);
-  }
-
-  private activity(info: object, name: string, heartbeat: (details: unknown) => void): Activity {
-    return sdkActivity(info, this.activities[name], this.client, heartbeat);
+    return { seq, endedAt: clock.now, resolution: localEnd(seq, name, end) };
   }
 
   /** Reports to the server, again and again until it has heard of it. */
