@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { defineSearchAttributeKey, TypedSearchAttributes } from '@temporalio/common';
 import type { ReusableVMWorkflowCreator } from '@temporalio/worker/lib/workflow/reusable-vm';
 import { VirtualClock } from '../clock';
@@ -78,11 +79,8 @@ function runOf(
     if (run === undefined) throw new Error('there is no probe');
     return run;
   };
-  let asked = 0;
   const ask = async (what: string) => {
-    asked += 1;
-    const request = { updateId: `question ${asked}`, name: 'ask', input: [toPayload(what)] };
-    const end = await latest().update(request);
+    const end = await latest().update({ updateId: randomUUID(), name: 'ask', input: [toPayload(what)] });
     if (end.kind === 'answered') return String(fromPayload(end.result));
     return 'failure' in end ? `refused: ${end.failure.message ?? ''}` : end.kind;
   };

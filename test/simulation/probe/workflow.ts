@@ -15,12 +15,8 @@ import {
   upsertSearchAttributes,
   workflowInfo,
 } from '@temporalio/workflow';
-import {
-  type ActivityFailure,
-  ApplicationFailure,
-  defineSearchAttributeKey,
-  type TimeoutFailure,
-} from '@temporalio/common';
+import { ApplicationFailure, defineSearchAttributeKey } from '@temporalio/common';
+import type { ActivityFailure, TimeoutFailure } from '@temporalio/common';
 import type { ProbeActivities } from './activities';
 
 /**
