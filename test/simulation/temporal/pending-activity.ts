@@ -12,14 +12,14 @@ import {
 } from './history';
 import type { Run } from './run';
 
-/** As the server names them in its messages. */
-const TIMEOUTS = {
-  SCHEDULE_TO_START: 'ScheduleToStart',
-  SCHEDULE_TO_CLOSE: 'ScheduleToClose',
-  START_TO_CLOSE: 'StartToClose',
-  HEARTBEAT: 'Heartbeat',
+/** As the server names them in its messages, and their options: none or 0 is no limit. */
+const LIMITS = {
+  SCHEDULE_TO_START: ['ScheduleToStart', 'scheduleToStartTimeout'],
+  SCHEDULE_TO_CLOSE: ['ScheduleToClose', 'scheduleToCloseTimeout'],
+  START_TO_CLOSE: ['StartToClose', 'startToCloseTimeout'],
+  HEARTBEAT: ['Heartbeat', 'heartbeatTimeout'],
 } as const;
-type Timer = keyof typeof TIMEOUTS | 'RETRY';
+type Limit = keyof typeof LIMITS;
 
 const NO_TIME_LEFT =
   'Not enough time to schedule next retry before activity ScheduleToClose timeout, giving up retrying';
@@ -41,7 +41,7 @@ export class PendingActivity {
   private wasReset = false;
   private failedAt = 0;
   private attempts: number;
-  private readonly timers = new Map<Timer, () => void>();
+  private readonly timers = new Map<Limit | 'RETRY', () => void>();
 
   constructor(
     readonly run: Run,
@@ -50,7 +50,7 @@ export class PendingActivity {
   ) {
     this.scheduledAt = run.server.clock.now;
     this.attempts = options.retryPolicy?.maximumAttempts ?? 0;
-    this.watch('SCHEDULE_TO_CLOSE', options.scheduleToCloseTimeout);
+    this.watch('SCHEDULE_TO_CLOSE');
     this.queue();
   }
 
@@ -78,9 +78,9 @@ export class PendingActivity {
   heartbeat(token: string, details: Payloads | undefined) {
     if (!this.isRunning(token)) return undefined;
     if (details !== undefined) this.details = details;
-    this.watch('HEARTBEAT', this.options.heartbeatTimeout);
-    const { cancelRequested, paused, wasReset } = this;
-    return { cancelRequested, activityPaused: paused, activityReset: wasReset };
+    this.watch('HEARTBEAT');
+    const { cancelRequested, paused: activityPaused, wasReset: activityReset } = this;
+    return { cancelRequested, activityPaused, activityReset };
   }
 
   complete(token: string, result: Payload | null | undefined): void {
@@ -167,24 +167,21 @@ export class PendingActivity {
     this.stop('RETRY');
     this.state = 'queued';
     this.attemptScheduledAt = this.now;
-    this.watch('SCHEDULE_TO_START', this.options.scheduleToStartTimeout);
-    this.run.server.enqueue(this);
+    this.watch('SCHEDULE_TO_START');
+    this.run.server.offer(this, `${this.run.workflowId} ${this.name}`);
   }
 
   private watchStarted(): void {
-    this.watch('START_TO_CLOSE', this.options.startToCloseTimeout, this.startedAt);
-    this.watch('HEARTBEAT', this.options.heartbeatTimeout);
+    this.watch('START_TO_CLOSE', this.startedAt);
+    this.watch('HEARTBEAT');
   }
 
-  /** @param timeout none or 0 where there is no such limit */
-  private watch(
-    limit: keyof typeof TIMEOUTS,
-    timeout: Scheduled['heartbeatTimeout'],
-    since = this.now,
-  ): void {
-    if (msOf(timeout) === 0) return;
-    this.at(limit, since + msOf(timeout) - this.now, () => {
-      const failure = this.timeout(limit, `activity ${TIMEOUTS[limit]} timeout`);
+  private watch(limit: Limit, since = this.now): void {
+    const [name, option] = LIMITS[limit];
+    const ms = msOf(this.options[option]);
+    if (ms === 0) return;
+    this.at(limit, since + ms - this.now, () => {
+      const failure = this.timeout(limit, `activity ${name} timeout`);
       if (limit === 'SCHEDULE_TO_CLOSE') this.endOutOfTime();
       else if (limit === 'SCHEDULE_TO_START') this.endFailed('ActivityTaskTimedOut', failure, 'TIMEOUT');
       else this.attemptFailed('ActivityTaskTimedOut', failure);
@@ -196,7 +193,7 @@ export class PendingActivity {
     this.endFailed('ActivityTaskTimedOut', this.timeout('SCHEDULE_TO_CLOSE', NO_TIME_LEFT), 'TIMEOUT');
   }
 
-  private timeout(limit: keyof typeof TIMEOUTS, message: string): Failure {
+  private timeout(limit: Limit, message: string): Failure {
     return {
       message,
       source: 'Server',
@@ -208,12 +205,12 @@ export class PendingActivity {
     };
   }
 
-  private at(timer: Timer, ms: number, work: () => void): void {
+  private at(timer: Limit | 'RETRY', ms: number, work: () => void): void {
     this.stop(timer);
     this.timers.set(timer, this.run.server.clock.after(ms, work));
   }
 
-  private stop(timer: Timer): void {
+  private stop(timer: Limit | 'RETRY'): void {
     this.timers.get(timer)?.();
     this.timers.delete(timer);
   }

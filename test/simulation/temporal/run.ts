@@ -4,17 +4,18 @@ import {
   type EventBody,
   type Fields,
   type HistoryEvent,
+  isByCommand,
   isClosing,
   END_OF_ACTIVITY,
   isEndOfActivity,
   pastTasks,
   type Payload,
   type RunStart,
+  type Scheduled,
   type ServerCommand,
   type UpdateRequest,
 } from './history';
 import { PendingActivity } from './pending-activity';
-import { hasNews, leavesNoTrace, mustHearOf } from './task';
 import type { TemporalServer } from './server';
 import { COMPLETED, type UpdateEnd, Updates } from './updates';
 
@@ -130,8 +131,9 @@ export class Run {
     this.obeying = true;
     for (const command of commands) this.obey(command);
     this.obeying = false;
+    const hasNews = this.buffered.length > 0;
     this.flush();
-    if (hasNews(this.events) || this.updates.thatAre('admitted').length > 0) this.wantTask();
+    if (hasNews || this.updates.thatAre('admitted').length > 0) this.wantTask();
     return true;
   }
 
@@ -152,10 +154,9 @@ export class Run {
     this.add({ type: 'WorkflowTaskFailed', cause: 'RESET_WORKFLOW', seed: this.runId });
     for (const event of [...before.events.slice(startedAt + 1), ...before.buffered]) {
       if (event.type === 'WorkflowExecutionSignaled') this.add({ ...event });
-      if (/^WorkflowExecutionUpdateA(ccept|dmitt)ed$/.test(event.type)) {
-        const { updateId, name, input } = event as UpdateRequest;
-        this.add({ type: 'WorkflowExecutionUpdateAdmitted', updateId, name, input });
-        void this.updates.admit({ updateId, name, input });
+      if ('updateId' in event && 'input' in event) {
+        this.add({ ...event, type: 'WorkflowExecutionUpdateAdmitted' });
+        void this.updates.admit(event);
       }
     }
     this.resumePending();
@@ -175,8 +176,8 @@ export class Run {
       if (event.type === 'TimerStarted' && !has(event.seq, /^Timer(Fired|Canceled)$/))
         this.startTimer(event.seq, event.at + event.ms - this.server.clock.now);
       if (event.type === 'ActivityTaskScheduled' && !has(event.seq, END_OF_ACTIVITY))
-        this.activities.set(event.seq, new PendingActivity(this, event.seq, event.activity));
-      this.takeFields(event);
+        this.schedule(event.seq, event.activity);
+      if ('fields' in event) this.takeFields(event);
     }
   }
 
@@ -202,34 +203,27 @@ export class Run {
       return;
     }
     this.add(command);
-    switch (command.type) {
-      case 'TimerStarted':
-        this.startTimer(command.seq, command.ms);
-        return;
-      case 'TimerCanceled': {
-        this.timers.get(command.seq)?.();
-        this.timers.delete(command.seq);
-        const isIt = (body: EventBody) => body.type === 'TimerFired' && body.seq === command.seq;
-        this.buffered = this.buffered.filter((body) => !isIt(body));
-        return;
-      }
-      case 'ActivityTaskScheduled':
-        this.activities.set(command.seq, new PendingActivity(this, command.seq, command.activity));
-        return;
-      case 'ActivityTaskCancelRequested':
-        this.activities.get(command.seq)?.requestCancel();
-        return;
-      default:
-        if (this.takeFields(command)) this.server.visibility.changed(this);
+    const { type } = command;
+    if (type === 'TimerStarted') this.startTimer(command.seq, command.ms);
+    else if (type === 'ActivityTaskScheduled') this.schedule(command.seq, command.activity);
+    else if (type === 'ActivityTaskCancelRequested') this.activities.get(command.seq)?.requestCancel();
+    else if (type === 'TimerCanceled') {
+      this.timers.get(command.seq)?.();
+      this.timers.delete(command.seq);
+      this.buffered = this.buffered.filter((body) => body.type !== 'TimerFired' || body.seq !== command.seq);
+    } else if ('fields' in command) {
+      this.takeFields(command);
+      this.server.visibility.changed(this);
     }
   }
 
-  /** @returns whether the command changes what a list shows */
-  private takeFields(body: EventBody): boolean {
-    if (!('fields' in body)) return false;
-    if (body.type === 'WorkflowPropertiesModified') this.memo = { ...this.memo, ...body.fields };
-    else this.searchAttributes = { ...this.searchAttributes, ...body.fields };
-    return true;
+  private schedule(seq: number, activity: Scheduled): void {
+    this.activities.set(seq, new PendingActivity(this, seq, activity));
+  }
+
+  private takeFields({ type, fields }: Extract<EventBody, { readonly fields: Fields }>): void {
+    if (type === 'WorkflowPropertiesModified') this.memo = { ...this.memo, ...fields };
+    else this.searchAttributes = { ...this.searchAttributes, ...fields };
   }
 
   private startTimer(seq: number, ms: number): void {
@@ -263,7 +257,7 @@ export class Run {
     if (!this.isOpen || this.isDelayed || this.obeying || this.task !== undefined) return;
     this.task = 'waits';
     this.add({ type: 'WorkflowTaskScheduled' });
-    this.server.offerTask(this);
+    this.server.offer(this, this.workflowId);
   }
 
   private stopTask(): void {
@@ -285,4 +279,18 @@ export class Run {
     for (const body of waiting) if (!isEndOfActivity(body)) this.add(body);
     for (const body of waiting) if (isEndOfActivity(body)) this.add(body);
   }
+}
+
+/** Whether an event waits that a workflow must hear of before it may end. A timer that it cancels has not fired for it. */
+function mustHearOf(waiting: readonly EventBody[], commands: readonly ServerCommand[]): boolean {
+  const isCancelled = (seq: number) =>
+    commands.some((command) => command.type === 'TimerCanceled' && command.seq === seq);
+  return waiting.some((body) => body.type !== 'TimerFired' || !isCancelled(body.seq));
+}
+
+/** A task that had nothing but updates, all of which were refused. */
+function leavesNoTrace(events: readonly HistoryEvent[], commands: readonly ServerCommand[]): boolean {
+  if (commands.length === 0 || !commands.every(({ type }) => type === 'UpdateRejected')) return false;
+  const [before] = events.slice(-3);
+  return before?.type === 'WorkflowTaskCompleted' || (before !== undefined && isByCommand(before));
 }

@@ -103,10 +103,6 @@ export class TemporalServer {
     this.deliver();
   }
 
-  leave(worker: SimulatedWorker): void {
-    this.workers.delete(worker);
-  }
-
   /** A limit keeps the tasks of a queue for so long. */
   hold(taskQueue: string, ms: number): void {
     this.heldQueues.set(taskQueue, this.time.now + ms);
@@ -188,12 +184,12 @@ export class TemporalServer {
 
   // What runs ask for.
 
-  offerTask(run: Run): void {
-    this.offer(run, run.workflowId);
-  }
-
-  enqueue(activity: PendingActivity): void {
-    this.offer(activity, `${activity.run.workflowId} ${activity.name}`);
+  /** @param name of its delays */
+  offer(task: Run | PendingActivity, name: string): void {
+    this.clock.after(this.luck.delay(name, 'queue', QUEUE_MS), () => {
+      this.waiting.push(task);
+      this.deliver();
+    });
   }
 
   continueAsNew(run: Run, { input, memo }: Extract<Closing, { readonly input: Payloads }>): void {
@@ -214,13 +210,6 @@ export class TemporalServer {
 
   private newRunId(): string {
     return `run-${this.runs.length + 1}`;
-  }
-
-  private offer(task: Run | PendingActivity, name: string): void {
-    this.clock.after(this.luck.delay(name, 'queue', QUEUE_MS), () => {
-      this.waiting.push(task);
-      this.deliver();
-    });
   }
 
   /** Hands out what waits, as far as there is a worker that polls. */

@@ -42,6 +42,8 @@ type Request<Method extends keyof Api> = Api[Method] extends (request: infer R, 
 
 type Execution = temporal.api.common.v1.IWorkflowExecution | null | undefined;
 
+type Answers = { readonly [Method in keyof Api]?: (request: Request<Method>) => Promise<object> };
+
 /** The deadline of the calls within, by the caller's wall clock. */
 const deadlines = new AsyncLocalStorage<number>();
 
@@ -94,14 +96,14 @@ export function clientOf(
         act(openRunOf(workflowExecution));
         return {};
       });
-  const workflowService = {
+  const workflowService: Answers = {
     requestCancelWorkflowExecution: onOpen('cancel', (run) => run.requestCancel()),
     terminateWorkflowExecution: onOpen('terminate', (run) => run.terminate()),
-    recordActivityTaskHeartbeat: (request: Request<'recordActivityTaskHeartbeat'>) =>
+    recordActivityTaskHeartbeat: (request) =>
       ofAttempt(nameOfHeartbeat(request), request, (activity, token) =>
         activity.heartbeat(token, request.details?.payloads ?? undefined),
       ),
-    respondActivityTaskFailed: (request: Request<'respondActivityTaskFailed'>) =>
+    respondActivityTaskFailed: (request) =>
       ofAttempt('fail', request, (activity, token) => {
         const details = request.lastHeartbeatDetails?.payloads ?? undefined;
         return activity.fail(token, request.failure ?? {}, details) && {};
@@ -116,10 +118,9 @@ export function clientOf(
         const seconds = Long.fromNumber(Math.min(server.retentionMs / 1_000, 1e9));
         return { config: { workflowExecutionRetentionTtl: { seconds } } };
       }),
-    describeWorkflowExecution: ({ execution }: Request<'describeWorkflowExecution'>) =>
-      reach('describe', () => describe(runOf(execution))),
+    describeWorkflowExecution: ({ execution }) => reach('describe', () => describe(runOf(execution))),
     /** By the run whose activity makes the call; outside of activities, by somebody's name. */
-    startWorkflowExecution: (request: Request<'startWorkflowExecution'>) => {
+    startWorkflowExecution: (request) => {
       const by = asyncLocalStorage.getStore()?.info.workflowExecution?.runId ?? options.identity;
       return reach('start', () => {
         const run = server.start(request, by);
@@ -127,12 +128,12 @@ export function clientOf(
         return { runId: run.runId };
       });
     },
-    listWorkflowExecutions: ({ query }: Request<'listWorkflowExecutions'>) =>
+    listWorkflowExecutions: ({ query }) =>
       reach('list', () => {
         const listed = server.visibility.list(query ?? '', (run) => server.knows(run));
         return { executions: listed.map(infoOf), nextPageToken: Buffer.alloc(0) };
       }),
-    getWorkflowExecutionHistory: async (request: Request<'getWorkflowExecutionHistory'>) => {
+    getWorkflowExecutionHistory: async (request) => {
       const run = await reach('history', () => runOf(request.execution));
       if (!request.waitNewEvent) return { history: { events: [startedEvent(run)] } };
       const until = server.clock.now + LONG_POLL_MS;
@@ -140,7 +141,7 @@ export function clientOf(
         await new Promise<void>((resolve) => server.clock.after(500, resolve));
       return reach('history', () => ({ history: { events: run.isOpen ? [] : [closeEvent(server, run)] } }));
     },
-    updateWorkflowExecution: async ({ workflowExecution, request }: Request<'updateWorkflowExecution'>) => {
+    updateWorkflowExecution: async ({ workflowExecution, request }) => {
       const updateId = request?.meta?.updateId ?? '';
       const { name, args } = request?.input ?? {};
       const { run, answer } = await reach('update', () => {

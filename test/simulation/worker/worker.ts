@@ -3,20 +3,13 @@ import type { ReusableVMWorkflowCreator } from '@temporalio/worker/lib/workflow/
 import type { SinkCall } from '@temporalio/workflow';
 import type { Process, VirtualClock } from '../clock';
 import type { Luck } from '../luck';
-import {
-  type Failure,
-  fromPayload,
-  type Marker,
-  msOf,
-  type Payloads,
-  type ServerCommand,
-} from '../temporal/history';
+import { type Failure, fromPayload, type Marker, msOf, type Payloads } from '../temporal/history';
 import type { PendingActivity } from '../temporal/pending-activity';
 import type { Run } from '../temporal/run';
 import type { TemporalServer } from '../temporal/server';
 import { clientOf, unavailable } from '../temporal/service';
 import { cancelBy, infoOf, infoOfAttempt, localEnd, sdkActivity } from './activity';
-import { CachedRun, NonDeterminism } from './cached-run';
+import { CachedRun, NonDeterminism, type RunLocally } from './cached-run';
 import { Heartbeats } from './heartbeats';
 
 type Activities = Readonly<Record<string, (...args: never[]) => Promise<unknown>>>;
@@ -91,7 +84,6 @@ export class SimulatedWorker implements Process {
 
   kill(): void {
     this.state = 'dead';
-    this.options.server.leave(this);
     this.asleep.length = 0;
     for (const cached of this.cache.values()) void cached.dispose();
     this.cache.clear();
@@ -115,7 +107,6 @@ export class SimulatedWorker implements Process {
   stop(): void {
     if (this.state !== 'alive') return;
     this.state = 'stopping';
-    this.options.server.leave(this);
     this.options.clock.as(this, () => this.shutdown.abort());
   }
 
@@ -125,9 +116,13 @@ export class SimulatedWorker implements Process {
     else this.options.clock.as(this, work);
   }
 
+  awake(): Promise<void> {
+    return new Promise((resolve) => this.whenAwake(resolve));
+  }
+
   /** A call to the server and back. What the server does of it is done whatever becomes of the worker. */
   call<T>(method: string, answer: () => T): Promise<T> {
-    const { server, clock, luck } = this.options;
+    const { server, clock, luck, reached } = this.options;
     const lost = this.loses;
     this.loses = undefined;
     const afterWay = (work: () => void) => clock.after(luck.delay(method, 'takes', CALL_MS), work);
@@ -135,22 +130,24 @@ export class SimulatedWorker implements Process {
       // What was under way in a process that is dead goes nowhere.
       if (this.state === 'dead') return;
       const back = (end: () => void) => afterWay(() => this.whenAwake(end));
+      const isLost = () => reject(unavailable());
       if (lost === 'request') {
-        back(() => reject(unavailable()));
+        back(isLost);
         return;
       }
-      this.options.reached(`${method} asked`, this);
+      reached(`${method} asked`, this);
       afterWay(() => {
         server.whenThere(() => {
           let end: () => void;
           try {
             const value = answer();
-            this.options.reached(`${method} recorded`, this);
+            reached(`${method} recorded`, this);
             end = () => resolve(value);
           } catch (error) {
-            end = () => reject(error instanceof Error ? error : new Error(String(error)));
+            const why = error as Error;
+            end = () => reject(why);
           }
-          back(lost === 'answer' ? () => reject(unavailable()) : end);
+          back(lost === 'answer' ? isLost : end);
         });
       });
     });
@@ -168,14 +165,13 @@ export class SimulatedWorker implements Process {
     this.whenAwake(() => {
       void this.inTurn(run, async () => {
         if (this.options.evicts(run)) await this.evict(run);
-        let commands: ServerCommand[];
-        try {
-          commands = await this.cached(run).doTask(events, task.updates, (seq, name, input) =>
-            this.runLocally(run, seq, name, input),
-          );
-        } catch (error) {
+        const local: RunLocally = (...of) => this.runLocally(run, ...of);
+        const commands = await this.cached(run)
+          .doTask(events, task.updates, local)
+          .catch((error: unknown) => error as Error);
+        if (commands instanceof Error) {
           if (this.state === 'dead') return;
-          const why = `${error instanceof NonDeterminism ? 'non-determinism: ' : ''}${(error as Error).message}`;
+          const why = `${commands instanceof NonDeterminism ? 'non-determinism: ' : ''}${commands.message}`;
           this.options.failed(run, why);
           await this.evict(run);
           await this.report(() => run.failTask(task, why));
@@ -281,15 +277,14 @@ export class SimulatedWorker implements Process {
 
   /** Reports to the server, again and again until it has heard of it. */
   private async report(answer: () => void): Promise<void> {
-    const { clock } = this.options;
-    for (;;) {
+    for (;;)
       try {
         await this.call('report', answer);
         return;
       } catch {
-        await new Promise<void>((resolve) => clock.after(REPORT_AGAIN_MS, () => this.whenAwake(resolve)));
+        await this.options.clock.sleep(REPORT_AGAIN_MS);
+        await this.awake();
       }
-    }
   }
 }
 
