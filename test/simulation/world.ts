@@ -150,7 +150,11 @@ export abstract class World<Plan extends WorldPlan<Act>, Act extends { readonly 
     this.reached(`phase ${phase}`);
   }
 
-  private do(act: Act | MachineAct, when: string, worker = this.workers.find(({ polls }) => polls)): void {
+  private do(
+    act: Act | MachineAct,
+    when: string,
+    worker = this.workers.find(({ state }) => state === 'alive'),
+  ): void {
     const where = this.where(act);
     if (where === null) return;
     const isDone = isOfMachines(act)

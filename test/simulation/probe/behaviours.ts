@@ -37,7 +37,7 @@ const OPTIONS: Readonly<Record<string, ActivityOptions>> = {
 const GO = 'wait told: go';
 const END = 'wait told: end';
 /** In a task in which a local activity holds what comes, until its gate is opened. */
-const HELD: Step = { local: 'held', attempts: 'gate held' };
+const HELD: Step = { activity: 'held', attempts: 'gate held', options: 'local' };
 
 function activity(attempts: string, ...names: string[]) {
   const options = names.reduce<ActivityOptions>((all, name) => ({ ...all, ...OPTIONS[name] }), {});

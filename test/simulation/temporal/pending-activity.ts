@@ -1,4 +1,5 @@
 import { encodeTimeoutType, type RetryState } from '@temporalio/common';
+import type { coresdk } from '@temporalio/proto';
 import {
   type ActivityEnd,
   activityFailure,
@@ -83,24 +84,17 @@ export class PendingActivity {
     return { cancelRequested, activityPaused, activityReset };
   }
 
-  complete(token: string, result: Payload | null | undefined): void {
-    if (this.isRunning(token)) this.completeByHand(result ?? null);
-  }
-
-  cancelled(token: string, failure: Failure): void {
-    if (!this.isRunning(token)) return;
-    if (this.cancelRequested) this.endCancelled();
-    else this.attemptFailed('ActivityTaskFailed', failure);
-  }
-
   /**
-   * @param details the last ones of the attempt, which the next one gets
+   * @param end as the SDK tells it
+   * @param details the last ones of an attempt that has failed, which the next one gets
    * @returns whether the server waits for this attempt
    */
-  fail(token: string, failure: Failure, details: Payloads | undefined): boolean {
+  report(token: string, end: coresdk.activity_result.IActivityExecutionResult, details?: Payloads): boolean {
     if (!this.isRunning(token)) return false;
-    if (details !== undefined) this.details = details;
-    this.attemptFailed('ActivityTaskFailed', failure);
+    if (end.failed && details !== undefined) this.details = details;
+    if (end.completed) this.completeByHand(end.completed.result ?? null);
+    else if (end.cancelled && this.cancelRequested) this.endCancelled();
+    else this.attemptFailed('ActivityTaskFailed', (end.failed ?? end.cancelled)?.failure ?? {});
     return true;
   }
 

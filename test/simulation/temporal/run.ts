@@ -141,7 +141,7 @@ export class Run {
     if (this.task !== task) return;
     this.failedTasks.push(cause);
     this.server.said(this, `a workflow task fails: ${cause}`);
-    this.updates.abort(this.updates.thatAre('delivered'), 'the workflow task failed');
+    this.updates.abort('the workflow task failed', 'delivered');
     this.taskIsOver(task, { type: 'WorkflowTaskFailed', cause });
     const waitMs = cause === 'UNHANDLED_COMMAND' ? 0 : FAILED_TASK_WAIT_MS;
     this.server.clock.after(waitMs, () => this.wantTask());
@@ -245,7 +245,7 @@ export class Run {
     this.closedAt = this.server.clock.now;
     for (const activity of this.activities.values()) activity.drop();
     for (const stop of this.timers.values()) stop();
-    this.updates.abort(this.updates.thatAre('admitted', 'delivered', 'accepted'), COMPLETED);
+    this.updates.abort(COMPLETED, 'admitted', 'delivered', 'accepted');
     this.server.visibility.changed(this);
   }
 

@@ -110,7 +110,7 @@ export class TemporalServer {
   }
 
   get polling(): SimulatedWorker[] {
-    return [...this.workers].filter(({ polls }) => polls);
+    return [...this.workers].filter(({ state }) => state === 'alive');
   }
 
   // What a client may ask for.

@@ -106,7 +106,7 @@ export function clientOf(
     respondActivityTaskFailed: (request) =>
       ofAttempt('fail', request, (activity, token) => {
         const details = request.lastHeartbeatDetails?.payloads ?? undefined;
-        return activity.fail(token, request.failure ?? {}, details) && {};
+        return activity.report(token, { failed: { failure: request.failure ?? null } }, details) && {};
       }),
     describeTaskQueue: () =>
       reach('describeTaskQueue', () => {
@@ -161,11 +161,8 @@ export function clientOf(
   const connection = {
     workflowService,
     plugins: [],
-    ensureConnected: () => Promise.resolve(),
-    close: () => Promise.resolve(),
     // None is 0, as for the SDK's NativeConnection (1.24).
     withDeadline: <T>(at: number, call: () => Promise<T>) => deadlines.run(at === 0 ? Infinity : at, call),
-    withMetadata: <T>(_: unknown, call: () => Promise<T>) => call(),
     withAbortSignal: <T>(_: unknown, call: () => Promise<T>) => call(),
   };
   return new Client({ connection: connection as never, ...options });

@@ -3,7 +3,7 @@ import type { ReusableVMWorkflowCreator } from '@temporalio/worker/lib/workflow/
 import type { SinkCall } from '@temporalio/workflow';
 import type { Process, VirtualClock } from '../clock';
 import type { Luck } from '../luck';
-import { type Failure, fromPayload, type Marker, msOf, type Payloads } from '../temporal/history';
+import { fromPayload, type Marker, msOf, type Payloads } from '../temporal/history';
 import type { PendingActivity } from '../temporal/pending-activity';
 import type { Run } from '../temporal/run';
 import type { TemporalServer } from '../temporal/server';
@@ -70,10 +70,6 @@ export class SimulatedWorker implements Process {
 
   get name(): string {
     return this.options.name;
-  }
-
-  get polls(): boolean {
-    return this.state === 'alive';
   }
 
   hasCached(run: Run): boolean {
@@ -231,7 +227,7 @@ export class SimulatedWorker implements Process {
   private async execute(activity: PendingActivity, info: object, token: string): Promise<void> {
     const { name, options } = activity;
     if (this.isBroken('input')) {
-      await this.report(() => activity.fail(token, BROKEN, undefined));
+      await this.report(() => activity.report(token, BROKEN));
       return;
     }
     const beats = new Heartbeats(msOf(options.heartbeatTimeout), async (details) => {
@@ -247,10 +243,7 @@ export class SimulatedWorker implements Process {
     this.options.reached(`${name} over`, this);
     const isBroken = this.isBroken('result');
     await this.report(() => {
-      if (isBroken) activity.fail(token, BROKEN, beats.last);
-      else if (result.completed) activity.complete(token, result.completed.result);
-      else if (result.failed) activity.fail(token, result.failed.failure ?? {}, beats.last);
-      else activity.cancelled(token, result.cancelled?.failure ?? {});
+      activity.report(token, isBroken ? BROKEN : result, beats.last);
       this.options.reached(`${name} reported`, this);
     });
   }
@@ -288,4 +281,4 @@ export class SimulatedWorker implements Process {
   }
 }
 
-const BROKEN: Failure = { message: 'the codec failed', applicationFailureInfo: { type: 'Error' } };
+const BROKEN = { failed: { failure: { message: 'the codec failed', applicationFailureInfo: {} } } };
