@@ -5,8 +5,6 @@ import { UPDATE_EXTEND_DEADLINE } from '../../src/core/names';
 import { Luck, weighted } from './luck';
 import type { Deed, Plan, PlannedJob, Spell, Trouble } from './plan';
 
-const STATUSES = weighted('3 completed, failed, active, archived');
-
 const MINUTE_MS = 60_000;
 /** Beyond `confirm`. Longer ones cost many reads. */
 const DEADLINES = [1, 10, 10, 30].map((minutes) => minutes * MINUTE_MS);
@@ -20,7 +18,6 @@ export function drawPlan(seed: number): Plan {
   const spells = Array.from({ length: luck.between('spells', 0, 3, 1.5) }, () => drawSpell(luck));
   const isLong = spells.some(({ trouble }) => 'retryAfter' in trouble && trouble.retryAfter === '86400');
   const deadlineMs = confirmMs + (isLong ? LONG_DEADLINE_MS : luck.of('deadline', DEADLINES));
-  const deeds = luck.between('deeds', 0, 6, 1.3);
   const plan: Plan = {
     seed,
     request: {
@@ -42,7 +39,7 @@ export function drawPlan(seed: number): Plan {
     workers: luck.of('workers', [1, 1, 2, 3]),
     inProcessPolls: luck.of('inProcessPolls', [0, 100, 100]),
     suggestFrom: luck.chance('suggests', 0.6) ? luck.between('suggestFrom', 16, 40) : 4_096,
-    deeds: Array.from({ length: deeds }, () => drawDeeds(luck, confirmMs)).flat(),
+    deeds: Array.from({ length: luck.between('deeds', 0, 6, 1.3) }, () => drawDeeds(luck, confirmMs)).flat(),
   };
   return luck.chance('tells a story', 0.02) ? { ...plan, ...luck.of('story', STORIES)(plan, luck) } : plan;
 }
@@ -96,7 +93,7 @@ function drawJob(luck: Luck, confirmMs: number, spells: readonly Spell[]): Plann
   });
   return {
     ...{ projectId: 'project-1', jobId: 'job-1', spells },
-    status: luck.of('status', STATUSES),
+    status: luck.of('status', weighted('3 completed, failed, active, archived')),
     hasLink: luck.chance('link', 0.4),
     activeMs: luck.chance('active for ever', 0.25) ? null : 60_000,
     turns: [turn(1), turn(2)],
@@ -145,14 +142,9 @@ function troubleOfPost(luck: Luck): Trouble {
   const kind = luck.of('post', KINDS_OF_POST);
   if (kind === '429') return { kind: 'status', status: 429, processed: false, retryAfter: retryAfter(luck) };
   if (kind === 'rejected') return { kind: 'status', status: luck.of('rejected', REFUSED), processed: false };
-  if (kind === 'unknown')
-    return {
-      kind: 'status',
-      status: luck.of('unknown', NOBODY_KNOWS),
-      processed,
-      retryAfter: retryAfter(luck),
-    };
-  return { kind, processed };
+  if (kind !== 'unknown') return { kind, processed };
+  const status = luck.of('unknown', NOBODY_KNOWS);
+  return { kind: 'status', status, processed, retryAfter: retryAfter(luck) };
 }
 
 /** Where something can be done. Those of the send stand more than once: there a message can be lost or sent twice. */

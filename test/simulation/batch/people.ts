@@ -106,7 +106,7 @@ export class BatchPeople {
   ): Promise<unknown> {
     const { calls, server } = this;
     const workflowId = this.names[number] ?? '';
-    const run = server.latest(workflowId);
+    const run = server.find(workflowId);
     if (act.kind === 'foreign') {
       const item = (await this.checked()).items[number];
       if (item === undefined) return undefined;

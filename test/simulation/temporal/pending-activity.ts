@@ -111,7 +111,6 @@ export class PendingActivity {
 
   /** Only a send is paused, which has neither of the other time-outs. */
   pause(): void {
-    if (this.paused) return;
     this.paused = true;
     this.stop('START_TO_CLOSE');
     if (this.state === 'started') return;
@@ -121,7 +120,6 @@ export class PendingActivity {
   }
 
   unpause(): void {
-    if (!this.paused) return;
     this.paused = false;
     if (this.state === 'paused') this.queue();
     if (this.state === 'started') this.watchStarted();

@@ -1,6 +1,12 @@
-import { defaultPayloadConverter, mapToPayloads } from '@temporalio/common';
+import {
+  decodeWorkflowIdConflictPolicy,
+  decodeWorkflowIdReusePolicy,
+  defaultPayloadConverter,
+  encodeWorkflowIdReusePolicy,
+  mapToPayloads,
+} from '@temporalio/common';
 import { encodeUnifiedSearchAttributes } from '@temporalio/common/lib/converter/payload-search-attributes';
-import { temporal } from '@temporalio/proto';
+import type { temporal } from '@temporalio/proto';
 import type { Timers, VirtualClock } from '../clock';
 import type { Luck } from '../luck';
 import type { SimulatedWorker } from '../worker/worker';
@@ -9,12 +15,7 @@ import type { PendingActivity } from './pending-activity';
 import { Run } from './run';
 import { Visibility } from './visibility';
 
-const { WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING: USE_EXISTING } =
-  temporal.api.enums.v1.WorkflowIdConflictPolicy;
-const {
-  WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY: ALLOW_FAILED_ONLY,
-  WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE: REJECT_DUPLICATE,
-} = temporal.api.enums.v1.WorkflowIdReusePolicy;
+type StartRequest = temporal.api.workflowservice.v1.IStartWorkflowExecutionRequest;
 
 export interface ServerOptions {
   /** From so many events on a run is told to continue as new. @default 4096, the server's own */
@@ -39,7 +40,7 @@ export function startRequest(
   input: unknown,
   memo: Readonly<Record<string, unknown>>,
   attributes: Parameters<typeof encodeUnifiedSearchAttributes>[1],
-): temporal.api.workflowservice.v1.IStartWorkflowExecutionRequest {
+): StartRequest {
   return {
     workflowId,
     workflowType: { name: workflowType },
@@ -47,7 +48,7 @@ export function startRequest(
     input: { payloads: [toPayload(input)] },
     memo: { fields: mapToPayloads(defaultPayloadConverter, memo) },
     searchAttributes: { indexedFields: encodeUnifiedSearchAttributes(undefined, attributes) },
-    workflowIdReusePolicy: REJECT_DUPLICATE,
+    workflowIdReusePolicy: encodeWorkflowIdReusePolicy('REJECT_DUPLICATE') ?? null,
   };
 }
 
@@ -113,19 +114,20 @@ export class TemporalServer {
     return [...this.workers].filter(({ state }) => state === 'alive');
   }
 
-  // What a client may ask for.
-
   /**
    * @param by who has asked for it
    * @returns the run that was started, or the one that is the answer to it; null if one of this id is in the way
    */
-  start(request: temporal.api.workflowservice.v1.IStartWorkflowExecutionRequest, by?: string): Run | null {
-    const { workflowId, requestId, workflowIdReusePolicy: reuse } = request;
-    const before = this.latest(workflowId ?? '');
+  start(request: StartRequest, by?: string): Run | null {
+    const { workflowId, requestId, workflowIdConflictPolicy } = request;
+    const reuse = decodeWorkflowIdReusePolicy(request.workflowIdReusePolicy);
+    const before = this.find(workflowId ?? '');
     if (requestId && before?.start.asked?.requestId === requestId) return before;
-    if (before?.isOpen) return request.workflowIdConflictPolicy === USE_EXISTING ? before : null;
+    if (before?.isOpen)
+      return decodeWorkflowIdConflictPolicy(workflowIdConflictPolicy) === 'USE_EXISTING' ? before : null;
     const isRefused =
-      reuse === REJECT_DUPLICATE || (reuse === ALLOW_FAILED_ONLY && !FAILURE.test(before?.status ?? ''));
+      reuse === 'REJECT_DUPLICATE' ||
+      (reuse === 'ALLOW_DUPLICATE_FAILED_ONLY' && !FAILURE.test(before?.status ?? ''));
     if (before !== undefined && isRefused) return null;
     const runId = this.newRunId();
     const start = {
@@ -145,16 +147,12 @@ export class TemporalServer {
     return run;
   }
 
-  /** The latest run of an id; undefined if the server knows none any more. */
-  latest(workflowId: string): Run | undefined {
-    const run = this.runs.findLast((each) => each.workflowId === workflowId);
-    return run && this.knows(run) ? run : undefined;
-  }
-
-  /** @param runId the latest run if there is none */
+  /** @param runId the latest run of the id if there is none. @returns undefined if the server does not know it any more */
   find(workflowId: string, runId?: string | null): Run | undefined {
-    if (!runId) return this.latest(workflowId);
-    return this.runs.find((run) => run.workflowId === workflowId && run.runId === runId && this.knows(run));
+    const run = this.runs.findLast(
+      (each) => each.workflowId === workflowId && (!runId || each.runId === runId),
+    );
+    return run && this.knows(run) ? run : undefined;
   }
 
   /** Somebody deletes a run that has ended. */
@@ -169,7 +167,7 @@ export class TemporalServer {
 
   /** Resets a run to one of its tasks. @returns the new run; null if the run is not one that can be */
   reset(run: Run, startedAt: number): Run | null {
-    if (this.latest(run.workflowId) !== run) return null;
+    if (this.find(run.workflowId) !== run) return null;
     run.terminate();
     const next = this.keep({ ...run.start, runId: this.newRunId() });
     next.takeOver(run, startedAt);
@@ -181,8 +179,6 @@ export class TemporalServer {
     const [runId, seq] = token.split('/');
     return this.runs.find((run) => run.runId === runId)?.activities.get(Number(seq));
   }
-
-  // What runs ask for.
 
   /** @param name of its delays */
   offer(task: Run | PendingActivity, name: string): void {
@@ -223,7 +219,7 @@ export class TemporalServer {
         continue;
       }
       const worker = this.luck.of('worker', polling);
-      if (task instanceof Run) (polling.find((each) => each.hasCached(task)) ?? worker).takeTask(task);
+      if (task instanceof Run) (polling.find((each) => each.cache.has(task.runId)) ?? worker).takeTask(task);
       else worker.takeActivity(task);
     }
   }

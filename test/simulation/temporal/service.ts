@@ -16,20 +16,14 @@ const DEADLINE_EXCEEDED = 4;
 const NOT_FOUND = 5;
 const ALREADY_EXISTS = 6;
 const FAILED_PRECONDITION = 9;
-const UNAVAILABLE = 14;
+export const UNAVAILABLE = 14;
 
-const { WorkflowExecutionStatus } = temporal.api.enums.v1;
-const { PENDING_ACTIVITY_STATE_STARTED, PENDING_ACTIVITY_STATE_SCHEDULED } =
-  temporal.api.enums.v1.PendingActivityState;
+const { PendingActivityState, WorkflowExecutionStatus } = temporal.api.enums.v1;
 const { UPDATE_WORKFLOW_EXECUTION_LIFECYCLE_STAGE_COMPLETED: UPDATE_COMPLETED } =
   temporal.api.enums.v1.UpdateWorkflowExecutionLifecycleStage;
 
 export function grpcError(code: number, details: string): Error {
   return Object.assign(new Error(details), { code, details, metadata: { get: () => [] } });
-}
-
-export function unavailable(): Error {
-  return grpcError(UNAVAILABLE, 'the connection to the server was lost');
 }
 
 /** How a process reaches the server: its request and the answer take time, and may get lost. */
@@ -242,7 +236,8 @@ function describe(run: Run) {
       ({ seq, name, state, attempt, paused, lastFailure, details }) => ({
         activityId: String(seq),
         activityType: { name },
-        state: state === 'started' ? PENDING_ACTIVITY_STATE_STARTED : PENDING_ACTIVITY_STATE_SCHEDULED,
+        state:
+          PendingActivityState[`PENDING_ACTIVITY_STATE_${state === 'started' ? 'STARTED' : 'SCHEDULED'}`],
         attempt,
         paused,
         lastFailure,

@@ -39,10 +39,8 @@ export class Visibility {
   }
 }
 
-type Condition = (value: unknown, wanted: string) => boolean;
-
 /** The operators in the queries of this project, and no others. */
-const OPERATORS: Readonly<Record<string, Condition>> = {
+const OPERATORS: Readonly<Record<string, (value: unknown, wanted: string) => boolean>> = {
   '=': (value, wanted) => value === wanted,
   STARTS_WITH: (value, wanted) => String(value).startsWith(wanted),
   '>=': (value, wanted) => Number(value ?? NaN) >= Date.parse(wanted),

@@ -56,8 +56,7 @@ export function cancelBy(running: Activity, answer: ReturnType<PendingActivity['
 
 /** How a local activity ends for its workflow. @param end undefined at its time-out */
 export function localEnd(
-  seq: number,
-  name: string,
+  of: Parameters<typeof activityFailure>[0],
   end: Awaited<ReturnType<Activity['run']>> | undefined,
 ): Resolution {
   if (end?.completed) return { completed: { result: (end.completed.result as Payload | undefined) ?? null } };
@@ -65,5 +64,5 @@ export function localEnd(
   const [message, cause] = end
     ? ['Local Activity failed', end.failed?.failure ?? {}]
     : ['Local Activity timed out', { message: 'timeout', timeoutFailureInfo }];
-  return { failed: { failure: activityFailure({ seq, name }, message, cause) } };
+  return { failed: { failure: activityFailure(of, message, cause) } };
 }

@@ -14,7 +14,6 @@ import {
   type Job,
   type Marker,
   pastTasks,
-  type Payloads,
   type Resolution,
   type RunStart,
   type ServerCommand,
@@ -27,8 +26,10 @@ import { seedOf } from './seed';
 /** The clock's has another name, by which the sandbox does not know it. */
 const RealDate = Date;
 
+export type LocalCall = coresdk.workflow_commands.IScheduleLocalActivity;
+
 /** Runs a local activity of a workflow task. */
-export type RunLocally = (seq: number, name: string, input: Payloads) => Promise<Marker>;
+type RunLocally = (call: LocalCall) => Promise<Marker>;
 
 /** A workflow did something else than its history says. */
 export class NonDeterminism extends Error {}
@@ -129,20 +130,15 @@ export class CachedRun {
     );
     const done = this.early.splice(0);
     const waiting = new Map<number, Promise<Marker> | undefined>();
-    for (let next = { jobs, at: task.at }; ;) {
+    for (let [next, at] = [jobs, task.at]; ;) {
       const commands = await this.activate({
-        jobs: next.jobs,
-        timestamp: msNumberToTs(next.at),
-        isReplaying,
-        historyLength: startedAt + 1,
-        continueAsNewSuggested: task.suggestsNew,
-        availableInternalFlags: [1, 2, 3, 4, 5, 6],
+        ...{ jobs: next, timestamp: msNumberToTs(at), isReplaying, historyLength: startedAt + 1 },
+        ...{ continueAsNewSuggested: task.suggestsNew, availableInternalFlags: [1, 2, 3, 4, 5, 6] },
       });
       const { locals, cancelled } = addCommands(commands, done, this.known);
-      for (const { seq, activityType, arguments: input } of locals)
-        waiting.set(seq ?? 0, isReplaying ? undefined : local(seq ?? 0, activityType ?? '', input ?? []));
+      for (const call of locals) waiting.set(call.seq ?? 0, isReplaying ? undefined : local(call));
       if (cancelled.length > 0) {
-        next = { jobs: cancelled.map((seq) => this.cancelledAtOnce(seq)), at: next.at };
+        next = cancelled.map((seq) => this.cancelledAtOnce(seq));
         continue;
       }
       if (waiting.size === 0) break;
@@ -155,10 +151,8 @@ export class CachedRun {
       waiting.delete(seq);
       done.push({ type: 'MarkerRecorded', seq, endedAt, resolution });
       const result = isReplaying ? asReplayed(resolution) : resolution;
-      next = {
-        jobs: [{ resolveActivity: { seq, result, isLocal: true } }],
-        at: Math.max(task.at, endedAt),
-      };
+      next = [{ resolveActivity: { seq, result, isLocal: true } }];
+      at = Math.max(task.at, endedAt);
     }
     // The server forgets a task that had nothing but updates which were refused.
     if (jobs.every(({ doUpdate }) => doUpdate) && done.every(({ type }) => type === 'UpdateRejected'))

@@ -58,10 +58,8 @@ function serverCommand(command: Command, seq: number, { activities, accepted }: 
     activities.set(seq, activity);
     return { type: 'ActivityTaskScheduled', seq, activity };
   }
-  if (upserted) {
-    const fields = upserted.searchAttributes?.indexedFields ?? {};
-    return { type: 'UpsertWorkflowSearchAttributes', fields };
-  }
+  if (upserted)
+    return { type: 'UpsertWorkflowSearchAttributes', fields: upserted.searchAttributes?.indexedFields ?? {} };
   if (modified) return { type: 'WorkflowPropertiesModified', fields: modified.upsertedMemo?.fields ?? {} };
   if (updateResponse) {
     const updateId = updateResponse.protocolInstanceId ?? '';

@@ -3,13 +3,13 @@ import type { ReusableVMWorkflowCreator } from '@temporalio/worker/lib/workflow/
 import type { SinkCall } from '@temporalio/workflow';
 import type { Process, VirtualClock } from '../clock';
 import type { Luck } from '../luck';
-import { fromPayload, type Marker, msOf, type Payloads } from '../temporal/history';
+import { fromPayload, type Marker, msOf } from '../temporal/history';
 import type { PendingActivity } from '../temporal/pending-activity';
 import type { Run } from '../temporal/run';
 import type { TemporalServer } from '../temporal/server';
-import { clientOf, unavailable } from '../temporal/service';
+import { clientOf, grpcError, UNAVAILABLE } from '../temporal/service';
 import { cancelBy, infoOf, infoOfAttempt, localEnd, sdkActivity } from './activity';
-import { CachedRun, NonDeterminism, type RunLocally } from './cached-run';
+import { CachedRun, type LocalCall, NonDeterminism } from './cached-run';
 import { Heartbeats } from './heartbeats';
 
 type Activities = Readonly<Record<string, (...args: never[]) => Promise<unknown>>>;
@@ -54,7 +54,7 @@ export class SimulatedWorker implements Process {
   readonly client: Client;
   private readonly shutdown = new AbortController();
   private readonly activities: Activities;
-  private readonly cache = new Map<string, CachedRun>();
+  readonly cache = new Map<string, CachedRun>();
   private readonly asleep: (() => void)[] = [];
   private readonly queues = new Map<string, Promise<unknown>>();
 
@@ -71,12 +71,6 @@ export class SimulatedWorker implements Process {
   get name(): string {
     return this.options.name;
   }
-
-  hasCached(run: Run): boolean {
-    return this.cache.has(run.runId);
-  }
-
-  // The machine.
 
   kill(): void {
     this.state = 'dead';
@@ -126,7 +120,7 @@ export class SimulatedWorker implements Process {
       // What was under way in a process that is dead goes nowhere.
       if (this.state === 'dead') return;
       const back = (end: () => void) => afterWay(() => this.whenAwake(end));
-      const isLost = () => reject(unavailable());
+      const isLost = () => reject(grpcError(UNAVAILABLE, 'the connection to the server was lost'));
       if (lost === 'request') {
         back(isLost);
         return;
@@ -149,8 +143,6 @@ export class SimulatedWorker implements Process {
     });
   }
 
-  // Workflow tasks.
-
   takeTask(run: Run): void {
     const task = run.startTask();
     if (task === undefined) return;
@@ -161,9 +153,15 @@ export class SimulatedWorker implements Process {
     this.whenAwake(() => {
       void this.inTurn(run, async () => {
         if (this.options.evicts(run)) await this.evict(run);
-        const local: RunLocally = (...of) => this.runLocally(run, ...of);
-        const commands = await this.cached(run)
-          .doTask(events, task.updates, local)
+        const { workflows, clock, logged } = this.options;
+        const cached =
+          this.cache.get(run.runId) ??
+          new CachedRun(workflows, run.start, clock, (call) => {
+            if (!call.workflowInfo.unsafe.isReplaying) logged(run, call);
+          });
+        this.cache.set(run.runId, cached);
+        const commands = await cached
+          .doTask(events, task.updates, (call) => this.runLocally(run, call))
           .catch((error: unknown) => error as Error);
         if (commands instanceof Error) {
           if (this.state === 'dead') return;
@@ -186,18 +184,6 @@ export class SimulatedWorker implements Process {
     });
   }
 
-  private cached(run: Run): CachedRun {
-    let cached = this.cache.get(run.runId);
-    if (cached === undefined) {
-      const { workflows, clock, logged } = this.options;
-      cached = new CachedRun(workflows, run.start, clock, (call) => {
-        if (!call.workflowInfo.unsafe.isReplaying) logged(run, call);
-      });
-      this.cache.set(run.runId, cached);
-    }
-    return cached;
-  }
-
   private async evict(run: Run): Promise<void> {
     const cached = this.cache.get(run.runId);
     this.cache.delete(run.runId);
@@ -211,8 +197,6 @@ export class SimulatedWorker implements Process {
     this.queues.set(run.runId, next);
     return next;
   }
-
-  // Activities.
 
   takeActivity(activity: PendingActivity): void {
     if (!activity.start()) return;
@@ -254,18 +238,15 @@ export class SimulatedWorker implements Process {
     return true;
   }
 
-  private async runLocally(run: Run, seq: number, name: string, input: Payloads): Promise<Marker> {
+  private async runLocally(run: Run, { seq, activityType, arguments: input }: LocalCall): Promise<Marker> {
     const { clock } = this.options;
-    const info = infoOf(run, seq, name, clock.now);
-    this.options.reached(`${name} started`, this);
-    const result = clock.as(this, () =>
-      sdkActivity(info, this.activities[name], this.client, () => undefined).run({
-        args: input.map(fromPayload),
-        headers: {},
-      }),
-    );
+    const of = { seq: seq ?? 0, name: activityType ?? '' };
+    this.options.reached(`${of.name} started`, this);
+    const info = infoOf(run, of.seq, of.name, clock.now);
+    const activity = sdkActivity(info, this.activities[of.name], this.client, () => undefined);
+    const result = clock.as(this, () => activity.run({ args: (input ?? []).map(fromPayload), headers: {} }));
     const end = await Promise.race([result, clock.sleep(LOCAL_TIMEOUT_MS).then(() => undefined)]);
-    return { seq, endedAt: clock.now, resolution: localEnd(seq, name, end) };
+    return { seq: of.seq, endedAt: clock.now, resolution: localEnd(of, end) };
   }
 
   /** Reports to the server, again and again until it has heard of it. */
