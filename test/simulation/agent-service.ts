@@ -111,12 +111,11 @@ export class AgentService {
       const slowShare = point === 'post' ? WAY_MS.slowShareOfPost : WAY_MS.slowShare;
       return this.clock.sleep(this.luck.delay(point, 'takes', { ...WAY_MS, slowShare }));
     };
-    const awake = () => new Promise<void>((resolve) => worker.whenAwake(resolve));
     const trouble = this.troubleOf(request.operation);
     this.reached(`${point} asked`, worker);
     // The connection is made by the worker's kernel, also while the process stands still.
     await way();
-    await awake();
+    await worker.awake();
     if (request.heardAt !== null) return null;
     if (trouble?.kind === 'refused') return 'ECONNREFUSED';
     if (trouble?.kind === 'misconfigured') return 'UND_ERR_INVALID_ARG';
@@ -129,7 +128,7 @@ export class AgentService {
     const answer = this.serve(request, body, trouble, worker);
     if (answer !== null) request.answeredAt = this.clock.now;
     await way();
-    await awake();
+    await worker.awake();
     return answer;
   }
 

@@ -5,8 +5,6 @@ import { UPDATE_EXTEND_DEADLINE } from '../../src/core/names';
 import { Luck, weighted } from './luck';
 import type { Deed, Plan, PlannedJob, Spell, Trouble } from './plan';
 
-const STATUSES = weighted('3 completed, failed, active, archived');
-
 const MINUTE_MS = 60_000;
 /** Beyond `confirm`. Longer ones cost many reads. */
 const DEADLINES = [1, 10, 10, 30].map((minutes) => minutes * MINUTE_MS);
@@ -20,7 +18,6 @@ export function drawPlan(seed: number): Plan {
   const spells = Array.from({ length: luck.between('spells', 0, 3, 1.5) }, () => drawSpell(luck));
   const isLong = spells.some(({ trouble }) => 'retryAfter' in trouble && trouble.retryAfter === '86400');
   const deadlineMs = confirmMs + (isLong ? LONG_DEADLINE_MS : luck.of('deadline', DEADLINES));
-  const deeds = luck.between('deeds', 0, 6, 1.3);
   const plan: Plan = {
     seed,
     request: {
@@ -42,7 +39,7 @@ export function drawPlan(seed: number): Plan {
     workers: luck.of('workers', [1, 1, 2, 3]),
     inProcessPolls: luck.of('inProcessPolls', [0, 100, 100]),
     suggestFrom: luck.chance('suggests', 0.6) ? luck.between('suggestFrom', 16, 40) : 4_096,
-    deeds: Array.from({ length: deeds }, () => drawDeeds(luck, confirmMs)).flat(),
+    deeds: Array.from({ length: luck.between('deeds', 0, 6, 1.3) }, () => drawDeeds(luck, confirmMs)).flat(),
   };
   return luck.chance('tells a story', 0.02) ? { ...plan, ...luck.of('story', STORIES)(plan, luck) } : plan;
 }
@@ -60,12 +57,8 @@ const STORIES: readonly ((plan: Plan, luck: Luck) => Partial<Plan>)[] = [
   // The message is lost, reading proves nothing, and the activity that polls reports while a decision gives it up.
   ({ request, jobs: [job] }, luck) => ({
     request: {
-      ...request,
-      whenActive: 'send',
-      onUnknownDelivery: 'ask',
-      confirm: '1s',
-      deadline: '30m',
-      reconcile: '10s',
+      ...{ ...request, whenActive: 'send', onUnknownDelivery: 'ask' },
+      ...{ confirm: '1s', deadline: '30m', reconcile: '10s' },
       polling: { ...request.polling, timerPolls: 0 },
     },
     jobs: [{ ...job, status: 'completed', hasLink: true, lagMs: 0, linkLateMs: 0, spells: [LOST] }],
@@ -100,7 +93,7 @@ function drawJob(luck: Luck, confirmMs: number, spells: readonly Spell[]): Plann
   });
   return {
     ...{ projectId: 'project-1', jobId: 'job-1', spells },
-    status: luck.of('status', STATUSES),
+    status: luck.of('status', weighted('3 completed, failed, active, archived')),
     hasLink: luck.chance('link', 0.4),
     activeMs: luck.chance('active for ever', 0.25) ? null : 60_000,
     turns: [turn(1), turn(2)],
@@ -115,35 +108,24 @@ const ANSWERS_TO_READS = [
 ] as const;
 const REFUSED = [400, 401, 403, 404, 405, 409, 410, 413, 415, 422] as const;
 const NOBODY_KNOWS = [408, 423, 425, 500, 502, 503, 503, 503, 504, 302, 418] as const;
-const RETRY_AFTER = [undefined, '1', '30', '600', '0', '-5', '86400', '1e9', 'soon'] as const;
+const RETRY_AFTER = [undefined, '1', '30', '600', '0', '-5', '86400', '1e9', 'soon'];
+const retryAfter = (luck: Luck) => luck.of('retryAfter', RETRY_AFTER);
 
 function drawSpell(luck: Luck): Spell {
-  const operation = luck.of('operation', ['get', 'get', 'post', 'post'] as const);
-  const after =
-    operation === 'post' ? luck.of('after post', [0, 0, 0, 1]) : luck.between('after get', 0, 12, 2);
-  const stutters = operation === 'get' && luck.chance('stutters', 0.25);
-  const count =
-    operation === 'post'
-      ? luck.of('posts', [1, 1, 1, 2])
-      : luck.of('gets', stutters ? [12, 40] : [1, 2, 3, 6, 8, 20]);
-  return {
-    operation,
-    after,
-    count,
-    stutters,
-    trouble: operation === 'get' ? troubleOfRead(luck) : troubleOfPost(luck),
-  };
+  if (luck.of('operation', ['get', 'get', 'post', 'post']) === 'post') {
+    const [after, count] = [luck.of('after post', [0, 0, 0, 1]), luck.of('posts', [1, 1, 1, 2])];
+    return { operation: 'post', after, count, stutters: false, trouble: troubleOfPost(luck) };
+  }
+  const stutters = luck.chance('stutters', 0.25);
+  const count = luck.of('gets', stutters ? [12, 40] : [1, 2, 3, 6, 8, 20]);
+  const after = luck.between('after get', 0, 12, 2);
+  return { operation: 'get', after, count, stutters, trouble: troubleOfRead(luck) };
 }
 
 const KINDS_OF_READ = weighted('4 status, refused, reset, timeout, page, no job, another job, unknown word');
 const KINDS_OF_POST = weighted(
   'refused, misconfigured, 2 reset, 2 timeout, page, no job, another job, 3 429, 2 rejected, 4 unknown',
 );
-
-function retryAfter(luck: Luck): { readonly retryAfter?: string } {
-  const value = luck.of('retryAfter', RETRY_AFTER);
-  return value === undefined ? {} : { retryAfter: value };
-}
 
 function troubleOfRead(luck: Luck): Trouble {
   const processed = false;
@@ -152,17 +134,17 @@ function troubleOfRead(luck: Luck): Trouble {
   const status = luck.of('status of read', ANSWERS_TO_READS);
   // What a gateway says of its own routes.
   const page = [400, 401, 403, 404].includes(status) && luck.chance('page', 0.3);
-  return { kind, processed, page, status, ...retryAfter(luck) };
+  return { kind, processed, page, status, retryAfter: retryAfter(luck) };
 }
 
 function troubleOfPost(luck: Luck): Trouble {
   const processed = luck.chance('processed', 0.5);
   const kind = luck.of('post', KINDS_OF_POST);
-  if (kind === '429') return { kind: 'status', status: 429, processed: false, ...retryAfter(luck) };
+  if (kind === '429') return { kind: 'status', status: 429, processed: false, retryAfter: retryAfter(luck) };
   if (kind === 'rejected') return { kind: 'status', status: luck.of('rejected', REFUSED), processed: false };
-  if (kind === 'unknown')
-    return { kind: 'status', status: luck.of('unknown', NOBODY_KNOWS), processed, ...retryAfter(luck) };
-  return { kind, processed };
+  if (kind !== 'unknown') return { kind, processed };
+  const status = luck.of('unknown', NOBODY_KNOWS);
+  return { kind: 'status', status, processed, retryAfter: retryAfter(luck) };
 }
 
 /** Where something can be done. Those of the send stand more than once: there a message can be lost or sent twice. */
@@ -185,22 +167,24 @@ const KINDS = weighted(
 );
 const KINDS_WHILE_ASKED = weighted('4 decide, poll now, extend, cancel, reset, kill, turn of others');
 
+/** What is done at some points more often than elsewhere: the name and the share of its chance, and the kind. */
+const LIKELY: readonly (readonly [RegExp, string, number, Act['kind']])[] = [
+  [/^(permission|post)/, 'freezes', 0.15, 'freeze'],
+  [/^(permission|post)/, 'resets', 0.1, 'reset'],
+  // A read that was asked for before does not count: the next one is waited for.
+  [/^(read|getJob)/, 'asks for another', 0.3, 'poll now'],
+  [/^(look|sendMessage started)/, 'pauses', 0.3, 'pause send'],
+];
+
 /** One deed, or several at one moment in any order. */
 function drawDeeds(luck: Luck, confirmMs: number): Deed[] {
   const at = luck.of('at', POINTS);
-  const nth = /^(look|post|permission|sendMessage|phase)/.test(at)
-    ? luck.between('nth', 1, 2, 2)
-    : luck.between('nth', 1, 10, 2);
-  const afterMs = luck.of('after', [
-    0,
-    0,
-    0,
-    luck.between('short', 1, 500),
-    luck.between('long', 1, confirmMs + 60_000),
-  ]);
+  const nth = luck.between('nth', 1, /^(look|post|permission|sendMessage|phase)/.test(at) ? 2 : 10, 2);
+  const [short, long] = [luck.between('short', 1, 500), luck.between('long', 1, confirmMs + 60_000)];
+  const afterMs = luck.of('after', [0, 0, 0, short, long]);
   const count = luck.of('volley', at === 'phase needs-decision' ? [1, 2, 2, 3] : [1, 1, 1, 1, 2, 3]);
   const acts = Array.from({ length: count }, () => drawAct(luck, at));
-  const deeds = acts.map((act) => ({ at, nth, afterMs, act }));
+  const deeds = acts.map((act) => deed(at, nth, afterMs, act));
   const isBroken = acts.some(({ kind }) => kind === 'break');
   return isBroken && luck.chance('dies and is cancelled', 0.5)
     ? [...deeds, ...diesAndIsCancelled(luck)]
@@ -210,32 +194,16 @@ function drawDeeds(luck: Luck, confirmMs: number): Deed[] {
 /** A send backs off: its worker has died, and somebody cancels before the next attempt. */
 function diesAndIsCancelled(luck: Luck): Deed[] {
   const at = luck.of('dies at', weighted('permission recorded, post begun, post processed, look heard'));
-  const cancelled = {
-    at: 'sendMessage backs off',
-    nth: 1,
-    afterMs: luck.of('cancelled after', [0, 200, 900]),
-  };
   return [
-    { at, nth: 1, afterMs: 0, act: { kind: 'kill', backAfterMs: 5_000 } },
-    { ...cancelled, act: { kind: 'cancel' } },
+    deed(at, 1, 0, { kind: 'kill', backAfterMs: 5_000 }),
+    deed('sendMessage backs off', 1, luck.of('cancelled after', [0, 200, 900]), { kind: 'cancel' }),
   ];
 }
 
 function drawAct(luck: Luck, at: string): Act {
-  const isPermission = /^(permission|post)/.test(at);
-  const isLook = /^(look|sendMessage started)/.test(at);
-  // A read that was asked for before does not count: the next one is waited for.
-  const isRead = /^(read|getJob)/.test(at);
-  const kind =
-    isPermission && luck.chance('freezes', 0.15)
-      ? 'freeze'
-      : isPermission && luck.chance('resets', 0.1)
-        ? 'reset'
-        : isRead && luck.chance('asks for another', 0.3)
-          ? 'poll now'
-          : isLook && luck.chance('pauses', 0.3)
-            ? 'pause send'
-            : luck.of<Act['kind']>('act', at.startsWith('phase needs-decision') ? KINDS_WHILE_ASKED : KINDS);
+  const likely = LIKELY.find(([points, name, share]) => points.test(at) && luck.chance(name, share));
+  const kinds = at.startsWith('phase needs-decision') ? KINDS_WHILE_ASKED : KINDS;
+  const kind = likely?.[3] ?? luck.of<Act['kind']>('act', kinds);
   const ms = luck.of('ms', [500, 5_000, 30_000, 90_000, 600_000]);
   return { kind, ...ACTS[kind](luck, ms) } as Act;
 }

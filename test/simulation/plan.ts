@@ -74,7 +74,7 @@ export type Trouble = { readonly processed: boolean } & (
   | {
       readonly kind: 'status';
       readonly status: number;
-      readonly retryAfter?: string;
+      readonly retryAfter?: string | undefined;
       /** A gateway says so, by a page, and not the service. */
       readonly page?: boolean;
     }

@@ -13,7 +13,7 @@ const NAMES = readdirSync(path.join(__dirname, '../workflows/replay/histories', 
   .filter((name) => !name.startsWith('batch-'));
 
 /** A replay takes no time. */
-const STILL = { now: 0, during: <T>(work: () => Promise<T>) => work() };
+const STILL = { during: <T>(work: () => Promise<T>) => work() };
 
 let workflows: Awaited<ReturnType<typeof bundleWorkflows>>;
 

@@ -1,4 +1,5 @@
 import type { ReusableVMWorkflowCreator } from '@temporalio/worker/lib/workflow/reusable-vm';
+import type { SinkCall } from '@temporalio/workflow';
 import { createActivities } from '../../src/activities';
 import { POLL_LIMIT_MS } from '../../src/activities/poll-job';
 import { keyFromText } from '../../src/agent-api/api-key';
@@ -13,7 +14,6 @@ import type { WorldPlan } from './plan';
 import type { Run } from './temporal/run';
 import { TemporalServer } from './temporal/server';
 import { SimulatedWorker } from './worker/worker';
-import type { SinkCall } from './worker/workflow-code';
 
 export const TASK_QUEUES = { followUp: 'follow-up', read: 'reads', send: 'sends' } as const;
 const HTTP_TIMEOUT_MS = 30_000;
@@ -150,7 +150,11 @@ export abstract class World<Plan extends WorldPlan<Act>, Act extends { readonly 
     this.reached(`phase ${phase}`);
   }
 
-  private do(act: Act | MachineAct, when: string, worker = this.workers.find(({ polls }) => polls)): void {
+  private do(
+    act: Act | MachineAct,
+    when: string,
+    worker = this.workers.find(({ state }) => state === 'alive'),
+  ): void {
     const where = this.where(act);
     if (where === null) return;
     const isDone = isOfMachines(act)

@@ -84,8 +84,8 @@ export class BatchPeople {
       case 'reset': {
         const points = this.batchRun?.resetPoints() ?? [];
         const point = points[Math.floor(act.share * points.length)];
-        const run = point && this.batchRun && server.reset(this.batchRun, point);
-        return { to: run?.runId };
+        const run = this.batchRun;
+        return { to: run && point !== undefined ? server.reset(run, point)?.runId : undefined };
       }
       case 'retry': {
         const options = { includeUnknown: act.includeUnknown };
@@ -106,7 +106,7 @@ export class BatchPeople {
   ): Promise<unknown> {
     const { calls, server } = this;
     const workflowId = this.names[number] ?? '';
-    const run = server.latest(workflowId);
+    const run = server.find(workflowId);
     if (act.kind === 'foreign') {
       const item = (await this.checked()).items[number];
       if (item === undefined) return undefined;

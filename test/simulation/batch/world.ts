@@ -151,7 +151,7 @@ export class BatchWorld extends World<BatchPlan, BatchAct> {
   }
 
   private async lookAtLast(): Promise<void> {
-    if (this.server.latest(batchWorkflowId(BATCH_ID)) === undefined) return;
+    if (this.server.find(batchWorkflowId(BATCH_ID)) === undefined) return;
     const { client } = this.people.calls;
     const batch = await findBatch(client, BATCH_ID);
     try {

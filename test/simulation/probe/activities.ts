@@ -1,18 +1,22 @@
+import { EventEmitter, once } from 'node:events';
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
 
 export type ProbeActivities = ReturnType<typeof createProbeActivities>;
 
+const OVER = 'over';
+
 /** Where a test can hold an activity, and see that it was reached. */
 export class Gates {
-  private readonly opened = new Map<string, { readonly open: Promise<void>; readonly now: () => void }>();
   readonly reached = new Set<string>();
   /** The number of each attempt that was begun. */
   readonly attempts: number[] = [];
-  private readonly over = this.of('over');
+  private readonly opened = new Set<string>();
+  private readonly events = new EventEmitter();
 
   open(name: string): void {
-    this.of(name).now();
+    this.opened.add(name);
+    this.events.emit(name);
   }
 
   /** Whoever comes from now on is held again. */
@@ -23,26 +27,13 @@ export class Gates {
 
   /** Whatever hangs ends. */
   close(): void {
-    this.over.now();
+    this.open(OVER);
   }
 
-  async pass(name: string): Promise<void> {
+  async pass(name = OVER): Promise<void> {
     this.reached.add(name);
-    await Promise.race([this.of(name).open, this.over.open]);
-  }
-
-  async end(): Promise<void> {
-    await this.over.open;
-  }
-
-  private of(name: string) {
-    let gate = this.opened.get(name);
-    if (gate === undefined) {
-      let now: () => void = () => undefined;
-      const open = new Promise<void>((resolve) => (now = resolve));
-      this.opened.set(name, (gate = { open, now }));
-    }
-    return gate;
+    if (this.opened.has(name) || this.opened.has(OVER)) return;
+    await Promise.race([once(this.events, name), once(this.events, OVER)]);
   }
 }
 
@@ -83,13 +74,13 @@ async function perform([act, word = '', againMs, details]: string[], gates: Gate
       return gates.pass(word === 'own' ? `begun ${gates.attempts.length}` : word);
     // Reports no more: as if its worker had died.
     case 'hang':
-      return gates.end();
+      return gates.pass();
     // Beats until it is cancelled; then it goes on, or ends as cancelled.
     case 'alive': {
       gates.reached.add('beats');
       const beat = setInterval(() => context.heartbeat('alive'), 50);
       const why = context.cancelled.catch((error: unknown) => error);
-      const reason = await Promise.race([why, gates.end()]);
+      const reason = await Promise.race([why, gates.pass()]);
       clearInterval(beat);
       if (word === 'ends') throw reason as Error;
       return;
@@ -97,8 +88,8 @@ async function perform([act, word = '', againMs, details]: string[], gates: Gate
     case 'fail':
       throw ApplicationFailure.create({
         message: word,
-        ...(againMs === undefined ? {} : { nextRetryDelay: Number(againMs) }),
-        ...(details === undefined ? {} : { details: [details] }),
+        ...(againMs && { nextRetryDelay: Number(againMs) }),
+        ...(details && { details: [details] }),
       });
     default:
   }

@@ -15,12 +15,8 @@ import {
   upsertSearchAttributes,
   workflowInfo,
 } from '@temporalio/workflow';
-import {
-  type ActivityFailure,
-  ApplicationFailure,
-  defineSearchAttributeKey,
-  type TimeoutFailure,
-} from '@temporalio/common';
+import { ApplicationFailure, defineSearchAttributeKey } from '@temporalio/common';
+import type { ActivityFailure, TimeoutFailure } from '@temporalio/common';
 import type { ProbeActivities } from './activities';
 
 /**
@@ -28,8 +24,7 @@ import type { ProbeActivities } from './activities';
  * LABEL`, `wait SEEN` until the probe has seen this, `memo NAME`, `phase VALUE`, `info ids`, `info kept`.
  */
 export type Step =
-  | { readonly activity: string; readonly attempts: string; readonly options?: ActivityOptions }
-  | { readonly local: string; readonly attempts: string }
+  | { readonly activity: string; readonly attempts: string; readonly options: ActivityOptions | 'local' }
   | { readonly again: readonly Step[] }
   | string;
 
@@ -73,12 +68,12 @@ export async function probe(steps: readonly Step[]): Promise<readonly string[]> 
     if (typeof step === 'string') return takeInWords(step);
     if ('again' in step) return continueAsNew<typeof probe>(step.again);
     const time = { startToCloseTimeout: '40 seconds' } as const;
-    const isLocal = 'local' in step;
-    const { perform } = isLocal
-      ? proxyLocalActivities<ProbeActivities>(time)
-      : proxyActivities<ProbeActivities>({ ...time, ...step.options });
-    const label = isLocal ? step.local : step.activity;
-    beside(label, () => perform(label, step.attempts));
+    const { activity, attempts, options } = step;
+    const { perform } =
+      options === 'local'
+        ? proxyLocalActivities<ProbeActivities>(time)
+        : proxyActivities<ProbeActivities>({ ...time, ...options });
+    beside(activity, () => perform(activity, attempts));
   };
   const takeInWords = async (step: string) => {
     const [verb, label = '', ms] = step.split(' ');

@@ -1,11 +1,9 @@
-import { defaultPayloadConverter } from '@temporalio/common';
-import { type coresdk, temporal } from '@temporalio/proto';
-
-const { RetryState } = temporal.api.enums.v1;
+import { defaultPayloadConverter, encodeRetryState, type RetryState } from '@temporalio/common';
+import type { coresdk, temporal } from '@temporalio/proto';
 
 export type Payload = temporal.api.common.v1.IPayload;
-export type Payloads = readonly Payload[];
-export type Fields = Readonly<Record<string, Payload>>;
+export type Payloads = Payload[];
+export type Fields = Record<string, Payload>;
 export type Failure = temporal.api.failure.v1.IFailure;
 export type Command = coresdk.workflow_commands.IWorkflowCommand;
 export type Job = coresdk.workflow_activation.IWorkflowActivationJob;
@@ -17,20 +15,17 @@ export type Resolution = coresdk.activity_result.IActivityResolution;
  * number that the workflow gives them.
  */
 export type EventBody =
-  | { readonly type: 'WorkflowExecutionStarted'; readonly size: number }
   | {
       readonly type:
-        | 'WorkflowTaskScheduled'
-        | 'WorkflowTaskCompleted'
-        | 'WorkflowTaskTimedOut'
-        | 'WorkflowExecutionCancelRequested';
+        | `WorkflowTask${'Scheduled' | 'Completed' | 'TimedOut'}`
+        | `WorkflowExecution${'Started' | 'CancelRequested'}`;
     }
-  | { readonly type: 'WorkflowTaskStarted'; readonly historySize: number; readonly suggestsNew: boolean }
+  | { readonly type: 'WorkflowTaskStarted'; readonly suggestsNew: boolean }
   /** `seed`: a reset, from which on a run draws other random numbers. */
   | { readonly type: 'WorkflowTaskFailed'; readonly cause: string; readonly seed?: string }
   | { readonly type: 'TimerStarted'; readonly seq: number; readonly ms: number }
   | {
-      readonly type: 'TimerFired' | 'TimerCanceled' | 'ActivityTaskStarted' | 'ActivityTaskCancelRequested';
+      readonly type: `Timer${'Fired' | 'Canceled'}` | `ActivityTask${'Started' | 'CancelRequested'}`;
       readonly seq: number;
     }
   | { readonly type: 'ActivityTaskScheduled'; readonly seq: number; readonly activity: Scheduled }
@@ -42,9 +37,7 @@ export type EventBody =
     }
   | { readonly type: 'WorkflowExecutionSignaled'; readonly name: string; readonly input: Payloads }
   /** Admitted: an update that a reset applies again. */
-  | ({
-      readonly type: 'WorkflowExecutionUpdateAdmitted' | 'WorkflowExecutionUpdateAccepted';
-    } & UpdateRequest)
+  | ({ readonly type: `WorkflowExecutionUpdate${'Admitted' | 'Accepted'}` } & UpdateRequest)
   | ({ readonly type: 'WorkflowExecutionUpdateCompleted'; readonly updateId: string } & End)
   | Closing;
 
@@ -56,18 +49,11 @@ export type ServerCommand =
 
 /** How a run ends. */
 export type Closing =
-  | ({
-      readonly type:
-        | 'WorkflowExecutionCompleted'
-        | 'WorkflowExecutionFailed'
-        | 'WorkflowExecutionCanceled'
-        | 'WorkflowExecutionTerminated';
-    } & End)
+  | ({ readonly type: `WorkflowExecution${'Completed' | 'Failed' | 'Canceled' | 'Terminated'}` } & End)
   | { readonly type: 'WorkflowExecutionContinuedAsNew'; readonly input: Payloads; readonly memo: Fields };
 
 /** How an activity ends for its workflow. */
-export type ActivityEnd =
-  'ActivityTaskCompleted' | 'ActivityTaskFailed' | 'ActivityTaskTimedOut' | 'ActivityTaskCanceled';
+export type ActivityEnd = `ActivityTask${'Completed' | 'Failed' | 'TimedOut' | 'Canceled'}`;
 
 /** How a workflow or an update ends. */
 export interface End {
@@ -122,42 +108,29 @@ export function isClosing(command: ServerCommand): command is Closing {
   return /^WorkflowExecution(Completed|Failed|Canceled|Terminated|ContinuedAsNew)$/.test(command.type);
 }
 
+export const END_OF_ACTIVITY = /^ActivityTask(Completed|Failed|TimedOut|Canceled)$/;
+
 export function isEndOfActivity<Body extends { readonly type: string }>(
   body: Body,
 ): body is Extract<Body, { readonly type: ActivityEnd }> {
-  return /^ActivityTask(Completed|Failed|TimedOut|Canceled)$/.test(body.type);
+  return END_OF_ACTIVITY.test(body.type);
 }
 
-/** Whether this timer or activity has ended in a history. */
-export function isOver(events: readonly HistoryEvent[], kind: 'Timer' | 'Activity', seq: number): boolean {
-  return events.some(
-    (event) =>
-      'seq' in event &&
-      event.seq === seq &&
-      (kind === 'Timer' ? /^Timer(Fired|Canceled)$/.test(event.type) : isEndOfActivity(event)),
-  );
+/**
+ * Where the workflow tasks were started that were completed; nothing comes between. One that failed has no part in what a
+ * workflow does.
+ */
+export function pastTasks(events: readonly HistoryEvent[]): number[] {
+  return events.flatMap(({ type }, index) => (type === 'WorkflowTaskCompleted' ? [index - 1] : []));
 }
-
-/** The workflow tasks that were completed, by the indices of their events. One that failed has no part in what a workflow does. */
-export function pastTasks(events: readonly HistoryEvent[]) {
-  const tasks: { readonly startedAt: number; readonly completedAt: number }[] = [];
-  let startedAt = -1;
-  for (const [index, { type }] of events.entries()) {
-    if (type === 'WorkflowTaskStarted') startedAt = index;
-    if (type === 'WorkflowTaskCompleted') tasks.push({ startedAt, completedAt: index });
-  }
-  return tasks;
-}
-
-export type RetryStateName = keyof typeof RetryState extends `RETRY_STATE_${infer Name}` ? Name : never;
 
 export function activityFailure(
   { seq, name }: { readonly seq: number; readonly name: string },
   message: string,
   cause: Failure,
-  why: RetryStateName,
+  why?: RetryState,
 ): Failure {
-  const retryState = RetryState[`RETRY_STATE_${why}`];
+  const retryState = encodeRetryState(why) ?? null;
   const activityFailureInfo = { activityId: String(seq), activityType: { name }, retryState };
   return { message, cause, activityFailureInfo };
 }
@@ -166,24 +139,6 @@ export function toPayload(value: unknown): Payload {
   return defaultPayloadConverter.toPayload<unknown>(value);
 }
 
-export function fieldsOf(values: Readonly<Record<string, unknown>>): Fields {
-  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, toPayload(value)]));
-}
-
 export function fromPayload(payload: Payload | null | undefined): unknown {
   return payload ? defaultPayloadConverter.fromPayload<unknown>(payload) : undefined;
-}
-
-/** Bytes, roughly: what an event costs beside what it carries. */
-const EVENT_BYTES = 120;
-
-export function sizeOf(body: EventBody): number {
-  if (body.type === 'WorkflowExecutionStarted') return EVENT_BYTES + body.size;
-  const carried =
-    'activity' in body
-      ? (body.activity.arguments ?? [])
-      : 'resolution' in body
-        ? [body.resolution.completed?.result]
-        : [];
-  return carried.reduce((sum, payload) => sum + (payload?.data?.length ?? 0), EVENT_BYTES);
 }

@@ -1,4 +1,5 @@
-import { temporal } from '@temporalio/proto';
+import { encodeTimeoutType, type RetryState } from '@temporalio/common';
+import type { coresdk } from '@temporalio/proto';
 import {
   type ActivityEnd,
   activityFailure,
@@ -6,22 +7,20 @@ import {
   msOf,
   type Payload,
   type Payloads,
-  type RetryStateName,
+  type Resolution,
   type Scheduled,
   toPayload,
 } from './history';
 import type { Run } from './run';
 
-const { TimeoutType } = temporal.api.enums.v1;
-
-/** As the server names them in its messages. */
-const TIMEOUTS = {
-  SCHEDULE_TO_START: 'ScheduleToStart',
-  SCHEDULE_TO_CLOSE: 'ScheduleToClose',
-  START_TO_CLOSE: 'StartToClose',
-  HEARTBEAT: 'Heartbeat',
+/** As the server names them in its messages, and their options: none or 0 is no limit. */
+const LIMITS = {
+  SCHEDULE_TO_START: ['ScheduleToStart', 'scheduleToStartTimeout'],
+  SCHEDULE_TO_CLOSE: ['ScheduleToClose', 'scheduleToCloseTimeout'],
+  START_TO_CLOSE: ['StartToClose', 'startToCloseTimeout'],
+  HEARTBEAT: ['Heartbeat', 'heartbeatTimeout'],
 } as const;
-type Timer = keyof typeof TIMEOUTS | 'RETRY';
+type Limit = keyof typeof LIMITS;
 
 const NO_TIME_LEFT =
   'Not enough time to schedule next retry before activity ScheduleToClose timeout, giving up retrying';
@@ -43,7 +42,7 @@ export class PendingActivity {
   private wasReset = false;
   private failedAt = 0;
   private attempts: number;
-  private readonly timers = new Map<Timer, () => void>();
+  private readonly timers = new Map<Limit | 'RETRY', () => void>();
 
   constructor(
     readonly run: Run,
@@ -52,7 +51,7 @@ export class PendingActivity {
   ) {
     this.scheduledAt = run.server.clock.now;
     this.attempts = options.retryPolicy?.maximumAttempts ?? 0;
-    this.watch('SCHEDULE_TO_CLOSE', options.scheduleToCloseTimeout);
+    this.watch('SCHEDULE_TO_CLOSE');
     this.queue();
   }
 
@@ -80,36 +79,28 @@ export class PendingActivity {
   heartbeat(token: string, details: Payloads | undefined) {
     if (!this.isRunning(token)) return undefined;
     if (details !== undefined) this.details = details;
-    this.watch('HEARTBEAT', this.options.heartbeatTimeout);
-    const { cancelRequested, paused, wasReset } = this;
-    return { cancelRequested, activityPaused: paused, activityReset: wasReset };
-  }
-
-  complete(token: string, result: Payload | null | undefined): void {
-    if (this.isRunning(token)) this.completeByHand(result ?? null);
-  }
-
-  cancelled(token: string, failure: Failure): void {
-    if (!this.isRunning(token)) return;
-    if (this.cancelRequested) this.endCancelled();
-    else this.attemptFailed('ActivityTaskFailed', failure);
+    this.watch('HEARTBEAT');
+    const { cancelRequested, paused: activityPaused, wasReset: activityReset } = this;
+    return { cancelRequested, activityPaused, activityReset };
   }
 
   /**
-   * @param details the last ones of the attempt, which the next one gets
+   * @param end as the SDK tells it
+   * @param details the last ones of an attempt that has failed, which the next one gets
    * @returns whether the server waits for this attempt
    */
-  fail(token: string, failure: Failure, details: Payloads | undefined): boolean {
+  report(token: string, end: coresdk.activity_result.IActivityExecutionResult, details?: Payloads): boolean {
     if (!this.isRunning(token)) return false;
-    if (details !== undefined) this.details = details;
-    this.attemptFailed('ActivityTaskFailed', failure);
+    if (end.failed && details !== undefined) this.details = details;
+    if (end.completed) this.completeByHand(end.completed.result ?? null);
+    else if (end.cancelled && this.cancelRequested) this.endCancelled();
+    else this.attemptFailed('ActivityTaskFailed', (end.failed ?? end.cancelled)?.failure ?? {});
     return true;
   }
 
   /** Somebody completes it by its id, whichever attempt is under way. */
   completeByHand(result: Payload | null): void {
-    this.drop();
-    this.run.activityEnded(this, 'ActivityTaskCompleted', { completed: { result } }, true);
+    this.end('ActivityTaskCompleted', { completed: { result } }, true);
   }
 
   /** The workflow no longer wants it. One that no worker has is over at once. */
@@ -120,18 +111,15 @@ export class PendingActivity {
 
   /** Only a send is paused, which has neither of the other time-outs. */
   pause(): void {
-    if (this.paused) return;
     this.paused = true;
     this.stop('START_TO_CLOSE');
-    if (this.state === 'queued' || this.state === 'backing off') {
-      this.stop('RETRY');
-      this.stop('SCHEDULE_TO_START');
-      this.state = 'paused';
-    }
+    if (this.state === 'started') return;
+    this.stop('RETRY');
+    this.stop('SCHEDULE_TO_START');
+    this.state = 'paused';
   }
 
   unpause(): void {
-    if (!this.paused) return;
     this.paused = false;
     if (this.state === 'paused') this.queue();
     if (this.state === 'started') this.watchStarted();
@@ -171,24 +159,21 @@ export class PendingActivity {
     this.stop('RETRY');
     this.state = 'queued';
     this.attemptScheduledAt = this.now;
-    this.watch('SCHEDULE_TO_START', this.options.scheduleToStartTimeout);
-    this.run.server.enqueue(this);
+    this.watch('SCHEDULE_TO_START');
+    this.run.server.offer(this, `${this.run.workflowId} ${this.name}`);
   }
 
   private watchStarted(): void {
-    this.watch('START_TO_CLOSE', this.options.startToCloseTimeout, this.startedAt);
-    this.watch('HEARTBEAT', this.options.heartbeatTimeout);
+    this.watch('START_TO_CLOSE', this.startedAt);
+    this.watch('HEARTBEAT');
   }
 
-  /** @param timeout none or 0 where there is no such limit */
-  private watch(
-    limit: keyof typeof TIMEOUTS,
-    timeout: Scheduled['heartbeatTimeout'],
-    since = this.now,
-  ): void {
-    if (msOf(timeout) === 0) return;
-    this.at(limit, since + msOf(timeout) - this.now, () => {
-      const failure = this.timeout(limit, `activity ${TIMEOUTS[limit]} timeout`);
+  private watch(limit: Limit, since = this.now): void {
+    const [name, option] = LIMITS[limit];
+    const ms = msOf(this.options[option]);
+    if (ms === 0) return;
+    this.at(limit, since + ms - this.now, () => {
+      const failure = this.timeout(limit, `activity ${name} timeout`);
       if (limit === 'SCHEDULE_TO_CLOSE') this.endOutOfTime();
       else if (limit === 'SCHEDULE_TO_START') this.endFailed('ActivityTaskTimedOut', failure, 'TIMEOUT');
       else this.attemptFailed('ActivityTaskTimedOut', failure);
@@ -200,24 +185,24 @@ export class PendingActivity {
     this.endFailed('ActivityTaskTimedOut', this.timeout('SCHEDULE_TO_CLOSE', NO_TIME_LEFT), 'TIMEOUT');
   }
 
-  private timeout(limit: keyof typeof TIMEOUTS, message: string): Failure {
+  private timeout(limit: Limit, message: string): Failure {
     return {
       message,
       source: 'Server',
       cause: this.lastFailure ?? null,
       timeoutFailureInfo: {
-        timeoutType: TimeoutType[`TIMEOUT_TYPE_${limit}`],
-        lastHeartbeatDetails: this.details === undefined ? null : { payloads: [...this.details] },
+        timeoutType: encodeTimeoutType(limit) ?? null,
+        lastHeartbeatDetails: this.details ? { payloads: this.details } : null,
       },
     };
   }
 
-  private at(timer: Timer, ms: number, work: () => void): void {
+  private at(timer: Limit | 'RETRY', ms: number, work: () => void): void {
     this.stop(timer);
     this.timers.set(timer, this.run.server.clock.after(ms, work));
   }
 
-  private stop(timer: Timer): void {
+  private stop(timer: Limit | 'RETRY'): void {
     this.timers.get(timer)?.();
     this.timers.delete(timer);
   }
@@ -257,22 +242,21 @@ export class PendingActivity {
     this.at('RETRY', ms, () => this.queue());
   }
 
-  private endFailed(end: ActivityEnd, cause: Failure, why: RetryStateName): void {
+  private endFailed(end: ActivityEnd, cause: Failure, why: RetryState): void {
     const message = end === 'ActivityTaskTimedOut' ? 'Activity task timed out' : 'Activity task failed';
-    this.end(end, activityFailure(this, message, cause, why));
+    this.end(end, { failed: { failure: activityFailure(this, message, cause, why) } });
   }
 
   /** The event has details, and no message. */
   private endCancelled(...payloads: Payload[]): void {
     const cause = { message: '', canceledFailureInfo: { details: { payloads } } };
     const failure = activityFailure(this, 'Activity cancelled', cause, 'CANCEL_REQUESTED');
-    this.end('ActivityTaskCanceled', failure);
+    this.end('ActivityTaskCanceled', { cancelled: { failure } });
   }
 
-  private end(end: ActivityEnd, failure: Failure): void {
-    const wasStarted = this.state === 'started';
+  /** @param wasStarted a worker has had the attempt, or somebody has completed it */
+  private end(type: ActivityEnd, resolution: Resolution, wasStarted = this.state === 'started'): void {
     this.drop();
-    const resolution = { [end === 'ActivityTaskCanceled' ? 'cancelled' : 'failed']: { failure } };
-    this.run.activityEnded(this, end, resolution, wasStarted);
+    this.run.activityEnded(this.seq, wasStarted, { type, seq: this.seq, resolution });
   }
 }

@@ -1,23 +1,21 @@
 import {
-  type ActivityEnd,
   type Closing,
   type End,
   type EventBody,
   type Fields,
   type HistoryEvent,
+  isByCommand,
   isClosing,
+  END_OF_ACTIVITY,
   isEndOfActivity,
-  isOver,
   pastTasks,
   type Payload,
-  type Resolution,
   type RunStart,
+  type Scheduled,
   type ServerCommand,
-  sizeOf,
   type UpdateRequest,
 } from './history';
 import { PendingActivity } from './pending-activity';
-import { hasNews, leavesNoTrace, mustHearOf } from './task';
 import type { TemporalServer } from './server';
 import { COMPLETED, type UpdateEnd, Updates } from './updates';
 
@@ -26,6 +24,12 @@ const TASK_TIMEOUT_MS = 10_000;
 
 /** A task that fails is tried again after so long. */
 const FAILED_TASK_WAIT_MS = 1_000;
+
+/** A workflow task that a worker has taken up, with the updates that it got. */
+interface StartedTask {
+  readonly updates: readonly UpdateRequest[];
+  readonly stop: () => void;
+}
 
 /** One run of a workflow as the server keeps it: its history and whatever is pending. */
 export class Run {
@@ -42,20 +46,18 @@ export class Run {
   readonly failedTasks: string[] = [];
   /** A reset has made it. */
   isReset = false;
-  private historySize = 0;
   private readonly timers = new Map<number, () => void>();
   private readonly updates = new Updates();
-  private task: { isStarted: boolean; readonly number: number; stop: () => void } | undefined;
-  private tasks = 0;
-  /** Its first task waits for the end of its start delay. */
-  private delayed = false;
+  private task: StartedTask | 'waits' | undefined;
   /** The commands of a task are carried out: what happens by them comes after them. */
   private obeying = false;
   private buffered: EventBody[] = [];
 
+  /** @param isDelayed longer than any world lasts: it gets no task */
   constructor(
     readonly server: TemporalServer,
     readonly start: RunStart,
+    private readonly isDelayed = false,
   ) {
     ({ memo: this.memo, searchAttributes: this.searchAttributes } = start);
     ({ workflowId: this.workflowId, runId: this.runId } = start);
@@ -69,20 +71,12 @@ export class Run {
     return this.events[0]?.at ?? 0;
   }
 
-  /** @param delayMs until its first task; a signal ends it */
-  begin(delayMs = 0): void {
-    this.delayed = delayMs > 0;
-    this.happen({ type: 'WorkflowExecutionStarted', size: this.start.input[0]?.data?.length ?? 0 });
+  begin(): void {
+    this.happen({ type: 'WorkflowExecutionStarted' });
     this.server.visibility.changed(this);
-    if (this.delayed)
-      this.server.clock.after(delayMs, () => {
-        this.delayed = false;
-        this.wantTask();
-      });
   }
 
   signal(name: string, ...input: Payload[]): void {
-    this.delayed = false;
     this.happen({ type: 'WorkflowExecutionSignaled', name, input });
   }
 
@@ -103,74 +97,66 @@ export class Run {
     if (this.isOpen) this.close({ type: 'WorkflowExecutionTerminated' });
   }
 
-  /** @param wasStarted a worker has had the attempt, or somebody has completed it */
-  activityEnded(
-    { seq }: PendingActivity,
-    type: ActivityEnd,
-    resolution: Resolution,
-    wasStarted: boolean,
-  ): void {
+  activityEnded(seq: number, wasStarted: boolean, end: EventBody): void {
     this.activities.delete(seq);
     const started: EventBody[] = wasStarted ? [{ type: 'ActivityTaskStarted', seq }] : [];
-    this.happen(...started, { type, seq, resolution });
+    this.happen(...started, end);
   }
 
   /** A worker takes the task up. @returns undefined if it is gone */
-  startTask() {
-    if (this.task?.isStarted !== false || !this.isOpen) return undefined;
-    const { number } = this.task;
+  startTask(): StartedTask | undefined {
+    if (this.task !== 'waits') return undefined;
     const updates = this.updates.thatAre('admitted');
     const suggestsNew = this.events.length >= this.server.suggestFrom;
-    this.add({ type: 'WorkflowTaskStarted', historySize: this.historySize, suggestsNew });
+    this.add({ type: 'WorkflowTaskStarted', suggestsNew });
     for (const update of updates) update.state = 'delivered';
     const stop = this.server.clock.after(TASK_TIMEOUT_MS, () => {
-      this.taskIsOver(number, { type: 'WorkflowTaskTimedOut' });
+      this.taskIsOver(task, { type: 'WorkflowTaskTimedOut' });
       this.wantTask();
     });
-    this.task = { isStarted: true, number, stop };
-    return { number, updates };
+    const task = { updates, stop };
+    return (this.task = task);
   }
 
   /** The worker is done with its task. @returns whether the server takes it */
-  completeTask(number: number, commands: readonly ServerCommand[]): boolean {
-    if (!this.task?.isStarted || this.task.number !== number || !this.isOpen) return false;
+  completeTask(task: StartedTask, commands: readonly ServerCommand[]): boolean {
+    if (this.task !== task) return false;
     if (commands.some(isClosing) && mustHearOf(this.buffered, commands)) {
-      this.failTask(number, 'UNHANDLED_COMMAND');
+      this.failTask(task, 'UNHANDLED_COMMAND');
       return false;
     }
-    this.task.stop();
-    this.task = undefined;
+    this.stopTask();
     if (leavesNoTrace(this.events, commands)) this.events.splice(-2);
     else this.add({ type: 'WorkflowTaskCompleted' });
     this.obeying = true;
     for (const command of commands) this.obey(command);
     this.obeying = false;
+    const hasNews = this.buffered.length > 0;
     this.flush();
-    if (hasNews(this.events) || this.updates.thatAre('admitted').length > 0) this.wantTask();
+    if (hasNews || this.updates.thatAre('admitted').length > 0) this.wantTask();
     return true;
   }
 
-  failTask(number: number, cause: string): void {
-    if (this.task?.number !== number) return;
+  failTask(task: StartedTask, cause: string): void {
+    if (this.task !== task) return;
     this.failedTasks.push(cause);
     this.server.said(this, `a workflow task fails: ${cause}`);
-    this.updates.abort(this.updates.thatAre('delivered'), 'the workflow task failed');
-    this.taskIsOver(number, { type: 'WorkflowTaskFailed', cause });
+    this.updates.abort('the workflow task failed', 'delivered');
+    this.taskIsOver(task, { type: 'WorkflowTaskFailed', cause });
     const waitMs = cause === 'UNHANDLED_COMMAND' ? 0 : FAILED_TASK_WAIT_MS;
     this.server.clock.after(waitMs, () => this.wantTask());
   }
 
   /** What the server keeps of the run before: its history up to a task, and what came after it. */
-  takeOver(before: Run, { startedAt }: { readonly startedAt: number }): void {
+  takeOver(before: Run, startedAt: number): void {
     this.isReset = true;
     for (const event of before.events.slice(0, startedAt + 1)) this.add(event, event.at);
     this.add({ type: 'WorkflowTaskFailed', cause: 'RESET_WORKFLOW', seed: this.runId });
     for (const event of [...before.events.slice(startedAt + 1), ...before.buffered]) {
       if (event.type === 'WorkflowExecutionSignaled') this.add({ ...event });
-      if (/^WorkflowExecutionUpdateA(ccept|dmitt)ed$/.test(event.type)) {
-        const { updateId, name, input } = event as UpdateRequest;
-        this.add({ type: 'WorkflowExecutionUpdateAdmitted', updateId, name, input });
-        void this.updates.admit({ updateId, name, input });
+      if ('updateId' in event && 'input' in event) {
+        this.add({ ...event, type: 'WorkflowExecutionUpdateAdmitted' });
+        void this.updates.admit(event);
       }
     }
     this.resumePending();
@@ -179,17 +165,19 @@ export class Run {
   }
 
   /** @returns the workflow tasks to which it can be reset: where each was started */
-  resetPoints(): readonly { readonly startedAt: number }[] {
-    return pastTasks(this.events).filter(({ startedAt }) => startedAt >= 0);
+  resetPoints(): readonly number[] {
+    return pastTasks(this.events);
   }
 
   private resumePending(): void {
+    const has = (seq: number, ends: RegExp) =>
+      this.events.some((event) => 'seq' in event && event.seq === seq && ends.test(event.type));
     for (const event of this.events) {
-      if (event.type === 'TimerStarted' && !isOver(this.events, 'Timer', event.seq))
+      if (event.type === 'TimerStarted' && !has(event.seq, /^Timer(Fired|Canceled)$/))
         this.startTimer(event.seq, event.at + event.ms - this.server.clock.now);
-      if (event.type === 'ActivityTaskScheduled' && !isOver(this.events, 'Activity', event.seq))
-        this.activities.set(event.seq, new PendingActivity(this, event.seq, event.activity));
-      this.takeFields(event);
+      if (event.type === 'ActivityTaskScheduled' && !has(event.seq, END_OF_ACTIVITY))
+        this.schedule(event.seq, event.activity);
+      if ('fields' in event) this.takeFields(event);
     }
   }
 
@@ -197,7 +185,7 @@ export class Run {
   private happen(...bodies: EventBody[]): void {
     if (!this.isOpen) return;
     for (const body of bodies)
-      if (this.obeying || this.task?.isStarted) this.buffered.push(body);
+      if (this.obeying || typeof this.task === 'object') this.buffered.push(body);
       else this.add(body);
     this.wantTask();
   }
@@ -215,34 +203,27 @@ export class Run {
       return;
     }
     this.add(command);
-    switch (command.type) {
-      case 'TimerStarted':
-        this.startTimer(command.seq, command.ms);
-        return;
-      case 'TimerCanceled': {
-        this.timers.get(command.seq)?.();
-        this.timers.delete(command.seq);
-        const isIt = (body: EventBody) => body.type === 'TimerFired' && body.seq === command.seq;
-        this.buffered = this.buffered.filter((body) => !isIt(body));
-        return;
-      }
-      case 'ActivityTaskScheduled':
-        this.activities.set(command.seq, new PendingActivity(this, command.seq, command.activity));
-        return;
-      case 'ActivityTaskCancelRequested':
-        this.activities.get(command.seq)?.requestCancel();
-        return;
-      default:
-        if (this.takeFields(command)) this.server.visibility.changed(this);
+    const { type } = command;
+    if (type === 'TimerStarted') this.startTimer(command.seq, command.ms);
+    else if (type === 'ActivityTaskScheduled') this.schedule(command.seq, command.activity);
+    else if (type === 'ActivityTaskCancelRequested') this.activities.get(command.seq)?.requestCancel();
+    else if (type === 'TimerCanceled') {
+      this.timers.get(command.seq)?.();
+      this.timers.delete(command.seq);
+      this.buffered = this.buffered.filter((body) => body.type !== 'TimerFired' || body.seq !== command.seq);
+    } else if ('fields' in command) {
+      this.takeFields(command);
+      this.server.visibility.changed(this);
     }
   }
 
-  /** @returns whether the command changes what a list shows */
-  private takeFields(body: EventBody): boolean {
-    if (!('fields' in body)) return false;
-    if (body.type === 'WorkflowPropertiesModified') this.memo = { ...this.memo, ...body.fields };
-    else this.searchAttributes = { ...this.searchAttributes, ...body.fields };
-    return true;
+  private schedule(seq: number, activity: Scheduled): void {
+    this.activities.set(seq, new PendingActivity(this, seq, activity));
+  }
+
+  private takeFields({ type, fields }: Extract<EventBody, { readonly fields: Fields }>): void {
+    if (type === 'WorkflowPropertiesModified') this.memo = { ...this.memo, ...fields };
+    else this.searchAttributes = { ...this.searchAttributes, ...fields };
   }
 
   private startTimer(seq: number, ms: number): void {
@@ -254,8 +235,7 @@ export class Run {
   }
 
   private close(body: Closing): void {
-    this.task?.stop();
-    this.task = undefined;
+    this.stopTask();
     // What its last task has led to is in no history; what came before it was terminated is.
     if (this.obeying) this.buffered = [];
     else this.flush();
@@ -265,27 +245,29 @@ export class Run {
     this.closedAt = this.server.clock.now;
     for (const activity of this.activities.values()) activity.drop();
     for (const stop of this.timers.values()) stop();
-    this.updates.abort(this.updates.thatAre('admitted', 'delivered', 'accepted'), COMPLETED);
+    this.updates.abort(COMPLETED, 'admitted', 'delivered', 'accepted');
     this.server.visibility.changed(this);
   }
 
   private add(body: EventBody, at = this.server.clock.now): void {
-    this.historySize += sizeOf(body);
     this.events.push({ ...body, id: this.events.length + 1, at });
   }
 
   private wantTask(): void {
-    if (!this.isOpen || this.delayed || this.obeying || this.task !== undefined) return;
-    this.tasks += 1;
-    this.task = { isStarted: false, number: this.tasks, stop: () => undefined };
+    if (!this.isOpen || this.isDelayed || this.obeying || this.task !== undefined) return;
+    this.task = 'waits';
     this.add({ type: 'WorkflowTaskScheduled' });
-    this.server.offerTask(this);
+    this.server.offer(this, this.workflowId);
   }
 
-  private taskIsOver(number: number, body: EventBody): void {
-    if (this.task?.number !== number) return;
-    this.task.stop();
+  private stopTask(): void {
+    if (typeof this.task === 'object') this.task.stop();
     this.task = undefined;
+  }
+
+  private taskIsOver(task: StartedTask, body: EventBody): void {
+    if (this.task !== task) return;
+    this.stopTask();
     this.add(body);
     for (const update of this.updates.thatAre('delivered')) update.state = 'admitted';
     this.flush();
@@ -297,4 +279,18 @@ export class Run {
     for (const body of waiting) if (!isEndOfActivity(body)) this.add(body);
     for (const body of waiting) if (isEndOfActivity(body)) this.add(body);
   }
+}
+
+/** Whether an event waits that a workflow must hear of before it may end. A timer that it cancels has not fired for it. */
+function mustHearOf(waiting: readonly EventBody[], commands: readonly ServerCommand[]): boolean {
+  const isCancelled = (seq: number) =>
+    commands.some((command) => command.type === 'TimerCanceled' && command.seq === seq);
+  return waiting.some((body) => body.type !== 'TimerFired' || !isCancelled(body.seq));
+}
+
+/** A task that had nothing but updates, all of which were refused. */
+function leavesNoTrace(events: readonly HistoryEvent[], commands: readonly ServerCommand[]): boolean {
+  if (commands.length === 0 || !commands.every(({ type }) => type === 'UpdateRejected')) return false;
+  const [before] = events.slice(-3);
+  return before?.type === 'WorkflowTaskCompleted' || (before !== undefined && isByCommand(before));
 }

@@ -1,19 +1,21 @@
+import {
+  decodeWorkflowIdConflictPolicy,
+  decodeWorkflowIdReusePolicy,
+  defaultPayloadConverter,
+  encodeWorkflowIdReusePolicy,
+  mapToPayloads,
+} from '@temporalio/common';
 import { encodeUnifiedSearchAttributes } from '@temporalio/common/lib/converter/payload-search-attributes';
-import { temporal } from '@temporalio/proto';
+import type { temporal } from '@temporalio/proto';
 import type { Timers, VirtualClock } from '../clock';
 import type { Luck } from '../luck';
 import type { SimulatedWorker } from '../worker/worker';
-import { type Closing, fieldsOf, msOf, type Payloads, type RunStart, toPayload } from './history';
+import { type Closing, type Payloads, type RunStart, toPayload } from './history';
 import type { PendingActivity } from './pending-activity';
 import { Run } from './run';
 import { Visibility } from './visibility';
 
-const { WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING: USE_EXISTING } =
-  temporal.api.enums.v1.WorkflowIdConflictPolicy;
-const {
-  WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY: ALLOW_FAILED_ONLY,
-  WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE: REJECT_DUPLICATE,
-} = temporal.api.enums.v1.WorkflowIdReusePolicy;
+type StartRequest = temporal.api.workflowservice.v1.IStartWorkflowExecutionRequest;
 
 export interface ServerOptions {
   /** From so many events on a run is told to continue as new. @default 4096, the server's own */
@@ -38,15 +40,15 @@ export function startRequest(
   input: unknown,
   memo: Readonly<Record<string, unknown>>,
   attributes: Parameters<typeof encodeUnifiedSearchAttributes>[1],
-): temporal.api.workflowservice.v1.IStartWorkflowExecutionRequest {
+): StartRequest {
   return {
     workflowId,
     workflowType: { name: workflowType },
     taskQueue: { name: taskQueue },
     input: { payloads: [toPayload(input)] },
-    memo: { fields: { ...fieldsOf(memo) } },
+    memo: { fields: mapToPayloads(defaultPayloadConverter, memo) },
     searchAttributes: { indexedFields: encodeUnifiedSearchAttributes(undefined, attributes) },
-    workflowIdReusePolicy: REJECT_DUPLICATE,
+    workflowIdReusePolicy: encodeWorkflowIdReusePolicy('REJECT_DUPLICATE') ?? null,
   };
 }
 
@@ -63,13 +65,10 @@ export class TemporalServer {
   /** Its own clock: nothing is due while it is away. */
   readonly clock: Timers;
   private readonly workers = new Set<SimulatedWorker>();
-  private readonly byWorkflow = new Map<string, Run[]>();
-  private readonly byRun = new Map<string, Run>();
   private readonly deleted = new Set<Run>();
   private readonly waiting: (Run | PendingActivity)[] = [];
   private readonly heldQueues = new Map<string, number>();
   private awayUntil = 0;
-  private started = 0;
 
   /** @param said of a run, for a story */
   constructor(
@@ -105,10 +104,6 @@ export class TemporalServer {
     this.deliver();
   }
 
-  leave(worker: SimulatedWorker): void {
-    this.workers.delete(worker);
-  }
-
   /** A limit keeps the tasks of a queue for so long. */
   hold(taskQueue: string, ms: number): void {
     this.heldQueues.set(taskQueue, this.time.now + ms);
@@ -116,25 +111,26 @@ export class TemporalServer {
   }
 
   get polling(): SimulatedWorker[] {
-    return [...this.workers].filter(({ polls }) => polls);
+    return [...this.workers].filter(({ state }) => state === 'alive');
   }
-
-  // What a client may ask for.
 
   /**
    * @param by who has asked for it
    * @returns the run that was started, or the one that is the answer to it; null if one of this id is in the way
    */
-  start(request: temporal.api.workflowservice.v1.IStartWorkflowExecutionRequest, by?: string): Run | null {
-    const { workflowId, requestId, workflowIdReusePolicy: reuse } = request;
-    const before = this.latest(workflowId ?? '');
+  start(request: StartRequest, by?: string): Run | null {
+    const { workflowId, requestId, workflowIdConflictPolicy } = request;
+    const reuse = decodeWorkflowIdReusePolicy(request.workflowIdReusePolicy);
+    const before = this.find(workflowId ?? '');
     if (requestId && before?.start.asked?.requestId === requestId) return before;
-    if (before?.isOpen) return request.workflowIdConflictPolicy === USE_EXISTING ? before : null;
+    if (before?.isOpen)
+      return decodeWorkflowIdConflictPolicy(workflowIdConflictPolicy) === 'USE_EXISTING' ? before : null;
     const isRefused =
-      reuse === REJECT_DUPLICATE || (reuse === ALLOW_FAILED_ONLY && !FAILURE.test(before?.status ?? ''));
+      reuse === 'REJECT_DUPLICATE' ||
+      (reuse === 'ALLOW_DUPLICATE_FAILED_ONLY' && !FAILURE.test(before?.status ?? ''));
     if (before !== undefined && isRefused) return null;
     const runId = this.newRunId();
-    const run = this.keep({
+    const start = {
       workflowId: workflowId ?? '',
       workflowType: request.workflowType?.name ?? '',
       taskQueue: request.taskQueue?.name ?? '',
@@ -145,23 +141,18 @@ export class TemporalServer {
       firstRunId: runId,
       originalRunId: runId,
       ...(by !== undefined && { asked: { by, requestId: requestId ?? '' } }),
-    });
-    // A timer of more than 24 days fires at once; no world lasts so long.
-    run.begin(Math.min(msOf(request.workflowStartDelay), 2 ** 31 - 1));
+    };
+    const run = this.keep(start, Boolean(request.workflowStartDelay));
+    run.begin();
     return run;
   }
 
-  /** The latest run of an id; undefined if the server knows none any more. */
-  latest(workflowId: string): Run | undefined {
-    const run = this.byWorkflow.get(workflowId)?.at(-1);
-    return run && this.knows(run) ? run : undefined;
-  }
-
-  /** @param runId the latest run if there is none */
+  /** @param runId the latest run of the id if there is none. @returns undefined if the server does not know it any more */
   find(workflowId: string, runId?: string | null): Run | undefined {
-    if (!runId) return this.latest(workflowId);
-    const run = this.byRun.get(runId);
-    return run?.workflowId === workflowId && this.knows(run) ? run : undefined;
+    const run = this.runs.findLast(
+      (each) => each.workflowId === workflowId && (!runId || each.runId === runId),
+    );
+    return run && this.knows(run) ? run : undefined;
   }
 
   /** Somebody deletes a run that has ended. */
@@ -175,59 +166,46 @@ export class TemporalServer {
   }
 
   /** Resets a run to one of its tasks. @returns the new run; null if the run is not one that can be */
-  reset(run: Run, task: { readonly startedAt: number }): Run | null {
-    if (this.latest(run.workflowId) !== run) return null;
+  reset(run: Run, startedAt: number): Run | null {
+    if (this.find(run.workflowId) !== run) return null;
     run.terminate();
     const next = this.keep({ ...run.start, runId: this.newRunId() });
-    next.takeOver(run, task);
+    next.takeOver(run, startedAt);
     return next;
   }
 
   /** A pending activity by the token of its attempt. */
   activityOf(token: string): PendingActivity | undefined {
     const [runId, seq] = token.split('/');
-    return this.byRun.get(runId ?? '')?.activities.get(Number(seq));
+    return this.runs.find((run) => run.runId === runId)?.activities.get(Number(seq));
   }
 
-  // What runs ask for.
-
-  offerTask(run: Run): void {
-    this.offer(run, run.workflowId);
-  }
-
-  enqueue(activity: PendingActivity): void {
-    this.offer(activity, `${activity.run.workflowId} ${activity.name}`);
-  }
-
-  continueAsNew(run: Run, { input, memo }: Extract<Closing, { readonly input: Payloads }>): void {
-    const { start, searchAttributes, runId: continuedFromRunId } = run;
-    const runId = this.newRunId();
-    const next = {
-      ...{ ...start, runId, originalRunId: runId, continuedFromRunId, input, searchAttributes },
-      // Where none is given, it is the one it was started with (the core fills it in); the search attributes are the latest.
-      memo: Object.keys(memo).length > 0 ? memo : start.memo,
-    };
-    this.clock.after(0, () => this.keep(next).begin());
-  }
-
-  private keep(start: RunStart): Run {
-    const run = new Run(this, start);
-    this.runs.push(run);
-    this.byRun.set(run.runId, run);
-    this.byWorkflow.set(run.workflowId, [...(this.byWorkflow.get(run.workflowId) ?? []), run]);
-    return run;
-  }
-
-  private newRunId(): string {
-    this.started += 1;
-    return `run-${this.started}`;
-  }
-
-  private offer(task: Run | PendingActivity, name: string): void {
+  /** @param name of its delays */
+  offer(task: Run | PendingActivity, name: string): void {
     this.clock.after(this.luck.delay(name, 'queue', QUEUE_MS), () => {
       this.waiting.push(task);
       this.deliver();
     });
+  }
+
+  continueAsNew(run: Run, { input, memo }: Extract<Closing, { readonly input: Payloads }>): void {
+    const { start, searchAttributes, runId: continuedFromRunId } = run;
+    this.clock.after(0, () => {
+      const runId = this.newRunId();
+      const next = { ...start, runId, originalRunId: runId, continuedFromRunId, input, searchAttributes };
+      // Where none is given, it is the one it was started with (the core fills it in); the search attributes are the latest.
+      this.keep({ ...next, memo: Object.keys(memo).length > 0 ? memo : start.memo }).begin();
+    });
+  }
+
+  private keep(start: RunStart, isDelayed = false): Run {
+    const run = new Run(this, start, isDelayed);
+    this.runs.push(run);
+    return run;
+  }
+
+  private newRunId(): string {
+    return `run-${this.runs.length + 1}`;
   }
 
   /** Hands out what waits, as far as there is a worker that polls. */
@@ -241,7 +219,7 @@ export class TemporalServer {
         continue;
       }
       const worker = this.luck.of('worker', polling);
-      if (task instanceof Run) (polling.find((each) => each.hasCached(task)) ?? worker).takeTask(task);
+      if (task instanceof Run) (polling.find((each) => each.cache.has(task.runId)) ?? worker).takeTask(task);
       else worker.takeActivity(task);
     }
   }

@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { Context } from '@temporalio/activity';
+import { asyncLocalStorage, Context } from '@temporalio/activity';
 import { Client } from '@temporalio/client';
 import { msNumberToTs } from '@temporalio/common/lib/time';
 import { temporal } from '@temporalio/proto';
@@ -16,20 +16,14 @@ const DEADLINE_EXCEEDED = 4;
 const NOT_FOUND = 5;
 const ALREADY_EXISTS = 6;
 const FAILED_PRECONDITION = 9;
-const UNAVAILABLE = 14;
+export const UNAVAILABLE = 14;
 
-const { WorkflowExecutionStatus } = temporal.api.enums.v1;
-const { PENDING_ACTIVITY_STATE_STARTED, PENDING_ACTIVITY_STATE_SCHEDULED } =
-  temporal.api.enums.v1.PendingActivityState;
+const { PendingActivityState, WorkflowExecutionStatus } = temporal.api.enums.v1;
 const { UPDATE_WORKFLOW_EXECUTION_LIFECYCLE_STAGE_COMPLETED: UPDATE_COMPLETED } =
   temporal.api.enums.v1.UpdateWorkflowExecutionLifecycleStage;
 
 export function grpcError(code: number, details: string): Error {
   return Object.assign(new Error(details), { code, details, metadata: { get: () => [] } });
-}
-
-export function unavailable(): Error {
-  return grpcError(UNAVAILABLE, 'the connection to the server was lost');
 }
 
 /** How a process reaches the server: its request and the answer take time, and may get lost. */
@@ -40,10 +34,9 @@ type Request<Method extends keyof Api> = Api[Method] extends (request: infer R, 
   ? R
   : never;
 
-interface Execution {
-  readonly workflowId?: string | null;
-  readonly runId?: string | null;
-}
+type Execution = temporal.api.common.v1.IWorkflowExecution | null | undefined;
+
+type Answers = { readonly [Method in keyof Api]?: (request: Request<Method>) => Promise<object> };
 
 /** The deadline of the calls within, by the caller's wall clock. */
 const deadlines = new AsyncLocalStorage<number>();
@@ -57,13 +50,22 @@ export function clientOf(
   lossy: Reach,
   options: { readonly namespace: string; readonly identity: string },
 ): Client {
-  const reach: Reach = (method, answer) => bounded(server, lossy, method, answer);
-  const runOf = (execution: Execution | null | undefined): Run => {
+  /** The server drops what comes after the deadline of its call. */
+  const reach: Reach = (method, answer) => {
+    const until = server.clock.now + deadline() - Date.now();
+    return inTime(
+      lossy(method, () => {
+        if (server.clock.now > until) throw outOfTime();
+        return answer();
+      }),
+    );
+  };
+  const runOf = (execution: Execution): Run => {
     const run = server.find(execution?.workflowId ?? '', execution?.runId);
     if (run === undefined) throw grpcError(NOT_FOUND, 'workflow not found');
     return run;
   };
-  const openRunOf = (execution: Execution | null | undefined): Run => {
+  const openRunOf = (execution: Execution): Run => {
     const run = runOf(execution);
     if (!run.isOpen) throw grpcError(NOT_FOUND, COMPLETED);
     return run;
@@ -88,47 +90,44 @@ export function clientOf(
         act(openRunOf(workflowExecution));
         return {};
       });
-  const workflowService = {
+  const workflowService: Answers = {
     requestCancelWorkflowExecution: onOpen('cancel', (run) => run.requestCancel()),
     terminateWorkflowExecution: onOpen('terminate', (run) => run.terminate()),
-    recordActivityTaskHeartbeat: (request: Request<'recordActivityTaskHeartbeat'>) =>
+    recordActivityTaskHeartbeat: (request) =>
       ofAttempt(nameOfHeartbeat(request), request, (activity, token) =>
         activity.heartbeat(token, request.details?.payloads ?? undefined),
       ),
-    respondActivityTaskFailed: (request: Request<'respondActivityTaskFailed'>) =>
+    respondActivityTaskFailed: (request) =>
       ofAttempt('fail', request, (activity, token) => {
         const details = request.lastHeartbeatDetails?.payloads ?? undefined;
-        return activity.fail(token, request.failure ?? {}, details) && {};
+        return activity.report(token, { failed: { failure: request.failure ?? null } }, details) && {};
       }),
     describeTaskQueue: () =>
       reach('describeTaskQueue', () => {
         const lastAccessTime = msNumberToTs(server.clock.now);
-        return {
-          config: null,
-          pollers: server.polling.map(({ name: identity }) => ({ identity, lastAccessTime })),
-        };
+        return { pollers: server.polling.map(({ name: identity }) => ({ identity, lastAccessTime })) };
       }),
     describeNamespace: () =>
       reach('describeNamespace', () => {
         const seconds = Long.fromNumber(Math.min(server.retentionMs / 1_000, 1e9));
         return { config: { workflowExecutionRetentionTtl: { seconds } } };
       }),
-    describeWorkflowExecution: ({ execution }: Request<'describeWorkflowExecution'>) =>
-      reach('describe', () => describe(runOf(execution))),
-    startWorkflowExecution: (request: Request<'startWorkflowExecution'>) => {
-      const by = callerOf(options.identity);
+    describeWorkflowExecution: ({ execution }) => reach('describe', () => describe(runOf(execution))),
+    /** By the run whose activity makes the call; outside of activities, by somebody's name. */
+    startWorkflowExecution: (request) => {
+      const by = asyncLocalStorage.getStore()?.info.workflowExecution?.runId ?? options.identity;
       return reach('start', () => {
         const run = server.start(request, by);
         if (run === null) throw grpcError(ALREADY_EXISTS, 'workflow execution already started');
         return { runId: run.runId };
       });
     },
-    listWorkflowExecutions: ({ query }: Request<'listWorkflowExecutions'>) =>
+    listWorkflowExecutions: ({ query }) =>
       reach('list', () => {
         const listed = server.visibility.list(query ?? '', (run) => server.knows(run));
         return { executions: listed.map(infoOf), nextPageToken: Buffer.alloc(0) };
       }),
-    getWorkflowExecutionHistory: async (request: Request<'getWorkflowExecutionHistory'>) => {
+    getWorkflowExecutionHistory: async (request) => {
       const run = await reach('history', () => runOf(request.execution));
       if (!request.waitNewEvent) return { history: { events: [startedEvent(run)] } };
       const until = server.clock.now + LONG_POLL_MS;
@@ -136,7 +135,7 @@ export function clientOf(
         await new Promise<void>((resolve) => server.clock.after(500, resolve));
       return reach('history', () => ({ history: { events: run.isOpen ? [] : [closeEvent(server, run)] } }));
     },
-    updateWorkflowExecution: async ({ workflowExecution, request }: Request<'updateWorkflowExecution'>) => {
+    updateWorkflowExecution: async ({ workflowExecution, request }) => {
       const updateId = request?.meta?.updateId ?? '';
       const { name, args } = request?.input ?? {};
       const { run, answer } = await reach('update', () => {
@@ -156,10 +155,8 @@ export function clientOf(
   const connection = {
     workflowService,
     plugins: [],
-    ensureConnected: () => Promise.resolve(),
-    close: () => Promise.resolve(),
-    withDeadline: <T>(at: number, call: () => Promise<T>) => deadlines.run(at, call),
-    withMetadata: <T>(_: unknown, call: () => Promise<T>) => call(),
+    // None is 0, as for the SDK's NativeConnection (1.24).
+    withDeadline: <T>(at: number, call: () => Promise<T>) => deadlines.run(at === 0 ? Infinity : at, call),
     withAbortSignal: <T>(_: unknown, call: () => Promise<T>) => call(),
   };
   return new Client({ connection: connection as never, ...options });
@@ -171,34 +168,16 @@ function nameOfHeartbeat({ details }: Request<'recordActivityTaskHeartbeat'>): s
   return fromPayload(details?.payloads?.[0]) === null ? 'question' : 'permission';
 }
 
-/** The run whose activity makes the call; somebody's name outside of activities. */
-function callerOf(identity: string): string {
-  try {
-    return Context.current().info.workflowExecution?.runId ?? identity;
-  } catch {
-    return identity;
-  }
+function deadline(): number {
+  return deadlines.getStore() ?? Infinity;
 }
 
-/** Ends a call at its deadline; the server drops what comes later. None is 0, as for the SDK's NativeConnection (1.24). */
-async function bounded<T>(server: TemporalServer, reach: Reach, method: string, answer: () => T): Promise<T> {
-  const at = deadlines.getStore() ?? 0;
-  if (at === 0) return reach(method, answer);
-  const until = server.clock.now + at - Date.now();
-  return inTime(
-    reach(method, () => {
-      if (server.clock.now > until) throw outOfTime();
-      return answer();
-    }),
-  );
-}
-
+/** Ends a call at its deadline. */
 async function inTime<T>(work: Promise<T>): Promise<T> {
-  const at = deadlines.getStore() ?? 0;
-  if (at === 0) return work;
+  if (deadline() === Infinity) return work;
   let timer: NodeJS.Timeout | undefined;
   const over = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(outOfTime()), Math.max(0, at - Date.now()));
+    timer = setTimeout(() => reject(outOfTime()), Math.max(0, deadline() - Date.now()));
   });
   work.catch(() => undefined);
   return Promise.race([work, over]).finally(() => clearTimeout(timer));
@@ -211,9 +190,8 @@ function outOfTime(): Error {
 /** `CONTINUED_AS_NEW` for `WorkflowExecutionContinuedAsNew`. */
 function statusOf(status: Run['status']) {
   const words = status.replace('WorkflowExecution', '').replace(/(?<=.)[A-Z]/g, '_$&');
-  return WorkflowExecutionStatus[
-    `WORKFLOW_EXECUTION_STATUS_${words.toUpperCase()}` as keyof typeof WorkflowExecutionStatus
-  ];
+  const name = `WORKFLOW_EXECUTION_STATUS_${words.toUpperCase()}`;
+  return WorkflowExecutionStatus[name as keyof typeof WorkflowExecutionStatus];
 }
 
 function infoOf({ start, status, closedAt, memo, searchAttributes, startedAt }: Listed) {
@@ -234,7 +212,7 @@ function infoOf({ start, status, closedAt, memo, searchAttributes, startedAt }: 
 
 function startedEvent({ start }: Run) {
   const workflowExecutionStartedEventAttributes = {
-    input: { payloads: [...start.input] },
+    input: { payloads: start.input },
     continuedExecutionRunId: start.continuedFromRunId ?? '',
     firstExecutionRunId: start.firstRunId,
   };
@@ -258,11 +236,12 @@ function describe(run: Run) {
       ({ seq, name, state, attempt, paused, lastFailure, details }) => ({
         activityId: String(seq),
         activityType: { name },
-        state: state === 'started' ? PENDING_ACTIVITY_STATE_STARTED : PENDING_ACTIVITY_STATE_SCHEDULED,
+        state:
+          PendingActivityState[`PENDING_ACTIVITY_STATE_${state === 'started' ? 'STARTED' : 'SCHEDULED'}`],
         attempt,
         paused,
-        ...(lastFailure === undefined ? {} : { lastFailure }),
-        ...(details === undefined ? {} : { heartbeatDetails: { payloads: [...details] } }),
+        lastFailure,
+        heartbeatDetails: details && { payloads: details },
       }),
     ),
   };

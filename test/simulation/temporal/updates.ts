@@ -30,21 +30,19 @@ export class Updates {
 
   /** @returns the event that a task makes of an update; undefined if it leaves none */
   obey(command: Extract<ServerCommand, { readonly updateId: string }>): EventBody | undefined {
-    const update = this.all.get(command.updateId);
-    switch (command.type) {
-      case 'UpdateRejected':
-        this.settle(command.updateId, { kind: 'refused', failure: command.failure });
-        return undefined;
-      case 'WorkflowExecutionUpdateCompleted': {
-        const { failure, result } = command;
-        this.settle(command.updateId, failure ? { kind: 'failed', failure } : { kind: 'answered', result });
-        return command;
-      }
-      default:
-        if (update === undefined) return undefined;
-        update.state = 'accepted';
-        return { ...command, name: update.name, input: update.input };
+    const { type, updateId } = command;
+    if (type === 'UpdateRejected') {
+      this.settle(updateId, { kind: 'refused', failure: command.failure });
+      return undefined;
     }
+    if (type === 'WorkflowExecutionUpdateCompleted') {
+      const { failure, result } = command;
+      this.settle(updateId, failure ? { kind: 'failed', failure } : { kind: 'answered', result });
+      return command;
+    }
+    const update = this.all.get(updateId);
+    if (update !== undefined) update.state = 'accepted';
+    return update && { ...command, name: update.name, input: update.input };
   }
 
   private settle(updateId: string, end: UpdateEnd): void {
@@ -53,7 +51,10 @@ export class Updates {
     update?.settle(end);
   }
 
-  abort(updates: readonly Update[], reason: Extract<UpdateEnd, { kind: 'aborted' }>['reason']): void {
-    for (const { updateId } of updates) this.settle(updateId, { kind: 'aborted', reason });
+  abort(
+    reason: Extract<UpdateEnd, { kind: 'aborted' }>['reason'],
+    ...states: readonly Update['state'][]
+  ): void {
+    for (const { updateId } of this.thatAre(...states)) this.settle(updateId, { kind: 'aborted', reason });
   }
 }

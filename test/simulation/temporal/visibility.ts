@@ -6,14 +6,9 @@ import type { Run } from './run';
 /** A run as a list shows it. */
 export type Listed = Pick<Run, 'start' | 'status' | 'startedAt' | 'closedAt' | 'memo' | 'searchAttributes'>;
 
-interface Version {
-  readonly from: number;
-  readonly listed: Listed;
-}
-
 /** What lists are made of: each run as it was a while ago. */
 export class Visibility {
-  private readonly versions = new Map<Run, Version[]>();
+  private readonly versions = new Map<Run, { readonly from: number; readonly listed: Listed }[]>();
 
   /** @param lagMs after which a change is shown, at most */
   constructor(
@@ -28,8 +23,7 @@ export class Visibility {
     const listed = { start, status, startedAt, closedAt, memo, searchAttributes };
     const lag = this.luck.between('list lag', 0, this.lagMs, 2);
     const from = Math.max(this.clock.now + lag, versions.at(-1)?.from ?? 0);
-    const shown = versions.findLastIndex((each) => each.from <= this.clock.now);
-    this.versions.set(run, [...versions.slice(Math.max(0, shown)), { from, listed }]);
+    this.versions.set(run, [...versions, { from, listed }]);
   }
 
   /** @param knows whether the server still has it */
@@ -45,10 +39,8 @@ export class Visibility {
   }
 }
 
-type Condition = (value: unknown, wanted: string) => boolean;
-
 /** The operators in the queries of this project, and no others. */
-const OPERATORS: Readonly<Record<string, Condition>> = {
+const OPERATORS: Readonly<Record<string, (value: unknown, wanted: string) => boolean>> = {
   '=': (value, wanted) => value === wanted,
   STARTS_WITH: (value, wanted) => String(value).startsWith(wanted),
   '>=': (value, wanted) => Number(value ?? NaN) >= Date.parse(wanted),

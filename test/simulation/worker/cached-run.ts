@@ -1,9 +1,8 @@
-import { TypedSearchAttributes } from '@temporalio/common';
 import { msNumberToTs } from '@temporalio/common/lib/time';
 import { coresdk } from '@temporalio/proto';
-import type { Workflow } from '@temporalio/worker/lib/workflow/interface';
+import type { Workflow, WorkflowCreateOptions } from '@temporalio/worker/lib/workflow/interface';
 import type { ReusableVMWorkflowCreator } from '@temporalio/worker/lib/workflow/reusable-vm';
-import Long from 'long';
+import type { SinkCall } from '@temporalio/workflow';
 import type { VirtualClock } from '../clock';
 import {
   activityFailure,
@@ -11,32 +10,29 @@ import {
   fromPayload,
   type HistoryEvent,
   isByCommand,
+  isEndOfActivity,
   type Job,
   type Marker,
   pastTasks,
-  type Payloads,
   type Resolution,
   type RunStart,
   type ServerCommand,
   type UpdateRequest,
 } from '../temporal/history';
 import type { Run } from '../temporal/run';
-import { jobsOf } from './activation';
 import { addCommands, fingerprint, type Known } from './commands';
 import { seedOf } from './seed';
-import type { SinkCall } from './workflow-code';
 
 /** The clock's has another name, by which the sandbox does not know it. */
 const RealDate = Date;
 
+export type LocalCall = coresdk.workflow_commands.IScheduleLocalActivity;
+
 /** Runs a local activity of a workflow task. */
-export type RunLocally = (seq: number, name: string, input: Payloads) => Promise<Resolution>;
+type RunLocally = (call: LocalCall) => Promise<Marker>;
 
 /** A workflow did something else than its history says. */
 export class NonDeterminism extends Error {}
-
-/** A task in a history, or the one at its end. */
-type TaskStart = Extract<HistoryEvent, { readonly type: 'WorkflowTaskStarted' }>;
 
 /**
  * A run in the cache of a worker: the workflow in its sandbox, fed with activations. It does what the SDK's core does: makes
@@ -56,8 +52,8 @@ export class CachedRun {
   constructor(
     private readonly creator: ReusableVMWorkflowCreator,
     private readonly start: RunStart,
-    private readonly clock: Pick<VirtualClock, 'now' | 'during'>,
-    private readonly onSink: (call: SinkCall, isReplaying: boolean) => void = () => undefined,
+    private readonly clock: Pick<VirtualClock, 'during'>,
+    private readonly onSink: (call: SinkCall) => void = () => undefined,
   ) {}
 
   async dispose(): Promise<void> {
@@ -81,15 +77,15 @@ export class CachedRun {
 
   /** @throws NonDeterminism if a workflow does not do what its history says */
   async replay(events: readonly HistoryEvent[]): Promise<void> {
-    for (const { startedAt, completedAt } of pastTasks(events)) {
+    for (const startedAt of pastTasks(events)) {
       if (startedAt <= this.appliedTo) continue;
-      const recorded = recordedCommands(events, completedAt);
+      const recorded = recordedCommands(events, startedAt + 2);
       const updates = recorded.flatMap((event) =>
         event.type === 'WorkflowExecutionUpdateAccepted' ? [event] : [],
       );
       const markers = recorded.flatMap((event) => (event.type === 'MarkerRecorded' ? [event] : []));
       const commands = await this.applyTask(events, startedAt, updates, markers);
-      if (isForced(events, completedAt, recorded)) this.early = commands.splice(recorded.length);
+      if (isForced(events, startedAt + 2, recorded)) this.early = commands.splice(recorded.length);
       const before = recorded.map(fingerprint);
       const now = commands.filter(({ type }) => type !== 'UpdateRejected').map(fingerprint);
       const at = [...before, undefined].findIndex((each, nth) => each !== now[nth]);
@@ -105,7 +101,7 @@ export class CachedRun {
     const queryWorkflow = { queryId: 'query', queryType: name, arguments: [] };
     // The SDK makes one of whatever it gets, but not of queries.
     const job = coresdk.workflow_activation.WorkflowActivationJob.create({ queryWorkflow });
-    const [command] = await this.activate([job], this.clock.now, undefined, true);
+    const [command] = await this.activate({ jobs: [job], isReplaying: true });
     const { succeeded, failed } = command?.respondToQuery ?? {};
     if (!succeeded) throw new Error(failed?.message ?? 'the query failed');
     return fromPayload(succeeded.response);
@@ -121,27 +117,32 @@ export class CachedRun {
     const task = events[startedAt];
     if (task?.type !== 'WorkflowTaskStarted')
       throw new Error('a history does not end with the start of a task');
-    const isReplay = typeof local !== 'function';
+    this.workflow ??= await this.create(events[0]?.at ?? 0, task.at);
+    const isReplaying = typeof local !== 'function';
     const before = this.appliedTo;
     this.appliedTo = startedAt;
-    const jobs = jobsOf(this.start, events.slice(before + 1, startedAt), updates, !isReplay, this.resolved);
+    const jobs = jobsOf(
+      this.start,
+      events.slice(before + 1, startedAt),
+      updates,
+      !isReplaying,
+      this.resolved,
+    );
     const done = this.early.splice(0);
     const waiting = new Map<number, Promise<Marker> | undefined>();
-    for (let next = { jobs, at: task.at }; ;) {
-      const commands = await this.activate(next.jobs, next.at, task, isReplay, events[0], startedAt + 1);
+    for (let [next, at] = [jobs, task.at]; ;) {
+      const commands = await this.activate({
+        ...{ jobs: next, timestamp: msNumberToTs(at), isReplaying, historyLength: startedAt + 1 },
+        ...{ continueAsNewSuggested: task.suggestsNew, availableInternalFlags: [1, 2, 3, 4, 5, 6] },
+      });
       const { locals, cancelled } = addCommands(commands, done, this.known);
-      for (const { seq, name, input } of locals) {
-        const end = isReplay
-          ? undefined
-          : local(seq, name, input).then((resolution) => ({ seq, endedAt: this.clock.now, resolution }));
-        waiting.set(seq, end);
-      }
+      for (const call of locals) waiting.set(call.seq ?? 0, isReplaying ? undefined : local(call));
       if (cancelled.length > 0) {
-        next = { jobs: cancelled.map((seq) => this.cancelledAtOnce(seq)), at: next.at };
+        next = cancelled.map((seq) => this.cancelledAtOnce(seq));
         continue;
       }
       if (waiting.size === 0) break;
-      const marker = isReplay
+      const marker = isReplaying
         ? local.find(({ seq }) => waiting.has(seq))
         : await Promise.race([...waiting.values()]);
       // In a replay of a task that ended before it.
@@ -149,11 +150,9 @@ export class CachedRun {
       const { seq, endedAt, resolution } = marker;
       waiting.delete(seq);
       done.push({ type: 'MarkerRecorded', seq, endedAt, resolution });
-      const result = isReplay ? asReplayed(resolution) : resolution;
-      next = {
-        jobs: [{ resolveActivity: { seq, result, isLocal: true } }],
-        at: Math.max(task.at, endedAt),
-      };
+      const result = isReplaying ? asReplayed(resolution) : resolution;
+      next = [{ resolveActivity: { seq, result, isLocal: true } }];
+      at = Math.max(task.at, endedAt);
     }
     // The server forgets a task that had nothing but updates which were refused.
     if (jobs.every(({ doUpdate }) => doUpdate) && done.every(({ type }) => type === 'UpdateRejected'))
@@ -170,64 +169,30 @@ export class CachedRun {
     return { resolveActivity: { seq, result: { cancelled: { failure } } } };
   }
 
-  private async activate(
-    jobs: Job[],
-    at: number,
-    task: TaskStart | undefined,
-    isReplaying: boolean,
-    started?: HistoryEvent,
-    historyLength = 0,
-  ): Promise<Command[]> {
-    this.workflow ??= await this.create(started?.at ?? at, at, isReplaying);
+  private async activate(activation: coresdk.workflow_activation.IWorkflowActivation): Promise<Command[]> {
     const { workflow } = this;
-    const activation = {
-      runId: this.start.runId,
-      timestamp: msNumberToTs(at),
-      isReplaying,
-      historyLength,
-      jobs,
-      historySizeBytes: Long.fromNumber(task?.historySize ?? 0),
-      continueAsNewSuggested: task?.suggestsNew ?? false,
-      availableInternalFlags: [1, 2, 3, 4, 5, 6],
-    };
+    if (workflow === undefined) throw new Error('the workflow is not in the sandbox');
     const { completion, calls } = await this.clock.during(async () => ({
       completion: await workflow.activate(activation),
-      calls: (await workflow.getAndResetSinkCalls()) as unknown as SinkCall[],
+      calls: await workflow.getAndResetSinkCalls(),
     }));
-    for (const call of calls) this.onSink(call, isReplaying);
+    calls.forEach(this.onSink);
     if (completion.failed) throw new Error(completion.failed.failure?.message ?? 'unknown');
     return completion.successful?.commands ?? [];
   }
 
-  /** As the SDK's worker does it. */
-  private async create(startedAt: number, at: number, isReplaying: boolean): Promise<Workflow> {
+  /** As the SDK's worker does it. An activation brings all else that a workflow may know of itself. */
+  private create(startedAt: number, now: number): Promise<Workflow> {
     const { workflowId, workflowType, runId, originalRunId, continuedFromRunId, taskQueue } = this.start;
     const info = {
-      workflowId,
-      runId,
-      workflowType,
-      taskQueue,
-      namespace: 'default',
+      ...{ workflowId, runId, workflowType, taskQueue, namespace: 'default' },
       firstExecutionRunId: this.start.firstRunId,
-      originalExecutionRunId: originalRunId,
-      ...(continuedFromRunId === undefined ? {} : { continuedFromExecutionRunId: continuedFromRunId }),
-      searchAttributes: {},
-      typedSearchAttributes: new TypedSearchAttributes(),
-      memo: {},
+      continuedFromExecutionRunId: continuedFromRunId,
       startTime: new RealDate(startedAt),
-      runStartTime: new RealDate(at),
-      taskTimeoutMs: 10_000,
-      attempt: 1,
-      historyLength: 0,
-      historySize: 0,
-      continueAsNewSuggested: false,
-      unsafe: { now: () => this.clock.now, isReplaying, isReplayingHistoryEvents: isReplaying },
     };
     const randomnessSeed = seedOf(originalRunId).toBytes();
-    const options = { info, randomnessSeed, now: at, showStackTraceSources: false };
-    return this.creator.createWorkflow(
-      options as unknown as Parameters<ReusableVMWorkflowCreator['createWorkflow']>[0],
-    );
+    const options = { info, randomnessSeed, now, showStackTraceSources: false };
+    return this.creator.createWorkflow(options as unknown as WorkflowCreateOptions);
   }
 }
 
@@ -235,7 +200,7 @@ export class CachedRun {
 export async function replayed(
   creator: ReusableVMWorkflowCreator,
   { start, events }: Pick<Run, 'start' | 'events'>,
-  clock: Pick<VirtualClock, 'now' | 'during'>,
+  clock: Pick<VirtualClock, 'during'>,
   query?: string,
 ): Promise<unknown> {
   const copy = new CachedRun(creator, start, clock);
@@ -247,6 +212,44 @@ export async function replayed(
   }
 }
 
+/**
+ * What a task tells the workflow, in the order of the SDK's core: signals and updates come before all that ended.
+ *
+ * @param resolved activities that have an end for the workflow; it is added to
+ */
+function jobsOf(
+  { input, memo, searchAttributes }: RunStart,
+  news: readonly HistoryEvent[],
+  updates: readonly UpdateRequest[],
+  runValidator: boolean,
+  resolved: Set<number>,
+): Job[] {
+  const first: Job[] = [];
+  const calls: Job[] = [];
+  const others: Job[] = [];
+  for (const event of news) {
+    if (event.type === 'WorkflowExecutionStarted') {
+      const [fields, indexedFields] = [memo, searchAttributes];
+      // All else the SDK has from the creation of the workflow.
+      first.push({
+        initializeWorkflow: { arguments: input, memo: { fields }, searchAttributes: { indexedFields } },
+      });
+    } else if (event.type === 'WorkflowTaskFailed' && event.seed !== undefined)
+      first.push({ updateRandomSeed: { randomnessSeed: seedOf(event.seed) } });
+    else if (event.type === 'WorkflowExecutionSignaled')
+      calls.push({ signalWorkflow: { signalName: event.name, input: event.input } });
+    else if (event.type === 'WorkflowExecutionCancelRequested') others.push({ cancelWorkflow: {} });
+    else if (event.type === 'TimerFired') others.push({ fireTimer: { seq: event.seq } });
+    else if (isEndOfActivity(event) && !resolved.has(event.seq)) {
+      resolved.add(event.seq);
+      others.push({ resolveActivity: { seq: event.seq, result: event.resolution } });
+    }
+  }
+  for (const { updateId: id, name, input: args } of updates)
+    calls.push({ doUpdate: { id, protocolInstanceId: id, name, input: args, runValidator } });
+  return [...first, ...calls, ...others];
+}
+
 /** In a replay, the failure of a local activity comes as its bare cause (measured, SDK 1.24.0). */
 function asReplayed(resolution: Resolution): Resolution {
   const failure = resolution.failed?.failure;
@@ -254,8 +257,8 @@ function asReplayed(resolution: Resolution): Resolution {
 }
 
 /** The events that the commands of a completed task have made; others may stand between. */
-function recordedCommands(events: readonly HistoryEvent[], completedAt: number): HistoryEvent[] {
-  const rest = events.slice(completedAt + 1);
+function recordedCommands(events: readonly HistoryEvent[], from: number): HistoryEvent[] {
+  const rest = events.slice(from);
   const end = rest.findIndex(({ type }) => type === 'WorkflowTaskStarted');
   return rest.slice(0, end < 0 ? undefined : end).filter(isByCommand);
 }
@@ -264,15 +267,11 @@ function recordedCommands(events: readonly HistoryEvent[], completedAt: number):
  * A worker that has to report a task before a local activity is over gets another one at once. The activity may end at that
  * moment: its marker then goes with the first task, and what the workflow makes of it with the second.
  */
-function isForced(
-  events: readonly HistoryEvent[],
-  completedAt: number,
-  recorded: readonly HistoryEvent[],
-): boolean {
-  const next = completedAt + recorded.length + 1;
+function isForced(events: readonly HistoryEvent[], from: number, recorded: readonly HistoryEvent[]): boolean {
+  const [scheduled, started] = events.slice(from + recorded.length);
   return (
     recorded.at(-1)?.type === 'MarkerRecorded' &&
-    events[next]?.type === 'WorkflowTaskScheduled' &&
-    events[next + 1]?.type === 'WorkflowTaskStarted'
+    scheduled?.type === 'WorkflowTaskScheduled' &&
+    started?.type === 'WorkflowTaskStarted'
   );
 }

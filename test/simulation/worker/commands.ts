@@ -1,18 +1,5 @@
 import { coresdk } from '@temporalio/proto';
-import {
-  type Command,
-  msOf,
-  type Payload,
-  type Payloads,
-  type Scheduled,
-  type ServerCommand,
-} from '../temporal/history';
-
-interface LocalCall {
-  readonly seq: number;
-  readonly name: string;
-  readonly input: Payloads;
-}
+import { type Command, msOf, type Payload, type Scheduled, type ServerCommand } from '../temporal/history';
 
 /** What a workflow has asked for before. */
 export interface Known {
@@ -32,7 +19,7 @@ const { ABANDON, WAIT_CANCELLATION_COMPLETED } = coresdk.workflow_commands.Activ
  * @returns local activities that begin, and the numbers of activities whose end the workflow hears at once
  */
 export function addCommands(commands: readonly Command[], task: ServerCommand[], known: Known) {
-  const locals: LocalCall[] = [];
+  const locals: coresdk.workflow_commands.IScheduleLocalActivity[] = [];
   const cancelled: number[] = [];
   const takeOut = (type: 'TimerStarted' | 'ActivityTaskScheduled', seq: number) => {
     const index = task.findIndex((each) => each.type === type && each.seq === seq);
@@ -49,48 +36,48 @@ export function addCommands(commands: readonly Command[], task: ServerCommand[],
       const isUnsent = takeOut('ActivityTaskScheduled', seq);
       if (!isUnsent && cancellation !== ABANDON) task.push({ type: 'ActivityTaskCancelRequested', seq });
       if (isUnsent || cancellation !== WAIT_CANCELLATION_COMPLETED) cancelled.push(seq);
-    } else if (command.scheduleLocalActivity) {
-      const { activityType, arguments: input } = command.scheduleLocalActivity;
-      locals.push({ seq, name: activityType ?? '', input: input ?? [] });
-    } else task.push(serverCommand(command, seq, known));
+    } else if (command.scheduleLocalActivity) locals.push(command.scheduleLocalActivity);
+    else task.push(serverCommand(command, seq, known));
   }
   return { locals, cancelled };
 }
 
 function serverCommand(command: Command, seq: number, { activities, accepted }: Known): ServerCommand {
+  const {
+    scheduleActivity: activity,
+    upsertWorkflowSearchAttributes: upserted,
+    modifyWorkflowProperties: modified,
+    updateResponse,
+    completeWorkflowExecution: completed,
+    failWorkflowExecution: failed,
+    continueAsNewWorkflowExecution: continued,
+  } = command;
   if (command.startTimer)
     return { type: 'TimerStarted', seq, ms: msOf(command.startTimer.startToFireTimeout) };
-  if (command.scheduleActivity) {
-    activities.set(seq, command.scheduleActivity);
-    return { type: 'ActivityTaskScheduled', seq, activity: command.scheduleActivity };
+  if (activity) {
+    activities.set(seq, activity);
+    return { type: 'ActivityTaskScheduled', seq, activity };
   }
-  if (command.upsertWorkflowSearchAttributes) {
-    const { searchAttributes } = command.upsertWorkflowSearchAttributes;
-    return { type: 'UpsertWorkflowSearchAttributes', fields: searchAttributes?.indexedFields ?? {} };
-  }
-  if (command.modifyWorkflowProperties) {
-    const { upsertedMemo } = command.modifyWorkflowProperties;
-    return { type: 'WorkflowPropertiesModified', fields: upsertedMemo?.fields ?? {} };
-  }
-  if (command.updateResponse) {
-    const { protocolInstanceId, accepted: isAccepted, completed, rejected } = command.updateResponse;
-    const updateId = protocolInstanceId ?? '';
-    if (isAccepted) accepted.add(updateId);
-    // The server adds what was asked for, which it knows.
-    if (isAccepted) return { type: 'WorkflowExecutionUpdateAccepted', updateId, name: '', input: [] };
-    if (completed) return { type: 'WorkflowExecutionUpdateCompleted', updateId, result: completed };
+  if (upserted)
+    return { type: 'UpsertWorkflowSearchAttributes', fields: upserted.searchAttributes?.indexedFields ?? {} };
+  if (modified) return { type: 'WorkflowPropertiesModified', fields: modified.upsertedMemo?.fields ?? {} };
+  if (updateResponse) {
+    const updateId = updateResponse.protocolInstanceId ?? '';
+    if (updateResponse.accepted) {
+      accepted.add(updateId);
+      // The server adds what was asked for, which it knows.
+      return { type: 'WorkflowExecutionUpdateAccepted', updateId, name: '', input: [] };
+    }
+    const { completed: result, rejected } = updateResponse;
+    if (result) return { type: 'WorkflowExecutionUpdateCompleted', updateId, result };
     const type = accepted.has(updateId) ? 'WorkflowExecutionUpdateCompleted' : 'UpdateRejected';
     return { type, updateId, failure: rejected ?? {} };
   }
-  if (command.completeWorkflowExecution) {
-    const result = command.completeWorkflowExecution.result as Payload;
-    return { type: 'WorkflowExecutionCompleted', result };
-  }
-  if (command.failWorkflowExecution)
-    return { type: 'WorkflowExecutionFailed', failure: command.failWorkflowExecution.failure ?? {} };
+  if (completed) return { type: 'WorkflowExecutionCompleted', result: completed.result ?? {} };
+  if (failed) return { type: 'WorkflowExecutionFailed', failure: failed.failure ?? {} };
   if (command.cancelWorkflowExecution) return { type: 'WorkflowExecutionCanceled' };
-  if (command.continueAsNewWorkflowExecution) {
-    const { arguments: input, memo } = command.continueAsNewWorkflowExecution;
+  if (continued) {
+    const { arguments: input, memo } = continued;
     return { type: 'WorkflowExecutionContinuedAsNew', input: input ?? [], memo: memo ?? {} };
   }
   throw new TypeError(`the simulation does not know the command ${Object.keys(command).join(', ')}`);

@@ -1,9 +1,9 @@
 import { type Payload, toPayload } from '../temporal/history';
 
-/** A heartbeat is sent at most every 0.8 of its time-out, and at least that often while there is a new one. */
-const THROTTLE = { share: 0.8, mostMs: 60_000, withoutTimeoutMs: 30_000 };
-
-/** The heartbeats of one attempt, throttled as by the SDK's core. It runs on the clock of the worker's process. */
+/**
+ * The heartbeats of one attempt, throttled as by the SDK's core: at most every 0.8 of their time-out, and at least that often
+ * while there is a new one. It runs on the clock of the worker's process.
+ */
 export class Heartbeats {
   /** The latest details; the core reports them with a failure. */
   last: Payload[] | undefined;
@@ -15,8 +15,7 @@ export class Heartbeats {
     heartbeatMs: number,
     private readonly send: (details: Payload[] | undefined) => Promise<void>,
   ) {
-    this.everyMs =
-      heartbeatMs > 0 ? Math.min(THROTTLE.share * heartbeatMs, THROTTLE.mostMs) : THROTTLE.withoutTimeoutMs;
+    this.everyMs = heartbeatMs > 0 ? Math.min(0.8 * heartbeatMs, 60_000) : 30_000;
   }
 
   beat(details: unknown): void {

@@ -1,27 +1,18 @@
 import type { Client } from '@temporalio/client';
-import type { Activity } from '@temporalio/worker/lib/activity';
 import type { ReusableVMWorkflowCreator } from '@temporalio/worker/lib/workflow/reusable-vm';
+import type { SinkCall } from '@temporalio/workflow';
 import type { Process, VirtualClock } from '../clock';
 import type { Luck } from '../luck';
-import {
-  type Failure,
-  fromPayload,
-  msOf,
-  type Payloads,
-  type Resolution,
-  type ServerCommand,
-} from '../temporal/history';
+import { fromPayload, type Marker, msOf } from '../temporal/history';
 import type { PendingActivity } from '../temporal/pending-activity';
 import type { Run } from '../temporal/run';
 import type { TemporalServer } from '../temporal/server';
-import { clientOf, unavailable } from '../temporal/service';
+import { clientOf, grpcError, UNAVAILABLE } from '../temporal/service';
 import { cancelBy, infoOf, infoOfAttempt, localEnd, sdkActivity } from './activity';
-import { CachedRun, NonDeterminism } from './cached-run';
+import { CachedRun, type LocalCall, NonDeterminism } from './cached-run';
 import { Heartbeats } from './heartbeats';
-import type { SinkCall } from './workflow-code';
 
-type ActivityFunction = (...args: never[]) => Promise<unknown>;
-export type Activities = Readonly<Record<string, ActivityFunction>>;
+type Activities = Readonly<Record<string, (...args: never[]) => Promise<unknown>>>;
 
 /** What a worker is made of, and whom it tells what it does. */
 export interface WorkerOptions {
@@ -63,7 +54,7 @@ export class SimulatedWorker implements Process {
   readonly client: Client;
   private readonly shutdown = new AbortController();
   private readonly activities: Activities;
-  private readonly cache = new Map<string, CachedRun>();
+  readonly cache = new Map<string, CachedRun>();
   private readonly asleep: (() => void)[] = [];
   private readonly queues = new Map<string, Promise<unknown>>();
 
@@ -81,19 +72,8 @@ export class SimulatedWorker implements Process {
     return this.options.name;
   }
 
-  get polls(): boolean {
-    return this.state === 'alive';
-  }
-
-  hasCached(run: Run): boolean {
-    return this.cache.has(run.runId);
-  }
-
-  // The machine.
-
   kill(): void {
     this.state = 'dead';
-    this.options.server.leave(this);
     this.asleep.length = 0;
     for (const cached of this.cache.values()) void cached.dispose();
     this.cache.clear();
@@ -117,7 +97,6 @@ export class SimulatedWorker implements Process {
   stop(): void {
     if (this.state !== 'alive') return;
     this.state = 'stopping';
-    this.options.server.leave(this);
     this.options.clock.as(this, () => this.shutdown.abort());
   }
 
@@ -127,9 +106,13 @@ export class SimulatedWorker implements Process {
     else this.options.clock.as(this, work);
   }
 
+  awake(): Promise<void> {
+    return new Promise((resolve) => this.whenAwake(resolve));
+  }
+
   /** A call to the server and back. What the server does of it is done whatever becomes of the worker. */
   call<T>(method: string, answer: () => T): Promise<T> {
-    const { server, clock, luck } = this.options;
+    const { server, clock, luck, reached } = this.options;
     const lost = this.loses;
     this.loses = undefined;
     const afterWay = (work: () => void) => clock.after(luck.delay(method, 'takes', CALL_MS), work);
@@ -137,28 +120,28 @@ export class SimulatedWorker implements Process {
       // What was under way in a process that is dead goes nowhere.
       if (this.state === 'dead') return;
       const back = (end: () => void) => afterWay(() => this.whenAwake(end));
+      const isLost = () => reject(grpcError(UNAVAILABLE, 'the connection to the server was lost'));
       if (lost === 'request') {
-        back(() => reject(unavailable()));
+        back(isLost);
         return;
       }
-      this.options.reached(`${method} asked`, this);
+      reached(`${method} asked`, this);
       afterWay(() => {
         server.whenThere(() => {
           let end: () => void;
           try {
             const value = answer();
-            this.options.reached(`${method} recorded`, this);
+            reached(`${method} recorded`, this);
             end = () => resolve(value);
           } catch (error) {
-            end = () => reject(error instanceof Error ? error : new Error(String(error)));
+            const why = error as Error;
+            end = () => reject(why);
           }
-          back(lost === 'answer' ? () => reject(unavailable()) : end);
+          back(lost === 'answer' ? isLost : end);
         });
       });
     });
   }
-
-  // Workflow tasks.
 
   takeTask(run: Run): void {
     const task = run.startTask();
@@ -170,23 +153,28 @@ export class SimulatedWorker implements Process {
     this.whenAwake(() => {
       void this.inTurn(run, async () => {
         if (this.options.evicts(run)) await this.evict(run);
-        let commands: ServerCommand[];
-        try {
-          commands = await this.cached(run).doTask(events, task.updates, (seq, name, input) =>
-            this.runLocally(run, seq, name, input),
-          );
-        } catch (error) {
+        const { workflows, clock, logged } = this.options;
+        const cached =
+          this.cache.get(run.runId) ??
+          new CachedRun(workflows, run.start, clock, (call) => {
+            if (!call.workflowInfo.unsafe.isReplaying) logged(run, call);
+          });
+        this.cache.set(run.runId, cached);
+        const commands = await cached
+          .doTask(events, task.updates, (call) => this.runLocally(run, call))
+          .catch((error: unknown) => error as Error);
+        if (commands instanceof Error) {
           if (this.state === 'dead') return;
-          const why = `${error instanceof NonDeterminism ? 'non-determinism: ' : ''}${(error as Error).message}`;
+          const why = `${commands instanceof NonDeterminism ? 'non-determinism: ' : ''}${commands.message}`;
           this.options.failed(run, why);
           await this.evict(run);
-          await this.report(() => run.failTask(task.number, why));
+          await this.report(() => run.failTask(task, why));
           return;
         }
         // The first one of several reports counts.
         let isTaken: boolean | undefined;
         await this.report(() => {
-          const taken = run.completeTask(task.number, commands);
+          const taken = run.completeTask(task, commands);
           isTaken ??= taken;
         });
         // A task that the server does not take leaves the workflow ahead of its history.
@@ -194,18 +182,6 @@ export class SimulatedWorker implements Process {
         this.options.reached('task done', this);
       });
     });
-  }
-
-  private cached(run: Run): CachedRun {
-    let cached = this.cache.get(run.runId);
-    if (cached === undefined) {
-      const { workflows, clock, logged } = this.options;
-      cached = new CachedRun(workflows, run.start, clock, (call, isReplaying) => {
-        if (!isReplaying) logged(run, call);
-      });
-      this.cache.set(run.runId, cached);
-    }
-    return cached;
   }
 
   private async evict(run: Run): Promise<void> {
@@ -222,8 +198,6 @@ export class SimulatedWorker implements Process {
     return next;
   }
 
-  // Activities.
-
   takeActivity(activity: PendingActivity): void {
     if (!activity.start()) return;
     const { name, token } = activity;
@@ -237,7 +211,7 @@ export class SimulatedWorker implements Process {
   private async execute(activity: PendingActivity, info: object, token: string): Promise<void> {
     const { name, options } = activity;
     if (this.isBroken('input')) {
-      await this.report(() => activity.fail(token, BROKEN, undefined));
+      await this.report(() => activity.report(token, BROKEN));
       return;
     }
     const beats = new Heartbeats(msOf(options.heartbeatTimeout), async (details) => {
@@ -246,17 +220,14 @@ export class SimulatedWorker implements Process {
       );
       if (answer !== 'lost') cancelBy(running, answer);
     });
-    const running = this.activity(info, name, (details) => beats.beat(details));
+    const running = sdkActivity(info, this.activities[name], this.client, (details) => beats.beat(details));
     const result = await running.run({ args: (options.arguments ?? []).map(fromPayload), headers: {} });
     beats.stop();
     if (result.willCompleteAsync) return;
     this.options.reached(`${name} over`, this);
     const isBroken = this.isBroken('result');
     await this.report(() => {
-      if (isBroken) activity.fail(token, BROKEN, beats.last);
-      else if (result.completed) activity.complete(token, result.completed.result);
-      else if (result.failed) activity.fail(token, result.failed.failure ?? {}, beats.last);
-      else activity.cancelled(token, result.cancelled?.failure ?? {});
+      activity.report(token, isBroken ? BROKEN : result, beats.last);
       this.options.reached(`${name} reported`, this);
     });
   }
@@ -267,33 +238,28 @@ export class SimulatedWorker implements Process {
     return true;
   }
 
-  private async runLocally(run: Run, seq: number, name: string, input: Payloads): Promise<Resolution> {
+  private async runLocally(run: Run, { seq, activityType, arguments: input }: LocalCall): Promise<Marker> {
     const { clock } = this.options;
-    const info = infoOf(run, seq, name, clock.now);
-    this.options.reached(`${name} started`, this);
-    const result = clock.as(this, () =>
-      this.activity(info, name, () => undefined).run({ args: input.map(fromPayload), headers: {} }),
-    );
+    const of = { seq: seq ?? 0, name: activityType ?? '' };
+    this.options.reached(`${of.name} started`, this);
+    const info = infoOf(run, of.seq, of.name, clock.now);
+    const activity = sdkActivity(info, this.activities[of.name], this.client, () => undefined);
+    const result = clock.as(this, () => activity.run({ args: (input ?? []).map(fromPayload), headers: {} }));
     const end = await Promise.race([result, clock.sleep(LOCAL_TIMEOUT_MS).then(() => undefined)]);
-    return localEnd(seq, name, end);
-  }
-
-  private activity(info: object, name: string, heartbeat: (details: unknown) => void): Activity {
-    return sdkActivity(info, this.activities[name], this.client, heartbeat);
+    return { seq: of.seq, endedAt: clock.now, resolution: localEnd(of, end) };
   }
 
   /** Reports to the server, again and again until it has heard of it. */
   private async report(answer: () => void): Promise<void> {
-    const { clock } = this.options;
-    for (;;) {
+    for (;;)
       try {
         await this.call('report', answer);
         return;
       } catch {
-        await new Promise<void>((resolve) => clock.after(REPORT_AGAIN_MS, () => this.whenAwake(resolve)));
+        await this.options.clock.sleep(REPORT_AGAIN_MS);
+        await this.awake();
       }
-    }
   }
 }
 
-const BROKEN: Failure = { message: 'the codec failed', applicationFailureInfo: { type: 'Error' } };
+const BROKEN = { failed: { failure: { message: 'the codec failed', applicationFailureInfo: {} } } };

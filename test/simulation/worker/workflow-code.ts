@@ -2,13 +2,6 @@ import { parseWorkflowCode } from '@temporalio/worker/lib/worker';
 import { ReusableVMWorkflowCreator } from '@temporalio/worker/lib/workflow/reusable-vm';
 import { globalHandlers } from '@temporalio/worker/lib/workflow/vm-shared';
 
-/** A call of a workflow to its worker: the SDK's logger and metrics, above all. */
-export interface SinkCall {
-  readonly ifaceName: string;
-  readonly fnName: string;
-  readonly args: readonly unknown[];
-}
-
 /** None: for a time limit Node starts a thread with each call into the sandbox. */
 const NO_TIMEOUT = undefined as unknown as number;
 
