@@ -4,7 +4,8 @@ import { keyFromText } from '../../src/agent-api/api-key';
 import { type AgentApi, type AgentApiOptions, createAgentApi } from '../../src/agent-api/client';
 import { MisbehavingServer } from './misbehaving-server';
 
-export const KEY = 'agnt_9f8e7d6c5b4a39281706f5e4d3c2b1a0';
+/** With characters that are spelled in many ways. */
+export const KEY = 'agnt_9f/8e+7d&6c=5b4a3928';
 
 export const ADDRESS = { projectId: 'docs', jobId: 'job-1' };
 export const MESSAGE = { ...ADDRESS, prompt: 'Please add a changelog entry.' };

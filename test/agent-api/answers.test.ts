@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { type Answer, bodyOf } from '../../src/agent-api/exchange';
+import { bodyOf } from '../../src/agent-api/exchange';
 import { jobAnswer, parseRetryAfter, proofOfStatus, readJob, sendOutcome } from '../../src/agent-api/outcome';
 import { Redactor } from '../../src/agent-api/redaction';
 import { errorTrouble, serviceMessage } from '../../src/agent-api/trouble';
@@ -22,7 +22,9 @@ it('after an address or a header that can’t be one nothing was sent, and no re
   }
 });
 
-it.each<[string | undefined, number | undefined]>([
+const NOON = 'Sun, 01 Mar 2026 12:00:00 GMT';
+// By the worker's clock, which may be wrong by years, it would be another wait.
+it.each<[string | undefined, number | undefined, string?]>([
   ['120', 120_000],
   ['-1.5', 0],
   ['Sun, 01 Mar 2026 12:00:30 GMT', 30_000],
@@ -32,51 +34,44 @@ it.each<[string | undefined, number | undefined]>([
   [undefined, undefined],
   ['1e3', undefined],
   ['Sun, 99 Foo 2026 12:00:30 GMT', undefined],
-])('the Retry-After %j is %j ms, by the time of its answer', (header, expected) => {
-  // By the worker's clock, which may be wrong by years, it would be another wait.
-  expect(parseRetryAfter(header, 'Sun, 01 Mar 2026 12:00:00 GMT')).toBe(expected);
+  ['Sun, 01 Mar 2026 12:00:30 GMT', undefined, 'today'],
+  ['Sun, 01 Mar 2026 12:00:30 GMT', undefined, ''],
+])('the Retry-After %j is %j ms, by the time of its answer', (header, expected, answeredAt = NOON) => {
+  expect(parseRetryAfter(header, answeredAt)).toBe(expected);
 });
 
-it('a date says nothing where the answer tells no time', () => {
-  for (const answeredAt of [undefined, 'today'])
-    expect(parseRetryAfter('Sun, 01 Mar 2026 12:00:30 GMT', answeredAt)).toBeUndefined();
-});
-
-const refused = (code: string, address: string) => ({ code, syscall: 'connect', address, port: 4010 });
-const round = new Error('round and round');
-round.cause = round;
-it.each([
-  ['causes that run in a circle', round, 'network error', 'round and round'],
-  ['a code that could not be counted', { code: 'x y z' }, 'network error', 'network error'],
-  [
-    'every address of a host',
-    { errors: [refused('ECONNREFUSED', '::1'), refused('ETIMEDOUT', '127.0.0.1')], code: 'ECONNREFUSED' },
-    'ECONNREFUSED',
-    'ECONNREFUSED [::1]:4010, ETIMEDOUT 127.0.0.1:4010',
-  ],
-])('an error has a label and a phrase by %s', (_what, error, label, message) => {
-  expect(errorTrouble(error)).toEqual({ label, message });
+it('an error has a label that can be counted, and a phrase: of its last cause, or of every address of a host', () => {
+  const round = new Error('round and round');
+  round.cause = round;
+  const refused = (code: string, address: string) => ({ code, address, port: 4010 });
+  const each = [refused('ECONNREFUSED', '::1'), refused('ETIMEDOUT', '127.0.0.1')];
+  expect(
+    [round, { code: 'x y z' }, { errors: each, code: 'ECONNREFUSED' }].map((e) => errorTrouble(e)),
+  ).toEqual([
+    { label: 'network error', message: 'round and round' },
+    { label: 'network error', message: 'network error' },
+    { label: 'ECONNREFUSED', message: 'ECONNREFUSED [::1]:4010, ETIMEDOUT 127.0.0.1:4010' },
+  ]);
 });
 
 const AS_IT_IS = { text: String, field: String };
 
 /** What an answer to a read tells. */
-function readAs(status: number, body: string, said: Partial<Answer['headers']> = {}) {
-  const headers = { location: undefined, retryAfter: undefined, date: undefined, ...said };
+function readAs(status: number, body: string, retryAfter?: string) {
+  const headers = { location: undefined, retryAfter, date: NOON };
   return jobAnswer({ kind: 'answer', status, headers, body: bodyOf(body, AS_IT_IS), brokenBy: null }, 'j');
 }
 
 // Proves A4.
 it.each([
-  [401, 'http 401: the key is expired or wrong; no'],
-  [403, 'http 403: the key may not read this project, or this address is not allowed; no'],
-  [404, 'http 404: no'],
-  [503, 'http 503: no'],
-])('a read that is answered with %i is a trouble, with the wait that is asked for', (status, message) => {
-  const [date, retryAfter] = ['Mon, 06 Jan 2020 10:00:00 GMT', 'Mon, 06 Jan 2020 10:02:00 GMT'];
-  const said = { label: `http ${status}`, message, httpStatus: status, serviceMessage: 'no' };
-  const trouble = { kind: 'trouble', ...said, retryAfterMs: 120_000 };
-  expect(readAs(status, '{"error":"no"}', { date, retryAfter })).toEqual(trouble);
+  [401, 'the key is expired or wrong; no'],
+  [403, 'the key may not read this project, or this address is not allowed; no'],
+  [404, 'no'],
+  [503, 'no'],
+])('a read that is answered with %i is a trouble, with the wait that is asked for', (status, words) => {
+  const [label, retryAfterMs] = [`http ${status}`, 120_000];
+  const said = { label, message: `${label}: ${words}`, httpStatus: status, serviceMessage: 'no' };
+  expect(readAs(status, '{"error":"no"}', '120')).toEqual({ kind: 'trouble', ...said, retryAfterMs });
 });
 
 // Proves A7.
@@ -165,18 +160,19 @@ it('a body is read, and so redacted, only in the fields of a job and of an error
     asked.push(text);
     return text;
   };
-  const hostile = '\\u0041%41&amp;'.repeat(2_000);
-  const half = hostile.slice(0, 8_000);
-  const error = { message: 'no', other: { error: hostile }, id: half, source: { ref: half } };
-  const source = { repository: half, ref: half, error: half, source: { ref: half } };
-  const body = { error, list: [hostile], x: hostile, detail: hostile, id: 'j', status: half, model: hostile };
-  const read = { id: 'j', status: half, source: { repository: half, ref: '' }, model: '' };
-  const rest = 16_384 - 1 - 8_000 - 8_000 - 2;
-  const value = { ...read, error: { message: 'no' }, message: undefined, detail: '' };
+  const half = 'x'.repeat(8_000);
+  const unread = { list: [half], x: half, other: { error: half } };
+  const error = { ...unread, message: 'no', id: half, source: { ref: half } };
+  const source = { ...unread, repository: half, ref: half, error: half };
+  const body = { ...unread, id: 'j', status: half, model: half, source, error, detail: half.repeat(2) };
   const texts = { text: redact, field: redact };
-  expect(bodyOf(JSON.stringify({ ...body, source }), texts)).toEqual({ isHtml: false, value });
-  expect(asked).toEqual(['j', half, half, 'no', hostile.slice(0, rest)]);
-  expect(bodyOf(JSON.stringify({ detail: hostile }), texts).value).toEqual({
-    detail: hostile.slice(0, 8_192),
+  const read = { id: 'j', status: half, source: { repository: half, ref: '' }, model: '' };
+  expect(bodyOf(JSON.stringify(body), texts).value).toEqual({
+    ...read,
+    error: { message: 'no' },
+    detail: '',
   });
+  expect(asked).toEqual(['j', half, half, 'no', half.slice(0, 16_384 - 16_003)]);
+  const detail = 'x'.repeat(20_000);
+  expect(bodyOf(JSON.stringify({ detail }), texts).value).toEqual({ detail: detail.slice(0, 8_192) });
 });

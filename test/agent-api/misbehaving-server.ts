@@ -26,8 +26,6 @@ export class MisbehavingServer {
   readonly requests: ReceivedRequest[] = [];
   /** What it does with a request that it has read whole. */
   onRequest: OnRequest = () => undefined;
-  /** The same before the body is read; true when that is all. */
-  onHead: (socket: Socket) => boolean = () => false;
   /** What it does as a proxy that is asked for a tunnel. */
   onConnect: OnRequest = tunnel;
   private readonly open = new Map<Socket, number>();
@@ -47,7 +45,7 @@ export class MisbehavingServer {
     const made = new MisbehavingServer(`${scheme}://${host}`, host);
     server.on('connection', (socket: Socket) => made.remember(socket, (made.connections += 1)));
     server.on('secureConnection', (socket: Socket) => made.remember(socket, made.connections));
-    server.on('request', (request) => made.onHead(request.socket) || void made.read(request));
+    server.on('request', (request) => void made.read(request));
     server.on('connect', (request, socket: Socket) => {
       // An HTTP server leaves it half open otherwise.
       socket.on('end', () => socket.end());
