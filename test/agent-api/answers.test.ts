@@ -1,10 +1,10 @@
-import { describe, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { bodyOf } from '../../src/agent-api/exchange';
 import { jobAnswer, parseRetryAfter, proofOfStatus, readJob, sendOutcome } from '../../src/agent-api/outcome';
 import { Redactor } from '../../src/agent-api/redaction';
 import { errorTrouble, serviceMessage } from '../../src/agent-api/trouble';
 import { JOB } from '../harness/samples';
-import { JOB as FULL_JOB } from './agent-api-under-test';
+import { KEY } from './agent-api-under-test';
 
 it('what a status proves about a POST is a rejection, that it was not processed, or nothing', () => {
   const rejected = [400, 401, 403, 404, 405, 409, 410, 413, 415, 422];
@@ -89,69 +89,67 @@ it.each([
   }
 });
 
-describe('readJob', () => {
-  const read = (job: unknown) => readJob(bodyOf(JSON.stringify(job), AS_IT_IS));
-  const ACTIVE = { id: 'j', status: 'active' };
+const read = (job: unknown) => readJob(bodyOf(JSON.stringify(job), AS_IT_IS));
+const ACTIVE = { id: 'j', status: 'active' };
 
-  it('takes the contract’s fields and drops the others', () => {
-    const job = { ...FULL_JOB, prLink: 'https://code.example/ä?b=c#d', archivedAt: '2026-01-02T00:00:00Z' };
-    const source = { ...job.source, token: 'x' };
-    expect(read({ ...job, prLink: ` ${job.prLink}\n`, source, turn: 3 })).toEqual(job);
-  });
-
-  it.each([
-    {},
-    { source: null, model: null, prLink: null, createdAt: null, archivedAt: null },
-    { source: { repository: 5 }, model: 7, prLink: '', createdAt: 0, archivedAt: false },
-    ...['javascript:alert(1)', '//code.example/x', 'https://code.example/a\nb'].map((prLink) => ({ prLink })),
-    { source: 'acme', prLink: `https://code.example/${'x'.repeat(2_048)}` },
-  ])('reads as null what is absent, or no text and no link: %j', (fields) => {
-    expect(read({ ...ACTIVE, ...fields })).toEqual(JOB);
-  });
-
-  it('finds no job without id and status, or in half a text', () => {
-    const noJobs = [{ status: 'active' }, { ...ACTIVE, id: 1 }, { id: 'j', status: null }, [ACTIVE]];
-    const texts = ['', '<html>', '{"id":"j","status":"active"', '['.repeat(500_000)];
-    for (const body of [...texts, ...noJobs.map((value) => JSON.stringify(value))])
-      expect(readJob(bodyOf(body, AS_IT_IS))).toBeUndefined();
-  });
-
-  it('bounds a status to 64 characters, any other text to 1,024, and keeps the id, which is compared', () => {
-    const long = 'x'.repeat(3_000);
-    const job = read({ id: long, status: long, model: long, source: { ref: long }, createdAt: long });
-    const texts = [job?.id, job?.status, job?.model, job?.source.ref, job?.createdAt];
-    expect(texts.map((text) => text?.length)).toEqual([3_000, 64, 1_024, 1_024, 1_024]);
-  });
+it('a job is read in the contract’s fields, and in bounds; its id, which is compared, is kept whole', () => {
+  const source = { repository: 'acme/docs', ref: 'main' };
+  const times = { createdAt: '2026-01-01T00:00:00Z', archivedAt: '2026-01-02T00:00:00Z' };
+  const job = { ...ACTIVE, ...times, source, model: 'large', prLink: 'https://code.example/ä?b=c#d' };
+  const told = { ...job, prLink: ` ${job.prLink}\n`, source: { ...source, token: 'x' }, turn: 3 };
+  expect(read(told)).toEqual(job);
+  const long = 'x'.repeat(3_000);
+  const {
+    id,
+    status,
+    model,
+    source: of,
+  } = read({ id: long, status: long, model: long, source: { ref: long } }) ?? JOB;
+  expect([id, status, model, of.ref].map((text) => text?.length)).toEqual([3_000, 64, 1_024, 1_024]);
 });
 
-describe('the service’s own words', () => {
-  const wordsIn = (body: string, redact: (text: string) => string = String) =>
-    serviceMessage(bodyOf(body, { text: redact, field: String }));
+it.each([
+  {},
+  { source: null, model: null, prLink: null, createdAt: null, archivedAt: null },
+  { source: { repository: 5 }, model: 7, prLink: '', createdAt: 0, archivedAt: false },
+  ...['javascript:alert(1)', '//code.example/x', 'https://code.example/a\nb'].map((prLink) => ({ prLink })),
+  { source: 'acme', prLink: `https://code.example/${'x'.repeat(2_048)}` },
+])('a field of a job that is absent, or no text and no link, is read as null: %j', (fields) => {
+  expect(read({ ...ACTIVE, ...fields })).toEqual(JOB);
+});
 
-  it.each([
-    ['{"error":{"message":"no such job","code":7}}', 'no such job'],
-    ['{"detail":"no such job"}', 'no such job'],
-    ['"quota used up"', 'quota used up'],
-    ['upstream connect error', 'upstream connect error'],
-    ['{"error":"one\\r\\ntwo\\u0000\\u001b[31m\\u2028three\\u202e \\ud800"}', 'one two [31m three \ufffd'],
-    ...[' \n ', '{}', '{"error":7}', '{"error":"cut of', '<!DOCTYPE html><p>error', '\n<html>'].map(
-      (body) => [body, undefined] as const,
-    ),
-  ] as const)('of %j are %j', (body, words) => {
-    expect(wordsIn(body)).toBe(words);
-  });
+it('there is no job without id and status, or in half a text', () => {
+  const noJobs = [{ status: 'active' }, { ...ACTIVE, id: 1 }, { id: 'j', status: null }, [ACTIVE]];
+  const texts = ['', '<html>', '{"id":"j","status":"active"', '['.repeat(500_000)];
+  for (const body of [...texts, ...noJobs.map((value) => JSON.stringify(value))])
+    expect(readJob(bodyOf(body, AS_IT_IS))).toBeUndefined();
+});
 
-  // Proves K3.
-  it('are bounded to 1 KiB, and hold no part of a key that a bound has cut', () => {
-    const key = 'agnt_9f8e7d6c5b4a39281706f5e4d3c2b1a0';
-    const { text } = new Redactor([key]);
-    const spelled = key.replace(/./g, (c) => `%${c.charCodeAt(0).toString(16)}`);
-    const error = `${spelled} `.repeat(2_000);
-    expect(text(error.slice(0, 16_384))).toMatch(/^(\[key\] ){146}agnt_9f8e/);
-    expect(wordsIn(JSON.stringify({ error }), text) ?? '').not.toMatch(/agnt|9f8e/);
-    const late = JSON.stringify({ error: 'x'.repeat(1_000) + key + 'x'.repeat(200_000) });
-    expect(wordsIn(late, text)).toMatch(/^x{1000}\[key\]x{18}…$/);
-  });
+const wordsIn = (body: string, text: (text: string) => string = String) =>
+  serviceMessage(bodyOf(body, { text, field: String }));
+
+it.each([
+  ['{"error":{"message":"no such job","code":7}}', 'no such job'],
+  ['{"detail":"no such job"}', 'no such job'],
+  ['"quota used up"', 'quota used up'],
+  ['upstream connect error', 'upstream connect error'],
+  ['{"error":"one\\r\\ntwo\\u0000\\u001b[31m\\u2028three\\u202e \\ud800"}', 'one two [31m three \ufffd'],
+  ...[' \n ', '{}', '{"error":7}', '{"error":"cut of', '<!DOCTYPE html><p>error', '\n<html>'].map((body) => [
+    body,
+  ]),
+])('the service’s own words in %j are %j', (body = '', words) => {
+  expect(wordsIn(body)).toBe(words);
+});
+
+// Proves K3.
+it('the service’s own words are bounded to 1 KiB, and hold no part of a key that a bound has cut', () => {
+  const { text } = new Redactor([KEY]);
+  const spelled = KEY.replace(/./g, (c) => `%${c.charCodeAt(0).toString(16)}`);
+  const error = `${spelled} `.repeat(2_000);
+  expect(text(error.slice(0, 16_384))).toMatch(/^(\[key\] )+agnt_9f/);
+  expect(wordsIn(JSON.stringify({ error }), text) ?? '').not.toMatch(/agnt|9f/);
+  const late = JSON.stringify({ error: 'x'.repeat(1_000) + KEY + 'x'.repeat(200_000) });
+  expect(wordsIn(late, text)).toMatch(/^x{1000}\[key\]x{18}…$/);
 });
 
 it('a body is read, and so redacted, only in the fields of a job and of an error, and 16 KiB of it', () => {
@@ -165,14 +163,8 @@ it('a body is read, and so redacted, only in the fields of a job and of an error
   const error = { ...unread, message: 'no', id: half, source: { ref: half } };
   const source = { ...unread, repository: half, ref: half, error: half };
   const body = { ...unread, id: 'j', status: half, model: half, source, error, detail: half.repeat(2) };
-  const texts = { text: redact, field: redact };
-  const read = { id: 'j', status: half, source: { repository: half, ref: '' }, model: '' };
-  expect(bodyOf(JSON.stringify(body), texts).value).toEqual({
-    ...read,
-    error: { message: 'no' },
-    detail: '',
-  });
+  const job = { id: 'j', status: half, source: { repository: half, ref: '' }, model: '' };
+  const value = { ...job, error: { message: 'no' }, detail: '' };
+  expect(bodyOf(JSON.stringify(body), { text: redact, field: redact })).toEqual({ isHtml: false, value });
   expect(asked).toEqual(['j', half, half, 'no', half.slice(0, 16_384 - 16_003)]);
-  const detail = 'x'.repeat(20_000);
-  expect(bodyOf(JSON.stringify({ detail }), texts).value).toEqual({ detail: detail.slice(0, 8_192) });
 });

@@ -4,7 +4,6 @@ import { connect, type Socket } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import type { TlsOptions } from 'node:tls';
 import { listening } from '../temporal/grpc-server';
-import type { SelfSignedCertificate } from './self-signed-certificate';
 
 /** One request as it came over the wire, read whole. */
 export interface ReceivedRequest {
@@ -36,9 +35,7 @@ export class MisbehavingServer {
   ) {}
 
   /** Starts a server on a free port; with a certificate it speaks TLS. */
-  static async start(
-    certificate?: SelfSignedCertificate & Pick<TlsOptions, 'requestCert'>,
-  ): Promise<MisbehavingServer> {
+  static async start(certificate?: TlsOptions): Promise<MisbehavingServer> {
     const [server, scheme] =
       certificate === undefined ? [createServer(), 'http'] : [createTlsServer(certificate), 'https'];
     const host = await listening(server);

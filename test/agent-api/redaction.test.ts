@@ -89,9 +89,12 @@ it('redaction hides what follows the prefix of a key, also without it', () => {
   expect(redact('in%2Fthe_beginning', ['in/the_beginning'])).toBe('[key]');
 });
 
-it('redaction hides the longer of two keys whole, what follows Bearer in a message, and nothing else', () => {
-  expect(redact('Bearer of-somebody', [])).toBe('Bearer [redacted]');
-  expect(new Redactor().field('Bearer of-somebody')).toBe('Bearer of-somebody');
+it('redaction hides the longer of two keys whole, a key after its rotation, what follows Bearer in a message, and nothing else', () => {
+  const redactor = new Redactor();
+  for (const each of ['the-first-key', 'the-second-key']) redactor.remember(each);
+  expect(redactor.text('the-first-key the-second-key')).toBe('[key] [key]');
+  expect(redactor.text('Bearer of-somebody')).toBe('Bearer [redacted]');
+  expect(redactor.field('Bearer of-somebody')).toBe('Bearer of-somebody');
   expect(redact('abc-def-ghi-jkl abc-def-ghi', ['abc-def-ghi', 'abc-def-ghi-jkl'])).toBe('[key] [key]');
   for (const text of ['nothing here', '100 % of \\n &amp; &nope; + %zz', '\\', '%', '&'])
     expect(redact(text, ['', 'agnt_xyz'])).toBe(text);

@@ -55,11 +55,3 @@ it('each POST comes on a fresh connection, and GETs on a kept one, whose end is 
   const each = ['GET on 1', 'POST on 2', 'GET on 1', 'POST on 3', 'GET on 1', 'POST on 4', 'GET on 5'];
   expect(made).toEqual(each);
 });
-
-it('a key is hidden after its rotation too', async () => {
-  const keys = [KEY, 'another-key-altogether'];
-  const client = wire.client({ apiKey: { current: () => Promise.resolve(keys.shift() ?? '') } });
-  wire.server.onRequest = answer(401, { error: `${KEY} is not another-key-altogether` });
-  await client.getJob(ADDRESS);
-  expect(await client.sendMessage(MESSAGE)).toMatchObject({ serviceMessage: '[key] is not [key]' });
-});

@@ -1,15 +1,10 @@
 import { generateKeyPairSync, sign } from 'node:crypto';
 
-export interface SelfSignedCertificate {
-  readonly key: string;
-  readonly cert: string;
-}
-
 /**
  * A certificate for `localhost` and one address, which is its own authority, valid from 2020 to 2049. Made here in DER
  * (RFC 5280, 4.1), so that neither openssl nor a committed private key is needed.
  */
-export function selfSignedCertificate(address: readonly number[] = [127, 0, 0, 1]): SelfSignedCertificate {
+export function selfSignedCertificate(address: readonly number[] = [127, 0, 0, 1]) {
   const { publicKey, privateKey: key } = generateKeyPairSync('ec', {
     namedCurve: 'prime256v1',
     publicKeyEncoding: { type: 'spki', format: 'der' },
