@@ -26,10 +26,7 @@ function begin(limits: Parameters<typeof exchange>[2]) {
 it('an exchange that was given up while connecting is not written once the connection is made', async () => {
   const beforeFirstByte = jest.fn(() => undefined);
   const { result, startRequest } = begin({ timeoutMs: 60_000, connectTimeoutMs: 1, beforeFirstByte });
-  const brokenBy = {
-    label: 'connect timeout',
-    message: expect.stringMatching(/ http:\/\/agents within 1ms$/),
-  };
+  const brokenBy = expect.objectContaining({ label: 'connect timeout' });
   expect(await result).toEqual({ kind: 'no answer', started: false, brokenBy });
   expect(startRequest()).toBe(false);
   expect(beforeFirstByte).not.toHaveBeenCalled();
