@@ -2,79 +2,70 @@ import { execFileSync } from 'node:child_process';
 import { closeSync, constants, openSync, rmSync, writeFileSync } from 'node:fs';
 import filePromises, { open } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, it, jest } from '@jest/globals';
+import { expect, it, jest } from '@jest/globals';
 import { ApiKeyError, keyFromFile, keyFromText } from '../../src/agent-api/api-key';
 import { eventually } from '../harness/eventually';
 import { holdTimers } from '../harness/hold-timers';
 import { temporaryFolder } from '../harness/temporary-folder';
 
-it('keyFromText takes the key without the white space around it', async () => {
+const folder = temporaryFolder();
+const path = join(folder, 'key');
+const pipe = join(folder, 'pipe');
+execFileSync('mkfifo', [pipe]);
+
+it('a key is taken without the white space around it, and refused, without showing it, where it is none', async () => {
   expect(await keyFromText(' agnt_abc\r\n').current()).toBe('agnt_abc');
-});
-
-it.each([
-  ['empty', '  \n'],
-  ['two lines', 'agnt_abc\r\nx-evil: 1'],
-  ['not ASCII', 'schlüssel'],
-  ['too short to be hidden', 'seven77'],
-])('keyFromText refuses a key that is %s, without showing it', (_what, text) => {
   const problem = 'must hold the admin key alone: at least 8 printable ASCII characters without white space';
-  expect(() => keyFromText(text)).toThrow(new ApiKeyError('AGENT_API_KEY', problem));
+  for (const text of ['  \n', 'agnt_abc\r\nx-evil: 1', 'schlüssel', 'seven77'])
+    expect(() => keyFromText(text)).toThrow(new ApiKeyError('AGENT_API_KEY', problem));
 });
 
-describe('keyFromFile', () => {
-  const folder = temporaryFolder();
-  const path = join(folder, 'key');
-  const pipe = join(folder, 'pipe');
-  execFileSync('mkfifo', [pipe]);
+it('a key file is read again at every use, and the last good key is kept while it is not there', async () => {
+  writeFileSync(path, 'the-key-1\n');
+  const source = await keyFromFile(path);
+  expect(await source.current()).toBe('the-key-1');
+  // Of the same length and within the same tick of the file system's clock.
+  writeFileSync(path, 'the-key-2\n');
+  expect(await source.current()).toBe('the-key-2');
+  rmSync(path);
+  expect(await source.current()).toBe('the-key-2');
+});
 
-  it('reads the file again at every use, and keeps the last good key while it is not there', async () => {
-    writeFileSync(path, 'the-key-1\n');
-    const source = await keyFromFile(path);
-    expect(await source.current()).toBe('the-key-1');
-    // Of the same length and within the same tick of the file system's clock.
-    writeFileSync(path, 'the-key-2\n');
-    expect(await source.current()).toBe('the-key-2');
-    rmSync(path);
-    expect(await source.current()).toBe('the-key-2');
-  });
+// Proves K4.
+it.each<[string, string, RegExp]>([
+  ['is not there', join(folder, 'nothing'), /can't be read: ENOENT$/],
+  ['is far too big', path, /must hold the admin key alone/],
+  ['is a pipe, at once', pipe, /is not a regular file, so it can't be read at each rotation$/],
+])('a key file that %s is refused by its name and without its content', async (_what, name, expected) => {
+  writeFileSync(path, 'secret'.repeat(10_000));
+  const error: unknown = await keyFromFile(name).catch((reason: unknown) => reason);
+  expect(error).toBeInstanceOf(ApiKeyError);
+  expect(String(error)).toMatch(expected);
+  expect(String(error)).toContain(`the key file ${JSON.stringify(name)}`);
+  expect(String(error)).not.toContain('secret');
+});
 
-  // Proves K4.
-  it.each<[string, string, string, RegExp]>([
-    ['that is not there', join(folder, 'nothing'), '', /can't be read: ENOENT$/],
-    ['that is far too big', path, 'secret'.repeat(10_000), /must hold the admin key alone/],
-    ['that is a pipe, at once', pipe, '', /is not a regular file, so it can't be read at each rotation$/],
-  ])('refuses a file %s, by its name and without its content', async (_what, name, content, expected) => {
-    writeFileSync(path, content);
-    const error: unknown = await keyFromFile(name).catch((reason: unknown) => reason);
-    expect(error).toBeInstanceOf(ApiKeyError);
-    expect(String(error)).toMatch(expected);
-    expect(String(error)).toContain(`the key file ${JSON.stringify(name)}`);
-    expect(String(error)).not.toContain('secret');
-  });
-
-  // Proves K4.
-  it('waits seconds for a mount that hangs, by one read: a start fails, and the last good key stays in use', async () => {
-    writeFileSync(path, 'the-key-1');
-    const source = await keyFromFile(path);
-    // Opening a pipe that nobody writes into blocks a thread of libuv's pool, which has four: a fifth read waits for ever.
-    const blocked = Array.from({ length: 4 }, () => open(pipe, 'r'));
-    writeFileSync(path, 'the-key-2');
-    const opened = jest.spyOn(filePromises, 'open');
-    holdTimers();
-    const reading = Promise.all(Array.from({ length: 20 }, () => source.current()));
-    const start = keyFromFile(path).catch(String);
-    jest.advanceTimersByTime(2_000);
-    expect(new Set(await reading)).toEqual(new Set(['the-key-1']));
-    expect(await start).toMatch(/can't be read within 2s; its mount may hang$/);
-    for (let n = 0; n < 20; n += 1) expect(await source.current()).toBe('the-key-1');
-    // Each of the two sources by one read.
-    expect(opened).toHaveBeenCalledTimes(2);
-    opened.mockRestore();
-    jest.useRealTimers();
-    const writer = openSync(pipe, constants.O_RDWR);
-    for (const file of await Promise.all(blocked)) await file.close();
-    closeSync(writer);
-    await eventually('the new key is used', async () => (await source.current()) === 'the-key-2');
-  });
+// Proves K4.
+it('a mount that hangs is waited for for seconds, by one read: a start fails, and the last good key stays in use', async () => {
+  writeFileSync(path, 'the-key-1');
+  const source = await keyFromFile(path);
+  // Opening a pipe that nobody writes into blocks a thread of libuv's pool, which has four: a fifth read waits for ever.
+  const blocked = Array.from({ length: 4 }, () => open(pipe, 'r'));
+  writeFileSync(path, 'the-key-2');
+  const opened = jest.spyOn(filePromises, 'open');
+  holdTimers();
+  const reading = Promise.all(Array.from({ length: 20 }, () => source.current()));
+  const start = keyFromFile(path).catch(String);
+  jest.advanceTimersByTime(2_000);
+  expect(new Set(await reading)).toEqual(new Set(['the-key-1']));
+  expect(await start).toMatch(/can't be read within 2s; its mount may hang$/);
+  for (let n = 0; n < 20; n += 1) expect(await source.current()).toBe('the-key-1');
+  // Each of the two sources by one read.
+  expect(opened).toHaveBeenCalledTimes(2);
+  opened.mockRestore();
+  jest.useRealTimers();
+  const writer = openSync(pipe, constants.O_RDWR);
+  for (const file of await Promise.all(blocked)) await file.close();
+  closeSync(writer);
+  await eventually('the new key is used', async () => (await source.current()) === 'the-key-2');
 });

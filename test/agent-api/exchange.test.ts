@@ -7,13 +7,12 @@ const REQUEST = { origin: 'http://agents', method: 'POST', path: '/', body: '{}'
 /** What undici does with an exchange, at the moments that no server can bring about at will. */
 function begin(limits: Parameters<typeof exchange>[2]) {
   let handler: Dispatcher.DispatchHandler = {};
-  const dispatcher = {
-    dispatch: (_: unknown, given: Dispatcher.DispatchHandler) => Boolean((handler = given)),
-  };
+  const dispatch = (_: unknown, given: Dispatcher.DispatchHandler) => Boolean((handler = given));
   const abort = jest.fn();
   const controller = { abort } as unknown as Dispatcher.DispatchController;
+  const redact = { text: String, field: String };
   return {
-    result: exchange(dispatcher as unknown as Dispatcher, REQUEST, limits, { text: String, field: String }),
+    result: exchange({ dispatch } as unknown as Dispatcher, REQUEST, limits, redact),
     /** Right before it writes; false when the request was aborted, and so is not written. */
     startRequest: () => {
       abort.mockClear();
@@ -25,13 +24,9 @@ function begin(limits: Parameters<typeof exchange>[2]) {
 }
 
 it('an exchange that was given up while connecting is not written once the connection is made', async () => {
-  jest.useFakeTimers();
   const beforeFirstByte = jest.fn(() => undefined);
-  const { result, startRequest } = begin({ timeoutMs: 500, connectTimeoutMs: 5, beforeFirstByte });
-  jest.advanceTimersByTime(5);
-  jest.useRealTimers();
-  const message = 'connect timeout: no connection to http://agents within 5ms';
-  const brokenBy = { label: 'connect timeout', message };
+  const { result, startRequest } = begin({ timeoutMs: 60_000, connectTimeoutMs: 1, beforeFirstByte });
+  const brokenBy = expect.objectContaining({ label: 'connect timeout' });
   expect(await result).toEqual({ kind: 'no answer', started: false, brokenBy });
   expect(startRequest()).toBe(false);
   expect(beforeFirstByte).not.toHaveBeenCalled();

@@ -4,7 +4,6 @@ import { connect, type Socket } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import type { TlsOptions } from 'node:tls';
 import { listening } from '../temporal/grpc-server';
-import type { SelfSignedCertificate } from './self-signed-certificate';
 
 /** One request as it came over the wire, read whole. */
 export interface ReceivedRequest {
@@ -26,8 +25,6 @@ export class MisbehavingServer {
   readonly requests: ReceivedRequest[] = [];
   /** What it does with a request that it has read whole. */
   onRequest: OnRequest = () => undefined;
-  /** The same before the body is read; true when that is all. */
-  onHead: (socket: Socket) => boolean = () => false;
   /** What it does as a proxy that is asked for a tunnel. */
   onConnect: OnRequest = tunnel;
   private readonly open = new Map<Socket, number>();
@@ -38,16 +35,14 @@ export class MisbehavingServer {
   ) {}
 
   /** Starts a server on a free port; with a certificate it speaks TLS. */
-  static async start(
-    certificate?: SelfSignedCertificate & Pick<TlsOptions, 'requestCert'>,
-  ): Promise<MisbehavingServer> {
+  static async start(certificate?: TlsOptions): Promise<MisbehavingServer> {
     const [server, scheme] =
       certificate === undefined ? [createServer(), 'http'] : [createTlsServer(certificate), 'https'];
     const host = await listening(server);
     const made = new MisbehavingServer(`${scheme}://${host}`, host);
     server.on('connection', (socket: Socket) => made.remember(socket, (made.connections += 1)));
     server.on('secureConnection', (socket: Socket) => made.remember(socket, made.connections));
-    server.on('request', (request) => made.onHead(request.socket) || void made.read(request));
+    server.on('request', (request) => void made.read(request));
     server.on('connect', (request, socket: Socket) => {
       // An HTTP server leaves it half open otherwise.
       socket.on('end', () => socket.end());

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { temporaryFolder } from '../harness/temporary-folder';
 import { ConfigurationError } from '../../src/temporal/config';
 import { configurationText, loadConfig } from '../../src/worker/config';
@@ -35,150 +35,99 @@ async function problemsOf(env: Record<string, string>): Promise<string> {
   return '';
 }
 
-describe('the configuration', () => {
-  it('needs nothing but the base URL and a key', async () => {
-    const { config, warnings } = await loadConfig(GOOD);
-    expect(config).toMatchObject({
-      temporal: { address: 'localhost:7233', namespace: 'default' },
-      agentApi: { baseUrl: 'https://agents.example.com/', timeoutMs: 30_000 },
-      taskQueues: { followUp: 'follow-up', read: 'agent-api', send: 'agent-api-send' },
-      health: { host: '127.0.0.1', port: 9465, chosen: false },
-      metrics: { host: '127.0.0.1', port: 9464, chosen: false },
-      logLevel: 'info',
-      deploymentVersion: undefined,
-      notify: undefined,
-    });
-    expect(await config.agentApi.apiKey.current()).toBe(KEY);
-    expect(warnings).toEqual([]);
+it('the configuration needs nothing but the base URL and a key', async () => {
+  const unused = { HTTPS_PROXY: '', HTTP_PROXY: 'http://proxy.corp:3128' };
+  const { config, warnings } = await loadConfig({ ...GOOD, ...unused });
+  expect(config).toMatchObject({
+    temporal: { address: 'localhost:7233', namespace: 'default' },
+    agentApi: { baseUrl: 'https://agents.example.com/', timeoutMs: 30_000, proxy: undefined },
+    taskQueues: { followUp: 'follow-up', read: 'agent-api', send: 'agent-api-send' },
+    health: { host: '127.0.0.1', port: 9465, chosen: false },
+    metrics: { host: '127.0.0.1', port: 9464, chosen: false },
+    logLevel: 'info',
+    deploymentVersion: undefined,
+    notify: undefined,
   });
-
-  it('takes every variable', async () => {
-    const { config } = await loadConfig({
-      AGENT_API_BASE_URL: 'http://127.0.0.1:4010/prefix/',
-      AGENT_API_TIMEOUT: '2m',
-      AGENT_API_KEY_FILE: fileHolding('key', `${KEY}\n`),
-      FOLLOW_UP_TASK_QUEUE: 'a',
-      AGENT_API_TASK_QUEUE: 'b',
-      AGENT_API_SEND_TASK_QUEUE: 'c',
-      TEMPORAL_DEPLOYMENT_NAME: 'agents/follow-up',
-      TEMPORAL_WORKER_BUILD_ID: '0.3.0-1a2b',
-      FOLLOW_UP_HEALTH_ADDRESS: '[::1]:8080',
-      FOLLOW_UP_METRICS_ADDRESS: 'off',
-      LOG_LEVEL: 'DEBUG',
-      TEMPORAL_ADDRESS: 'temporal.example.com:443',
-      TEMPORAL_NAMESPACE: 'agents',
-      TEMPORAL_API_KEY: 'temporal-key',
-    });
-    const connection = { apiKey: 'temporal-key', tls: true };
-    expect(config).toMatchObject({
-      temporal: { address: 'temporal.example.com:443', namespace: 'agents', connection },
-      agentApi: { baseUrl: 'http://127.0.0.1:4010/prefix/', timeoutMs: 120_000 },
-      taskQueues: { followUp: 'a', read: 'b', send: 'c' },
-      deploymentVersion: { deploymentName: 'agents/follow-up', buildId: '0.3.0-1a2b' },
-      health: { host: '::1', port: 8080, chosen: true },
-      metrics: 'off',
-      logLevel: 'debug',
-    });
-    expect(await config.agentApi.apiKey.current()).toBe(KEY);
-  });
-
-  it('names every problem in one message', async () => {
-    const message = await problemsOf({
-      TEMPORAL_DEPLOYMENT_NAME: 'a.b',
-      TEMPORAL_WORKER_BUILD_ID: '1',
-      AGENT_API_BASE_URL: 'ftp://agents.example.com',
-      AGENT_API_TIMEOUT: '30',
-      AGENT_API_TASK_QUEUE: 'follow-up',
-      FOLLOW_UP_HEALTH_ADDRESS: '9465',
-      LOG_LEVEL: 'loud',
-      TEMPORAL_ADDRESS: 'http://localhost:7233',
-    });
-    for (const problem of [
-      'its configuration has 8 problems',
-      'AGENT_API_BASE_URL: is not an http:// or https:// URL',
-      'AGENT_API_KEY, AGENT_API_KEY_FILE: neither is set',
-      'AGENT_API_TIMEOUT: "30" needs a unit',
-      'AGENT_API_TASK_QUEUE: is "follow-up" as FOLLOW_UP_TASK_QUEUE is',
-      'FOLLOW_UP_HEALTH_ADDRESS: is not host:port',
-      'TEMPORAL_DEPLOYMENT_NAME: has a dot or a colon',
-      'LOG_LEVEL: must be one of trace, debug, info, warn, error',
-      'TEMPORAL_ADDRESS: is not host:port',
-    ])
-      expect(message).toContain(problem);
-  });
-
-  const version = { TEMPORAL_DEPLOYMENT_NAME: 'follow-up', TEMPORAL_WORKER_BUILD_ID: '1' };
-  it.each<[Record<string, string>, string]>([
-    [{ AGENT_API_BASE_URL: 'agents.example.com' }, 'AGENT_API_BASE_URL: is not an http:// or https:// URL'],
-    [{ AGENT_API_BASE_URL: 'https://me:hunter-two@agents.example.com' }, 'URL without user name, password'],
-    [{ AGENT_API_BASE_URL: 'https://agents.example.com/?a=b' }, 'query and fragment; give the base URL'],
-    [{ AGENT_API_TIMEOUT: '0.9s' }, 'AGENT_API_TIMEOUT: must be between 1s and 10m; it is 900ms'],
-    [{ AGENT_API_SEND_TASK_QUEUE: 'agent-api' }, 'is "agent-api" as AGENT_API_TASK_QUEUE is'],
-    [{ FOLLOW_UP_METRICS_ADDRESS: '127.0.0.1:0' }, 'is not an IP address and a port above 0'],
-    [{ FOLLOW_UP_METRICS_ADDRESS: 'metrics.example:9464' }, 'is not an IP address'],
-    [{ HTTPS_PROXY: 'socks5://me:hunter-two@proxy' }, 'give http://host:port'],
-    [{ AGENT_API_IN_PROCESS_POLLS: '1.5' }, 'must be a whole number from 0 to 50000'],
-    [{ TEMPORAL_DEPLOYMENT_NAME: 'follow-up' }, 'TEMPORAL_WORKER_BUILD_ID: is not set'],
-    [{ TEMPORAL_WORKER_BUILD_ID: '0.3.0' }, 'TEMPORAL_DEPLOYMENT_NAME: is not set'],
-    // As Temporal does.
-    [{ ...version, TEMPORAL_DEPLOYMENT_NAME: 'a.b' }, 'TEMPORAL_DEPLOYMENT_NAME: has a dot or a colon'],
-    [{ AGENT_API_KEY: 'two words' }, 'AGENT_API_KEY: must hold the admin key alone'],
-    [{ AGENT_API_KEY_FILE: 'key' }, 'AGENT_API_KEY, AGENT_API_KEY_FILE: both are set'],
-    [{ TEMPORAL_NAMESPACE: '  ' }, 'TEMPORAL_NAMESPACE: is blank'],
-    [{ TEMPORAL_PROFILE: 'nowhere' }, "Profile 'nowhere' not found"],
-    [{ TEMPORAL_TLS_CLIENT_CERT_DATA: 'pem' }, 'mutual TLS needs the certificate and its key'],
-    [{ FOLLOW_UP_DATA_CONVERTER: join(folder, 'nowhere.js') }, "can't be loaded (Cannot find module"],
-    [{ FOLLOW_UP_DATA_CONVERTER: foreignModule }, 'foreign.js must export a DataConverter'],
-    [notice('hooks'), 'FOLLOW_UP_NOTIFY_URL: is not an http'],
-    [notice('https://me:hunter-two@hooks.example.com'), 'without user name and password'],
-    [{ FOLLOW_UP_NOTIFY_URL: NOTIFY_URL }, 'FOLLOW_UP_NOTIFY_SECRET_FILE: is not set, but'],
-    [notice(NOTIFY_URL, 'whsec_not-a-secret-of-theirs-at-all!'), 'whsec_ and 24 to 64 bytes'],
-    [notice(NOTIFY_URL, `${SECRET},${SECRET},${SECRET}`), 'must hold one secret, or two'],
-    [notice(NOTIFY_URL, `${SECRET}\n${SECRET}`), 'without white space: whsec_ and'],
-  ])('refuses %j', async (env, problem) => {
-    const message = await problemsOf({ ...GOOD, ...env });
-    expect(message).toContain('its configuration has a problem.');
-    expect(message).toContain(problem);
-    expect(message).not.toMatch(/hunter-two|of-theirs|whsec_[A-Z]/);
-  });
+  expect(await config.agentApi.apiKey.current()).toBe(KEY);
+  expect(warnings).toEqual([]);
 });
 
-describe('the key', () => {
-  it('appears in no message, wherever it was put by mistake', async () => {
-    const file = fileHolding('toml', `[profile.default]\napi_key = "${KEY}\n`);
-    const misplaced = [
-      { AGENT_API_BASE_URL: `https://${KEY}@agents.example.com`, AGENT_API_KEY: KEY },
-      { AGENT_API_BASE_URL: KEY },
-      { ...GOOD, AGENT_API_KEY: `${KEY} ${KEY}` },
-      { AGENT_API_BASE_URL: GOOD.AGENT_API_BASE_URL, AGENT_API_KEY_FILE: KEY },
-      { ...GOOD, TEMPORAL_CONFIG_FILE: file },
-    ];
-    for (const env of misplaced) {
-      const message = await problemsOf(env);
-      expect(message).toContain('The worker cannot start');
-      expect(message).not.toContain('3f9c1e77');
-    }
+// test/doors/manifests.test.ts has those of Temporal and of a version.
+it('the configuration takes every variable', async () => {
+  const { config } = await loadConfig({
+    AGENT_API_BASE_URL: 'http://127.0.0.1:4010/prefix/',
+    AGENT_API_TIMEOUT: '2m',
+    AGENT_API_KEY_FILE: fileHolding('key', `${KEY}\n`),
+    FOLLOW_UP_TASK_QUEUE: 'a',
+    AGENT_API_TASK_QUEUE: 'b',
+    AGENT_API_SEND_TASK_QUEUE: 'c',
+    FOLLOW_UP_HEALTH_ADDRESS: '[::1]:8080',
+    FOLLOW_UP_METRICS_ADDRESS: 'off',
+    LOG_LEVEL: 'DEBUG',
+    HTTPS_PROXY: 'proxy.corp:3128',
+    NO_PROXY: '.corp',
   });
-
-  it('appears neither in the description of the configuration nor in what the redactor lets through', async () => {
-    const { shown, redactor } = await loadConfig({ ...GOOD, TEMPORAL_API_KEY: 'temporal-key' });
-    const temporal = 'localhost:7233, namespace default, TLS on';
-    expect(shown).toMatchObject({ AGENT_API_KEY: 'set', temporal });
-    const told = JSON.stringify(shown) + redactor.text(`${KEY} temporal-key`);
-    expect(told).not.toMatch(/3f9c1e77|temporal-key/);
+  const proxy = { url: 'http://proxy.corp:3128/', noProxy: '.corp' };
+  expect(config).toMatchObject({
+    agentApi: { baseUrl: 'http://127.0.0.1:4010/prefix/', timeoutMs: 120_000, proxy },
+    taskQueues: { followUp: 'a', read: 'b', send: 'c' },
+    health: { host: '::1', port: 8080, chosen: true },
+    metrics: 'off',
+    logLevel: 'debug',
   });
+  expect(await config.agentApi.apiKey.current()).toBe(KEY);
 });
 
-it('the proxy of the agent service is named in the description, and its password is shown nowhere', async () => {
-  const proxied = async (env: Record<string, string>) => loadConfig({ ...GOOD, ...env });
-  const { config } = await proxied({ HTTPS_PROXY: 'proxy.corp:3128', NO_PROXY: '.corp' });
-  expect(config.agentApi.proxy).toEqual({ url: 'http://proxy.corp:3128/', noProxy: '.corp' });
-  const none = await proxied({ HTTPS_PROXY: '', HTTP_PROXY: 'http://proxy.corp:3128' });
-  expect(none.config.agentApi.proxy).toBeUndefined();
-  const { shown, redactor } = await proxied({ HTTPS_PROXY: 'http://me:hunter%2Ftwo@proxy:3128' });
-  expect(shown).toMatchObject({ HTTPS_PROXY: 'proxy:3128' });
-  expect(JSON.stringify(shown)).not.toContain('hunter');
-  expect(redactor.text('hunter%2Ftwo hunter/two')).not.toContain('hunter');
+it('every problem of the configuration is named in one message', async () => {
+  const env = { AGENT_API_TIMEOUT: '30', LOG_LEVEL: 'loud', TEMPORAL_ADDRESS: 'http://localhost:7233' };
+  const message = await problemsOf(env);
+  expect(message).toContain('its configuration has 5 problems');
+  for (const name of [...Object.keys(env), 'AGENT_API_BASE_URL', 'AGENT_API_KEY, AGENT_API_KEY_FILE'])
+    expect(message).toContain(`\n  ${name}: `);
+});
+
+const version = { TEMPORAL_DEPLOYMENT_NAME: 'follow-up', TEMPORAL_WORKER_BUILD_ID: '1' };
+it.each<[Record<string, string>, string]>([
+  [{ AGENT_API_BASE_URL: 'agents.example.com' }, 'AGENT_API_BASE_URL: is not an http:// or https:// URL'],
+  [{ AGENT_API_BASE_URL: 'https://me:hunter-two@agents.example.com' }, 'URL without user name, password'],
+  [{ AGENT_API_BASE_URL: 'https://agents.example.com/?a=b' }, 'query and fragment; give the base URL'],
+  [{ AGENT_API_TIMEOUT: '30' }, 'AGENT_API_TIMEOUT: "30" needs a unit'],
+  [{ AGENT_API_TIMEOUT: '0.9s' }, 'AGENT_API_TIMEOUT: must be between 1s and 10m; it is 900ms'],
+  [{ LOG_LEVEL: 'loud' }, 'LOG_LEVEL: must be one of trace, debug, info, warn, error'],
+  [{ AGENT_API_SEND_TASK_QUEUE: 'agent-api' }, 'is "agent-api" as AGENT_API_TASK_QUEUE is'],
+  [{ FOLLOW_UP_HEALTH_ADDRESS: '9465' }, 'FOLLOW_UP_HEALTH_ADDRESS: is not host:port'],
+  [{ FOLLOW_UP_METRICS_ADDRESS: '127.0.0.1:0' }, 'is not an IP address and a port above 0'],
+  [{ FOLLOW_UP_METRICS_ADDRESS: 'metrics.example:9464' }, 'is not an IP address'],
+  [{ HTTPS_PROXY: 'socks5://me:hunter-two@proxy' }, 'give http://host:port'],
+  [{ AGENT_API_IN_PROCESS_POLLS: '1.5' }, 'must be a whole number from 0 to 50000'],
+  [{ TEMPORAL_DEPLOYMENT_NAME: 'follow-up' }, 'TEMPORAL_WORKER_BUILD_ID: is not set'],
+  [{ TEMPORAL_WORKER_BUILD_ID: '0.3.0' }, 'TEMPORAL_DEPLOYMENT_NAME: is not set'],
+  // As Temporal does.
+  [{ ...version, TEMPORAL_DEPLOYMENT_NAME: 'a.b' }, 'TEMPORAL_DEPLOYMENT_NAME: has a dot or a colon'],
+  [{ AGENT_API_KEY: `${KEY} ${KEY}` }, 'AGENT_API_KEY: must hold the admin key alone'],
+  [{ AGENT_API_KEY: '', AGENT_API_KEY_FILE: KEY }, "AGENT_API_KEY_FILE: can't be read: ENOENT"],
+  [{ AGENT_API_KEY: 'another-one', AGENT_API_BASE_URL: KEY }, 'AGENT_API_BASE_URL: is not an http'],
+  [
+    { TEMPORAL_CONFIG_FILE: fileHolding('toml', `[profile.default]\napi_key = "${KEY}\n`) },
+    'temporal.toml: Invalid TOML',
+  ],
+  [{ AGENT_API_KEY_FILE: 'key' }, 'AGENT_API_KEY, AGENT_API_KEY_FILE: both are set'],
+  [{ TEMPORAL_NAMESPACE: '  ' }, 'TEMPORAL_NAMESPACE: is blank'],
+  [{ TEMPORAL_PROFILE: 'nowhere' }, "Profile 'nowhere' not found"],
+  [{ TEMPORAL_TLS_CLIENT_CERT_DATA: 'pem' }, 'mutual TLS needs the certificate and its key'],
+  [{ FOLLOW_UP_DATA_CONVERTER: join(folder, 'nowhere.js') }, "can't be loaded (Cannot find module"],
+  [{ FOLLOW_UP_DATA_CONVERTER: foreignModule }, 'foreign.js must export a DataConverter'],
+  [notice('hooks'), 'FOLLOW_UP_NOTIFY_URL: is not an http'],
+  [notice('https://me:hunter-two@hooks.example.com'), 'without user name and password'],
+  [{ FOLLOW_UP_NOTIFY_URL: NOTIFY_URL }, 'FOLLOW_UP_NOTIFY_SECRET_FILE: is not set, but'],
+  [notice(NOTIFY_URL, 'whsec_not-a-secret-of-theirs-at-all!'), 'whsec_ and 24 to 64 bytes'],
+  [notice(NOTIFY_URL, `${SECRET},${SECRET},${SECRET}`), 'must hold one secret, or two'],
+  [notice(NOTIFY_URL, `${SECRET}\n${SECRET}`), 'without white space: whsec_ and'],
+])('the configuration is refused with %j', async (env, problem) => {
+  const message = await problemsOf({ ...GOOD, ...env });
+  expect(message).toContain('its configuration has a problem.');
+  expect(message).toContain(problem);
+  expect(message).not.toMatch(/hunter-two|of-theirs|whsec_[A-Z]|3f9c1e77/);
 });
 
 it('a warning is given for a key that would travel in clear to another machine', async () => {
@@ -188,11 +137,22 @@ it('a warning is given for a key that would travel in clear to another machine',
   for (const host of good) expect(await warn(host)).toEqual([]);
 });
 
-it('the receiver of notices has a URL, and one secret or two, none of which is shown', async () => {
-  const both = `${SECRET},whsec_${Buffer.alloc(64, 8).toString('base64')}`;
-  const { config, shown, redactor } = await loadConfig({ ...GOOD, ...notice(NOTIFY_URL, both) });
+it('what is shown of the configuration holds no secret, and the redactor knows them all', async () => {
+  const secrets = `${SECRET},whsec_${Buffer.alloc(64, 8).toString('base64')}`;
+  const HTTPS_PROXY = 'http://me:hunter%2Ftwo@proxy:3128/';
+  const env = { ...GOOD, TEMPORAL_API_KEY: 'temporal-key', HTTPS_PROXY, ...notice(NOTIFY_URL, secrets) };
+  const { config, shown, redactor } = await loadConfig(env);
+  expect(config.agentApi.proxy?.url).toBe(HTTPS_PROXY);
   expect(config.notify?.url).toBe(NOTIFY_URL);
-  expect(await config.notify?.secrets.current()).toBe(both);
-  expect(shown.FOLLOW_UP_NOTIFY_URL).toBe('https://hooks.example.com');
-  for (const each of both.split(',')) expect(redactor.text(`it is ${each}`)).toBe('it is [key]');
+  expect(await config.notify?.secrets.current()).toBe(secrets);
+  expect(shown).toMatchObject({
+    AGENT_API_KEY: 'set',
+    HTTPS_PROXY: 'proxy:3128',
+    FOLLOW_UP_NOTIFY_URL: 'https://hooks.example.com',
+    temporal: 'localhost:7233, namespace default, TLS on',
+  });
+  for (const secret of [KEY, 'temporal-key', 'hunter%2Ftwo', 'hunter/two', ...secrets.split(',')]) {
+    expect(JSON.stringify(shown)).not.toContain(secret);
+    expect(redactor.text(`it is ${secret}`)).toBe('it is [key]');
+  }
 });

@@ -1,6 +1,6 @@
 import { stripVTControlCharacters } from 'node:util';
 import { runInNewContext } from 'node:vm';
-import { describe, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { Redactor } from '../../src/agent-api/redaction';
 import type { LogLevelName } from '../../src/worker/variables';
 import { createLogger, type LogDestination } from '../../src/worker/logging';
@@ -16,75 +16,72 @@ function recorder(level: LogLevelName = 'info', isTTY = false) {
   return { logger, written, records };
 }
 
-describe('the log', () => {
-  it('is one JSON object per line, whose own fields are not hidden by those of the same name', () => {
-    const { logger, records, written } = recorder();
-    logger.warn('poll failed', { workflowId: 'follow-up:p:j:r', msg: 'theirs', level: 7, time: 'noon' });
-    expect(written.join('')).toMatch(/^[^\n]+\n$/);
-    expect(written.join('').match(/"msg":/g)).toHaveLength(1);
-    const own = { level: 'warn', msg: 'poll failed', pid: process.pid };
-    const theirs = { workflowId: 'follow-up:p:j:r', msg_: 'theirs', level_: 7, time_: 'noon' };
-    expect(records()).toMatchObject([{ ...own, ...theirs, time: expect.stringMatching(/^\d{4}-\d\d-.*Z$/) }]);
-  });
+it('the log is one JSON object per line, whose own fields are not hidden by those of the same name', () => {
+  const { logger, records, written } = recorder();
+  logger.warn('poll failed', { workflowId: 'follow-up:p:j:r', msg: 'theirs', level: 7, time: 'noon' });
+  expect(written.join('')).toMatch(/^[^\n]+\n$/);
+  expect(written.join('').match(/"msg":/g)).toHaveLength(1);
+  const own = { level: 'warn', msg: 'poll failed', pid: process.pid };
+  const theirs = { workflowId: 'follow-up:p:j:r', msg_: 'theirs', level_: 7, time_: 'noon' };
+  expect(records()).toMatchObject([{ ...own, ...theirs, time: expect.stringMatching(/^\d{4}-\d\d-.*Z$/) }]);
+});
 
-  it('never holds the key, or what looks like one: in the message, in fields, in errors and their causes, in any encoding', () => {
-    const { logger, written } = recorder();
-    const cause = Object.assign(new Error(`refused ${KEY}`), { headers: { note: `Bearer ${KEY}` } });
-    logger.error(`with ${KEY}`, {
-      error: new Error(`outer ${KEY}`, { cause }),
-      nested: { list: [`a ${KEY}`], map: new Map([['k', KEY]]) },
-      url: new URL(`http://localhost/${encodeURIComponent(KEY)}`),
-      json: JSON.stringify({ KEY }),
-      base64: Buffer.from(KEY).toString('base64'),
-      // Nobody has told of these.
-      headers: { Authorization: 'xyz', apiKey: 'xyz', note: 'Bearer abcdef123' },
-    });
-    const all = written.join('');
-    expect(all).toContain('outer');
-    expect(all).toContain('refused');
-    expect(all).not.toMatch(/5e0d|xyz|abcdef123/);
-    expect(all).not.toContain(Buffer.from(KEY).toString('base64'));
+it('the log tells errors with stack and causes, and never the key, or what looks like one, in any encoding', () => {
+  const { logger, written, records } = recorder();
+  const cause = Object.assign(new Error(`refused ${KEY}`), { headers: { note: `Bearer ${KEY}` } });
+  logger.error(`with ${KEY}`, {
+    error: new Error(`outer ${KEY}`, { cause }),
+    nested: { list: [`a ${KEY}`], map: new Map([['k', KEY]]) },
+    url: new URL(`http://localhost/${encodeURIComponent(KEY)}`),
+    json: JSON.stringify({ KEY }),
+    base64: Buffer.from(KEY).toString('base64'),
+    // Of another realm, as those of the workflow sandbox are.
+    foreign: runInNewContext('new Error("foreign", { cause: new TypeError("inner") })') as unknown,
+    // Nobody has told of these.
+    headers: { Authorization: 'xyz', apiKey: 'xyz', note: 'Bearer abcdef123' },
   });
+  const all = written.join('');
+  const stack = expect.stringContaining('evalmachine');
+  expect(records()).toMatchObject([
+    {
+      error: { message: 'outer [key]', cause: { message: 'refused [key]' } },
+      foreign: { message: 'foreign', stack, cause: { type: 'TypeError' } },
+    },
+  ]);
+  expect(all).not.toMatch(/5e0d|xyz|abcdef123/);
+  expect(all).not.toContain(Buffer.from(KEY).toString('base64'));
+});
 
-  it('tells errors of another realm, such as the workflow sandbox, with stack and causes', () => {
-    const { logger, records } = recorder();
-    const error: unknown = runInNewContext('new Error("outer", { cause: new TypeError("inner") })');
-    logger.error('failed', { error });
-    const stack = expect.stringContaining('evalmachine');
-    expect(records()).toMatchObject([{ error: { message: 'outer', stack, cause: { type: 'TypeError' } } }]);
-  });
+it('the log shows no bytes, cuts a text and a record without end, and never a key in two', () => {
+  const { logger, written, records } = recorder();
+  const bytes = { array: new Uint8Array(3), buffer: Buffer.from(KEY) };
+  logger.info('odd', { bytes, long: 'x'.repeat(100_000) });
+  logger.info('dumped', { list: Array.from({ length: 10_000 }, () => `a text with ${KEY} in it`) });
+  expect(records()).toMatchObject([
+    { bytes: { array: '[bytes]', buffer: '[bytes]' } },
+    { level: 'info', msg: 'dumped', cut: expect.stringContaining('a text with [key] in it') },
+  ]);
+  for (const line of written) expect(line.length).toBeLessThan(12_000);
+  expect(written.join('')).not.toContain('5e0d');
+});
 
-  it('shows no bytes, cuts a text and a record without end, and never a key in two', () => {
-    const { logger, written, records } = recorder();
-    const bytes = { array: new Uint8Array(3), buffer: Buffer.from(KEY) };
-    logger.info('odd', { bytes, long: 'x'.repeat(100_000) });
-    logger.info('dumped', { list: Array.from({ length: 10_000 }, () => `a text with ${KEY} in it`) });
-    expect(records()).toMatchObject([
-      { bytes: { array: '[bytes]', buffer: '[bytes]' } },
-      { level: 'info', msg: 'dumped', cut: expect.stringContaining('a text with [key] in it') },
-    ]);
-    for (const line of written) expect(line.length).toBeLessThan(12_000);
-    expect(written.join('')).not.toContain('5e0d');
-  });
+it.each([
+  ['info', ['Task polling', 'a word of the workflow']],
+  ['debug', ['Worker state', 'No workflows', 'Task polling', 'a word of the workflow']],
+] as const)('the log at %s has of what the SDK tells of its own life: %j', (level, told) => {
+  const { logger, records } = recorder(level);
+  logger.info('Worker state changed', { sdkComponent: 'worker', state: 'RUNNING' });
+  logger.warn('No workflows registered, not polling for workflow tasks', { sdkComponent: 'worker' });
+  logger.warn('Task polling has encountered errors', { sdkComponent: 'core' });
+  logger.info('a word of the workflow', { sdkComponent: 'workflow' });
+  expect(records()).toMatchObject(told.map((words) => ({ msg: expect.stringMatching(`^${words}`) })));
+});
 
-  it.each([
-    ['info', ['Task polling', 'a word of the workflow']],
-    ['debug', ['Worker state', 'No workflows', 'Task polling', 'a word of the workflow']],
-  ] as const)('at %s has of what the SDK tells of its own life: %j', (level, told) => {
-    const { logger, records } = recorder(level);
-    logger.info('Worker state changed', { sdkComponent: 'worker', state: 'RUNNING' });
-    logger.warn('No workflows registered, not polling for workflow tasks', { sdkComponent: 'worker' });
-    logger.warn('Task polling has encountered errors', { sdkComponent: 'core' });
-    logger.info('a word of the workflow', { sdkComponent: 'workflow' });
-    expect(records()).toMatchObject(told.map((words) => ({ msg: expect.stringMatching(`^${words}`) })));
-  });
-
-  it('is readable on a terminal, on one line, without what a service might do to the terminal', () => {
-    const { logger, written } = recorder('info', true);
-    logger.info('poll \u001b[2J\u0007done', { workflowId: 'w', taskToken: 'abc', answer: 'a\u001b]0;x' });
-    const line = stripVTControlCharacters(written.join(''));
-    expect(line).toMatch(/^\[\d\d:\d\d:\d\d\.\d{3}\] INFO: poll .*done {"workflowId":"w",.*}\n$/);
-    expect(line).toContain('poll  [2J done');
-    expect(line).not.toContain('taskToken');
-  });
+it('the log is readable on a terminal, on one line, without what a service might do to the terminal', () => {
+  const { logger, written } = recorder('info', true);
+  logger.info('poll \u001b[2J\u0007done', { workflowId: 'w', taskToken: 'abc', answer: 'a\u001b]0;x' });
+  const line = stripVTControlCharacters(written.join(''));
+  expect(line).toMatch(/^\[\d\d:\d\d:\d\d\.\d{3}\] INFO: poll .*done {"workflowId":"w",.*}\n$/);
+  expect(line).toContain('poll  [2J done');
+  expect(line).not.toContain('taskToken');
 });

@@ -8,29 +8,26 @@ import { WorkerProcess } from '../harness/worker-process';
 const KEY = 'svc_9d2b7c41e0f6';
 const AGENT = { AGENT_API_BASE_URL: 'http://127.0.0.1:9', AGENT_API_KEY: KEY };
 
-const cleanUps: (() => Promise<unknown>)[] = [];
-afterEach(async () => {
-  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp();
-});
+const stops: (() => unknown)[] = [];
+afterEach(() => Promise.all(stops.splice(0).map((stop) => stop())));
 
 async function startWorker(env: NodeJS.ProcessEnv): Promise<WorkerProcess> {
-  const worker = await WorkerProcess.start(env);
-  cleanUps.push(() => worker.stop());
+  const worker = await WorkerProcess.start({ ...AGENT, ...env });
+  stops.push(() => worker.stop());
   return worker;
 }
 
 /** Listens at a port, or finds that somebody else does. */
 async function take(port: number): Promise<number> {
   const server = createServer();
+  stops.push(() => server.close());
   await once(server.listen(port, '127.0.0.1'), 'listening').catch(() => undefined);
-  cleanUps.push(() => new Promise((resolve) => server.close(resolve)));
   return (server.address() as AddressInfo | null)?.port ?? port;
 }
 
 it('a worker names every address that was chosen and is taken, and ends with exit code 2', async () => {
   const [health, metrics] = [await take(0), await take(0)];
   const worker = await startWorker({
-    ...AGENT,
     FOLLOW_UP_HEALTH_ADDRESS: `127.0.0.1:${health}`,
     FOLLOW_UP_METRICS_ADDRESS: `127.0.0.1:${metrics}`,
   });
@@ -45,7 +42,6 @@ it('a taken default port is a warning; the worker waits for Temporal, and ends w
   await take(9464);
   const [nowhere = 0] = await freePorts(1);
   const worker = await startWorker({
-    ...AGENT,
     TEMPORAL_ADDRESS: `127.0.0.1:${nowhere}`,
     FOLLOW_UP_HEALTH_ADDRESS: '',
     FOLLOW_UP_METRICS_ADDRESS: '',
@@ -61,8 +57,8 @@ it('a taken default port is a warning; the worker waits for Temporal, and ends w
 
 // test/temporal has every reason not to be connected.
 it('a worker whose credentials the Temporal server refuses ends with exit code 1, and shows none of them', async () => {
-  const temporal = { TEMPORAL_API_KEY: 'temporal-secret', TEMPORAL_TLS: 'false' };
-  const worker = await startWorker({ ...AGENT, TEMPORAL_ADDRESS: await grpcServer(16), ...temporal });
+  const temporal = { TEMPORAL_ADDRESS: await grpcServer(16), TEMPORAL_TLS: 'false' };
+  const worker = await startWorker({ ...temporal, TEMPORAL_API_KEY: 'temporal-secret' });
   expect(await worker.exited).toEqual({ code: 1, signal: null });
   const { level } = await worker.says(/^the worker cannot start: .* check TEMPORAL_API_KEY/);
   expect(level).toBe('error');
