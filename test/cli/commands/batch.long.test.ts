@@ -1,8 +1,6 @@
 import { expect, it } from '@jest/globals';
 import { BatchOfTest, REJECTED_ONCE } from '../../harness/batch-of-test';
 import { ENDLESS } from '../../harness/following';
-import type { BatchProgress } from '../../../src/client';
-import { eventually } from '../../harness/eventually';
 import { sharedEnvironment } from '../../harness/shared-environment';
 import { jsonl, jsonLines, starter } from './starter';
 
@@ -104,13 +102,10 @@ it.concurrent(
     await batch.sent(1);
     expect(await start()).toEqual({ ...first, stderr: matching(/attached {4}this batch is running/) });
     expect((await command('pause')).stdout).toMatch(/^state +paused$/m);
-    const told = async () =>
-      JSON.parse((await command('status', '--json')).stdout) as { summary: BatchProgress };
     // What is open is told by the next look.
-    const status = await eventually('an item is told as open', told, {
-      until: (now) => now.summary.open > 0,
-    });
+    await batch.progressWhen(({ open }) => open > 0);
     const summary = { items: 4, open: 1, concurrency: 1 };
+    const status = JSON.parse((await command('status', '--json')).stdout) as unknown;
     expect(status).toMatchObject({ batchId, state: 'paused', summary });
     expect(JSON.parse((await command('resume', '--json')).stdout)).toMatchObject({ state: 'running' });
     expect((await command('concurrency', '4')).stdout).toMatch(/^open +\d \(concurrency 4\)$/m);

@@ -86,7 +86,9 @@ it.concurrent(
     const { sandbox } = await open();
     sandbox.setFault({ name: 'unauthorized', projectId, jobId, operation: 'message' });
     const sent = await send('--json');
-    expect(sent).toMatchObject({ code: 20, stderr: expect.stringContaining('FollowUpRejected: ') });
+    const advice =
+      /^FollowUpRejected: [^]*^ +what to do +mend the cause; then the starter's `retry` sends the message\. /m;
+    expect(sent).toMatchObject({ code: 20, stderr: expect.stringMatching(advice) });
     const details = { job: { id: jobId }, httpStatus: 401, followUp: { delivery: { verdict: 'rejected' } } };
     expect(JSON.parse(sent.stdout)).toMatchObject({ type: 'FollowUpRejected', details });
 

@@ -1,15 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { eventually } from '../../harness/eventually';
 import { sharedEnvironment } from '../../harness/shared-environment';
 import { SWIFT_FLAGS, starter } from './starter';
-
-const made: string[] = [];
-// Before the environment is closed.
-afterAll(async () => {
-  const { schedule } = (await open()).client;
-  for (const id of made) await schedule.getHandle(id).delete();
-});
 
 const { open } = sharedEnvironment();
 
@@ -17,7 +10,6 @@ const { open } = sharedEnvironment();
 async function stage() {
   const environment = await open();
   const id = `cli-${randomUUID().slice(0, 8)}`;
-  made.push(id);
   const { projectId, jobId } = environment.addJob();
   const csv = `project,job,prompt\n${projectId},${jobId},Rebase on main.\n`;
   const run = (verb: string, ...words: string[]) =>
