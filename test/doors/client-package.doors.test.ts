@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { expect, it, jest } from '@jest/globals';
 import { dependencies, devDependencies } from '../../package.json';
 import { mustRun } from '../harness/program';
 import { temporaryFolder } from '../harness/temporary-folder';
@@ -11,43 +11,35 @@ jest.setTimeout(300_000);
 
 /** The other doors send follow-ups with it. */
 const PROGRAM = `
-import { FollowUpClient, FollowUpError } from 'agent-follow-up-client';
+import { FollowUpClient, hasCode } from 'agent-follow-up-client';
 import { InMemoryFollowUpClient } from 'agent-follow-up-client/testing';
-async function story() {
-  const followUps = new InMemoryFollowUpClient(() => ({ end: 'JobNotFound' }));
-  const request = { projectId: 'docs', jobId: 'nobody', requestId: 'one', prompt: 'Please fix the typo.' };
-  const error: unknown = await followUps.execute(request).catch((reason: unknown) => reason);
-  console.log(typeof FollowUpClient.connect, error instanceof FollowUpError && error.code);
-}
-void story();
+const followUps = new InMemoryFollowUpClient(() => ({ end: 'JobNotFound' }));
+const request = { projectId: 'docs', jobId: 'nobody', requestId: 'one', prompt: 'Please fix the typo.' };
+followUps.execute(request).catch((error: unknown) => {
+  console.log(typeof FollowUpClient.connect, hasCode(error, 'JOB_NOT_FOUND'));
+});
 `;
 const SOURCES = ['commonjs.cts', 'module.mts'];
 const AS_BUNDLERS_DO = ['--module', 'esnext', '--moduleResolution', 'bundler', '--noEmit', 'module.mts'];
 
 const cwd = temporaryFolder();
 
-beforeAll(async () => {
+it('the client package compiles strictly and loads from CommonJS and ES modules; it brings one copy of each package of the SDK, of the version that is tested, nothing native, and neither zod nor undici', async () => {
   await writeFile(path.join(cwd, 'package.json'), '{ "private": true }');
   for (const source of SOURCES) await writeFile(path.join(cwd, source), PROGRAM);
   const compiler = (['typescript', '@types/node'] as const).map((name) => `${name}@${devDependencies[name]}`);
   await mustRun('npm', [...NPM_INSTALL, artifact('client'), ...compiler, ...NEIGHBOURS], { cwd });
   for (const how of [['--module', 'node16', ...SOURCES], AS_BUNDLERS_DO])
     await mustRun('npx', ['tsc', ...STRICTLY, ...how], { cwd });
-});
+  for (const program of ['commonjs.cjs', 'module.mjs'])
+    expect(await mustRun('node', [program], { cwd })).toBe('function true\n');
 
-describe('the client package', () => {
-  it('installs one copy of each package of the SDK, of the version that is tested, nothing native, and neither zod nor undici', async () => {
-    const listed = await mustRun('npm', ['ls', '--all', '--parseable', '--long'], { cwd });
-    const copies = listed.split('\n').map((line) => line.split(':')[1] ?? '');
-    const ofSdk = copies.filter((id) => id.startsWith('@temporalio/'));
-    expect(ofSdk).toHaveLength(new Set(ofSdk).size);
-    expect(ofSdk).toContain(`@temporalio/client@${dependencies['@temporalio/client']}`);
-    expect(ofSdk.join()).not.toMatch(/core-bridge|worker|testing/);
-    expect(copies.filter((id) => /^(zod|undici)@/.test(id)).sort()).toEqual([...NEIGHBOURS].sort());
-    expect(await mustRun('find', ['node_modules', '-name', '*.node'], { cwd })).toBe('');
-  });
-
-  it.each(['commonjs.cjs', 'module.mjs'])('compiles strictly, and loads from %s', async (program) => {
-    expect(await mustRun('node', [program], { cwd })).toBe('function JOB_NOT_FOUND\n');
-  });
+  const listed = await mustRun('npm', ['ls', '--all', '--parseable', '--long'], { cwd });
+  const copies = listed.split('\n').map((line) => line.split(':')[1] ?? '');
+  const ofSdk = copies.filter((id) => id.startsWith('@temporalio/'));
+  expect(ofSdk).toHaveLength(new Set(ofSdk).size);
+  expect(ofSdk).toContain(`@temporalio/client@${dependencies['@temporalio/client']}`);
+  expect(ofSdk.join()).not.toMatch(/core-bridge|worker|testing/);
+  expect(copies.filter((id) => /^(zod|undici)@/.test(id)).sort()).toEqual([...NEIGHBOURS].sort());
+  expect(await mustRun('find', ['node_modules', '-name', '*.node'], { cwd })).toBe('');
 });

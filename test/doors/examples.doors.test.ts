@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { ROOT } from '../harness/worker-process';
 import { mustRun, Program } from '../harness/program';
 import { temporaryFolder } from '../harness/temporary-folder';
-import { Ground, teamProject } from './ground';
+import { type Ground, openGround, teamProject } from './ground';
 
 // A first run downloads and compiles the dependencies of each language.
 jest.setTimeout(600_000);
@@ -92,7 +92,7 @@ function shellDoor(name: string, script: string): Door {
 }
 
 beforeAll(async () => {
-  ground = await Ground.open();
+  ground = await openGround();
   await ground.startWorker();
 });
 

@@ -1,9 +1,9 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { type DevServer, startDevServer, stripTemporalEnv } from '../../dev/dev-server';
+import { startDevServer, stripTemporalEnv } from '../../dev/dev-server';
 import { freePorts } from '../../dev/free-ports';
 import { version } from '../../package.json';
-import { type Sandbox, startSandbox } from '../../sandbox';
+import { startSandbox } from '../../sandbox';
 import { VARIABLES } from '../harness/temporal';
 import { ROOT, WorkerProcess } from '../harness/worker-process';
 
@@ -49,61 +49,46 @@ export function examplesOf(page: string, language = 'ts'): string[] {
   return [...blocks].map(([, code = '']) => code);
 }
 
+export type Ground = Awaited<ReturnType<typeof openGround>>;
+
 /**
  * What stands behind a door in production: a Temporal server, an agent service, and the worker artefact in a folder that
  * nobody may write. The task queues are the default ones, as in the examples.
  */
-export class Ground {
-  private readonly workers: WorkerProcess[] = [];
-
-  private constructor(
-    readonly server: DevServer,
-    readonly sandbox: Sandbox,
-    /** The environment of a caller. */
-    readonly env: NodeJS.ProcessEnv,
-  ) {}
-
-  static async open(): Promise<Ground> {
-    const cli = process.env[VARIABLES.cli] ?? '';
-    const [httpPort = 0] = await freePorts(1);
-    // Longer than the first interval between polls, so that an example sees the job active.
-    const sandbox = await startSandbox({ seedJobs: false, turnMs: 6_000, messagesPerHour: null });
-    const server = await startDevServer({ cli, httpPort, searchAttributes: true });
-    return new Ground(server, sandbox, {
-      ...stripTemporalEnv(process.env),
-      TEMPORAL_ADDRESS: server.address,
-      TEMPORAL_HTTP_URL: `http://127.0.0.1:${httpPort}`,
-      PATH: `${path.dirname(cli)}:${process.env.PATH ?? ''}`,
-    });
-  }
-
+export async function openGround() {
+  const cli = process.env[VARIABLES.cli] ?? '';
+  const [httpPort = 0] = await freePorts(1);
+  // Longer than the first interval between polls, so that an example sees the job active.
+  const sandbox = await startSandbox({ seedJobs: false, turnMs: 6_000, messagesPerHour: null });
+  const server = await startDevServer({ cli, httpPort, searchAttributes: true });
+  const workers: WorkerProcess[] = [];
+  /** The environment of a caller. */
+  const env: NodeJS.ProcessEnv = {
+    ...stripTemporalEnv(process.env),
+    TEMPORAL_ADDRESS: server.address,
+    TEMPORAL_HTTP_URL: `http://127.0.0.1:${httpPort}`,
+    PATH: `${path.dirname(cli)}:${process.env.PATH ?? ''}`,
+  };
   /** What a worker has beside it. */
-  get workerEnv() {
-    return { AGENT_API_BASE_URL: this.sandbox.baseUrl, AGENT_API_KEY: this.sandbox.apiKey };
-  }
-
+  const workerEnv = { AGENT_API_BASE_URL: sandbox.baseUrl, AGENT_API_KEY: sandbox.apiKey };
   /** Starts the unpacked worker, as the user nobody where this process may choose, and waits until it works. */
-  async startWorker(node = process.execPath): Promise<WorkerProcess> {
+  const startWorker = async (node = process.execPath): Promise<WorkerProcess> => {
     const nobody = ['--reuid=65534', '--regid=65534', '--clear-groups', '--no-new-privs'];
+    // Whatever wants to write a file finds no place for it.
+    const noPlace = { HOME: '/nonexistent', TMPDIR: unpacked('worker', 'dist') };
     const worker = await WorkerProcess.start(
-      {
-        TEMPORAL_ADDRESS: this.server.address,
-        ...this.workerEnv,
-        HOME: '/nonexistent',
-        // Whatever wants to write a file finds no place for it.
-        TMPDIR: unpacked('worker', 'dist'),
-      },
+      { TEMPORAL_ADDRESS: server.address, ...workerEnv, ...noPlace },
       unpacked('worker', 'dist/worker.js'),
       process.getuid?.() === 0 ? ['setpriv', ...nobody, node] : [node],
     );
-    this.workers.push(worker);
+    workers.push(worker);
     await worker.says(/^ready$/);
     return worker;
-  }
-
-  async close(): Promise<void> {
-    await Promise.all(this.workers.map((worker) => worker.stop()));
-    await this.server.stop();
-    await this.sandbox.close();
-  }
+  };
+  const close = async (): Promise<void> => {
+    await Promise.all(workers.map((worker) => worker.stop()));
+    await server.stop();
+    await sandbox.close();
+  };
+  return { sandbox, env, workerEnv, startWorker, close };
 }

@@ -1,11 +1,12 @@
-import { mkdirSync, readdirSync, symlinkSync } from 'node:fs';
+import { randomBytes } from 'node:crypto';
+import { mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
 import { mustRun, Program } from '../harness/program';
 import { ROOT } from '../harness/worker-process';
-import { examplesOf, Ground, STRICTLY, teamFolder } from './ground';
+import { examplesOf, type Ground, openGround, STRICTLY, teamFolder } from './ground';
 
-// A follow-up with the defaults takes half a minute and more.
+// A follow-up with the default times takes half a minute and more.
 jest.setTimeout(300_000);
 
 const CLIENT = `
@@ -44,7 +45,7 @@ const EXAMPLES = [
     prints: /^nightly-\d{4}-\d\d-\d\dT[\d:]+Z\n$/,
   },
   { file: 'sandbox.mts', page: 'docs/sandbox.md', prints: /^http:\/\/127\.0\.0\.1:\d+ sandbox_\w+\n0\n$/ },
-  // These two run in plugin.doors.test.ts.
+  // These two run in a worker of a team, below.
   { file: 'worker.mts', page: 'docs/plugin.md' },
   { file: 'release.mts', page: 'docs/callers.md', nth: 1 },
   { file: 'example.test.ts', page: 'docs/testing.md' },
@@ -55,7 +56,7 @@ let cwd: string;
 const inProject = () => ({ cwd, env: ground.env });
 
 beforeAll(async () => {
-  ground = await Ground.open();
+  ground = await openGround();
   await ground.startWorker();
   ground.sandbox.addJob({ projectId: 'docs', id: 'job-1', turn: { reads: 2 } });
   const programs = EXAMPLES.map(({ file, page, ...around }) => {
@@ -99,4 +100,69 @@ it('the tests of docs/testing.md pass with Jest', async () => {
   });
   const { stderr } = await new Program('node', [path.join(ROOT, 'node_modules/.bin/jest')], { cwd }).ended();
   expect(stderr).toContain('Tests:       4 passed, 4 total');
+});
+
+const [PAGE_WORKER = ''] = examplesOf('docs/plugin.md');
+const [, PAGE_WORKFLOW = ''] = examplesOf('docs/callers.md');
+const QUEUE = "taskQueue: 'our-queue',";
+
+const TEAM = {
+  'data-converter.js': readFileSync(path.join(ROOT, 'examples/encryption/data-converter.js'), 'utf8'),
+  key: randomBytes(32).toString('base64'),
+  'release.ts': PAGE_WORKFLOW.replace("'follow-up'", "'our-queue'"),
+  'workflows.ts': `
+export * from './release';
+export * from 'agent-follow-up-plugin/workflows';
+export const ownWorkflow = async (name: string) => 'hello ' + name;
+`,
+  'worker.ts':
+    PAGE_WORKER.replace(
+      QUEUE,
+      `${QUEUE}
+    workflowsPath: require.resolve('./workflows.ts'),
+    dataConverter: require('./data-converter.js').dataConverter,
+    interceptors: { activity: [intercepted] },`,
+    ) +
+    `
+function intercepted({ info }) {
+  console.log('intercepted', info.activityType);
+  return { inbound: { execute: (input, next) => next(input) } };
+}
+`,
+  'service.js': `
+const { Client, Connection } = require('@temporalio/client');
+const { FollowUpClient } = require('agent-follow-up-client');
+const { dataConverter } = require('./data-converter.js');
+
+async function main() {
+  const [projectId, jobId] = process.argv.slice(2);
+  const connection = await Connection.connect({ address: process.env.TEMPORAL_ADDRESS });
+  const client = new Client({ connection, dataConverter });
+  const execute = (workflowId, arg) =>
+    client.workflow.execute(workflowId, { taskQueue: 'our-queue', workflowId, args: [arg] });
+  const released = execute('release', '7.2');
+  console.log(await execute('ownWorkflow', 'team'));
+  const { batches } = new FollowUpClient(client, { taskQueue: 'our-queue' });
+  const times = { polling: { initial: '500ms', maximum: '500ms', timerPolls: 1 }, confirm: '1s' };
+  const batch = await batches.start([{ projectId, jobId, prompt: 'Another.', ...times }], { batchId: 'one' });
+  const { state, summary } = await batch.result();
+  console.log(state, summary.byStatus, await released);
+  await connection.close();
+}
+main();
+`,
+};
+
+it('the plugin runs follow-ups and batches in a team’s own worker, beside the workflows of the team, with its queue, codec and interceptors', async () => {
+  const cwd = teamFolder('plugin', TEAM);
+  const env = { ...ground.env, ...ground.workerEnv, PAYLOAD_KEY_FILE: path.join(cwd, 'key') };
+  const worker = new Program(process.execPath, ['--import', 'tsx', 'worker.ts'], { cwd, env });
+  const { projectId, jobId } = ground.sandbox.addJob({ turn: { reads: 2 } });
+  const told = await mustRun('node', ['service.js', projectId, jobId], { cwd, env }).finally(() => {
+    worker.signal('SIGTERM');
+  });
+  expect(told).toMatch(/^hello team\ndone { completed: 1 } http\S+\/pull\/\d+\n$/);
+  const { code, stdout } = await worker.ended();
+  expect(code).toBe(0);
+  for (const type of ['sendMessage', 'pollJob']) expect(stdout).toContain(`intercepted ${type}`);
 });

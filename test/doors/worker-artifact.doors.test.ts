@@ -1,11 +1,8 @@
 import path from 'node:path';
 import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
-import { Client, Connection } from '@temporalio/client';
-import { DEFAULT_TASK_QUEUES } from '../../src/core/names';
-import { FollowUpCaller } from '../harness/following';
 import { mustRun } from '../harness/program';
 import { temporaryFolder } from '../harness/temporary-folder';
-import { Ground, NPM_INSTALL } from './ground';
+import { type Ground, NPM_INSTALL, openGround, unpacked } from './ground';
 
 // A first run downloads the versions of Node.
 jest.setTimeout(300_000);
@@ -14,35 +11,29 @@ jest.setTimeout(300_000);
 const NODES = ['20.19.0', '22.23.3', '24.21.0'];
 
 let ground: Ground;
-let connection: Connection;
-let caller: FollowUpCaller;
 const cwd = temporaryFolder();
 
 beforeAll(async () => {
-  ground = await Ground.open();
-  connection = await Connection.connect({ address: ground.server.address });
-  const { followUp, agentApi: read, agentApiSend: send } = DEFAULT_TASK_QUEUES;
-  caller = new FollowUpCaller(ground.sandbox, new Client({ connection }), { followUp, read, send });
+  ground = await openGround();
   // The user nobody works in it.
   await mustRun('chmod', ['755', cwd], { cwd });
-  const programs = NODES.map(
-    (version) => `${version}@npm:node-${process.platform}-${process.arch}@${version}`,
-  );
-  await mustRun('npm', [...NPM_INSTALL, '--prefix', cwd, ...programs.map((each) => `node-${each}`)], { cwd });
+  const platform = `${process.platform}-${process.arch}`;
+  const programs = NODES.map((version) => `node-${version}@npm:node-${platform}@${version}`);
+  await mustRun('npm', [...NPM_INSTALL, '--prefix', cwd, ...programs], { cwd });
 });
 
-afterAll(async () => {
-  await connection.close();
-  await ground.close();
-});
+afterAll(() => ground.close());
 
 it.each(NODES)(
-  'the worker artefact works under Node %s, as a user who may write nowhere in it, and ends on SIGTERM',
+  'the worker artefact works under Node %s with its starter, as a user who may write nowhere in it, and ends on SIGTERM',
   async (version) => {
-    const worker = await ground.startWorker(path.join(cwd, `node_modules/node-${version}/bin/node`));
+    const node = path.join(cwd, `node_modules/node-${version}/bin/node`);
+    const worker = await ground.startWorker(node);
     expect(await worker.answersReadyz(200)).toEqual([]);
-    const { status, prLink } = await (await caller.follow()).result();
-    expect({ status, prLink }).toEqual({ status: 'completed', prLink: expect.stringContaining('/pull/') });
+    const { projectId, jobId } = ground.sandbox.addJob();
+    const words = ['send', '--project', projectId, '--job', jobId, '--prompt', 'x', '--confirm', '2s'];
+    const sent = await mustRun(node, [unpacked('worker', 'dist/starter.js'), ...words], { env: ground.env });
+    expect(sent).toMatch(/^status +completed\nprLink +http\S+\/pull\//);
     worker.signal('SIGTERM');
     expect(await worker.exited).toEqual({ code: 0, signal: null });
   },

@@ -154,8 +154,8 @@ function* csvLines(text: string): Generator<Line> {
   const wrong = names.find((name, index) => fieldNamed(name) === undefined || names.indexOf(name) < index);
   // Without names of columns the other records can't be checked.
   if (wrong !== undefined) {
-    const all = COLUMNS.join(', ');
-    yield [first, `must name columns, separated by commas; ${quote(wrong)} is not another one of ${all}`];
+    const words = `must name the columns, separated by commas; ${unknownName(wrong)}`;
+    yield [first, fieldNamed(wrong) ? `the column ${wrong} is named twice` : words];
     return;
   }
   for (const [begins, cells] of others) {

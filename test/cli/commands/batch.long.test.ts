@@ -1,11 +1,8 @@
 import { expect, it } from '@jest/globals';
 import { BatchOfTest } from '../../harness/batch-of-test';
 import { ENDLESS } from '../../harness/following';
-import type { BatchProgress } from '../../../src/client';
-import { eventually } from '../../harness/eventually';
 import { sharedEnvironment } from '../../harness/shared-environment';
-import { jsonl, jsonLines, SWIFT_FLAGS, starter } from './starter';
-import type { Ended } from '../command';
+import { jsonl, jsonLines, starter } from './starter';
 
 const { open } = sharedEnvironment();
 
@@ -16,11 +13,11 @@ async function newBatch() {
   const environment = await open();
   const batch = new BatchOfTest(environment);
   const { batchId } = batch;
-  const run = (...more: string[]): Promise<Ended> =>
-    starter(environment, ['batch', 'run', '-', '--batch-id', batchId, ...SWIFT_FLAGS, ...more], jsonl(batch));
-  const command = (name: string, ...more: string[]): Promise<Ended> =>
+  const run = (...more: string[]) =>
+    starter(environment, ['batch', 'run', '-', '--batch-id', batchId, ...more], jsonl(batch));
+  const command = (name: string, ...more: string[]) =>
     starter(environment, ['batch', name, batchId, ...more]);
-  return { environment, batch, run, command };
+  return { batch, batchId, run, command };
 }
 
 const matching = (words: RegExp) => expect.stringMatching(words);
@@ -29,8 +26,7 @@ const matching = (words: RegExp) => expect.stringMatching(words);
 it.concurrent(
   'batch run tells how each line has ended; retry sends what was rejected, and no more',
   async () => {
-    const { batch, run, command } = await newBatch();
-    const { batchId } = batch;
+    const { batch, batchId, run, command } = await newBatch();
     batch.addMany(2);
     batch.add(FAILS);
     batch.add({}, {}, { name: 'status', operation: 'message', times: 1, parameters: { code: 422 } });
@@ -67,73 +63,64 @@ it.concurrent(
 );
 
 // Proves B8.
-it.concurrent('batch run ends with 30 beyond its tolerance; with a higher one it goes on', async () => {
-  const { batch, run, command } = await newBatch();
-  batch.addMany(4, FAILS);
-  const first = await run('--concurrency', '1', '--tolerate', '25%');
-  const exceeded =
-    /^state +tolerance-exceeded\nwhy +\d+ items failed, more than the tolerance[^]*^settled +2 of 4$/m;
-  expect(first).toMatchObject({ code: 30, stdout: matching(exceeded) });
-  const why = matching(/^why .*starts nothing unless its tolerance is raised/m);
-  expect(await command('status')).toMatchObject({ code: 30, stdout: why });
-  const second = await run('--concurrency', '4', '--tolerate', '100%');
-  expect(second).toMatchObject({ code: 0, stdout: matching(/^settled +4 of 4$/m) });
-  expect(second.stderr).toContain(
-    'resumed     it had ended: failed; what may have arrived is not sent again',
-  );
-  expect(batch.posts()).toHaveLength(4);
-});
+it.concurrent(
+  'batch run ends with 30 beyond its tolerance; with a higher one it goes on, and then there is nothing to do',
+  async () => {
+    const { batch, batchId, run, command } = await newBatch();
+    batch.addMany(4, FAILS);
+    const first = await run('--concurrency', '1', '--tolerate', '25%');
+    const exceeded =
+      /^state +tolerance-exceeded\nwhy +\d+ items failed, more than the tolerance[^]*^settled +2 of 4$/m;
+    expect(first).toMatchObject({ code: 30, stdout: matching(exceeded) });
+    const why = matching(/^why .*starts nothing unless its tolerance is raised/m);
+    expect(await command('status')).toMatchObject({ code: 30, stdout: why });
+    const second = await run('--concurrency', '4', '--tolerate', '100%');
+    expect(second).toMatchObject({ code: 0, stdout: matching(/^settled +4 of 4$/m) });
+    expect(second.stderr).toContain(
+      'resumed     it had ended: failed; what may have arrived is not sent again',
+    );
 
-it.concurrent('a running batch is attached to, paused, resumed and given other places', async () => {
-  const environment = await open();
-  const batch = new BatchOfTest(environment);
-  batch.addMany(4, ENDLESS);
-  // Without a name of its own it is found by its items.
-  const run = (...more: string[]) =>
-    starter(environment, ['batch', 'run', '-', ...SWIFT_FLAGS, '--concurrency', '1', ...more], jsonl(batch));
-  const first = await run('--no-wait');
-  const batchId = first.stdout.trim();
-  const command = (name: string, ...more: string[]) =>
-    starter(environment, ['batch', name, batchId, ...more]);
-  expect(first).toMatchObject({ code: 0, stderr: matching(RegExp(`starter -- batch watch ${batchId}`)) });
-  await batch.sent(1);
-  const attached = { code: 0, stdout: first.stdout, stderr: matching(/attached {4}this batch is running/) };
-  expect(await run('--no-wait')).toMatchObject(attached);
-  expect((await command('pause')).stdout).toMatch(/^state +paused$/m);
-  const summary = { items: 4, open: 1, concurrency: 1 };
-  const told = async () =>
-    JSON.parse((await command('status', '--json')).stdout) as { summary: BatchProgress };
-  // What is open is told by the next look.
-  const status = await eventually('an item is told as open', told, { until: (now) => now.summary.open > 0 });
-  expect(status).toMatchObject({ batchId, state: 'paused', summary });
-  expect(JSON.parse((await command('resume', '--json')).stdout)).toMatchObject({ state: 'running' });
-  expect((await command('concurrency', '4')).stdout).toMatch(/^open +\d \(concurrency 4\)$/m);
-  await batch.sent(4);
-  expect((await command('retry')).stderr).toContain('is still running');
-  const watched = command('watch', '--json');
-  batch.endTurns();
-  expect(jsonLines((await watched).stdout).slice(0, -1)).toHaveLength(4);
-  const ended = expect.stringContaining('has already ended: completed');
-  expect(await command('pause')).toMatchObject({ code: 1, stderr: ended });
-  const done = expect.stringContaining(`already run as ${batchId}; give --batch-id to send it once more`);
-  expect(await run()).toMatchObject({ code: 0, stderr: done });
-  const nothing = await command('retry', '--no-wait', '--json');
-  expect(JSON.parse(nothing.stdout)).toEqual({ batchId, attached: 'ended' });
-  expect(nothing.stderr).toMatch(/Nothing to retry.* --include-unknown also sends items/);
-  expect(batch.posts()).toHaveLength(4);
-});
+    const nothing = await command('retry', '--no-wait', '--json');
+    expect(JSON.parse(nothing.stdout)).toEqual({ batchId, attached: 'ended' });
+    expect(nothing.stderr).toMatch(/Nothing to retry.* --include-unknown also sends items/);
+    const done = expect.stringContaining(`already run as ${batchId}; give --batch-id to send it once more`);
+    expect(await run()).toMatchObject({ code: 0, stderr: done });
+    const ended = expect.stringContaining('has already ended: completed');
+    expect(await command('pause')).toMatchObject({ code: 1, stderr: ended });
+    expect(batch.posts()).toHaveLength(4);
+  },
+);
 
 // Proves B10.
-it.concurrent('a batch ends by cancel, with what is open only if told to; its exit code is 24', async () => {
-  const { batch, run, command } = await newBatch();
-  batch.addMany(3, ENDLESS);
-  await run('--concurrency', '2', '--no-wait');
-  await batch.sent(2);
-  const cancelled = await command('cancel');
-  expect(cancelled).toMatchObject({ code: 0, stdout: matching(/^state +cancelled$/m) });
-  expect(cancelled.stderr).toContain(`npm run starter -- list --batch ${batch.batchId}`);
-  expect((await command('cancel')).stderr).toContain('already cancelled');
-  expect(await command('watch')).toMatchObject({ code: 24 });
-  const all = await command('cancel', '--cancel-running', '--json');
-  expect(JSON.parse(all.stdout)).toMatchObject({ cancelled: 2, end: { state: 'cancelled' } });
-});
+it.concurrent(
+  'a running batch is attached to, paused, resumed, and given other places; cancelled, it ends with 24, and what is open only if told to',
+  async () => {
+    const { batch, batchId, run, command } = await newBatch();
+    batch.addMany(4, ENDLESS);
+    const start = () => run('--concurrency', '1', '--no-wait');
+    const first = { code: 0, stdout: `${batchId}\n` };
+    const words = matching(RegExp(`starter -- batch watch ${batchId}`));
+    expect(await start()).toEqual({ ...first, stderr: words });
+    await batch.sent(1);
+    expect(await start()).toEqual({ ...first, stderr: matching(/attached {4}this batch is running/) });
+    expect((await command('pause')).stdout).toMatch(/^state +paused$/m);
+    // What is open is told by the next look.
+    await batch.progressWhen(({ open }) => open > 0);
+    const summary = { items: 4, open: 1, concurrency: 1 };
+    const status = JSON.parse((await command('status', '--json')).stdout) as unknown;
+    expect(status).toMatchObject({ batchId, state: 'paused', summary });
+    expect(JSON.parse((await command('resume', '--json')).stdout)).toMatchObject({ state: 'running' });
+    expect((await command('concurrency', '4')).stdout).toMatch(/^open +\d \(concurrency 4\)$/m);
+    await batch.sent(4);
+    expect((await command('retry')).stderr).toContain('is still running');
+
+    const cancelled = await command('cancel');
+    expect(cancelled).toMatchObject({ code: 0, stdout: matching(/^state +cancelled$/m) });
+    expect(cancelled.stderr).toContain(`npm run starter -- list --batch ${batchId}`);
+    expect((await command('cancel')).stderr).toContain('already cancelled');
+    expect(await command('watch')).toMatchObject({ code: 24 });
+    const all = await command('cancel', '--cancel-running', '--json');
+    expect(JSON.parse(all.stdout)).toMatchObject({ cancelled: 4, end: { state: 'cancelled' } });
+    expect(batch.posts()).toHaveLength(4);
+  },
+);

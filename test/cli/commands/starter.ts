@@ -1,14 +1,36 @@
+import { Readable } from 'node:stream';
 import type { NewJob } from '../../../sandbox';
+import { run } from '../../../src/cli/program';
 import { type BatchOfTest, SWIFT } from '../../harness/batch-of-test';
 import { type FollowUpCaller, queueVariables } from '../../harness/following';
 import { temporal } from '../../harness/temporal';
-import { command, type Ended } from '../command';
 
-/** One command of the starter in an environment. */
-export function starter({ taskQueues }: FollowUpCaller, args: readonly string[], stdin = ''): Promise<Ended> {
+/** One command of the starter, in this process. What only a process has is in starter.process.test.ts. */
+async function command(args: readonly string[], env: NodeJS.ProcessEnv, stdin = '') {
+  let stdout = '';
+  let stderr = '';
+  const code = await run({
+    args,
+    env,
+    stdin: Readable.from([Buffer.from(stdin)]),
+    stdout: { write: (text) => (stdout += text) },
+    stderr: { write: (text) => (stderr += text) },
+    calledAs: 'npm run starter --',
+    version: '0.0.0',
+  });
+  return { code, stdout, stderr };
+}
+
+/** In an environment. */
+export function starter({ taskQueues }: FollowUpCaller, args: readonly string[], stdin?: string) {
   const ui = { TEMPORAL_UI_URL: 'http://ui.example/' };
-  const env = { ...temporal().env, ...queueVariables(taskQueues), ...ui };
-  return command(args, env, { stdin });
+  return command(args, { ...temporal().env, ...queueVariables(taskQueues), ...ui }, stdin);
+}
+
+/** Where nothing listens: what it says, it says before it connects. */
+export function offline(args: readonly string[], stdin?: string) {
+  const env = { TEMPORAL_CONFIG_FILE: '/nowhere/temporal.toml', TEMPORAL_ADDRESS: '127.0.0.1:1' };
+  return command(args, env, stdin);
 }
 
 /** A new job, and the words of a swift `send` to it. */
@@ -28,14 +50,11 @@ export const SWIFT_FLAGS = [
 
 /** A batch as JSON Lines. */
 export function jsonl({ requests }: BatchOfTest): string {
-  const lines = requests.map(({ projectId, jobId, prompt }) => ({ project: projectId, job: jobId, prompt }));
-  return lines.map((line) => JSON.stringify(line) + '\n').join('');
+  return requests.map((request) => JSON.stringify(request) + '\n').join('');
 }
 
 /** What the lines of `--json` hold: one of each item, and of the whole at the end. */
-export function jsonLines(text: string): { readonly workflowId?: string; readonly settledAt?: string }[] {
-  return text
-    .split('\n')
-    .slice(0, -1)
-    .map((line) => JSON.parse(line) as object);
+export function jsonLines(text: string) {
+  const lines = text.split('\n').slice(0, -1);
+  return lines.map((line) => JSON.parse(line) as { workflowId?: string; settledAt?: string });
 }

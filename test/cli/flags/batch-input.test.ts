@@ -7,36 +7,24 @@ import { FLAG_OF_FIELD, type RequestFlags } from '../../../src/cli/flags/request
 import { checkBatch } from '../../../src/client/batch/check';
 import { InvalidRequestError } from '../../../src/client/errors';
 import { problemText } from '../../../src/core/checks';
-import type { FollowUpRequest } from '../../../src/core/request';
 import { temporaryFolder } from '../../harness/temporary-folder';
 
-interface Input {
-  readonly file?: string;
-  readonly flags?: RequestFlags;
-}
+type Text = string | Uint8Array;
 
 /** Stdin hands the text over in pieces that divide characters and lines. */
-function* piecesOf(text: string | Uint8Array) {
+function* piecesOf(text: Text) {
   const bytes = Buffer.from(text);
   for (let from = 0; from < bytes.length; from = from * 3 + 3) yield bytes.subarray(from, from * 3 + 3);
 }
 
-function read(text: string | Uint8Array, { file = '-', flags = {} }: Input = {}) {
-  return readBatch(Readable.from(piecesOf(text)), file, flags, (requests) => checkBatch(requests));
+async function requestsOf(text: Text, flags: RequestFlags = {}, file = '-'): Promise<unknown> {
+  let requests: unknown;
+  await readBatch(Readable.from(piecesOf(text)), file, flags, (given) => checkBatch((requests = given)));
+  return requests;
 }
 
-/** The requests without the cadence that every item of a batch gets. */
-async function requestsOf(...input: Parameters<typeof read>): Promise<FollowUpRequest[]> {
-  const { items } = await read(...input);
-  return items.map(({ request: { polling, ...request } }) => {
-    const { initial, ...cadence } = polling ?? {};
-    if (initial !== '30s') return { ...request, polling: polling ?? {} };
-    return Object.keys(cadence).length > 0 ? { ...request, polling: cadence } : request;
-  });
-}
-
-async function problemsOf(...input: Parameters<typeof read>): Promise<readonly string[]> {
-  const error: unknown = await read(...input).catch((thrown: unknown) => thrown);
+async function problemsOf(text: Text, flags?: RequestFlags): Promise<readonly string[]> {
+  const error: unknown = await requestsOf(text, flags).catch((thrown: unknown) => thrown);
   if (!(error instanceof InvalidRequestError)) throw new Error('it is no problem', { cause: error });
   return error.problems.map((problem) => problemText(problem, FLAG_OF_FIELD));
 }
@@ -71,26 +59,6 @@ describe('a batch as CSV', () => {
       expect.stringMatching(/^line 10: has 3 cells, and the first line names 4 columns;/),
       expect.stringMatching(/^line 11: deadline: must be more than the confirm time/),
     ]);
-  });
-
-  it.each([
-    [
-      'project,job,prompt,dedline\np,j,m,\n',
-      /^line 1: must name columns, .*; "dedline" is not another one of project, job, /,
-    ],
-    ['project,job,prompt,job\np,j,m,k\n', /^line 1: must name columns, .*; "job" is not another one of/],
-    [
-      'project;job;prompt\np;j;m\n',
-      /^line 1: must name columns, separated by commas; "project;job;prompt" is not/,
-    ],
-    ['project,job,prompt\np,j,"\n"\np,j,"x,\np,,\n', /^line 4: is not CSV \(quote not closed/],
-  ])('is refused with what is wrong: %j', async (text, problem) => {
-    expect(await problemsOf(text)).toEqual([expect.stringMatching(problem)]);
-  });
-
-  it('is no batch where it is not UTF-8', async () => {
-    const broken = Buffer.concat([Buffer.from(`${CSV}p,j,"ü\n`), Uint8Array.of(0xc3, 0x28, 0x0a)]);
-    expect(await problemsOf(broken)).toEqual(['items: stdin is not UTF-8 (line 4); save it as UTF-8']);
   });
 });
 
@@ -135,46 +103,46 @@ describe('a batch as JSON Lines', () => {
   });
 });
 
-describe('the format', () => {
-  const folder = temporaryFolder();
-  it.each([
-    ['items.CSV', CSV],
-    ['items.ndjson', line()],
-    ['items.txt', CSV],
-    ['items', `\n\n  ${line()}`],
-  ])('of %s is told by its content', async (name, content) => {
-    const file = path.join(folder, name);
-    await writeFile(file, content);
-    expect(await requestsOf('', { file })).toEqual([REQUEST]);
-  });
+it.each<[string, Text]>([
+  ['line 1: must name the columns, separated by commas; "dedline" is', 'job,prompt,dedline\nj,m,\n'],
+  ['line 1: must name the columns, separated by commas; "job;prompt" is', 'job;prompt\nj;m\n'],
+  ['line 1: the column job is named twice', 'project,job,prompt,job\np,j,m,k\n'],
+  ['line 4: is not CSV (quote not closed', 'project,job,prompt\np,j,"\n"\np,j,"x,\np,,\n'],
+  [
+    'items: stdin is not UTF-8 (line 4); save it as UTF-8',
+    Buffer.concat([Buffer.from(`${CSV}p,j,"ü\n`), Uint8Array.of(0xc3, 0x28, 0x0a)]),
+  ],
+  ['line 2: is nested too deep', `${line()}{"project":${'['.repeat(200_000)}\n`],
+  ...['', ' \n\r\n\t', '\ufeff', 'project,job,prompt\n'].map((text): [string, Text] => [
+    'items: there are no items',
+    text,
+  ]),
+])('the only problem of a batch is told, and no other: %s', async (problem, text) => {
+  expect(await problemsOf(text)).toEqual([expect.stringContaining(problem)]);
+});
+
+const folder = temporaryFolder();
+it.each([
+  ['items.jsonl', CSV],
+  ['items.csv', `\n\n  ${line()}`],
+])('the format of %s is told by its content', async (name, content) => {
+  const file = path.join(folder, name);
+  await writeFile(file, content);
+  expect(await requestsOf('', {}, file)).toEqual([REQUEST]);
 });
 
 it('flags hold where a line says nothing, field by field, and are told once where they are wrong', async () => {
-  const flags = {
-    project: 'docs',
-    prompt: 'Same',
-    whenActive: 'wait',
-    pollingMaximum: '1m',
-    pollingGrowth: '0.5',
-  };
-  const csv = 'job,prompt,when_active,polling_growth\nj1,,,\nj2,Other,reject,1\n';
-  const polling = (growth: number) => ({ growth, maximum: '1m' });
-  expect(await requestsOf(csv, { flags })).toEqual([
-    { projectId: 'docs', jobId: 'j1', prompt: 'Same', whenActive: 'wait', polling: polling(0.5) },
-    { projectId: 'docs', jobId: 'j2', prompt: 'Other', whenActive: 'reject', polling: polling(1) },
+  const polling = { pollingMaximum: '1m', pollingGrowth: '0.5' };
+  const flags = { project: 'docs', prompt: 'Same', whenActive: 'wait', ...polling };
+  expect(
+    await requestsOf('job,prompt,when_active,polling_growth\nj1,,,\nj2,Other,reject,1\n', flags),
+  ).toMatchObject([
+    { projectId: 'docs', prompt: 'Same', whenActive: 'wait', polling: { growth: 0.5, maximum: '1m' } },
+    { prompt: 'Other', whenActive: 'reject', polling: { growth: 1, maximum: '1m' } },
   ]);
   const wrong = { project: '.', deadline: '30', prompt: 'm' };
-  expect(await problemsOf('job\nj1\nj2\n', { flags: wrong })).toEqual([
+  expect(await problemsOf('job\nj1\nj2\n', wrong)).toEqual([
     expect.stringMatching(/^--project: must not be "\."/),
     expect.stringMatching(/^--deadline: "30" needs a unit/),
   ]);
-});
-
-it('a line that is nested too deep is told by its number', async () => {
-  const deep = `{"project":${'['.repeat(200_000)}`;
-  expect(await problemsOf(`${line()}${deep}\n`)).toEqual(['line 2: is nested too deep']);
-});
-
-it.each(['', ' \n\r\n\t', '\ufeff', 'project,job,prompt\n'])('an input of %j is no batch', async (text) => {
-  expect(await problemsOf(text)).toEqual(['items: there are no items']);
 });

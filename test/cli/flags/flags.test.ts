@@ -22,16 +22,14 @@ it('there is a flag for each field of a request, with help and default; a batch 
 
 describe('a prompt', () => {
   const folder = temporaryFolder();
-  const stdin = (...chunks: (string | Uint8Array)[]) =>
-    Readable.from(chunks.map((chunk) => Buffer.from(chunk)));
+  const stdin = (text: string | Uint8Array) => Readable.from([Buffer.from(text)]);
 
-  it('comes from a file or stdin unaltered, line breaks, byte order mark and split characters', async () => {
+  it('comes from a file or stdin unaltered, line breaks and byte order mark', async () => {
     const text = '\ufeffeins\r\nzwei 🙂\n\n';
     const promptFile = path.join(folder, 'prompt');
     await writeFile(promptFile, text);
-    expect(await readPrompt({ promptFile }, stdin())).toBe(text);
-    const bytes = Buffer.from('ü');
-    expect(await readPrompt({ promptFile: '-' }, stdin(bytes.subarray(0, 1), bytes.subarray(1)))).toBe('ü');
+    expect(await readPrompt({ promptFile }, stdin(''))).toBe(text);
+    expect(await readPrompt({ promptFile: '-' }, stdin(text))).toBe(text);
   });
 
   it('that is too large is refused, and read no further than that is clear', async () => {

@@ -1,0 +1,157 @@
+import { Readable } from 'node:stream';
+import { expect, it } from '@jest/globals';
+import { limitsTable } from '../../src/cli/commands/namespace';
+import { endOfError, endOfResult } from '../../src/cli/ends';
+import { batchLine, itemLine } from '../../src/cli/render/batch';
+import { progressKey, progressRows, progressText } from '../../src/cli/render/follow-up';
+import { printable } from '../../src/cli/render/text';
+import { Session } from '../../src/cli/session';
+import { ProgressLine } from '../../src/cli/wait';
+import { type BatchProgress, ConflictError, FollowUpError, InvalidRequestError } from '../../src/client';
+import { followUpFailed, notFound } from '../../src/client/errors';
+import type { FailureType, FollowUpProgress } from '../../src/core/result';
+import { ItemsGoneError } from '../../src/temporal/batch-items';
+import { ITEM_END, JOB, RECEIPT } from '../harness/samples';
+
+it('a result is printed with its evidence and delivery, and the link in full, and has the exit code of its status', () => {
+  const prLink = 'https://code.example/pull/7';
+  const source = { repository: 'docs', ref: 'main' };
+  const ends = ['completed', 'archived', 'failed'].map((status) =>
+    endOfResult('follow-up:p:j:r', { ...JOB, status, source, model: 'm', prLink, followUp: RECEIPT }),
+  );
+  expect(ends.map(({ exitCode }) => exitCode)).toEqual([0, 10, 11]);
+  expect(ends[0]?.text.split('\n')).toEqual([
+    'status    completed',
+    `prLink    ${prLink}`,
+    'job       j',
+    'source    docs @ main',
+    'model     m',
+    'delivery  accepted by response, 1 send',
+    'evidence  seen-active',
+    'polls     7 (active × 6, completed × 1)',
+    'workflow  follow-up:p:j:r',
+  ]);
+});
+
+const ended = (type: FailureType) => followUpFailed(type, 'message', { workflowId: 'w' });
+
+it.each<[FollowUpError, number, string]>([
+  [ended('InvalidRequest'), 2, 'InvalidRequest'],
+  [ended('FollowUpRejected'), 20, 'FollowUpRejected'],
+  [ended('DeliveryUnknown'), 21, 'DeliveryUnknown'],
+  [ended('DeadlineExceeded'), 22, 'DeadlineExceeded'],
+  [ended('JobNotFound'), 23, 'JobNotFound'],
+  [new FollowUpError('CANCELLED', 'message'), 24, 'Cancelled'],
+  [new FollowUpError('TERMINATED', 'message'), 1, 'Terminated'],
+  [new ItemsGoneError('nightly'), 1, 'BatchForgotten'],
+  [new ConflictError('CONFLICT', 'message'), 2, 'Conflict'],
+  [notFound('follow-up', 'follow-up:a:b:c', 'default'), 2, 'NotFound'],
+])('the error %s has an exit code, and a type, which is that of its class', (error, exitCode, type) => {
+  expect(endOfError(error)).toMatchObject({ exitCode, document: { type, message: error.message } });
+  expect(['FollowUpError', 'ItemsGoneError', `${type}Error`]).toContain(error.name);
+});
+
+it('of the problems of an input a hundred are told, and their number', () => {
+  const problems = Array.from({ length: 150 }, (_, line) => ({ field: `line ${line}`, text: 'is wrong' }));
+  const { text } = endOfError(new InvalidRequestError(problems));
+  expect(text.split('\n')).toHaveLength(102);
+  expect(text).toMatch(/line 99: is wrong\n {2}… and 50 more$/);
+});
+
+const WATCHING: FollowUpProgress = {
+  ...{ phase: 'watching', job: JOB, evidence: null, observed: { active: 3 }, polls: 3, lastAnswer: 'active' },
+  delivery: { verdict: 'accepted', confirmedBy: 'response', sends: 1 },
+  nextPollAt: '2030-01-01T00:00:11.500Z',
+  deadlineAt: '2030-01-01T02:00:00.000Z',
+};
+const NOT_SENT = { verdict: 'not-sent', confirmedBy: null, sends: 0 } as const;
+const REFUSED = 'ECONNREFUSED 127.0.0.1:4010';
+const UNSENT = { phase: 'baseline', job: null, delivery: NOT_SENT, polls: 0, lastAnswer: REFUSED } as const;
+
+it.each<[Partial<FollowUpProgress>, string]>([
+  [{}, 'watching · active · poll 3 · next in 12s · message accepted · deadline in 2h'],
+  [UNSENT, `baseline · ${REFUSED}; nothing sent yet · next try in 12s · deadline in 2h`],
+  // After an answered 429 something was sent.
+  [
+    { ...UNSENT, delivery: { ...NOT_SENT, sends: 1 }, lastAnswer: 'http 429' },
+    'baseline · http 429 · next try in 12s · deadline in 2h',
+  ],
+  [
+    { lastAnswer: 'http 503' },
+    'watching · http 503 (job was active) · poll 3 · next in 12s · message accepted · deadline in 2h',
+  ],
+])('the progress line of a follow-up that stands at %j', (change, text) => {
+  expect(progressText({ ...WATCHING, ...change }, Date.parse('2030-01-01T00:00:00Z'), '')).toBe(text);
+});
+
+it('another plain line is worth any change but one more poll with the same answer', () => {
+  const isNews = (change: Partial<FollowUpProgress>) =>
+    progressKey({ ...WATCHING, ...change }) !== progressKey(WATCHING);
+  expect(isNews({ polls: 4, nextPollAt: '2030-01-01T00:01:00.000Z', observed: { active: 4 } })).toBe(false);
+  expect([isNews({ phase: 'confirming' }), isNews({ lastAnswer: 'http 503' })]).toEqual([true, true]);
+});
+
+const nowhere = { write: () => undefined };
+const session = new Session({}, Readable.from([]), nowhere, nowhere, 'starter');
+
+it.each<[Partial<FollowUpProgress>, object]>([
+  [{}, { 'next read': expect.stringContaining('2030-01-01T00:00:11.500Z (in ') }],
+  [
+    { phase: 'needs-decision', doubt: 'ECONNRESET: read' },
+    {
+      why: 'nobody can tell whether the message arrived: ECONNRESET: read',
+      'what to do':
+        'look at the job; then starter resolve w delivered (or not-delivered): ' +
+        'delivered waits for the end of the job, not-delivered sends the message once more',
+    },
+  ],
+  [{ phase: 'verifying' as never }, { phase: 'verifying', doing: expect.stringContaining('newer') }],
+  [{ phase: 'unauthorized' }, { 'what to do': expect.stringContaining('AGENT_API_KEY') }],
+])('the rows of the status of %j', (change, rows) => {
+  expect(Object.fromEntries(progressRows(session, 'w', { ...WATCHING, ...change }))).toMatchObject(rows);
+});
+
+it('the progress of a batch has the share, the counts, what is unusual, and what went wrong with an item', () => {
+  const progress: BatchProgress = {
+    ...{ batchId: 'nightly', state: 'paused', message: null, items: 200, settled: 50, firstFailures: [] },
+    ...{ byStatus: { completed: 45, failed: 3 }, byFailure: { JobNotFound: 2 }, byEvidence: {} },
+    ...{ unknownDeliveries: 4, startedAt: '2026-07-31T08:00:00.000Z', endedAt: null },
+    ...{ open: 10, concurrency: 10 },
+  };
+  const counts = '50 of 200 · 25 % · open 10 · completed 45 · failed 3 · JobNotFound 2';
+  expect(batchLine({ ...progress, state: 'running', unknownDeliveries: 0 })).toBe(`${counts} · to come 140`);
+  expect(batchLine(progress)).toBe(
+    `paused; "batch resume" continues it · ${counts} · unknown deliveries 4 · to come 140`,
+  );
+  const end = { ...ITEM_END, outcome: 'JobNotFound', delivery: null, message: 'no such job' } as const;
+  expect(itemLine(end)).toBe('2026-01-01T00:00:00Z  JobNotFound       -         p/j  no such job');
+});
+
+it.each([
+  [true, 'xterm', ['\r\u001b[2Kwatching · active …', '\r\u001b[2Kdone', '\r\u001b[2K']],
+  [false, 'xterm', ['TIME watching · active · poll 1\n', 'TIME done\n']],
+  [true, 'dumb', ['TIME watching · active · poll 1\n', 'TIME done\n']],
+])(
+  'the line that is written is rewritten on a terminal, within its width, and elsewhere a new one for each change: %j %s',
+  (isTTY, TERM, lines) => {
+    const written: string[] = [];
+    const line = new ProgressLine({ isTTY, columns: 20, write: (text) => written.push(text) }, { TERM });
+    line.show('watching \u001b[2J\u001b]0;x\u0007· active · poll 1', 'a');
+    line.show('watching · active · poll 2', 'a');
+    line.show('done', 'b');
+    line.clear();
+    expect(written.map((each) => each.replace(/^\d\d:\d\d:\d\dZ/, 'TIME'))).toEqual(lines);
+  },
+);
+
+it('text from the wire cannot steer a terminal, nor leave its cell', () => {
+  expect(printable('a\u001b[31mred\u001b[0m\u001b]0;title\u0007 b')).toBe('ared b');
+  expect(printable('one\r\ntwo\u0007\u009b2J\u202egpj.exe')).not.toMatch(/[\p{Cc}\u202e]/u);
+  const reads = { taskQueue: 'agent-api', total: null, perProject: null, weights: {}, waiting: 0 };
+  const sends = { ...reads, weights: { 'me\u001b[2J\nyou': 2 } };
+  expect(limitsTable({ sends, reads }).split('\n')).toEqual([
+    'REQUESTS  TASK QUEUE  TOTAL  PER PROJECT  WAITING  WEIGHTS',
+    'sends     agent-api   none   none         0        me you=2',
+    'reads     agent-api   none   none         0        none',
+  ]);
+});
