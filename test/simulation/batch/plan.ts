@@ -1,3 +1,4 @@
+import type { RunOptions } from '../../../src/client/batch/check';
 import type { Tolerance } from '../../../src/core/batch/items';
 import { Luck, weighted } from '../luck';
 import { type ActOf, lasting, OF_MACHINES, plain } from '../acts';
@@ -36,7 +37,10 @@ const ACTS = {
   ...OF_MACHINES,
   'wrong clock': (luck: Luck): { ms: number } => ({ ms: luck.of('clock', [-60_000, -2_000, 2_000, 60_000]) }),
   /** With the same file: it attaches, or goes on. */
-  start: (luck: Luck): { times: number } => ({ times: luck.of('times', [1, 2]) }),
+  start: (luck: Luck): { times: number; options: RunOptions } => ({
+    times: luck.of('times', [1, 2]),
+    options: {},
+  }),
   terminate: (luck: Luck, ms: number) => ({ startsAfterMs: luck.of('starts', [null, 0, 0, ms]) }),
   cancel: (luck: Luck) => ({ followUps: luck.chance('with them', 0.5) }),
   pause: lasting,

@@ -1,25 +1,25 @@
-import type { BatchReport } from '../../../src/client/batch/describe';
-import { BatchEnds, findBatch } from '../../../src/client/batch/describe';
+import type { ReusableVMWorkflowCreator } from '@temporalio/worker/lib/workflow/reusable-vm';
+import { BatchHandle } from '../../../src/client/batch/batch-client';
+import { checkBatch, type CheckedBatch, type RunOptions } from '../../../src/client/batch/check';
+import { BatchEnds, type BatchReport, findBatch } from '../../../src/client/batch/describe';
+import { retryBatch, startBatch } from '../../../src/client/batch/start';
 import { Calls } from '../../../src/client/call';
+import { retryFollowUp, startFollowUp } from '../../../src/client/start';
+import { requestIdOf } from '../../../src/core/batch/items';
 import type { ItemEnd } from '../../../src/core/batch/progress';
 import { type BatchMemo, CHUNK_WORKFLOW, MEMO_BATCH, type Position } from '../../../src/core/batch/state';
 import { FollowUpError } from '../../../src/core/errors';
-import { batchWorkflowId } from '../../../src/core/ids';
+import { batchWorkflowId, followUpWorkflowId } from '../../../src/core/ids';
 import type { MachineAct } from '../acts';
 import type { Request } from '../agent-service';
-import { BEGIN } from '../clock';
 import { fromPayload } from '../temporal/history';
 import type { Run } from '../temporal/run';
 import { clientOf } from '../temporal/service';
 import { TASK_QUEUES, World } from '../world';
-import { BATCH_ID, BatchPeople } from './people';
 import type { BatchAct, BatchPlan } from './plan';
 
-/** Nothing lasts longer: what still runs then waits for ever. */
-const HORIZON_MS = 3 * 86_400_000;
-
-/** Far more than a world takes: more steps mean an endless loop. */
-const MOST_STEPS = 1_000_000;
+const BATCH_ID = 'batch';
+export const BATCH_WORKFLOW_ID = batchWorkflowId(BATCH_ID);
 
 /** A workflow task that fails is tried again for ever. */
 const MOST_BROKEN = 20;
@@ -42,37 +42,40 @@ export interface StartOfItem {
   readonly kept: Position | null;
 }
 
-/** Something that people have done to the batch or its items. */
-export interface Done {
-  readonly act: BatchAct;
-  readonly at: number;
-  endedAt: number;
-  failed: string | null;
-  answer?: unknown;
-  /** The run of the batch at that time. */
-  readonly run: Run | undefined;
-}
-
-/** What is known of a world once all in it has ended. */
-export type BatchFacts = Pick<
-  BatchWorld,
-  'plan' | 'names' | 'runs' | 'requests' | 'starts' | 'done' | 'log' | 'broken' | 'deleted' | 'told'
->;
-
 /** One batch and its jobs. */
 export class BatchWorld extends World<BatchPlan, BatchAct> {
   readonly starts: StartOfItem[] = [];
-  readonly done: Done[] = [];
+  /** When a run was deleted. */
+  readonly deleted = new Map<Run, number>();
   /** What is told of it at the end; null where the server has forgotten it. */
   told: { readonly batch: BatchReport; readonly ends: readonly ItemEnd[] } | null = null;
+  /** The workflow ids of the items, in the order of the file. */
+  readonly names: readonly string[];
   private readonly noted = new Set<Run>();
-  private readonly people = new BatchPeople(this.plan, this.calls(), this.server, this.clock);
+  private readonly calls = this.newCalls();
+  private script: Promise<void> | undefined;
+  private isDone = false;
   /** In seconds, while nobody does anything. */
   private pausedFor = 0;
 
-  /** The workflow ids of the items, in the order of the file. */
-  get names(): readonly string[] {
-    return this.people.names;
+  private constructor(
+    plan: BatchPlan,
+    workflows: ReusableVMWorkflowCreator,
+    private readonly batch: CheckedBatch,
+  ) {
+    super(plan, workflows);
+    this.names = batch.items.map((item) => {
+      const { projectId, jobId } = item.request;
+      return followUpWorkflowId(projectId, jobId, requestIdOf(BATCH_ID, item));
+    });
+  }
+
+  static async of(plan: BatchPlan, workflows: ReusableVMWorkflowCreator): Promise<BatchWorld> {
+    const requests = plan.items.map(({ job, ...item }) => {
+      const { projectId = '', jobId = '' } = plan.jobs[job] ?? {};
+      return { projectId, jobId, ...plan.request, ...item };
+    });
+    return new BatchWorld(plan, workflows, await checkBatch(requests, { batchId: BATCH_ID }));
   }
 
   get runs(): readonly Run[] {
@@ -83,46 +86,111 @@ export class BatchWorld extends World<BatchPlan, BatchAct> {
     return [...this.services.values()].flatMap((service) => service.requests);
   }
 
-  /** With the time. */
-  get deleted(): ReadonlyMap<Run, number> {
-    return this.people.deleted;
+  override get latest(): Run | undefined {
+    return this.runs.findLast(({ workflowId }) => workflowId === BATCH_WORKFLOW_ID);
   }
 
-  play(): Promise<BatchFacts> {
-    const { concurrency, tolerate, finishes } = this.plan;
-    const start = (options: Pick<Partial<BatchPlan>, 'concurrency' | 'tolerate'>) =>
-      this.letPeople({ kind: 'start', times: 1 }, async () =>
-        this.people.start(await this.people.checked(), options),
-      );
-    const over = { is: false };
-    const script = async () => {
+  protected override begin(): void {
+    const { concurrency, tolerate } = this.plan;
+    this.letPeople({ kind: 'start', times: 1, options: { concurrency, tolerate } });
+    this.script = this.untilQuiet().finally(() => (this.isDone = true));
+    this.script.catch(() => undefined);
+  }
+
+  protected override isOver(): boolean {
+    return this.isDone;
+  }
+
+  protected override async end(): Promise<void> {
+    await this.script;
+  }
+
+  private async untilQuiet(): Promise<void> {
+    await this.quiet();
+    for (let again = 0; this.plan.finishes && again < 2; again += 1) {
+      if (this.latest?.status === 'WorkflowExecutionCompleted') break;
+      this.letPeople({ kind: 'start', times: 1, options: { tolerate: null } });
       await this.quiet();
-      for (let again = 0; finishes && again < 2; again += 1) {
-        if (this.people.batchRun?.status === 'WorkflowExecutionCompleted') break;
-        start({ tolerate: null });
-        await this.quiet();
-      }
-      await this.clock.sleep(UNTIL_LISTED_MS);
-      await this.lookAtLast();
-    };
-    let end: Promise<void> | undefined;
-    return this.run(
-      () => {
-        start({ concurrency, tolerate });
-        end = script().finally(() => (over.is = true));
-        end.catch(() => undefined);
-      },
-      () => over.is,
-      MOST_STEPS,
-      async () => {
-        if (over.is) await end;
-        else this.broken.push('it loops without an end');
-      },
-    );
+    }
+    await this.clock.sleep(UNTIL_LISTED_MS);
+    if (this.server.latest(BATCH_WORKFLOW_ID) === undefined) return;
+    const { client } = this.calls;
+    const batch = await findBatch(client, BATCH_ID);
+    try {
+      this.told = { batch, ends: await new BatchEnds(client).news(batch) };
+    } catch (error) {
+      // Its items may be older than the retention.
+      if (!(error instanceof FollowUpError)) throw error;
+      this.say('people', `the results: ${error.message}`);
+    }
   }
 
-  protected override carryOut(act: Exclude<BatchAct, MachineAct>): true {
-    return this.letPeople(act, () => this.people.carryOut(act));
+  /** What people do, by the real client. Not in the name of the process that has reached the point, nor within the deadline of its call. */
+  protected override carryOut(act: Exclude<BatchAct, MachineAct>): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      this.clock.after(0, () => void this.byClient(act).then(resolve, reject));
+    });
+  }
+
+  private async byClient(act: Exclude<BatchAct, MachineAct>): Promise<unknown> {
+    const { calls, server, clock, batch, latest } = this;
+    const handle = new BatchHandle(calls, BATCH_ID);
+    switch (act.kind) {
+      case 'start':
+        return Promise.all(Array.from({ length: act.times }, () => this.start(act.options)));
+      case 'terminate':
+        latest?.terminate();
+        if (act.startsAfterMs === null) return undefined;
+        await clock.sleep(act.startsAfterMs);
+        return this.start({});
+      case 'cancel':
+        return handle.cancel({ followUps: act.followUps });
+      case 'pause':
+        await handle.pause();
+        await clock.sleep(act.ms);
+        return (await handle.resume()).state;
+      case 'resume':
+        return (await handle.resume()).state;
+      case 'set concurrency':
+        return (await handle.setConcurrency(act.concurrency)).state;
+      case 'reset': {
+        const points = latest?.resetPoints() ?? [];
+        const point = points[Math.floor(act.share * points.length)];
+        return { to: point && latest && server.reset(latest, point)?.runId };
+      }
+      case 'retry': {
+        const options = { includeUnknown: act.includeUnknown };
+        return calls.run({}, (client, signal) =>
+          retryBatch({ client, taskQueue: TASK_QUEUES.followUp, options, signal }, BATCH_ID),
+        );
+      }
+      case 'results':
+        return (await handle.settled()).length;
+      case 'foreign': {
+        const item = batch.items[Math.floor(act.item * batch.items.length)];
+        if (item === undefined) return undefined;
+        const prompt = act.samePrompt ? item.request.prompt : 'Another message.';
+        const request = { ...item.request, prompt, requestId: requestIdOf(BATCH_ID, item) };
+        return calls.run({}, (client) => startFollowUp(client, TASK_QUEUES.followUp, request));
+      }
+      default: {
+        const run = server.latest(this.names[Math.floor(act.item * batch.items.length)] ?? '');
+        if (run === undefined || run.isOpen === /^(retry|delete)/.test(act.kind)) return 'nothing to do';
+        if (act.kind === 'retry item')
+          return calls.run({}, (client, signal) => retryFollowUp(client, run.workflowId, signal));
+        if (act.kind === 'delete item') {
+          this.deleted.set(run, clock.now);
+          server.delete(run);
+        } else if (act.kind === 'cancel item') run.requestCancel();
+        else run.terminate();
+        return run.runId;
+      }
+    }
+  }
+
+  private start(options: RunOptions) {
+    const of = { taskQueue: TASK_QUEUES.followUp, options, partBytes: this.plan.partBytes ?? undefined };
+    return this.calls.run({}, (client, signal) => startBatch({ ...of, client, signal }, this.batch));
   }
 
   protected override where(): string {
@@ -135,7 +203,7 @@ export class BatchWorld extends World<BatchPlan, BatchAct> {
   }
 
   /** By a connection that is slow now and then. */
-  private calls(): Calls {
+  private newCalls(): Calls {
     const { server, luck, clock, plan } = this;
     const pause = (method: string) =>
       clock.sleep(luck.between(`their ${method}`, 1, luck.chance('is slow', 0.15) ? plan.paceMs : 60));
@@ -150,19 +218,6 @@ export class BatchWorld extends World<BatchPlan, BatchAct> {
     return new Calls(clientOf(server, reach, named), TASK_QUEUES.followUp);
   }
 
-  private async lookAtLast(): Promise<void> {
-    if (this.server.latest(batchWorkflowId(BATCH_ID)) === undefined) return;
-    const { client } = this.people.calls;
-    const batch = await findBatch(client, BATCH_ID);
-    try {
-      this.told = { batch, ends: await new BatchEnds(client).news(batch) };
-    } catch (error) {
-      // Its items may be older than the retention.
-      if (!(error instanceof FollowUpError)) throw error;
-      this.say('people', `the results: ${error.message}`);
-    }
-  }
-
   /** Until all has ended, and nobody does anything more. */
   private async quiet(): Promise<void> {
     const runs = () => this.runs.filter(({ start }) => start.workflowType !== CHUNK_WORKFLOW);
@@ -170,19 +225,19 @@ export class BatchWorld extends World<BatchPlan, BatchAct> {
       await this.clock.sleep(1_000);
       this.noteEnds();
       this.resumeAtLast();
-      if (this.clock.now - BEGIN > HORIZON_MS || this.broken.length > MOST_BROKEN) return;
+      if (this.isLate || this.broken.length > MOST_BROKEN) return;
     }
   }
 
   /** A pause may have come without an answer, or again by a reset: nothing must wait for ever. */
   private resumeAtLast(): void {
-    const run = this.people.batchRun;
-    const memo = fromPayload(run?.memo[MEMO_BATCH]) as BatchMemo | undefined;
-    const isPaused = run?.isOpen === true && memo?.paused === true;
+    const { latest } = this;
+    const memo = fromPayload(latest?.memo[MEMO_BATCH]) as BatchMemo | undefined;
+    const isPaused = latest?.isOpen === true && memo?.paused === true;
     this.pausedFor = isPaused && this.waitsFor === 0 ? this.pausedFor + 1 : 0;
     if (this.pausedFor < LONGEST_PAUSE_S) return;
     this.pausedFor = 0;
-    this.carryOut({ kind: 'resume' });
+    this.letPeople({ kind: 'resume' });
   }
 
   private noteStart(): void {
@@ -193,52 +248,17 @@ export class BatchWorld extends World<BatchPlan, BatchAct> {
     const activity = [...batch.activities.values()].find(({ name }) => name === 'runItems');
     const kept = (fromPayload(activity?.details?.[0]) as Position | undefined) ?? null;
     this.starts.push({ run, batch, memo, kept });
-    this.say(batch.runId, `starts ${this.itemOf(run)} as ${run.runId}`);
+    this.say(batch.runId, `starts ${run.workflowId} as ${run.runId}`);
   }
 
   private noteEnds(): void {
     for (const run of this.runs) {
       if (run.isOpen || this.noted.has(run)) continue;
       this.noted.add(run);
-      const isBatch = run.workflowId === batchWorkflowId(BATCH_ID);
       const why = run.end.failure?.applicationFailureInfo?.type ?? '';
-      this.say(run.runId, `${isBatch ? 'the batch' : this.itemOf(run)}: ${run.status.slice(17)} ${why}`);
+      this.say(run.runId, `${run.workflowId}: ${run.status.slice(17)} ${why}`);
       if (run.status !== 'WorkflowExecutionContinuedAsNew')
-        this.reached(isBatch ? 'batch ended' : 'item ended');
+        this.reached(run.workflowId === BATCH_WORKFLOW_ID ? 'batch ended' : 'item ended');
     }
-  }
-
-  private itemOf({ workflowId }: Run): string {
-    const number = this.names.indexOf(workflowId);
-    return number < 0 ? workflowId : `item ${number} (${workflowId.split(':')[2] ?? ''})`;
-  }
-
-  /** Somebody does something; an error of the client is an answer, any other one is a bug. */
-  private letPeople(act: BatchAct, work: () => Promise<unknown>): true {
-    const { now: at } = this.clock;
-    const done: Done = { act, at, endedAt: Infinity, failed: null, run: this.people.batchRun };
-    this.done.push(done);
-    this.waitsFor += 1;
-    const told = (answer: unknown) => {
-      done.answer = answer;
-      const words = answer === undefined ? 'done' : JSON.stringify(answer).slice(0, 200);
-      this.say('people', `${act.kind}: ${words}`);
-    };
-    const failed = (error: unknown) => {
-      const isAnswer = error instanceof FollowUpError;
-      if (!isAnswer) this.broken.push(`${act.kind}: ${String((error as Error).stack)}`);
-      done.failed = isAnswer ? error.code : String(error);
-      this.say('people', `${act.kind}: ${String(error)}`);
-    };
-    // Not in the name of the process that has reached the point, nor within the deadline of its call.
-    this.clock.after(0, () => {
-      void work()
-        .then(told, failed)
-        .finally(() => {
-          this.waitsFor -= 1;
-          done.endedAt = this.clock.now;
-        });
-    });
-    return true;
   }
 }
