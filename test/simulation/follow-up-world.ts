@@ -28,6 +28,46 @@ export class FollowUpWorld extends World<Plan, Act, UpdateEnd> {
   /** What a query has told of a run after its end. */
   readonly progress = new Map<Run, unknown>();
 
+  /** What callers, operators and others at the service do. */
+  protected override readonly acts = {
+    'poll now': () => this.update(UPDATE_POLL_NOW),
+    extend: ({ duration }) => this.update(UPDATE_EXTEND_DEADLINE, duration),
+    decide: ({ decision, names }) => {
+      const { runId, start } = this.latest;
+      const named = { latest: [runId], first: [start.firstRunId], nothing: [] }[names];
+      return this.update(UPDATE_RESOLVE_DELIVERY, decision, ...named);
+    },
+    reset: ({ share }) => {
+      const points = this.latest.resetPoints();
+      const point = points[Math.floor(share * points.length)];
+      return point !== undefined && this.server.reset(this.latest, point) !== null;
+    },
+    'pause send': ({ ms }) =>
+      this.onActivity('sendMessage', (activity) => {
+        const { clock, pauses } = this;
+        if (activity.paused) return;
+        activity.pause();
+        pauses.push({ attempt: activity.token, from: clock.now, until: clock.now + ms });
+        clock.after(ms, () => activity.unpause());
+      }),
+    'send reset': () => this.onActivity('sendMessage', (send) => send.reset()),
+    'poll reset': () => this.onActivity('pollJob', (poll) => poll.reset()),
+    'limit attempts': () => this.onActivity('sendMessage', (send) => send.allowAttempts(1)),
+    'complete by hand': ({ activity, value }) =>
+      this.onActivity(activity, (pending) => pending.completeByHand(toPayload(value))),
+    'start again': () => {
+      if (this.begin() !== null) this.broken.push('a second start began a run');
+    },
+    cancel: () => this.latest.requestCancel(),
+    terminate: () => this.latest.terminate(),
+    signal: () => this.latest.signal('of somebody else'),
+    'hold queue': ({ queue, ms }) => this.server.hold(queue, ms),
+    'turn of others': ({ ms, outcome }) => {
+      this.service.life.receive('of others', { durationMs: ms, outcome });
+    },
+    'change job': ({ status }) => this.service.life.change({ status }),
+  } satisfies World<Plan, Act>['acts'];
+
   get service(): AgentService {
     const [service] = this.services.values();
     if (service === undefined) throw new Error('there is no job');
@@ -67,68 +107,15 @@ export class FollowUpWorld extends World<Plan, Act, UpdateEnd> {
       }
   }
 
-  /** What callers, operators and others at the service do. */
-  protected override carryOut(act: Exclude<Act, MachineAct>): boolean | Promise<UpdateEnd> {
-    const { latest: run, server, clock, service } = this;
-    const update = (name: string, ...args: unknown[]) =>
-      run.update({ updateId: `update-${this.done.length}`, name, input: args.map(toPayload) });
-    const onActivity = (wanted: string, work: (activity: PendingActivity) => void) => {
-      const activity = [...run.activities.values()].find(({ name }) => name === wanted);
-      if (activity !== undefined) work(activity);
-      return activity !== undefined;
-    };
-    switch (act.kind) {
-      case 'poll now':
-        return update(UPDATE_POLL_NOW);
-      case 'extend':
-        return update(UPDATE_EXTEND_DEADLINE, act.duration);
-      case 'decide': {
-        const named = { latest: [run.runId], first: [run.start.firstRunId], nothing: [] }[act.names];
-        return update(UPDATE_RESOLVE_DELIVERY, act.decision, ...named);
-      }
-      case 'reset': {
-        const points = run.resetPoints();
-        const point = points[Math.floor(act.share * points.length)];
-        return point !== undefined && server.reset(run, point) !== null;
-      }
-      case 'pause send':
-        return onActivity('sendMessage', (activity) => {
-          if (activity.paused) return;
-          activity.pause();
-          this.pauses.push({ attempt: activity.token, from: clock.now, until: clock.now + act.ms });
-          clock.after(act.ms, () => activity.unpause());
-        });
-      case 'send reset':
-        return onActivity('sendMessage', (activity) => activity.reset());
-      case 'poll reset':
-        return onActivity('pollJob', (activity) => activity.reset());
-      case 'limit attempts':
-        return onActivity('sendMessage', (activity) => activity.allowAttempts(1));
-      case 'complete by hand':
-        return onActivity(act.activity, (activity) => activity.completeByHand(toPayload(act.value)));
-      case 'start again':
-        if (this.begin() !== null) this.broken.push('a second start began a run');
-        break;
-      case 'cancel':
-        run.requestCancel();
-        break;
-      case 'terminate':
-        run.terminate();
-        break;
-      case 'signal':
-        run.signal('of somebody else');
-        break;
-      case 'hold queue':
-        server.hold(act.queue, act.ms);
-        break;
-      case 'turn of others':
-        service.life.receive('of others', { durationMs: act.ms, outcome: act.outcome });
-        break;
-      case 'change job':
-        service.life.change({ status: act.status });
-        break;
-    }
-    return true;
+  private update(name: string, ...args: unknown[]): Promise<UpdateEnd> {
+    const updateId = `update-${this.done.length}`;
+    return this.latest.update({ updateId, name, input: args.map(toPayload) });
+  }
+
+  private onActivity(wanted: string, work: (activity: PendingActivity) => void): boolean {
+    const activity = [...this.latest.activities.values()].find(({ name }) => name === wanted);
+    if (activity !== undefined) work(activity);
+    return activity !== undefined;
   }
 
   /** Once it has ended, nothing can be done to it but to reset it. */

@@ -88,14 +88,14 @@ const BY_ITSELF: Situations<FollowUpWorld> = {
     runs.some(({ end }) => Buffer.from(end.result?.data ?? []).includes('"confirmedBy":"read"')),
   'sent once more by resend or a decision': ({ service }) =>
     service.requests.filter(
-      ({ operation, begunAt, answer }) => operation === 'post' && begunAt !== null && answer !== 'http 429',
+      ({ point, begunAt, answer }) => point === 'post' && begunAt !== null && answer !== 'http 429',
     ).length > 1,
   'two decisions at once': ({ log }) => {
     const decisions = log.filter(({ what }) => DECISION.test(what));
     return decisions.some(({ at }, index) => decisions[index + 1]?.at === at);
   },
   'a 429 on the POST': ({ service }) =>
-    service.requests.some(({ operation, answer }) => operation === 'post' && answer === 'http 429'),
+    service.requests.some(({ point, answer }) => point === 'post' && answer === 'http 429'),
   'a gateway answers a read in place of the service': ({ service }) =>
     service.requests.some(({ answer }) => /^page 40[0134]$/.test(answer ?? '')),
   'the deadline ends it': (world) => failsBy(world, 'DeadlineExceeded'),

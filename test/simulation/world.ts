@@ -131,8 +131,17 @@ export abstract class World<
   /** The latest run of what the world is about. */
   abstract get latest(): Run | undefined;
 
-  /** People do something. @returns its answer, if it waits for one; or whether there was something to do it to */
-  protected abstract carryOut(act: Exclude<Act, MachineAct>): boolean | Promise<Answer>;
+  /** What people do. One returns a promise of its answer, or false if there was nothing to do it to. */
+  protected abstract readonly acts: {
+    readonly [Kind in Exclude<Act, MachineAct>['kind']]: (
+      act: Extract<Act, { readonly kind: Kind }>,
+    ) => unknown;
+  };
+
+  protected perform(act: Exclude<Act, MachineAct>): unknown {
+    const acts: Readonly<Record<string, (act: never) => unknown>> = this.acts;
+    return acts[act.kind]?.(act as never);
+  }
 
   /** What else comes with a point. @returns whether a story tells it */
   protected abstract passes(point: string): boolean;
@@ -174,14 +183,14 @@ export abstract class World<
   protected letPeople(act: Exclude<Act, MachineAct>): boolean {
     const { clock, latest: run } = this;
     const done: Done<Act, Answer> = { act, run, at: clock.now, endedAt: Infinity, failed: false };
-    const answer = this.carryOut(act);
+    const answer = this.perform(act);
     if (answer === false) return false;
     this.done.push(done);
-    if (answer === true) return true;
+    if (!(answer instanceof Promise)) return true;
     this.waitsFor += 1;
     const told = (value: Answer) => {
       done.answer = value;
-      return inspect(value ?? 'done', { depth: 1, breakLength: Infinity });
+      return inspect(value ?? 'done', { depth: 1, breakLength: Infinity, maxArrayLength: 2 });
     };
     // An error of the client is an answer, any other one is a bug.
     const failed = (error: unknown) => {
@@ -190,7 +199,7 @@ export abstract class World<
       done.failed = true;
       return String(error);
     };
-    void answer.then(told, failed).then((words) => {
+    void (answer as Promise<Answer>).then(told, failed).then((words) => {
       this.say('people', `${inWords(act)}: ${words}`);
       this.waitsFor -= 1;
       done.endedAt = clock.now;

@@ -1,9 +1,10 @@
+import { weighted } from '../luck';
 import { batchMemo, CHUNK_WORKFLOW, MEMO_BATCH } from '../../../src/core/batch/state';
 import { fromPayload } from '../temporal/history';
-import { isBatch } from './timeline';
+import { isBatch } from './oracle';
 import { failsBy } from '../situations';
 import type { Situations } from '../simulate';
-import type { BatchWorld } from './world';
+import { type BatchWorld, NOTHING } from './world';
 
 const SITUATIONS: Situations<BatchWorld> = {
   'a batch in chunks': ({ runs }) => runs.some(({ start }) => start.workflowType === CHUNK_WORKFLOW),
@@ -29,16 +30,16 @@ const SITUATIONS: Situations<BatchWorld> = {
 };
 
 /** What is told of items at the end. */
-const OUTCOMES = [
-  ...['completed', 'failed', 'cancelled', 'terminated', 'FollowUpRejected', 'DeliveryUnknown', 'JobNotFound'],
-  ...['DeadlineExceeded', 'conflict', 'gone'],
-];
+const OUTCOMES = weighted(
+  'completed, failed, cancelled, terminated, FollowUpRejected, DeliveryUnknown, JobNotFound, DeadlineExceeded',
+  'conflict, gone',
+);
 
 /** The deeds that have had an effect. */
-const DEEDS = [
-  ...['cancel', 'pause', 'set concurrency', 'retry', 'results', 'retry item', 'delete item', 'cancel item'],
-  ...['terminate item', 'foreign', 'terminate', 'reset'],
-];
+const DEEDS = weighted(
+  'cancel, pause, set concurrency, retry, results, retry item, delete item, cancel item, terminate item',
+  'foreign, terminate, reset',
+);
 
 export const SITUATIONS_OF_BATCHES: Situations<BatchWorld> = {
   ...SITUATIONS,
@@ -52,7 +53,7 @@ export const SITUATIONS_OF_BATCHES: Situations<BatchWorld> = {
     DEEDS.map((kind) => [
       `of a batch: ${kind}`,
       ({ done }: BatchWorld) =>
-        done.some((each) => each.act.kind === kind && !each.failed && each.answer !== 'nothing to do'),
+        done.some(({ act, failed, answer }) => act.kind === kind && !failed && answer !== NOTHING),
     ]),
   ),
 };

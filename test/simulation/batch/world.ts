@@ -1,8 +1,8 @@
 import type { ReusableVMWorkflowCreator } from '@temporalio/worker/lib/workflow/reusable-vm';
 import { BatchHandle } from '../../../src/client/batch/batch-client';
 import { checkBatch, type CheckedBatch, type RunOptions } from '../../../src/client/batch/check';
-import { BatchEnds, type BatchReport, findBatch } from '../../../src/client/batch/describe';
-import { retryBatch, startBatch } from '../../../src/client/batch/start';
+import type { BatchReport } from '../../../src/client/batch/describe';
+import { startBatch } from '../../../src/client/batch/start';
 import { Calls } from '../../../src/client/call';
 import { retryFollowUp, startFollowUp } from '../../../src/client/start';
 import { requestIdOf } from '../../../src/core/batch/items';
@@ -23,6 +23,9 @@ export const BATCH_WORKFLOW_ID = batchWorkflowId(BATCH_ID);
 
 /** A workflow task that fails is tried again for ever. */
 const MOST_BROKEN = 20;
+
+/** What is told of an act for which there is no such item. */
+export const NOTHING = 'nothing to do';
 
 const LONGEST_PAUSE_S = 120;
 
@@ -53,10 +56,56 @@ export class BatchWorld extends World<BatchPlan, BatchAct> {
   readonly names: readonly string[];
   private readonly noted = new Set<Run>();
   private readonly calls = this.newCalls();
+  private readonly handle = new BatchHandle(this.calls, BATCH_ID);
   private script: Promise<void> | undefined;
   private isDone = false;
   /** In seconds, while nobody does anything. */
   private pausedFor = 0;
+
+  /** What people do, by the real client. */
+  protected override readonly acts = {
+    start: ({ times, options }) => Promise.all(Array.from({ length: times }, () => this.start(options))),
+    terminate: async ({ startsAfterMs }) => {
+      this.latest?.terminate();
+      if (startsAfterMs === null) return undefined;
+      await this.clock.sleep(startsAfterMs);
+      return this.start({});
+    },
+    cancel: ({ followUps }) => this.handle.cancel({ followUps }),
+    pause: async ({ ms }) => {
+      await this.handle.pause();
+      await this.clock.sleep(ms);
+      return this.handle.resume();
+    },
+    resume: () => this.handle.resume(),
+    'set concurrency': ({ concurrency }) => this.handle.setConcurrency(concurrency),
+    reset: ({ share }) => {
+      const { latest } = this;
+      const points = latest?.resetPoints() ?? [];
+      const point = points[Math.floor(share * points.length)];
+      return point && latest && this.server.reset(latest, point)?.runId;
+    },
+    retry: ({ includeUnknown }) => this.handle.retry({ includeUnknown }),
+    results: () => this.handle.settled(),
+    foreign: ({ item, samePrompt }) => {
+      const chosen = this.batch.items[Math.floor(item * this.names.length)];
+      if (chosen === undefined) return undefined;
+      const prompt = samePrompt ? chosen.request.prompt : 'Another message.';
+      const request = { ...chosen.request, prompt, requestId: requestIdOf(BATCH_ID, chosen) };
+      return this.calls.run({}, (client) => startFollowUp(client, TASK_QUEUES.followUp, request));
+    },
+    'retry item': ({ item }) =>
+      this.onItem(item, false, ({ workflowId }) =>
+        this.calls.run({}, (client, signal) => retryFollowUp(client, workflowId, signal)),
+      ),
+    'delete item': ({ item }) =>
+      this.onItem(item, false, (run) => {
+        this.deleted.set(run, this.clock.now);
+        this.server.delete(run);
+      }),
+    'cancel item': ({ item }) => this.onItem(item, true, (run) => run.requestCancel()),
+    'terminate item': ({ item }) => this.onItem(item, true, (run) => run.terminate()),
+  } satisfies World<BatchPlan, BatchAct>['acts'];
 
   private constructor(
     plan: BatchPlan,
@@ -114,10 +163,9 @@ export class BatchWorld extends World<BatchPlan, BatchAct> {
     }
     await this.clock.sleep(UNTIL_LISTED_MS);
     if (this.server.latest(BATCH_WORKFLOW_ID) === undefined) return;
-    const { client } = this.calls;
-    const batch = await findBatch(client, BATCH_ID);
+    const batch = await this.handle.progress();
     try {
-      this.told = { batch, ends: await new BatchEnds(client).news(batch) };
+      this.told = { batch, ends: await this.handle.settled() };
     } catch (error) {
       // Its items may be older than the retention.
       if (!(error instanceof FollowUpError)) throw error;
@@ -125,67 +173,18 @@ export class BatchWorld extends World<BatchPlan, BatchAct> {
     }
   }
 
-  /** What people do, by the real client. Not in the name of the process that has reached the point, nor within the deadline of its call. */
-  protected override carryOut(act: Exclude<BatchAct, MachineAct>): Promise<unknown> {
-    return new Promise((resolve, reject) => {
-      this.clock.after(0, () => void this.byClient(act).then(resolve, reject));
+  /** Not in the name of the process that has reached the point, nor within the deadline of its call. */
+  protected override perform(act: Exclude<BatchAct, MachineAct>): Promise<unknown> {
+    return new Promise((resolve) => {
+      this.clock.after(0, () => resolve(super.perform(act)));
     });
   }
 
-  private async byClient(act: Exclude<BatchAct, MachineAct>): Promise<unknown> {
-    const { calls, server, clock, batch, latest } = this;
-    const handle = new BatchHandle(calls, BATCH_ID);
-    switch (act.kind) {
-      case 'start':
-        return Promise.all(Array.from({ length: act.times }, () => this.start(act.options)));
-      case 'terminate':
-        latest?.terminate();
-        if (act.startsAfterMs === null) return undefined;
-        await clock.sleep(act.startsAfterMs);
-        return this.start({});
-      case 'cancel':
-        return handle.cancel({ followUps: act.followUps });
-      case 'pause':
-        await handle.pause();
-        await clock.sleep(act.ms);
-        return (await handle.resume()).state;
-      case 'resume':
-        return (await handle.resume()).state;
-      case 'set concurrency':
-        return (await handle.setConcurrency(act.concurrency)).state;
-      case 'reset': {
-        const points = latest?.resetPoints() ?? [];
-        const point = points[Math.floor(act.share * points.length)];
-        return { to: point && latest && server.reset(latest, point)?.runId };
-      }
-      case 'retry': {
-        const options = { includeUnknown: act.includeUnknown };
-        return calls.run({}, (client, signal) =>
-          retryBatch({ client, taskQueue: TASK_QUEUES.followUp, options, signal }, BATCH_ID),
-        );
-      }
-      case 'results':
-        return (await handle.settled()).length;
-      case 'foreign': {
-        const item = batch.items[Math.floor(act.item * batch.items.length)];
-        if (item === undefined) return undefined;
-        const prompt = act.samePrompt ? item.request.prompt : 'Another message.';
-        const request = { ...item.request, prompt, requestId: requestIdOf(BATCH_ID, item) };
-        return calls.run({}, (client) => startFollowUp(client, TASK_QUEUES.followUp, request));
-      }
-      default: {
-        const run = server.latest(this.names[Math.floor(act.item * batch.items.length)] ?? '');
-        if (run === undefined || run.isOpen === /^(retry|delete)/.test(act.kind)) return 'nothing to do';
-        if (act.kind === 'retry item')
-          return calls.run({}, (client, signal) => retryFollowUp(client, run.workflowId, signal));
-        if (act.kind === 'delete item') {
-          this.deleted.set(run, clock.now);
-          server.delete(run);
-        } else if (act.kind === 'cancel item') run.requestCancel();
-        else run.terminate();
-        return run.runId;
-      }
-    }
+  /** @param share where in the file it stands, from 0 to 1 */
+  private onItem(share: number, isWantedOpen: boolean, work: (run: Run) => unknown): unknown {
+    const run = this.server.latest(this.names[Math.floor(share * this.names.length)] ?? '');
+    if (run?.isOpen !== isWantedOpen) return NOTHING;
+    return work(run) ?? run.runId;
   }
 
   private start(options: RunOptions) {

@@ -20,7 +20,7 @@ export type Case = ReturnType<typeof caseOf>;
 export const END_MS = 120_000;
 
 /** A read with an answer about the job that somebody has heard. */
-export type Shown = Request & { readonly shown: AgentJob; readonly heardAt: number };
+type Shown = Request & { readonly shown: AgentJob; readonly heardAt: number };
 
 const KINDS = {
   running: 'open',
@@ -49,8 +49,8 @@ export function caseOf(world: FollowUpWorld) {
   const checked = checkRequest(world.plan.request);
   if (!checked.ok) throw new Error(`not a valid plan: ${JSON.stringify(checked.problems)}`);
   const { plan } = checked;
-  const posts = service.requests.filter(({ operation }) => operation === 'post');
-  const gets = service.requests.filter(({ operation }) => operation === 'get');
+  const posts = service.requests.filter(({ point }) => point === 'post');
+  const gets = service.requests.filter(({ point }) => point !== 'post');
   /** POSTs that have begun and were not answered with 429, which says that nothing was processed. */
   const perhapsProcessed = posts.filter(({ begunAt, answer }) => begunAt !== null && answer !== 'http 429');
   /** People and machines do nothing but this. */
@@ -83,12 +83,13 @@ export function caseOf(world: FollowUpWorld) {
     byHand: world.doneBy('complete by hand').length,
     /** The deadline as it was at the end, at the latest. */
     latestDeadlineAt: Math.max(deadlineAt, ...moved),
-    /** When the latest POST that may have arrived had ended, at the earliest. */
-    postEndedAt: (receipt: Receipt): number => {
+    /** When an answer was fresh at the earliest: `confirm` after the end of the latest POST that may have arrived. */
+    freshFrom: (receipt: Receipt): number => {
       const ends = perhapsProcessed.map(({ answeredAt, reachedAt, begunAt, heardAt }) =>
         Math.min(answeredAt ?? reachedAt ?? begunAt ?? 0, heardAt ?? Infinity),
       );
-      return ends.length > 0 ? Math.max(...ends) : Date.parse(receipt.sentAt ?? '') || 0;
+      const sentAt = Date.parse(receipt.sentAt ?? '') || 0;
+      return plan.confirmMs + (ends.length > 0 ? Math.max(...ends) : sentAt);
     },
     decisions: (decision: string) =>
       world
@@ -106,8 +107,8 @@ export function caseOf(world: FollowUpWorld) {
   };
 }
 
-export function isPoll({ operation, by }: Request): boolean {
-  return operation === 'get' && by !== 'sendMessage';
+export function isPoll({ point }: Request): boolean {
+  return point === 'poll' || point === 'read';
 }
 
 export function isAtRest(job: { readonly status: string } | null | undefined): boolean {

@@ -1,7 +1,7 @@
-import type { FollowUpProgress, FollowUpResult, Receipt } from '../../../src/core/result';
+import type { FollowUpProgress, Receipt } from '../../../src/core/result';
 import { isOfMachines } from '../acts';
 import { fromPayload, type HistoryEvent } from '../temporal/history';
-import { type Case, END_MS, heldBetween, isAtRest, isPoll, type RuleOfReceipt, type Shown } from './case';
+import { type Case, END_MS, heldBetween, isAtRest, isPoll, type RuleOfReceipt } from './case';
 
 /** A read whose heartbeat is late is made by a second attempt, too. */
 const ATTEMPTS = 2;
@@ -132,28 +132,26 @@ export const RULES_OF_RECEIPTS: readonly RuleOfReceipt[] = [
     if (shown.some(isPoll) || !gets.some(({ answer }) => /^http 40[013]$/.test(answer ?? '')))
       yield 'FollowUpRejected, and nothing has refused it';
   },
-  function* isUnknownForAReason({ end, plan, posts, shown, postEndedAt }, receipt) {
+  function* isUnknownForAReason({ end, plan, posts, shown, freshFrom }, receipt) {
     if (end.type !== 'DeliveryUnknown' || !isAtRest(receipt.baseline) || plan.whenActive === 'reject') return;
-    const freshAt = postEndedAt(receipt) + plan.confirmMs;
     // A later POST that is refused, or can't be made, ends it as well.
     const last = posts.at(-1);
     const isRefused = last?.begunAt === null || /^http (40[013459]|41[035]|422)$/.test(last?.answer ?? '');
-    if (!isRefused && !shown.some(({ askedAt }) => askedAt >= freshAt))
+    if (!isRefused && !shown.some(({ askedAt }) => askedAt >= freshFrom(receipt)))
       yield 'DeliveryUnknown, and nobody has looked';
   },
   function* isLostForAReason({ end, plan, gets, posts, shown, isUndisturbed }, { delivery }) {
     if (end.type !== 'JobNotFound') return;
     const heard = gets.filter(({ answer, heardAt }) => answer === 'http 404' && heardAt !== null);
-    const [first, last] = [heard.at(0), heard.at(-1)];
     const lastShownAt = Math.max(0, ...shown.map(({ heardAt }) => heardAt));
     const since = heard.filter(({ heardAt }) => (heardAt ?? 0) > lastShownAt);
-    if (first === undefined || last === undefined) yield 'JobNotFound, and there was no 404';
+    const spanMs = (heard.at(-1)?.askedAt ?? 0) - (heard[0]?.heardAt ?? Infinity);
+    if (heard.length === 0) yield 'JobNotFound, and there was no 404';
     // A job that was never read is not known: a send that was not permitted does not report what its look has shown.
     else if (delivery.verdict === 'not-sent' && posts.length === 0 && !shown.some(isPoll)) return;
     else if (heard.length < 5) yield `JobNotFound after ${heard.length} answers`;
     else if (isUndisturbed && since.length < 5) yield 'JobNotFound, and the job was shown between the 404s';
-    else if (last.askedAt - (first.heardAt ?? 0) < plan.confirmMs)
-      yield 'JobNotFound before the 404s have spanned confirm';
+    else if (spanMs < plan.confirmMs) yield 'JobNotFound before the 404s have spanned confirm';
   },
   /** There was a last read, and nothing that should have been told. */
   function* isOverdueForAReason({ end, run, plan, world, polls, deadlineAt, isUndisturbed }, receipt) {
@@ -167,21 +165,46 @@ export const RULES_OF_RECEIPTS: readonly RuleOfReceipt[] = [
     if (world.plan.jobs[0].spells.length === 0 && since + waitMs < deadlineAt)
       yield 'overdue, and the job was at rest for long';
   },
-  /** A result is told by fresh answers, has its evidence, and is the job as it was after the turn of every message. */
+  function* resultHasItsEvidence({ end, plan, posts, shown, isUndisturbed, freshFrom }, receipt) {
+    if (!end.result) return;
+    const { status, prLink, archivedAt } = end.result;
+    const { evidence, baseline } = receipt;
+    const wasAtRest = isAtRest(baseline);
+    if (evidence === null) yield 'a result without evidence';
+    if (evidence === 'seen-active') {
+      // Without a POST of its own, a reset run reads from its beginning.
+      const since = posts.length === 0 ? 0 : Math.min(...posts.map(({ askedAt }) => askedAt));
+      const isSeen = shown.some((get) => get.askedAt >= since && get.shown.status === 'active');
+      if (!wasAtRest || !isSeen) yield `seen-active, with the baseline ${String(baseline?.status)}`;
+    }
+    if (evidence === 'status-changed' && (!wasAtRest || status === baseline?.status || status === 'archived'))
+      yield `status-changed from ${String(baseline?.status)} to ${status}`;
+    if (evidence !== 'job-changed' && evidence !== 'confirmed') return;
+    // What another status interrupts begins anew; an answer that nobody was told does not interrupt.
+    const fresh = shown.filter((get) => get.askedAt >= freshFrom(receipt) && isPoll(get));
+    const other = isUndisturbed ? fresh.findLast((get) => get.shown.status !== status) : undefined;
+    const same = fresh.filter((get) => get.shown.status === status && get.askedAt > (other?.askedAt ?? 0));
+    const until = (same[0]?.heardAt ?? Infinity) + plan.confirmMs;
+    if (!same.some(({ askedAt }) => askedAt >= until))
+      yield `${evidence}, and the status did not hold for confirm`;
+    const hasChanged =
+      baseline !== null && (prLink !== baseline.prLink || archivedAt !== baseline.archivedAt);
+    if ((evidence === 'job-changed') !== hasChanged)
+      yield `${evidence}, with the baseline ${JSON.stringify(baseline)} and the link ${String(prLink)}`;
+  },
+  /** A result is told by fresh answers, and is the job as it was after the turn of every message. */
   function* resultIsTrue(found, receipt) {
     const { end, plan, world, shown } = found;
     const [{ lagMs, linkLateMs }] = world.plan.jobs;
     if (!end.result) return;
-    const { status, prLink, followUp } = end.result;
+    const { status, prLink } = end.result;
     if (!isAtRest(end.result)) yield `a result that is ${status}`;
-    const freshAt = found.postEndedAt(receipt) + plan.confirmMs;
-    const settledAt = Date.parse(followUp.settledAt ?? '');
+    const freshAt = found.freshFrom(receipt);
+    const settledAt = Date.parse(receipt.settledAt ?? '');
     if (settledAt < freshAt) yield `told ${freshAt - settledAt} ms before an answer could be fresh`;
     const fresh = shown.filter((get) => get.askedAt >= freshAt && isPoll(get));
     if (fresh.length === 0) yield 'a result, and no fresh answer';
-    yield* evidenceHolds(found, end.result, fresh);
-    const turns = turnsOf(found);
-    const turnsEndedAt = Math.max(0, ...turns.map(({ endedAt }) => endedAt ?? Infinity));
+    const turnsEndedAt = Math.max(0, ...turnsOf(found).map(({ endedAt }) => endedAt ?? Infinity));
     if (turnsEndedAt > settledAt) yield 'the turn of the message ended after the follow-up';
     const from = Math.max(freshAt - lagMs, turnsEndedAt);
     const jobs = heldBetween(world.service.life.changes(), from, settledAt).map(({ job }) => job);
@@ -201,10 +224,11 @@ export const RULES_OF_RECEIPTS: readonly RuleOfReceipt[] = [
     if (delivery.confirmedBy !== 'read') return;
     if (!isAtRest(baseline)) yield `proved by reading, and the baseline is ${String(baseline?.status)}`;
     // A run made by a reset may know of the first POST alone.
-    const endedAt = isReset ? (found.perhapsProcessed[0]?.begunAt ?? 0) : found.postEndedAt(receipt);
+    const first = (found.perhapsProcessed[0]?.begunAt ?? 0) + plan.confirmMs;
+    const freshAt = isReset ? first : found.freshFrom(receipt);
     const isProof = ({ status }: { readonly status: string }) =>
       status === 'active' || [status, baseline?.status].sort().join() === 'completed,failed';
-    if (!shown.some((get) => get.askedAt >= endedAt + plan.confirmMs && isProof(get.shown)))
+    if (!shown.some((get) => get.askedAt >= freshAt && isProof(get.shown)))
       yield 'proved by reading, and no fresh answer proves it';
     const mayBeOthers = found.has('turn of others', 'change job') || world.plan.jobs[0].status === 'active';
     if (turnsOf(found).length === 0 && !mayBeOthers && !isReset)
@@ -220,43 +244,6 @@ function endOfSend(event: HistoryEvent): string | undefined {
     readonly outcome?: { readonly verdict: string };
   } | null;
   return result?.outcome?.verdict === 'not-sent' ? undefined : result?.kind;
-}
-
-function* evidenceHolds(
-  { shown, plan, posts, isUndisturbed }: Case,
-  { status, prLink, archivedAt, followUp: { evidence, baseline } }: FollowUpResult,
-  fresh: readonly Shown[],
-): Iterable<string> {
-  switch (evidence) {
-    case 'seen-active': {
-      // Without a POST of its own, a reset run reads from its beginning.
-      const since = posts.length === 0 ? 0 : Math.min(...posts.map(({ askedAt }) => askedAt));
-      const isSeen = shown.some((get) => get.askedAt >= since && get.shown.status === 'active');
-      if (!isAtRest(baseline) || !isSeen) yield `seen-active, with the baseline ${String(baseline?.status)}`;
-      return;
-    }
-    case 'status-changed':
-      if (!isAtRest(baseline) || status === baseline?.status || status === 'archived')
-        yield `status-changed from ${String(baseline?.status)} to ${status}`;
-      return;
-    case 'job-changed':
-    case 'confirmed': {
-      // What another status interrupts begins anew; an answer that nobody was told does not interrupt.
-      const other = fresh.findLast((get) => get.shown.status !== status);
-      const begunAt = isUndisturbed ? (other?.askedAt ?? 0) : 0;
-      const same = fresh.filter((get) => get.shown.status === status && get.askedAt > begunAt);
-      const until = (same[0]?.heardAt ?? Infinity) + plan.confirmMs;
-      if (!same.some(({ askedAt }) => askedAt >= until))
-        yield `${evidence}, and the status did not hold for confirm`;
-      const hasChanged =
-        baseline !== null && (prLink !== baseline.prLink || archivedAt !== baseline.archivedAt);
-      if ((evidence === 'job-changed') !== hasChanged)
-        yield `${evidence}, with the baseline ${JSON.stringify(baseline)} and the link ${String(prLink)}`;
-      return;
-    }
-    case null:
-      yield 'a result without evidence';
-  }
 }
 
 /** Of the message. */
