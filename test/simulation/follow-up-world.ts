@@ -93,7 +93,7 @@ export class FollowUpWorld extends World<Plan, Act, UpdateEnd> {
   }
 
   protected override isOver(): boolean {
-    return this.isLate || (this.waitsFor === 0 && this.server.runs.every(({ isOpen }) => !isOpen));
+    return this.waitsFor === 0 && this.server.runs.every(({ isOpen }) => !isOpen);
   }
 
   /** Each history, from its beginning, gives the same commands. */

@@ -108,7 +108,7 @@ export abstract class World<
       for (let count = 0; count < this.plan.workers; count += 1) this.addWorker();
       this.begin();
       this.reached('started');
-      await this.clock.run(() => this.isOver(), MOST_STEPS);
+      await this.clock.run(() => this.isOver() || this.clock.now > BEGIN + HORIZON_MS, MOST_STEPS);
       for (const { workflowId, start, isOpen, failedTasks } of this.server.runs) {
         if (isOpen && start.workflowType !== CHUNK_WORKFLOW) this.broken.push(`${workflowId} has not ended`);
         if (failedTasks.length > MOST_FAILED_TASKS)
@@ -152,10 +152,6 @@ export abstract class World<
   doneBy<Kind extends Act['kind']>(kind: Kind) {
     const all = this.done.filter(({ act }) => act.kind === kind);
     return all as Done<Extract<Act, { readonly kind: Kind }>, Answer>[];
-  }
-
-  protected get isLate(): boolean {
-    return this.clock.now - BEGIN > HORIZON_MS;
   }
 
   protected say(who: string, what: string): void {

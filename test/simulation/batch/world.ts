@@ -224,7 +224,7 @@ export class BatchWorld extends World<BatchPlan, BatchAct> {
       await this.clock.sleep(1_000);
       this.noteEnds();
       this.resumeAtLast();
-      if (this.isLate || this.broken.length > MOST_BROKEN) return;
+      if (this.broken.length > MOST_BROKEN) return;
     }
   }
 
@@ -247,7 +247,10 @@ export class BatchWorld extends World<BatchPlan, BatchAct> {
     const activity = [...batch.activities.values()].find(({ name }) => name === 'runItems');
     const kept = (fromPayload(activity?.details?.[0]) as Position | undefined) ?? null;
     this.starts.push({ run, batch, memo, kept });
-    this.say(batch.runId, `starts ${run.workflowId} as ${run.runId}`);
+    this.say(
+      batch.runId,
+      `starts item ${this.names.indexOf(run.workflowId)}, ${run.workflowId}, as ${run.runId}`,
+    );
   }
 
   private noteEnds(): void {
