@@ -9,32 +9,37 @@ import { type AgentJob } from '../../src/core/job';
 import { JobLife } from '../../sandbox/job-life';
 import type { VirtualClock } from './clock';
 import type { Luck } from './luck';
-import type { PlannedJob, Trouble } from './plan';
+import type { PlannedJob, Spell, Trouble } from './plan';
 import type { SimulatedWorker } from './worker/worker';
 
 /** One request as the service and its client knew it. Times in milliseconds since the epoch; null for what never came. */
-export interface Request {
-  readonly number: number;
-  readonly operation: 'get' | 'post';
-  /** The activity that has asked, its attempt, the worker that had it, and the run that it belongs to. */
-  readonly by: string;
-  readonly attempt: string;
-  readonly worker: string;
-  readonly runId: string;
-  readonly askedAt: number;
+export class Request {
   /** When its first byte left. */
-  begunAt: number | null;
-  reachedAt: number | null;
+  begunAt: number | null = null;
+  reachedAt: number | null = null;
   /** When its message was processed. */
-  processedAt: number | null;
+  processedAt: number | null = null;
   /** A status, or what else came back. */
-  answer: string | null;
-  retryAfter: string | null;
-  answeredAt: number | null;
+  answer: string | null = null;
+  retryAfter: string | null = null;
+  answeredAt: number | null = null;
   /** When the client had its end; a worker that has died has none. */
-  heardAt: number | null;
+  heardAt: number | null = null;
   /** The job that a read has shown. */
-  shown: AgentJob | null;
+  shown: AgentJob | null = null;
+
+  /**
+   * @param point what it is for, in the names of the points of a story: a look right before a POST, or a read of another activity
+   * @param attempt the one of the activity that has asked
+   */
+  constructor(
+    readonly number: number,
+    readonly point: 'post' | 'look' | 'poll' | 'read',
+    readonly attempt: string,
+    readonly worker: string,
+    readonly runId: string,
+    readonly askedAt: number,
+  ) {}
 }
 
 /** One way, mostly; how much longer a slow one takes, and how many are slow: a message is often processed slowly. */
@@ -44,7 +49,6 @@ const WAY_MS = { least: 1, usual: 120, slow: 6_000, slowShare: 0.06, slowShareOf
 export class AgentService {
   readonly requests: Request[] = [];
   readonly life: JobLife;
-  private readonly counts = { get: 0, post: 0 };
   private links = 0;
 
   constructor(
@@ -75,14 +79,14 @@ export class AgentService {
     return (_dispatcher, { method, body }, limits) =>
       new Promise<Exchange>((resolve) => {
         if (worker.state === 'dead') return;
-        const request = this.newRequest(method === 'POST' ? 'post' : 'get', worker.name);
+        const request = this.newRequest(method === 'POST', worker.name);
         const fail = (label: string) =>
           end({ kind: 'no answer', started: request.begunAt !== null, brokenBy: { label, message: label } });
         const end = (exchange: Exchange) => {
           if (request.heardAt !== null) return;
           request.heardAt = this.clock.now;
           for (const timer of timers) clearTimeout(timer);
-          this.reached(`${pointOf(request)} heard`, worker);
+          this.reached(`${request.point} heard`, worker);
           resolve(exchange);
         };
         // Those of the process: they stand still with it.
@@ -106,12 +110,12 @@ export class AgentService {
     worker: SimulatedWorker,
     { beforeFirstByte }: ExchangeLimits,
   ): Promise<Answer | string | null> {
-    const point = pointOf(request);
+    const { point } = request;
     const way = () => {
       const slowShare = point === 'post' ? WAY_MS.slowShareOfPost : WAY_MS.slowShare;
       return this.clock.sleep(this.luck.delay(point, 'takes', { ...WAY_MS, slowShare }));
     };
-    const trouble = this.troubleOf(request.operation);
+    const trouble = this.troubleOf(point === 'post' ? 'post' : 'get');
     this.reached(`${point} asked`, worker);
     // The connection is made by the worker's kernel, also while the process stands still.
     await way();
@@ -132,26 +136,17 @@ export class AgentService {
     return answer;
   }
 
-  private newRequest(operation: Request['operation'], worker: string): Request {
+  private newRequest(isPost: boolean, worker: string): Request {
     const { activityType, workflowExecution, base64TaskToken } = Context.current().info;
-    const request: Request = {
-      number: this.requests.length + 1,
-      operation,
-      by: activityType,
-      attempt: base64TaskToken,
-      worker,
-      runId: workflowExecution?.runId ?? '',
-      askedAt: this.clock.now,
-      ...{ begunAt: null, reachedAt: null, processedAt: null, answeredAt: null, heardAt: null },
-      ...{ answer: null, retryAfter: null, shown: null },
-    };
+    const point = isPost ? 'post' : (POINTS[activityType] ?? 'read');
+    const of = [base64TaskToken, worker, workflowExecution?.runId ?? '', this.clock.now] as const;
+    const request = new Request(this.requests.length + 1, point, ...of);
     this.requests.push(request);
     return request;
   }
 
-  private troubleOf(operation: Request['operation']): Trouble | undefined {
-    const nth = this.counts[operation];
-    this.counts[operation] += 1;
+  private troubleOf(operation: Spell['operation']): Trouble | undefined {
+    const nth = this.requests.filter(({ point }) => (point === 'post') === (operation === 'post')).length - 1;
     return this.job.spells.find(
       (spell) =>
         spell.operation === operation &&
@@ -163,36 +158,39 @@ export class AgentService {
 
   /** @returns null for silence */
   private serve(request: Request, body: string, trouble: Trouble | undefined, worker: SimulatedWorker) {
-    if (request.operation === 'post' && trouble?.processed !== false) {
+    if (request.point === 'post' && trouble?.processed !== false) {
       request.processedAt = this.clock.now;
       this.life.receive((JSON.parse(body) as { readonly prompt: string }).prompt);
       this.reached('post processed', worker);
     }
-    const json = (value: object) => ({ isHtml: false, value });
-    request.answer = trouble?.kind ?? 'job';
-    switch (trouble?.kind) {
+    const { kind = 'job', status = 200, page = false, retryAfter } = trouble ?? {};
+    const headers = { location: undefined, retryAfter, date: undefined };
+    const answer = (value: unknown, isHtml = false): Answer => {
+      return { kind: 'answer', status, headers, body: { isHtml, value }, brokenBy: null };
+    };
+    request.answer = kind;
+    switch (kind) {
       case 'timeout':
         return null;
       case 'reset':
         return 'UND_ERR_SOCKET';
       case 'status': {
-        const { status, page = false, retryAfter } = trouble;
         request.answer = `${page ? 'page' : 'http'} ${status}`;
         request.retryAfter = retryAfter ?? null;
         const words = this.words();
-        return answerOf(status, page ? { isHtml: false, value: words } : json({ error: words }), retryAfter);
+        return page ? answer(words) : answer({ error: words });
       }
       case 'page':
-        return answerOf(200, { isHtml: true });
+        return answer(undefined, true);
       case 'no job':
-        return answerOf(200, json({ ok: true }));
+        return answer({ ok: true });
       case 'another job':
-        return answerOf(200, json({ ...this.life.job(), ...ANOTHER }));
+        return answer({ ...this.life.job(), ...ANOTHER });
       default: {
-        const job = request.operation === 'get' ? this.shown() : this.life.job();
-        request.shown = trouble?.kind === 'unknown word' ? { ...job, status: 'expired' } : job;
+        const job = request.point === 'post' ? this.life.job() : this.shown();
+        request.shown = kind === 'unknown word' ? { ...job, status: 'expired' } : job;
         request.answer = 'job';
-        return answerOf(200, json(request.shown));
+        return answer(request.shown);
       }
     }
   }
@@ -208,16 +206,7 @@ export class AgentService {
   }
 }
 
-/** What a request is for, in the names of the points of a story. */
-function pointOf({ operation, by }: Request): string {
-  if (operation === 'post') return 'post';
-  return { sendMessage: 'look', pollJob: 'poll' }[by] ?? 'read';
-}
+const POINTS: Readonly<Record<string, Request['point']>> = { sendMessage: 'look', pollJob: 'poll' };
 
 /** The job of somebody else. */
 const ANOTHER = { id: 'job-2', status: 'completed', prLink: 'https://code.example/pulls/of-others' };
-
-function answerOf(status: number, body: Answer['body'], retryAfter?: string): Answer {
-  const headers = { location: undefined, retryAfter, date: undefined };
-  return { kind: 'answer', status, headers, body, brokenBy: null };
-}

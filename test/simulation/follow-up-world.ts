@@ -1,51 +1,72 @@
-import { FOLLOW_UP_WORKFLOW, QUERY_PROGRESS, TURN_WORKFLOW } from '../../src/core/names';
+import {
+  FOLLOW_UP_WORKFLOW,
+  QUERY_PROGRESS,
+  TURN_WORKFLOW,
+  UPDATE_EXTEND_DEADLINE,
+  UPDATE_POLL_NOW,
+  UPDATE_RESOLVE_DELIVERY,
+} from '../../src/core/names';
 import { followUpStart } from '../../src/core/starts';
 import type { Act, MachineAct } from './acts';
 import type { AgentService } from './agent-service';
-import { BEGIN } from './clock';
-import { type AskedUpdate, carryOut, type PausedSend } from './people';
 import type { Plan } from './plan';
+import { toPayload } from './temporal/history';
+import type { PendingActivity } from './temporal/pending-activity';
 import type { Run } from './temporal/run';
 import { startRequest } from './temporal/server';
+import type { UpdateEnd } from './temporal/updates';
 import { replayed } from './worker/cached-run';
 import { TASK_QUEUES, World } from './world';
 
-/** Nothing lasts longer: what still runs then waits for ever. */
-const HORIZON_MS = 5 * 86_400_000;
-
-/** Far more than a world takes: more steps mean an endless loop. */
-const MOST_STEPS = 50_000;
-
-/** What is known of a world once all in it has ended. */
-export type Facts = Pick<
-  FollowUpWorld,
-  'plan' | 'service' | 'runs' | 'updates' | 'done' | 'pauses' | 'log' | 'progress' | 'broken'
->;
+/** One in so many worlds has its histories replayed as a whole, too: evictions replay the beginning of each. */
+const WHOLE_REPLAYS = 4;
 
 /** One follow-up and its job. */
-export class FollowUpWorld extends World<Plan, Act> {
-  /** What people have done. */
-  readonly done: Exclude<Act, MachineAct>[] = [];
-  readonly updates: AskedUpdate[] = [];
-  readonly pauses: PausedSend[] = [];
-  /** What a query has told of a run after its end; of every fourth world. */
+export class FollowUpWorld extends World<Plan, Act, UpdateEnd> {
+  /** Sends that somebody has paused, with the attempt that was under way or came next. */
+  readonly pauses: { readonly attempt: string; readonly from: number; readonly until: number }[] = [];
+  /** What a query has told of a run after its end. */
   readonly progress = new Map<Run, unknown>();
 
-  /**
-   * Lets the plan happen, until everything has ended.
-   *
-   * @param replays whether each history is replayed as a whole then
-   */
-  play(replays: boolean): Promise<Facts> {
-    return this.run(
-      () => this.server.start(this.startRequest()),
-      () => this.isOver(),
-      MOST_STEPS,
-      async () => {
-        if (replays) await this.replayAll();
-      },
-    );
-  }
+  /** What callers, operators and others at the service do. */
+  protected override readonly acts = {
+    'poll now': () => this.update(UPDATE_POLL_NOW),
+    extend: ({ duration }) => this.update(UPDATE_EXTEND_DEADLINE, duration),
+    decide: ({ decision, names }) => {
+      const { runId, start } = this.latest;
+      const named = { latest: [runId], first: [start.firstRunId], nothing: [] }[names];
+      return this.update(UPDATE_RESOLVE_DELIVERY, decision, ...named);
+    },
+    reset: ({ share }) => {
+      const points = this.latest.resetPoints();
+      const point = points[Math.floor(share * points.length)];
+      return point !== undefined && this.server.reset(this.latest, point) !== null;
+    },
+    'pause send': ({ ms }) =>
+      this.onActivity('sendMessage', (activity) => {
+        const { clock, pauses } = this;
+        if (activity.paused) return;
+        activity.pause();
+        pauses.push({ attempt: activity.token, from: clock.now, until: clock.now + ms });
+        clock.after(ms, () => activity.unpause());
+      }),
+    'send reset': () => this.onActivity('sendMessage', (send) => send.reset()),
+    'poll reset': () => this.onActivity('pollJob', (poll) => poll.reset()),
+    'limit attempts': () => this.onActivity('sendMessage', (send) => send.allowAttempts(1)),
+    'complete by hand': ({ activity, value }) =>
+      this.onActivity(activity, (pending) => pending.completeByHand(toPayload(value))),
+    'start again': () => {
+      if (this.begin() !== null) this.broken.push('a second start began a run');
+    },
+    cancel: () => this.latest.requestCancel(),
+    terminate: () => this.latest.terminate(),
+    signal: () => this.latest.signal('of somebody else'),
+    'hold queue': ({ queue, ms }) => this.server.hold(queue, ms),
+    'turn of others': ({ ms, outcome }) => {
+      this.service.life.receive('of others', { durationMs: ms, outcome });
+    },
+    'change job': ({ status }) => this.service.life.change({ status }),
+  } satisfies World<Plan, Act>['acts'];
 
   get service(): AgentService {
     const [service] = this.services.values();
@@ -58,24 +79,43 @@ export class FollowUpWorld extends World<Plan, Act> {
     return this.server.runs.filter(({ start }) => start.workflowType === FOLLOW_UP_WORKFLOW);
   }
 
-  /** The latest run of the follow-up. */
-  get latest(): Run {
+  override get latest(): Run {
     const run = this.runs.at(-1);
     if (run === undefined) throw new Error('nothing was started');
     return run;
   }
 
-  startRequest() {
+  protected override begin(): Run | null {
     const { request } = this.plan;
     const { workflowId, memo, typedSearchAttributes } = followUpStart(request);
     const of = [workflowId, FOLLOW_UP_WORKFLOW, TASK_QUEUES.followUp] as const;
-    return startRequest(...of, request, memo, typedSearchAttributes);
+    return this.server.start(startRequest(...of, request, memo, typedSearchAttributes));
   }
 
-  protected override carryOut(act: Exclude<Act, MachineAct>): boolean {
-    const isDone = carryOut(this, act);
-    if (isDone) this.done.push(act);
-    return isDone;
+  protected override isOver(): boolean {
+    return this.waitsFor === 0 && this.server.runs.every(({ isOpen }) => !isOpen);
+  }
+
+  /** Each history, from its beginning, gives the same commands. */
+  protected override async end(): Promise<void> {
+    if (this.evictions > 1 || this.plan.seed % WHOLE_REPLAYS > 0) return;
+    for (const run of this.runs.filter((each) => each.resetPoints().length > 0))
+      try {
+        this.progress.set(run, await replayed(this.workflows, run, this.clock, QUERY_PROGRESS));
+      } catch (error) {
+        this.broken.push(`replay of ${run.runId}: ${String(error)}`);
+      }
+  }
+
+  private update(name: string, ...args: unknown[]): Promise<UpdateEnd> {
+    const updateId = `update-${this.done.length}`;
+    return this.latest.update({ updateId, name, input: args.map(toPayload) });
+  }
+
+  private onActivity(wanted: string, work: (activity: PendingActivity) => void): boolean {
+    const activity = [...this.latest.activities.values()].find(({ name }) => name === wanted);
+    if (activity !== undefined) work(activity);
+    return activity !== undefined;
   }
 
   /** Once it has ended, nothing can be done to it but to reset it. */
@@ -92,24 +132,8 @@ export class FollowUpWorld extends World<Plan, Act> {
   protected override passes(point: string): boolean {
     if (point !== 'post begun' || this.plan.request.whenActive !== 'wait' || !this.latest.isOpen) return true;
     const isTurn = ({ start, isOpen }: Run) => isOpen && start.workflowType === TURN_WORKFLOW;
-    if (!this.done.some(({ kind }) => kind === 'reset') && !this.server.runs.some(isTurn))
+    if (!this.done.some(({ act }) => act.kind === 'reset') && !this.server.runs.some(isTurn))
       this.broken.push('a POST begins without the turn');
     return true;
-  }
-
-  private isOver(): boolean {
-    if (this.clock.now - BEGIN > HORIZON_MS) return true;
-    const { runs } = this.server;
-    return runs.length > 0 && runs.every(({ isOpen }) => !isOpen) && this.waitsFor === 0;
-  }
-
-  /** Each history, from its beginning, gives the same commands. */
-  private async replayAll(): Promise<void> {
-    for (const run of this.runs.filter((each) => each.resetPoints().length > 0))
-      try {
-        this.progress.set(run, await replayed(this.workflows, run, this.clock, QUERY_PROGRESS));
-      } catch (error) {
-        this.broken.push(`replay of ${run.runId}: ${String(error)}`);
-      }
   }
 }

@@ -4,8 +4,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { inspect, parseArgs } from 'node:util';
 import type { WorldPlan } from './plan';
-import { BATCHES, bundleWorkflows, FOLLOW_UPS, type Kind, smallest, storyOf } from './simulate';
-import type { Entry } from './world';
+import { BATCHES, bundleWorkflows, FOLLOW_UPS, type Kind, smallest, storyOf, type Told } from './simulate';
 
 /* npm run simulate: plays the worlds of some seeds, and tells the story of one that lies. */
 
@@ -33,65 +32,55 @@ const { values } = parseArgs({
   },
 });
 
-let playing = 0;
+let playing = 'no seed';
 
-/** What was played. */
-interface Tally {
-  played: number;
-  liars: number;
-  /** How often each situation was met. */
-  met: Record<string, number>;
+/** How many `worlds` were played, how many lie, and how often each situation was met. */
+type Counts = Record<string, number>;
+
+function add(counts: Counts, name: string, times = 1): void {
+  counts[name] = (counts[name] ?? 0) + times;
 }
 
+/** @returns how much is wrong */
 async function main(): Promise<number> {
   if (values.help) {
-    process.stdout.write(HELP);
+    say(HELP);
     return 0;
   }
   if (values.ci) return inProcesses();
-  const { seeds = values.batches === undefined ? '1..1000' : '', batches = '' } = values;
+  const { batches = '', seeds = batches === '' ? '1..1000' : '' } = values;
   const workflows = await bundleWorkflows();
-  const play = async <Plan extends WorldPlan<unknown>, Facts extends { readonly log: readonly Entry[] }>(
-    { draw, play: playWorld, situations }: Kind<Plan, Facts>,
+  const counts: Counts = {};
+  const playAll = async <Plan extends WorldPlan<unknown>, World extends Told<Plan>>(
+    { draw, play, situations }: Kind<Plan, World>,
     what: string,
     ranges: string,
-  ): Promise<Tally> => {
+  ) => {
     const begunAt = performance.now();
-    const tally: Tally = { played: 0, liars: 0, met: {} };
+    let [played, liars] = [0, 0];
     for (const seed of seedsOf(ranges)) {
-      playing = seed;
-      const verdict = await playWorld(draw(seed), workflows).catch((error: unknown) => {
-        throw new Error(`seed ${seed} breaks the simulation`, { cause: error });
-      });
-      tally.played += 1;
-      for (const [name, isMet] of Object.entries(situations))
-        if (isMet(verdict.facts)) tally.met[name] = (tally.met[name] ?? 0) + 1;
+      playing = `seed ${seed}`;
+      const verdict = await play(draw(seed), workflows);
+      played += 1;
+      for (const [name, isMet] of Object.entries(situations)) if (isMet(verdict.world)) add(counts, name);
       if (values.story) say(storyOf(verdict));
       if (verdict.lies.length === 0) continue;
-      tally.liars += 1;
+      liars += 1;
       if (values['until-lie']) {
-        say(`seed ${seed} lies, after ${tally.played} ${what}: ${verdict.lies[0] ?? ''}`);
+        say(`seed ${seed} lies, after ${played} ${what}: ${verdict.lies[0] ?? ''}`);
         break;
       }
-      say(storyOf(await smallest(verdict, (plan) => playWorld(plan, workflows))));
+      say(storyOf(await smallest<Plan, World>(verdict, (plan) => play(plan, workflows))));
     }
-    const aMinute = Math.round((tally.played * 60_000) / (performance.now() - begunAt));
-    if (tally.played > 0) say(`${tally.played} ${what}, ${aMinute} a minute, ${tally.liars} with a lie`);
-    return tally;
+    const aMinute = Math.round((played * 60_000) / (performance.now() - begunAt));
+    if (played > 0) say(`${played} ${what}, ${aMinute} a minute, ${liars} with a lie`);
+    add(counts, 'worlds', played);
+    add(counts, 'liars', liars);
   };
-  const tally = sumOf([await play(FOLLOW_UPS, 'follow-ups', seeds), await play(BATCHES, 'batches', batches)]);
-  process.send?.(tally);
-  return tally.liars;
-}
-
-function sumOf(tallies: readonly Tally[]): Tally {
-  const sum: Tally = { played: 0, liars: 0, met: {} };
-  for (const { played, liars, met } of tallies) {
-    sum.played += played;
-    sum.liars += liars;
-    for (const [name, times] of Object.entries(met)) sum.met[name] = (sum.met[name] ?? 0) + times;
-  }
-  return sum;
+  await playAll(FOLLOW_UPS, 'follow-ups', seeds);
+  await playAll(BATCHES, 'batches', batches);
+  process.send?.(counts);
+  return counts.liars ?? 0;
 }
 
 /** The long run. Each core plays its share, so that it gets its time beside other programs too. */
@@ -103,32 +92,33 @@ async function inProcesses(): Promise<number> {
     const from = first + Math.floor((count * index) / processes);
     return `${from}..${first + Math.floor((count * (index + 1)) / processes) - 1}`;
   };
-  const shares = (index: number, { fixed, fresh }: (typeof CI)['seeds']) =>
-    `${share(index, 1, fixed)},${share(index, firstNew, fresh)}`;
-  const { played, liars, met } = sumOf(
-    await Promise.all(
-      Array.from({ length: processes }, (_, index) =>
-        inProcess(shares(index, CI.seeds), shares(index, CI.batches)),
-      ),
-    ),
-  );
+  const all: Counts = {};
+  const playShare = async (index: number) => {
+    const options = (['seeds', 'batches'] as const).flatMap((kind) => {
+      const { fixed, fresh } = CI[kind];
+      return [`--${kind}`, `${share(index, 1, fixed)},${share(index, firstNew, fresh)}`];
+    });
+    const player = fork(__filename, options);
+    const ended = once(player, 'exit');
+    const [counts] = (await Promise.race([once(player, 'message'), ended.then(() => [])])) as [Counts?];
+    await ended;
+    if (counts === undefined) throw new Error(`${options.join(' ')} has ended without its counts`);
+    for (const [name, times] of Object.entries(counts)) add(all, name, times);
+  };
+  await Promise.all(Array.from({ length: processes }, (_, index) => playShare(index)));
   const missed = Object.keys({ ...FOLLOW_UPS.situations, ...BATCHES.situations }).filter((name) => {
-    say(`${String(met[name] ?? 0).padStart(6)}  ${name}`);
-    return met[name] === undefined;
+    say(`${String(all[name] ?? 0).padStart(6)}  ${name}`);
+    return all[name] === undefined;
   });
   if (missed.length > 0) say(`never met: ${missed.join('; ')}`);
-  say(`${played} worlds, ${liars} with a lie`);
-  await report(played - liars, liars + missed.length);
-  return liars + missed.length;
-}
-
-async function inProcess(seeds: string, batches: string): Promise<Tally> {
-  const player = fork(__filename, ['--seeds', seeds, '--batches', batches]);
-  const ended = once(player, 'exit');
-  const [tally] = (await Promise.race([once(player, 'message'), ended.then(() => [])])) as [Tally?];
-  await ended;
-  if (tally === undefined) throw new Error(`the process that plays ${seeds} has ended without its count`);
-  return tally;
+  const { worlds = 0, liars = 0 } = all;
+  say(`${worlds} worlds, ${liars} with a lie`);
+  // In the shape of jest's own report, so that .ci/run counts it like the others.
+  const [numPassedTests, numFailedTests] = [worlds - liars, liars + missed.length];
+  const report = { numPassedTests, numFailedTests, numRuntimeErrorTestSuites: 0, numPendingTests: 0 };
+  await mkdir('reports', { recursive: true });
+  await writeFile('reports/simulation.json', JSON.stringify(report));
+  return numFailedTests;
 }
 
 function* seedsOf(ranges: string): Iterable<number> {
@@ -140,29 +130,16 @@ function* seedsOf(ranges: string): Iterable<number> {
   }
 }
 
-/** In the shape of jest's own report, so that .ci/run counts it like the others. */
-async function report(numPassedTests: number, numFailedTests: number): Promise<void> {
-  const none = { numRuntimeErrorTestSuites: 0, numPendingTests: 0 };
-  await mkdir('reports', { recursive: true });
-  await writeFile('reports/simulation.json', JSON.stringify({ numPassedTests, numFailedTests, ...none }));
-}
-
 function say(line: string): void {
   process.stdout.write(`${line}\n`);
 }
 
 // What nobody awaits must not hide which world it was.
 process.on('unhandledRejection', (error) => {
-  process.stderr.write(`seed ${playing}: ${inspect(error)}\n`);
+  process.stderr.write(`${playing}: ${inspect(error)}\n`);
   process.exit(1);
 });
 
-main().then(
-  (wrong) => {
-    process.exitCode = wrong > 0 ? 1 : 0;
-  },
-  (error: unknown) => {
-    process.stderr.write(`${inspect(error)}\n`);
-    process.exitCode = 1;
-  },
-);
+void main().then((wrong) => {
+  process.exitCode = wrong > 0 ? 1 : 0;
+});

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import path from 'node:path';
-import { parseArgs } from 'node:util';
+import { parseArgs, promisify } from 'node:util';
 
 /* npm run mutants: takes out each rule of mutants.diff, one after the other, and tells which seed notices it. */
 
@@ -41,20 +41,19 @@ async function main(): Promise<number> {
   const { values } = parseArgs({
     options: { only: { type: 'string', default: '' }, most: { type: 'string' } },
   });
-  const chosen = mutants().filter(({ of, rule }) => `${of}: ${rule}`.includes(values.only));
+  const left = mutants().filter(({ of, rule }) => `${of}: ${rule}`.includes(values.only));
+  const { length } = left;
   let survivors = 0;
-  const left = [...chosen.entries()];
   // One for each core: they share nothing.
   const playAll = async () => {
-    for (let next = left.shift(); next !== undefined; next = left.shift()) {
-      const [index, each] = next;
+    for (let each = left.shift(); each !== undefined; each = left.shift()) {
       const end = await play(each, values.most ?? String(MOST[each.of]));
       if (!end.startsWith('seed')) survivors += 1;
-      process.stdout.write(`${String(index + 1).padStart(2)}. ${each.rule}: ${end}\n`);
+      process.stdout.write(`${each.rule}: ${end}\n`);
     }
   };
   await Promise.all(Array.from({ length: availableParallelism() }, playAll));
-  process.stdout.write(`${chosen.length} mutants, ${survivors} survived\n`);
+  process.stdout.write(`${length} mutants, ${survivors} survived\n`);
   return survivors;
 }
 
@@ -67,31 +66,23 @@ export function without({ text, instead }: Mutant, source: string): string | nul
 /** @returns which seed has found it, after how many worlds */
 async function play(mutant: Mutant, most: string): Promise<string> {
   const { file, of } = mutant;
-  const folder = await mkdtemp(path.join(ROOT, '.cache', 'mutant-'));
+  const cwd = await mkdtemp(path.join(ROOT, '.cache', 'mutant-'));
   try {
     for (const part of ['src', 'sandbox', 'test/simulation', 'package.json', 'tsconfig.json'])
-      await cp(path.join(ROOT, part), path.join(folder, part), { recursive: true });
-    await symlink(path.join(ROOT, 'node_modules'), path.join(folder, 'node_modules'));
-    const target = path.join(folder, 'src', file);
+      await cp(path.join(ROOT, part), path.join(cwd, part), { recursive: true });
+    await symlink(path.join(ROOT, 'node_modules'), path.join(cwd, 'node_modules'));
+    const target = path.join(cwd, 'src', file);
     const changed = without(mutant, await readFile(target, 'utf8'));
     if (changed === null) return `its text does not stand once in ${file}`;
     await writeFile(target, changed);
-    return await simulated(folder, of, most);
+    const args = ['--import', 'tsx', 'test/simulation/main.ts', `--${of}`, `1..${most}`, '--until-lie'];
+    const played = promisify(execFile)(process.execPath, args, { cwd, maxBuffer: 1e8 });
+    const end = await played.catch((error: unknown) => error as Error & Awaited<typeof played>);
+    const found = end.stdout.split('\n').find((line) => line.startsWith('seed'));
+    return found ?? (end instanceof Error ? `can't be played: ${end.stderr.trim().slice(-300)}` : 'survives');
   } finally {
-    await rm(folder, { recursive: true, force: true });
+    await rm(cwd, { recursive: true, force: true });
   }
-}
-
-function simulated(folder: string, of: string, most: string): Promise<string> {
-  const program = path.join(ROOT, 'node_modules', 'tsx', 'dist', 'cli.mjs');
-  const args = [program, 'test/simulation/main.ts', `--${of}`, `1..${most}`, '--until-lie'];
-  return new Promise((resolve) => {
-    execFile(process.execPath, args, { cwd: folder, maxBuffer: 1e8 }, (error, stdout, stderr) => {
-      const found = stdout.split('\n').find((line) => line.startsWith('seed'));
-      const broken = error === null ? 'survives' : `can't be played: ${stderr.trim().slice(-300)}`;
-      resolve(found ?? broken);
-    });
-  });
 }
 
 if (require.main === module)

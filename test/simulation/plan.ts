@@ -54,31 +54,29 @@ export interface Spell {
   readonly trouble: Trouble;
 }
 
-/** What comes of a request in place of the job; the message of a POST may be processed all the same. */
-export type Trouble = { readonly processed: boolean } & (
-  | {
-      readonly kind:
-        /** No connection: nothing can have been sent. */
-        | 'refused'
-        | 'misconfigured'
-        /** The request is on its way, and nothing comes back. */
-        | 'reset'
-        | 'timeout'
-        /** A success that is not the job. */
-        | 'page'
-        | 'no job'
-        | 'another job'
-        /** The job, with a status that nobody knows. */
-        | 'unknown word';
-    }
-  | {
-      readonly kind: 'status';
-      readonly status: number;
-      readonly retryAfter?: string | undefined;
-      /** A gateway says so, by a page, and not the service. */
-      readonly page?: boolean;
-    }
-);
+/** What comes of a request in place of the job. */
+export interface Trouble {
+  /** The message of a POST may be processed all the same. */
+  readonly processed: boolean;
+  readonly kind:
+    /** No connection: nothing can have been sent. */
+    | 'refused'
+    | 'misconfigured'
+    /** The request is on its way, and nothing comes back. */
+    | 'reset'
+    | 'timeout'
+    /** A success that is not the job. */
+    | 'page'
+    | 'no job'
+    | 'another job'
+    /** The job, with a status that nobody knows. */
+    | 'unknown word'
+    | 'status';
+  readonly status?: number;
+  readonly retryAfter?: string | undefined;
+  /** A gateway says so, by a page, and not the service. */
+  readonly page?: boolean;
+}
 
 /** Something is done when a point is reached for the nth time, and so long after it. */
 export interface Deed<Of = Act> {

@@ -18,8 +18,8 @@ const { EventType, WorkflowTaskFailedCause } = temporal.api.enums.v1;
 
 /** What the core writes in the marker of a local activity. */
 interface MarkerData {
-  readonly seq: number;
-  readonly complete_time: { readonly seconds: number; readonly nanos: number };
+  readonly seq?: number;
+  readonly complete_time?: Parameters<typeof msOf>[0];
 }
 
 type Packed = { readonly payloads?: Payload[] | null } | null | undefined;
@@ -102,11 +102,13 @@ function bodyOf(type: EventBody['type'], its: Attributes, all: ReadonlyMap<numbe
 }
 
 function markerOf({ details, failure }: Attributes): Marker {
-  const data = fromPayload(listOf(details?.data)[0]) as MarkerData | undefined;
-  const { seconds = 0, nanos = 0 } = data?.complete_time ?? {};
-  const result = listOf(details?.result)[0] ?? null;
-  const resolution: Resolution = failure ? { failed: { failure } } : { completed: { result } };
-  return { seq: data?.seq ?? 0, endedAt: seconds * 1_000 + Math.floor(nanos / 1e6), resolution };
+  const { seq = 0, complete_time } = (fromPayload(listOf(details?.data)[0]) ?? {}) as MarkerData;
+  const [result = null] = listOf(details?.result);
+  return {
+    seq,
+    endedAt: msOf(complete_time),
+    resolution: failure ? { failed: { failure } } : { completed: { result } },
+  };
 }
 
 function resolutionOf(type: EventBody['type'], result: Payload | undefined): Resolution {

@@ -2,7 +2,7 @@ import { beforeAll, expect, it } from '@jest/globals';
 import { BATCHES, bundleWorkflows, FOLLOW_UPS } from './simulate';
 
 /** Some ten seconds' worth. `npm run simulate` plays as many as one likes. */
-const SEEDS = Array.from({ length: 6 }, (_, group) => ({ from: group * 12 + 1, to: group * 12 + 12 }));
+const GROUPS = [1, 13, 25, 37, 49, 61];
 
 let workflows: Awaited<ReturnType<typeof bundleWorkflows>>;
 
@@ -12,8 +12,8 @@ beforeAll(async () => {
 
 // Proves W1, W2, W3, W4, W5, W6, W7, W8, S1, S2, P1, P2, P3, P4, P5, P7, T1, T2, T3, T4, L1, L2, L3.
 // Proves L4, A1, A4, A5, A6, A7, A8, A9, A10.
-it.each(SEEDS)('every seed keeps what is promised of one follow-up', async ({ from, to }) => {
-  for (let seed = from; seed <= to; seed += 1) {
+it.each(GROUPS)('every seed from %i on keeps what is promised of one follow-up', async (from) => {
+  for (let seed = from; seed < from + 12; seed += 1) {
     const { lies } = await FOLLOW_UPS.play(FOLLOW_UPS.draw(seed), workflows);
     // `npm run simulate -- --seeds SEED` tells the story.
     expect({ seed, lies }).toEqual({ seed, lies: [] });

@@ -1,5 +1,7 @@
-import type { Facts } from './follow-up-world';
+import type { FollowUpWorld } from './follow-up-world';
 import type { Situations } from './simulate';
+import type { Run } from './temporal/run';
+import type { Entry } from './world';
 
 /**
  * What people and machines do, and when: a deed as `kill at POINT` or `kill in PHASE`, or several that come one after the
@@ -73,51 +75,53 @@ const OF_DEEDS: Readonly<Record<string, string>> = {
 const DECISION = pattern('decide in needs-decision');
 
 /** What a follow-up goes through by itself. */
-const BY_ITSELF: Situations<Facts> = {
+const BY_ITSELF: Situations<FollowUpWorld> = {
   'waits for a job at rest': ({ log }) => log.some(({ what }) => what === 'phase waiting'),
-  'continues as new': ({ runs }) => runs.some(({ status }) => status === 'WorkflowExecutionContinuedAsNew'),
+  'continues as new': ({ runs }) => runs.some(continuesAsNew),
   'an update comes with the suggestion to continue as new': ({ runs }) =>
     runs.some(
-      ({ status, events }) =>
-        status === 'WorkflowExecutionContinuedAsNew' &&
-        events.some(({ type }) => type === 'WorkflowExecutionUpdateAccepted'),
+      (run) =>
+        continuesAsNew(run) && run.events.some(({ type }) => type === 'WorkflowExecutionUpdateAccepted'),
     ),
   'the key is refused in the watch': ({ log }) => log.some(({ what }) => what === 'phase unauthorized'),
   'an unknown delivery is proved by reading': ({ runs }) =>
     runs.some(({ end }) => Buffer.from(end.result?.data ?? []).includes('"confirmedBy":"read"')),
   'sent once more by resend or a decision': ({ service }) =>
     service.requests.filter(
-      ({ operation, begunAt, answer }) => operation === 'post' && begunAt !== null && answer !== 'http 429',
+      ({ point, begunAt, answer }) => point === 'post' && begunAt !== null && answer !== 'http 429',
     ).length > 1,
-  'two decisions at once': ({ log }) =>
-    log.some(({ at, what }, index) => {
-      const next = log.slice(index + 1).find((entry) => DECISION.test(entry.what));
-      return DECISION.test(what) && next?.at === at;
-    }),
+  'two decisions at once': ({ log }) => {
+    const decisions = log.filter(({ what }) => DECISION.test(what));
+    return decisions.some(({ at }, index) => decisions[index + 1]?.at === at);
+  },
   'a 429 on the POST': ({ service }) =>
-    service.requests.some(({ operation, answer }) => operation === 'post' && answer === 'http 429'),
+    service.requests.some(({ point, answer }) => point === 'post' && answer === 'http 429'),
   'a gateway answers a read in place of the service': ({ service }) =>
     service.requests.some(({ answer }) => /^page 40[0134]$/.test(answer ?? '')),
-  'the deadline ends it': (facts) => failsBy(facts, 'DeadlineExceeded'),
-  'the job is lost': (facts) => failsBy(facts, 'JobNotFound'),
-  'an update that is refused leaves no trace': ({ updates }) =>
-    updates.some(({ end }) => end?.kind === 'refused'),
+  'the deadline ends it': (world) => failsBy(world, 'DeadlineExceeded'),
+  'the job is lost': (world) => failsBy(world, 'JobNotFound'),
+  'an update that is refused leaves no trace': ({ done }) =>
+    done.some(({ answer }) => answer?.kind === 'refused'),
   'the server takes a task back': ({ runs }) => runs.some(({ failedTasks }) => failedTasks.length > 0),
 };
 
 /** The situations that docs/guarantees.md names, and how a world shows that it has met one. */
-export const SITUATIONS: Situations<Facts> = {
+export const SITUATIONS: Situations<FollowUpWorld> = {
   ...Object.fromEntries(
     Object.entries(OF_DEEDS).map(([name, words]) => {
       const patterns = words.split(', then ').map(pattern);
-      return [name, ({ log }: Facts) => come(log, patterns)];
+      return [name, ({ log }: FollowUpWorld) => come(log, patterns)];
     }),
   ),
   ...BY_ITSELF,
 };
 
-export function failsBy({ runs }: Pick<Facts, 'runs'>, type: string): boolean {
+export function failsBy({ runs }: { readonly runs: readonly Run[] }, type: string): boolean {
   return runs.some(({ end }) => end.failure?.applicationFailureInfo?.type === type);
+}
+
+function continuesAsNew({ status }: Run): boolean {
+  return status === 'WorkflowExecutionContinuedAsNew';
 }
 
 function pattern(words: string): RegExp {
@@ -125,7 +129,7 @@ function pattern(words: string): RegExp {
   return new RegExp(`^${where.replace(/watch(?!ing)/, 'watching|confirming|settling')}`);
 }
 
-function come(log: Facts['log'], patterns: readonly RegExp[]): boolean {
+function come(log: readonly Entry[], patterns: readonly RegExp[]): boolean {
   let next = 0;
   for (const { who, what } of log) if (who === 'deed' && patterns[next]?.test(what)) next += 1;
   return next === patterns.length;

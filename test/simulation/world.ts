@@ -1,11 +1,12 @@
+import { inspect } from 'node:util';
 import type { ReusableVMWorkflowCreator } from '@temporalio/worker/lib/workflow/reusable-vm';
 import type { SinkCall } from '@temporalio/workflow';
 import { createActivities } from '../../src/activities';
 import { POLL_LIMIT_MS } from '../../src/activities/poll-job';
 import { keyFromText } from '../../src/agent-api/api-key';
 import { createAgentApi } from '../../src/agent-api/client';
-import type { WorkerSettings } from '../../src/core/activities';
 import { CHUNK_WORKFLOW } from '../../src/core/batch/state';
+import { FollowUpError } from '../../src/core/errors';
 import { isOfMachines, type MachineAct } from './acts';
 import { AgentService } from './agent-service';
 import { BEGIN, VirtualClock } from './clock';
@@ -17,11 +18,9 @@ import { SimulatedWorker } from './worker/worker';
 
 export const TASK_QUEUES = { followUp: 'follow-up', read: 'reads', send: 'sends' } as const;
 const HTTP_TIMEOUT_MS = 30_000;
-const SETTINGS: WorkerSettings = {
-  readTaskQueue: TASK_QUEUES.read,
-  sendTaskQueue: TASK_QUEUES.send,
-  httpTimeoutMs: HTTP_TIMEOUT_MS,
-  pollLimitMs: POLL_LIMIT_MS,
+const SETTINGS = {
+  ...{ readTaskQueue: TASK_QUEUES.read, sendTaskQueue: TASK_QUEUES.send },
+  ...{ httpTimeoutMs: HTTP_TIMEOUT_MS, pollLimitMs: POLL_LIMIT_MS },
 };
 
 /** What the service says with a refusal, whatever it refuses. */
@@ -36,6 +35,12 @@ const WORDS = [
 /** The server takes a task back now and then. */
 const MOST_FAILED_TASKS = 5;
 
+/** Nothing lasts longer: what still runs then waits for ever. */
+const HORIZON_MS = 5 * 86_400_000;
+
+/** Far more than a world takes: more steps mean an endless loop. */
+const MOST_STEPS = 1_000_000;
+
 /** One line of what has happened. */
 export interface Entry {
   readonly at: number;
@@ -43,16 +48,33 @@ export interface Entry {
   readonly what: string;
 }
 
+/** Something that people have done. */
+export interface Done<Act, Answer = unknown> {
+  readonly act: Exclude<Act, MachineAct>;
+  /** The latest run at that time. */
+  readonly run: Run | undefined;
+  readonly at: number;
+  endedAt: number;
+  /** Of what waits for one. */
+  answer?: Answer;
+  failed: boolean;
+}
+
 /** The agent service, a Temporal server and workers on one clock; what is planned happens around them. */
-export abstract class World<Plan extends WorldPlan<Act>, Act extends { readonly kind: string }> {
+export abstract class World<
+  Plan extends WorldPlan<Act>,
+  Act extends { readonly kind: string },
+  Answer = unknown,
+> {
   readonly luck: Luck;
   readonly clock: VirtualClock;
   readonly server: TemporalServer;
   readonly log: Entry[] = [];
+  readonly done: Done<Act, Answer>[] = [];
   /** Bugs that have shown themselves: a task that failed, a replay that differs. */
   readonly broken: string[] = [];
   /** What is planned for later, and calls that have no answer yet: they may come when all is over. */
-  waitsFor = 0;
+  protected waitsFor = 0;
   /** The jobs, by the paths of the agent API. */
   protected readonly services: ReadonlyMap<string, AgentService>;
   /** The latest one of any follow-up. */
@@ -65,7 +87,7 @@ export abstract class World<Plan extends WorldPlan<Act>, Act extends { readonly 
   constructor(
     readonly plan: Plan,
     protected readonly workflows: ReusableVMWorkflowCreator,
-    evictions = 1,
+    protected readonly evictions = 1,
   ) {
     this.luck = new Luck(plan.seed);
     this.clock = new VirtualClock(() => this.luck.next('random'));
@@ -80,25 +102,21 @@ export abstract class World<Plan extends WorldPlan<Act>, Act extends { readonly 
     );
   }
 
-  /** Begins with its workers, and lets happen what is due until it is over. */
-  protected async run(
-    begin: () => unknown,
-    isOver: () => boolean,
-    mostSteps: number,
-    end: () => Promise<void>,
-  ): Promise<this> {
+  /** Lets the plan happen, until everything has ended. */
+  async play(): Promise<this> {
     try {
       for (let count = 0; count < this.plan.workers; count += 1) this.addWorker();
-      begin();
+      this.begin();
       this.reached('started');
-      await this.clock.run(isOver, mostSteps);
+      await this.clock.run(() => this.isOver() || this.clock.now > BEGIN + HORIZON_MS, MOST_STEPS);
       for (const { workflowId, start, isOpen, failedTasks } of this.server.runs) {
         if (isOpen && start.workflowType !== CHUNK_WORKFLOW) this.broken.push(`${workflowId} has not ended`);
         if (failedTasks.length > MOST_FAILED_TASKS)
           this.broken.push(`tasks of ${workflowId} have failed: ${failedTasks.join('; ')}`);
       }
       if (this.waitsFor > 0) this.broken.push('somebody waits for an answer');
-      await end();
+      if (this.isOver()) await this.end();
+      else this.broken.push('it loops without an end');
       return this;
     } finally {
       for (const worker of this.workers) worker.kill();
@@ -106,18 +124,39 @@ export abstract class World<Plan extends WorldPlan<Act>, Act extends { readonly 
     }
   }
 
-  say(who: string, what: string): void {
-    this.log.push({ at: this.clock.now - BEGIN, who, what });
-  }
+  protected abstract begin(): void;
+  protected abstract isOver(): boolean;
+  protected abstract end(): Promise<void>;
 
-  /** People do something. @returns whether there was something to do it to */
-  protected abstract carryOut(act: Exclude<Act, MachineAct>): boolean;
+  /** The latest run of what the world is about. */
+  abstract get latest(): Run | undefined;
+
+  /** What people do. One returns a promise of its answer, or false if there was nothing to do it to. */
+  protected abstract readonly acts: {
+    readonly [Kind in Exclude<Act, MachineAct>['kind']]: (
+      act: Extract<Act, { readonly kind: Kind }>,
+    ) => unknown;
+  };
+
+  protected perform(act: Exclude<Act, MachineAct>): unknown {
+    const acts: Readonly<Record<string, (act: never) => unknown>> = this.acts;
+    return acts[act.kind]?.(act as never);
+  }
 
   /** What else comes with a point. @returns whether a story tells it */
   protected abstract passes(point: string): boolean;
 
   /** In which state of affairs something is done; null where it comes too late. */
   protected abstract where(act: Act | MachineAct): string | null;
+
+  doneBy<Kind extends Act['kind']>(kind: Kind) {
+    const all = this.done.filter(({ act }) => act.kind === kind);
+    return all as Done<Extract<Act, { readonly kind: Kind }>, Answer>[];
+  }
+
+  protected say(who: string, what: string): void {
+    this.log.push({ at: this.clock.now - BEGIN, who, what });
+  }
 
   /** A point in the story: what is planned for it happens. */
   protected readonly reached = (point: string, worker?: SimulatedWorker): void => {
@@ -135,6 +174,34 @@ export abstract class World<Plan extends WorldPlan<Act>, Act extends { readonly 
       else this.clock.after(afterMs, work);
     }
   };
+
+  /** @returns whether there was something to do it to */
+  protected letPeople(act: Exclude<Act, MachineAct>): boolean {
+    const { clock, latest: run } = this;
+    const done: Done<Act, Answer> = { act, run, at: clock.now, endedAt: Infinity, failed: false };
+    const answer = this.perform(act);
+    if (answer === false) return false;
+    this.done.push(done);
+    if (!(answer instanceof Promise)) return true;
+    this.waitsFor += 1;
+    const told = (value: Answer) => {
+      done.answer = value;
+      return inspect(value ?? 'done', { depth: 1, breakLength: Infinity, maxArrayLength: 2 });
+    };
+    // An error of the client is an answer, any other one is a bug.
+    const failed = (error: unknown) => {
+      if (!(error instanceof FollowUpError))
+        this.broken.push(`${act.kind}: ${String((error as Error).stack)}`);
+      done.failed = true;
+      return String(error);
+    };
+    void (answer as Promise<Answer>).then(told, failed).then((words) => {
+      this.say('people', `${inWords(act)}: ${words}`);
+      this.waitsFor -= 1;
+      done.endedAt = clock.now;
+    });
+    return true;
+  }
 
   private heard(run: Run, words: string): void {
     if (words === 'sendMessage backs off') this.reached(words);
@@ -159,7 +226,7 @@ export abstract class World<Plan extends WorldPlan<Act>, Act extends { readonly 
     if (where === null) return;
     const isDone = isOfMachines(act)
       ? this.toMachines(act, worker)
-      : this.carryOut(act as Exclude<Act, MachineAct>);
+      : this.letPeople(act as Exclude<Act, MachineAct>);
     if (isDone) this.say('deed', `${inWords(act)} ${when}${where}`);
   }
 

@@ -1,77 +1,66 @@
-import { CHUNK_WORKFLOW, isBeyondTolerance } from '../../../src/core/batch/state';
+import { type BatchMemo, CHUNK_WORKFLOW, isBeyondTolerance, MEMO_BATCH } from '../../../src/core/batch/state';
 import { jobOf } from '../../../src/temporal/batch-items';
-import type { BatchFacts } from './world';
-import {
-  done,
-  endedAt,
-  GROUP,
-  GROUP_MS,
-  HEARTBEAT_MS,
-  inForce,
-  inOrder,
-  isAccepted,
-  isBatch,
-  isByOthers,
-  isDisturbed,
-  isFirst,
-  isSoonAfter,
-  isUnknowable,
-  laterOnes,
-  mayBeProcessed,
-  MEDDLING,
-  memosOf,
-  promptOf,
-  retriedBefore,
-} from './timeline';
+import type { Request } from '../agent-service';
+import { heldBetween } from '../oracle/case';
+import { fromPayload } from '../temporal/history';
+import type { Run } from '../temporal/run';
+import type { Done } from '../world';
+import type { BatchAct } from './plan';
+import { BATCH_WORKFLOW_ID, type BatchWorld } from './world';
 
-type Rule = (facts: BatchFacts) => Iterable<string>;
+/** Whoever does this may run or forget an item after the batch had counted it. */
+const MEDDLING: ReadonlySet<string> = new Set(['retry item', 'terminate item', 'cancel item', 'foreign']);
+
+/** A group is started within its permission, and a call takes some seconds. */
+const GROUP = 10;
+const GROUP_MS = 15_000;
+/** The time-out of the activity's heartbeat. */
+const HEARTBEAT_MS = 30_000;
+/** An attempt goes by the list with which it has begun. */
+const ATTEMPT_MS = 60_000;
+
+const DISTURBING: ReadonlySet<BatchAct['kind']> = new Set([
+  ...(['kill', 'freeze', 'stop', 'lose', 'wrong clock', 'server away', 'reset', 'terminate'] as const),
+]);
 
 /** What is wrong with a world; empty when all is true. */
-export function liesOfBatch(facts: BatchFacts): string[] {
-  return [...facts.broken, ...RULES.flatMap((rule) => [...rule(facts)])];
+export function liesOfBatch(world: BatchWorld): string[] {
+  return [...world.broken, ...RULES.flatMap((rule) => [...rule(world)])];
 }
 
-const RULES: readonly Rule[] = [
+const RULES: readonly ((world: BatchWorld) => Iterable<string>)[] = [
   /** A message that may have been processed is sent again only where its loss, or everybody's doubt, was known. */
-  function* neverTwice(facts) {
-    for (const name of facts.names) {
-      const runs = facts.runs.filter(({ workflowId }) => workflowId === name);
+  function* neverTwice(world) {
+    for (const name of world.names) {
+      const runs = world.runs.filter(({ workflowId }) => workflowId === name);
       const sent = runs.flatMap((run) =>
-        facts.requests.flatMap((each) =>
+        world.requests.flatMap((each) =>
           each.runId === run.runId && mayBeProcessed(each) ? [{ run, at: each.begunAt ?? 0 }] : [],
         ),
       );
       for (const [index, { run, at }] of sent.entries()) {
         const before = sent
           .slice(0, index)
-          .filter((each) => promptOf(each.run) === promptOf(run) && !isUnknowable(facts, each.run, run));
+          .filter((each) => promptOf(each.run) === promptOf(run) && !isUnknowable(world, each.run, run));
         if (before.length === 0 || isByOthers(run)) continue;
-        const includes = done(facts, 'retry').some(
-          ({ act, at: askedAt }) => act.includeUnknown && askedAt < at,
-        );
-        if (!includes || before.some((each) => isAccepted(facts, each.run)))
+        const includes = world.doneBy('retry').some((retry) => retry.act.includeUnknown && retry.at < at);
+        if (!includes || before.some((each) => isAccepted(world, each.run)))
           yield `${name}: ${run.runId} sends again, ${before.map((each) => each.run.runId).join(', ')} may have sent`;
       }
     }
   },
   /** Of those that runs of the batch have started; one that somebody has retried counts once the batch must know it. */
-  function* withinItsConcurrency(facts) {
-    for (const start of facts.starts) {
-      const at = start.run.startedAt;
-      const own = facts.starts.filter(({ run }) => run.startedAt <= at && endedAt(facts, run) > at);
-      const open = own.length + retriedBefore(facts, at).length;
-      const most = Math.max(...inForce(start.batch, at - GROUP_MS, at).map(({ concurrency }) => concurrency));
-      if (open > most) yield `${start.run.runId} starts as the ${open}th, and ${most} may be open`;
-    }
-  },
-  function* oneOfAJob(facts) {
-    for (const { run } of facts.starts) {
+  function* withinItsConcurrencyAndOneOfAJob(world) {
+    for (const { run, batch } of world.starts) {
       const at = run.startedAt;
-      const own = facts.starts.flatMap((each) =>
-        each.run !== run && each.run.startedAt <= at && endedAt(facts, each.run) > at ? [each.run] : [],
-      );
-      const other = [...own, ...retriedBefore(facts, at), ...laterOnes(facts, run)].find(
-        ({ workflowId }) => jobOf(workflowId) === jobOf(run.workflowId),
+      const own = world.starts.map((start) => start.run);
+      const open = own.filter((each) => each.startedAt <= at && endedAt(world, each) > at);
+      open.push(...retriedBefore(world, at));
+      const memos = heldBetween(memosOf(batch), at - GROUP_MS, at);
+      const most = Math.max(...memos.map(({ memo }) => memo.concurrency));
+      if (open.length > most) yield `${run.runId} starts as the ${open.length}th, and ${most} may be open`;
+      const other = [...open, ...laterOnes(world, run)].find(
+        (each) => each !== run && jobOf(each.workflowId) === jobOf(run.workflowId),
       );
       if (other !== undefined) yield `${run.runId} starts while ${other.runId} of its job runs`;
     }
@@ -91,92 +80,76 @@ const RULES: readonly Rule[] = [
       if (isBeyondTolerance(memo, memo) || (kept !== null && isBeyondTolerance(memo, kept)))
         yield `${run.runId} starts, and the batch has failed beyond its tolerance`;
   },
-  /** Somebody has told it to start nothing more, or it has ended. */
-  function* startsNothingAfterItsEnd({ starts }) {
-    for (const { run, batch } of starts) {
-      const at = run.startedAt;
-      const cancelled = batch.events.find(({ type }) => type === 'ActivityTaskCancelRequested');
-      const over = Math.min(cancelled?.at ?? Infinity, batch.closedAt) + GROUP_MS;
-      if (at > over) yield `${run.runId} starts ${at - over} ms after a permission of its batch can last`;
+  /** It has ended, or its activity was told to start nothing more: undisturbed, at once when somebody cancels the batch. */
+  function* startsNothingAfterItsEnd(world) {
+    const cancels = isDisturbed(world) ? [] : world.doneBy('cancel');
+    for (const { run, batch } of world.starts) {
+      const told = batch.events.filter(({ type }) => type === 'ActivityTaskCancelRequested');
+      const ends = [...told, ...cancels.filter((each) => each.run === batch)].map(({ at }) => at);
+      const late = run.startedAt - Math.min(...ends, batch.closedAt) - GROUP_MS;
+      if (late > 0) yield `${run.runId} starts ${late} ms after a permission of its batch can last`;
     }
   },
-  function* startsNothingWhilePaused({ starts, runs, plan }) {
-    for (const batch of runs.filter(isBatch)) {
+  function* startsNothingWhilePaused(world) {
+    for (const batch of world.runs.filter(isBatch)) {
       const memos = memosOf(batch);
       for (const [index, { at, memo }] of memos.entries()) {
         if (!memo.paused || memos[index - 1]?.memo.paused === true) continue;
         const until = memos.slice(index).find((each) => !each.memo.paused)?.at ?? Infinity;
-        const inBetween = starts.filter(
+        const inBetween = world.starts.filter(
           (each) => each.batch === batch && each.run.startedAt > at && each.run.startedAt < until,
         );
         // A process that is frozen between its look and its permission has it as long as the server waits for it.
-        const lateAt = at + GROUP_MS + (isDisturbed(plan) ? HEARTBEAT_MS : 0);
+        const lateAt = at + GROUP_MS + (isDisturbed(world) ? HEARTBEAT_MS : 0);
         const late = inBetween.find(({ run }) => run.startedAt > lateAt);
         if (late !== undefined) yield `${late.run.runId} starts ${late.run.startedAt - at} ms after a pause`;
         if (inBetween.length > GROUP) yield `${inBetween.length} items start while ${batch.runId} is paused`;
       }
     }
   },
-  /** Undisturbed, a cancelled batch starts nothing after a quarter of a minute. */
-  function* breaksOffSoon(facts) {
-    if (isDisturbed(facts.plan)) return;
-    for (const { at, run } of done(facts, 'cancel')) {
-      const late = facts.starts.find(
-        ({ run: item, batch }) => batch === run && item.startedAt > at + GROUP_MS,
-      );
-      if (late !== undefined)
-        yield `${late.run.runId} starts ${late.run.startedAt - at} ms after the cancellation`;
-    }
-  },
   /** Whoever has cancelled it with its follow-ups finds each of them told to end. */
-  function* cancelsWhatRuns(facts) {
-    for (const { act, endedAt, failed, at } of done(facts, 'cancel')) {
-      if (!act.followUps || failed !== null) continue;
+  function* cancelsWhatRuns(world) {
+    const ends = [...world.doneBy('reset'), ...world.doneBy('terminate')];
+    for (const { act, endedAt: cancelledAt, failed, at } of world.doneBy('cancel')) {
       // One that is reset or terminated before it has cancelled ends as if it had not been told.
-      if ([...done(facts, 'reset'), ...done(facts, 'terminate')].some((each) => isSoonAfter(endedAt, each)))
-        continue;
-      for (const { run, batch } of facts.starts) {
+      if (!act.followUps || failed || ends.some((each) => isSoonAfter(cancelledAt, each))) continue;
+      for (const { run, batch } of world.starts) {
         // The batch tells those that the list has not shown to whoever has cancelled it.
-        const isOpen = run.startedAt < at && run.closedAt > Math.max(endedAt, batch.closedAt);
+        const isOpen = run.startedAt < at && run.closedAt > Math.max(cancelledAt, batch.closedAt);
         if (isOpen && !run.events.some(({ type }) => type === 'WorkflowExecutionCancelRequested'))
           yield `${run.runId} was open when the batch was cancelled with it, and goes on`;
       }
     }
   },
   /** Chunks end with their batch; one that was terminated leaves them to the next run. */
-  function* closesItsChunks(facts) {
-    const { runs } = facts;
-    const batch = runs.findLast(isBatch);
-    if (batch === undefined || batch.isOpen || batch.status === 'WorkflowExecutionTerminated') return;
+  function* closesItsChunks(world) {
+    const { latest } = world;
+    if (latest === undefined || latest.isOpen || latest.status === 'WorkflowExecutionTerminated') return;
     // A starter that stores them while the batch ends leaves them too.
-    const starters = [...done(facts, 'start'), ...done(facts, 'terminate')];
-    if (starters.some((each) => each.run !== undefined && isSoonAfter(batch.closedAt, each))) return;
-    for (const run of runs)
+    const starters = [...world.doneBy('start'), ...world.doneBy('terminate')];
+    if (starters.some((each) => each.run !== undefined && isSoonAfter(latest.closedAt, each))) return;
+    for (const run of world.runs)
       if (run.start.workflowType === CHUNK_WORKFLOW && run.isOpen) yield `${run.workflowId} is open`;
   },
   /** A batch that is done has an end for each item, and has counted each. */
-  function* countsEachItem(facts) {
-    const { told, names, plan } = facts;
-    const memo = told?.batch.memo;
+  function* countsEachItem({ told, names, plan, deleted }) {
+    const { memo, state } = told?.batch ?? {};
     if (!told || !memo) return;
+    const { ends } = told;
     const counts = { ...memo.byStatus, ...memo.byFailure };
     const counted = Object.values(counts).reduce((sum, times) => sum + times, 0);
     if (counted !== memo.settled || memo.settled > names.length)
       yield `${memo.settled} settled, ${counted} counted, ${names.length} items`;
-    if (told.batch.state === 'completed' && memo.settled !== names.length)
-      yield `it is done, and ${memo.settled} of ${names.length} items have settled`;
-    const twice = told.ends.filter(({ workflowId }, index) =>
-      told.ends.slice(0, index).some((each) => each.workflowId === workflowId),
-    );
-    for (const { workflowId } of twice) yield `two ends of ${workflowId} are told`;
-    const isForgotten = plan.retentionMs !== null || facts.deleted.size > 0;
-    if (told.batch.state !== 'completed') return;
-    if (told.ends.length !== names.length) yield `it is done, and ${told.ends.length} ends are told`;
-    // Somebody may have run or forgotten an item after the batch had counted it.
+    if (new Set(ends.map(({ workflowId }) => workflowId)).size < ends.length)
+      yield 'two ends of one item are told';
+    if (state !== 'completed') return;
+    if (memo.settled !== names.length || ends.length !== names.length)
+      yield `it is done, ${memo.settled} of ${names.length} items have settled, and ${ends.length} ends are told`;
+    const isForgotten = plan.retentionMs !== null || deleted.size > 0;
     if (isForgotten || plan.deeds.some(({ act }) => MEDDLING.has(act.kind))) return;
     const outcomes: Record<string, number> = {};
-    for (const { outcome } of told.ends) outcomes[outcome] = (outcomes[outcome] ?? 0) + 1;
-    const [said, shown] = [inOrder(counts), inOrder(outcomes)];
+    for (const { outcome } of ends) outcomes[outcome] = (outcomes[outcome] ?? 0) + 1;
+    const [said, shown] = [counts, outcomes].map((each) => JSON.stringify(Object.entries(each).sort()));
     if (said !== shown) yield `it has counted ${said}, and the results are ${shown}`;
   },
   /** A message that was processed is told of by no end that says it was not sent. */
@@ -198,3 +171,104 @@ const RULES: readonly Rule[] = [
       yield `the batch has ${events} events for ${names.length} items`;
   },
 ];
+
+function isDisturbed({ plan }: BatchWorld): boolean {
+  return plan.deeds.some(({ act }) => DISTURBING.has(act.kind));
+}
+
+function isSoonAfter(moment: number, { at }: Done<BatchAct>): boolean {
+  return at >= moment - GROUP_MS && at <= moment + HEARTBEAT_MS;
+}
+
+function mayBeProcessed({ point, begunAt, answer }: Request): boolean {
+  return point === 'post' && begunAt !== null && !/^http 4(29|22)$/.test(answer ?? '');
+}
+
+function promptOf({ start }: Run): unknown {
+  return (fromPayload(start.input[0]) as { readonly prompt?: string } | undefined)?.prompt;
+}
+
+/** Somebody else has started it, who knows nothing of the batch. */
+function isByOthers({ start }: Run): boolean {
+  return start.asked?.by === 'people' && !start.asked.requestId.startsWith('retry of ');
+}
+
+/** Follow-ups of items that people have started by themselves so long before that the batch must know it, and that still run. */
+function openOfPeople(world: BatchWorld, at: number, knownAfterMs: number): Run[] {
+  const before = at - world.plan.listLagMs - HEARTBEAT_MS - GROUP_MS - knownAfterMs;
+  return world.runs.filter(
+    (run) =>
+      world.names.includes(run.workflowId) &&
+      isFirst(run) &&
+      run.start.asked?.by === 'people' &&
+      run.startedAt < before &&
+      endedAt(world, run) > at,
+  );
+}
+
+/** Those of the batch that somebody has retried. */
+function retriedBefore(world: BatchWorld, at: number): Run[] {
+  return openOfPeople(world, at, ATTEMPT_MS).filter(
+    ({ start }) => start.searchAttributes.FollowUpBatch !== undefined,
+  );
+}
+
+/** Items behind one that is started, which run by their own names: somebody else has started them. It asks before each start. */
+function laterOnes(world: BatchWorld, { workflowId, startedAt }: Run): Run[] {
+  const { names, plan } = world;
+  return openOfPeople(world, startedAt, 0).filter((run) => {
+    const number = names.indexOf(run.workflowId);
+    return (
+      number > names.indexOf(workflowId) && plan.items[number]?.requestId !== undefined && isByOthers(run)
+    );
+  });
+}
+
+/** Nobody could know of it any more: the server has forgotten the batch itself, or what others had started. */
+function isUnknowable(world: BatchWorld, before: Run, run: Run): boolean {
+  if (isByOthers(before) && isForgotten(world, before, run.startedAt)) return true;
+  const own = world.starts.find((start) => start.run === run)?.batch.start;
+  const batches = world.runs.filter(isBatch);
+  // After a reset of the batch nothing but the item itself tells that it was begun, and somebody has deleted it.
+  if (world.deleted.has(before) && batches.some(({ isReset }) => isReset)) return true;
+  const upToOwn = batches.slice(0, batches.findIndex(({ runId }) => runId === own?.firstRunId) + 1);
+  // With each start that found nothing of the runs before, the batch began anew.
+  const anew = upToOwn.findLast((start, index) =>
+    upToOwn.slice(0, index).every((each) => isForgotten(world, each, start.startedAt)),
+  );
+  return anew !== undefined && before.startedAt < anew.startedAt;
+}
+
+function isForgotten({ plan, deleted }: BatchWorld, run: Run, at: number): boolean {
+  return run.closedAt + (plan.retentionMs ?? Infinity) <= at || (deleted.get(run) ?? Infinity) <= at;
+}
+
+/** A run whose receipt says so, as long as anybody can read it. */
+function isAccepted({ runs }: BatchWorld, { memo, workflowId, runId }: Run): boolean {
+  const receipt = fromPayload(memo.followUp) as
+    { readonly delivery?: { readonly verdict: string } } | undefined;
+  const latest = runs.findLast((each) => each.workflowId === workflowId && each.runId !== runId);
+  return receipt?.delivery?.verdict === 'accepted' && latest === undefined;
+}
+
+export function isBatch({ workflowId }: Run): boolean {
+  return workflowId === BATCH_WORKFLOW_ID;
+}
+
+/** Not one that continues another one as new. */
+function isFirst({ runId, start }: Run): boolean {
+  return runId === start.firstRunId;
+}
+
+/** The end of a run, and of those that it continues as. */
+function endedAt({ runs }: BatchWorld, { start }: Run): number {
+  return runs.findLast((each) => each.start.firstRunId === start.firstRunId)?.closedAt ?? Infinity;
+}
+
+/** What the batch has written down, from its start on. */
+function memosOf({ events }: Run): { readonly at: number; readonly memo: BatchMemo }[] {
+  return events.flatMap((event) => {
+    if (event.type !== 'WorkflowPropertiesModified' || event.fields[MEMO_BATCH] === undefined) return [];
+    return [{ at: event.at, memo: fromPayload(event.fields[MEMO_BATCH]) as BatchMemo }];
+  });
+}

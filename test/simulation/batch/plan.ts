@@ -1,3 +1,4 @@
+import type { RunOptions } from '../../../src/client/batch/check';
 import type { Tolerance } from '../../../src/core/batch/items';
 import { Luck, weighted } from '../luck';
 import { type ActOf, lasting, OF_MACHINES, plain } from '../acts';
@@ -36,7 +37,10 @@ const ACTS = {
   ...OF_MACHINES,
   'wrong clock': (luck: Luck): { ms: number } => ({ ms: luck.of('clock', [-60_000, -2_000, 2_000, 60_000]) }),
   /** With the same file: it attaches, or goes on. */
-  start: (luck: Luck): { times: number } => ({ times: luck.of('times', [1, 2]) }),
+  start: (luck: Luck): { times: number; options: RunOptions } => ({
+    times: luck.of('times', [1, 2]),
+    options: {},
+  }),
   terminate: (luck: Luck, ms: number) => ({ startsAfterMs: luck.of('starts', [null, 0, 0, ms]) }),
   cancel: (luck: Luck) => ({ followUps: luck.chance('with them', 0.5) }),
   pause: lasting,
@@ -73,12 +77,8 @@ export function drawBatchPlan(seed: number): BatchPlan {
   const plan: BatchPlan = {
     ...{ seed, jobs, items },
     request: {
-      ...{
-        confirm: '1s',
-        settle: '0s',
-        deadline: luck.of('deadline', ['5m', '20m', '20m']),
-        reconcile: '10s',
-      },
+      ...{ confirm: '1s', settle: '0s', reconcile: '10s' },
+      deadline: luck.of('deadline', ['5m', '20m', '20m']),
       onUnknownDelivery: luck.of('unknown', ['fail', 'fail', 'ask', 'assume-delivered']),
       polling: { initial: luck.of('initial', ['1s', '5s', '30s']) },
     },
@@ -102,24 +102,20 @@ function drawJob(luck: Luck, nth: number, project: number): PlannedJob {
     durationMs: luck.between(`turn ${each}`, 50, duration),
     outcome: luck.of('outcome', weighted('pull-request, no-change, new-pull-request, failed')),
   });
-  const spells: Spell[] = [];
-  const post = { operation: 'post', after: luck.of('after', [0, 0, 1, 2]), stutters: false } as const;
+  const post = { operation: 'post', after: luck.of('after', [0, 0, 1, 2]) } as const;
   const processed = luck.chance('processed', 0.5);
-  const { kind } = luck.of('spell', [
-    ...Array.from({ length: 8 }, () => ({ kind: 'none' })),
-    ...['404', '422', '422', '422', '500', 'reset', '429'].map((each) => ({ kind: each })),
-  ]);
-  if (kind === '404')
+  const kind = luck.of('spell', weighted('8 none, 404, 3 422, 500, reset, 429'));
+  const spells: Spell[] = [];
+  if (kind !== 'none')
     spells.push({
-      ...{ operation: 'get', after: 0, count: Infinity, stutters: false },
-      trouble: { kind: 'status', status: 404, processed: false },
+      ...(kind === '404' ? { operation: 'get', after: 0 } : post),
+      count: kind === '404' ? Infinity : kind === 'reset' ? 1 : luck.of('count', [1, 1, 3]),
+      stutters: false,
+      trouble:
+        kind === 'reset'
+          ? { kind, processed }
+          : { kind: 'status', status: Number(kind), processed: kind === '500' && processed },
     });
-  else if (kind === 'reset') spells.push({ ...post, count: 1, trouble: { kind, processed } });
-  else if (kind !== 'none') {
-    const isProcessed = kind === '500' && processed;
-    const trouble = { kind: 'status', status: Number(kind), processed: isProcessed } as const;
-    spells.push({ ...post, count: luck.of('count', [1, 1, 3]), trouble });
-  }
   return {
     ...{ projectId: `project-${project}`, jobId: `job-${nth + 1}`, spells },
     status: luck.of('status', weighted('3 completed, failed, active, archived')),

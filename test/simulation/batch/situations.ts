@@ -1,18 +1,19 @@
+import { weighted } from '../luck';
 import { batchMemo, CHUNK_WORKFLOW, MEMO_BATCH } from '../../../src/core/batch/state';
 import { fromPayload } from '../temporal/history';
-import { isBatch } from './timeline';
+import { isBatch } from './oracle';
 import { failsBy } from '../situations';
 import type { Situations } from '../simulate';
-import type { BatchFacts } from './world';
+import { type BatchWorld, NOTHING } from './world';
 
-const SITUATIONS: Situations<BatchFacts> = {
+const SITUATIONS: Situations<BatchWorld> = {
   'a batch in chunks': ({ runs }) => runs.some(({ start }) => start.workflowType === CHUNK_WORKFLOW),
-  'a batch continues as new': (facts) => endsOf(facts).includes('ContinuedAsNew'),
-  'a batch is cancelled': (facts) => endsOf(facts).includes('Canceled'),
-  'a batch fails beyond its tolerance': (facts) => failsBy(facts, 'ToleranceExceeded'),
-  'a batch is incomplete': (facts) => failsBy(facts, 'BatchIncomplete'),
-  'a batch runs again after its termination': (facts) =>
-    endsOf(facts).includes('Terminated') && endsOf(facts).at(-1) !== 'Terminated',
+  'a batch continues as new': (world) => endsOf(world).includes('ContinuedAsNew'),
+  'a batch is cancelled': (world) => endsOf(world).includes('Canceled'),
+  'a batch fails beyond its tolerance': (world) => failsBy(world, 'ToleranceExceeded'),
+  'a batch is incomplete': (world) => failsBy(world, 'BatchIncomplete'),
+  'a batch runs again after its termination': (world) =>
+    endsOf(world).includes('Terminated') && endsOf(world).at(-1) !== 'Terminated',
   'a batch is reset': ({ runs }) => runs.some((run) => isBatch(run) && run.isReset),
   "somebody else's follow-up is left running": ({ runs }) =>
     runs.some(
@@ -29,41 +30,39 @@ const SITUATIONS: Situations<BatchFacts> = {
 };
 
 /** What is told of items at the end. */
-const OUTCOMES = [
-  ...['completed', 'failed', 'cancelled', 'terminated', 'FollowUpRejected', 'DeliveryUnknown', 'JobNotFound'],
-  ...['DeadlineExceeded', 'conflict', 'gone'],
-];
+const OUTCOMES = weighted(
+  'completed, failed, cancelled, terminated, FollowUpRejected, DeliveryUnknown, JobNotFound, DeadlineExceeded',
+  'conflict, gone',
+);
 
 /** The deeds that have had an effect. */
-const DEEDS = [
-  ...['cancel', 'pause', 'set concurrency', 'retry', 'results', 'retry item', 'delete item', 'cancel item'],
-  ...['terminate item', 'foreign', 'terminate', 'reset'],
-];
+const DEEDS = weighted(
+  'cancel, pause, set concurrency, retry, results, retry item, delete item, cancel item, terminate item',
+  'foreign, terminate, reset',
+);
 
-export const SITUATIONS_OF_BATCHES: Situations<BatchFacts> = {
+export const SITUATIONS_OF_BATCHES: Situations<BatchWorld> = {
   ...SITUATIONS,
   ...Object.fromEntries(
     OUTCOMES.map((wanted) => [
       `an item ends as ${wanted}`,
-      ({ told }: BatchFacts) => told?.ends.some(({ outcome }) => outcome === wanted) === true,
+      ({ told }: BatchWorld) => told?.ends.some(({ outcome }) => outcome === wanted) === true,
     ]),
   ),
   ...Object.fromEntries(
     DEEDS.map((kind) => [
       `of a batch: ${kind}`,
-      ({ done }: BatchFacts) =>
-        done.some(
-          (each) => each.act.kind === kind && each.failed === null && each.answer !== 'nothing to do',
-        ),
+      ({ done }: BatchWorld) =>
+        done.some(({ act, failed, answer }) => act.kind === kind && !failed && answer !== NOTHING),
     ]),
   ),
 };
 
-function endsOf({ runs }: BatchFacts): string[] {
+function endsOf({ runs }: BatchWorld): string[] {
   return runs.filter(isBatch).map(({ status }) => status.replace('WorkflowExecution', ''));
 }
 
 /** Whether one comes right after the other. */
-function follows(log: BatchFacts['log'], first: RegExp, next: RegExp): boolean {
+function follows(log: BatchWorld['log'], first: RegExp, next: RegExp): boolean {
   return log.some(({ what }, index) => first.test(what) && next.test(log[index + 1]?.what ?? ''));
 }

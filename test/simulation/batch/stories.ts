@@ -26,7 +26,7 @@ const atAnEnd = (afterMs: number, act: BatchAct) => deed('item ended', afterMs, 
 const withPermission = (afterMs: number, act: BatchAct) => deed('keep recorded', afterMs, act);
 
 /** The first items are for one job, which rejects the first message. Its end is the first one, because turns are long. */
-function withRejected(plan: BatchPlan, ofJob: number, ...story: BatchDeed[]): Partial<BatchPlan> {
+function withRejected(plan: BatchPlan, ofJob: number, ...story: BatchDeed[]) {
   return {
     jobs: plan.jobs.map((job, nth) => atRest(job, TURNS, nth === 0 ? [REJECTED] : [])),
     items: plan.items.slice(0, ITEMS).map((item, nth) => (nth < ofJob ? { ...item, job: 0 } : item)),
@@ -72,8 +72,7 @@ export const STORIES: readonly ((plan: BatchPlan, luck: Luck) => Partial<BatchPl
     const times = [0, luck.between('then', 1, 1_000)];
     const story = withRejected(plan, 1, ...times.map((ms) => atAnEnd(ms, { kind: 'retry item', item: 0 })));
     const lost: Spell = { ...REJECTED, after: 1, count: 3, trouble: { kind: 'reset', processed: true } };
-    const jobs =
-      story.jobs?.map((job, nth) => (nth === 0 ? { ...job, spells: [REJECTED, lost] } : job)) ?? [];
+    const jobs = story.jobs.map((job, nth) => (nth === 0 ? { ...job, spells: [REJECTED, lost] } : job));
     const request = { confirm: '0s', reconcile: '0s', onUnknownDelivery: 'fail' } as const;
     return { ...story, jobs, request: { ...plan.request, ...request }, paceMs: 8_000 };
   },
@@ -93,7 +92,7 @@ export const STORIES: readonly ((plan: BatchPlan, luck: Luck) => Partial<BatchPl
       atStart(0, { kind: 'stop', backAfterMs: 90_000 }),
       atStart(100, { kind: 'foreign', item, samePrompt: true }),
     );
-    const items = story.items?.map((each, nth) => ({ ...each, requestId: `order-${nth + 1}` })) ?? [];
+    const items = story.items.map((each, nth) => ({ ...each, requestId: `order-${nth + 1}` }));
     return { ...story, items, workers: 1 };
   },
   // A worker is frozen with a permission when its run is terminated. What it starts in the next run, which has fewer places, is

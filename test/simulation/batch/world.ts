@@ -1,28 +1,31 @@
-import type { BatchReport } from '../../../src/client/batch/describe';
-import { BatchEnds, findBatch } from '../../../src/client/batch/describe';
+import type { ReusableVMWorkflowCreator } from '@temporalio/worker/lib/workflow/reusable-vm';
+import { BatchHandle } from '../../../src/client/batch/batch-client';
+import { checkBatch, type CheckedBatch, type RunOptions } from '../../../src/client/batch/check';
+import { type BatchReport, findBatch } from '../../../src/client/batch/describe';
+import { startBatch } from '../../../src/client/batch/start';
 import { Calls } from '../../../src/client/call';
+import { retryFollowUp, startFollowUp } from '../../../src/client/start';
+import { requestIdOf } from '../../../src/core/batch/items';
 import type { ItemEnd } from '../../../src/core/batch/progress';
 import { type BatchMemo, CHUNK_WORKFLOW, MEMO_BATCH, type Position } from '../../../src/core/batch/state';
 import { FollowUpError } from '../../../src/core/errors';
-import { batchWorkflowId } from '../../../src/core/ids';
+import { batchWorkflowId, followUpWorkflowId } from '../../../src/core/ids';
 import type { MachineAct } from '../acts';
 import type { Request } from '../agent-service';
-import { BEGIN } from '../clock';
 import { fromPayload } from '../temporal/history';
 import type { Run } from '../temporal/run';
 import { clientOf } from '../temporal/service';
 import { TASK_QUEUES, World } from '../world';
-import { BATCH_ID, BatchPeople } from './people';
 import type { BatchAct, BatchPlan } from './plan';
 
-/** Nothing lasts longer: what still runs then waits for ever. */
-const HORIZON_MS = 3 * 86_400_000;
-
-/** Far more than a world takes: more steps mean an endless loop. */
-const MOST_STEPS = 1_000_000;
+const BATCH_ID = 'batch';
+export const BATCH_WORKFLOW_ID = batchWorkflowId(BATCH_ID);
 
 /** A workflow task that fails is tried again for ever. */
 const MOST_BROKEN = 20;
+
+/** What is told of an act for which there is no such item. */
+export const NOTHING = 'nothing to do';
 
 const LONGEST_PAUSE_S = 120;
 
@@ -42,37 +45,86 @@ export interface StartOfItem {
   readonly kept: Position | null;
 }
 
-/** Something that people have done to the batch or its items. */
-export interface Done {
-  readonly act: BatchAct;
-  readonly at: number;
-  endedAt: number;
-  failed: string | null;
-  answer?: unknown;
-  /** The run of the batch at that time. */
-  readonly run: Run | undefined;
-}
-
-/** What is known of a world once all in it has ended. */
-export type BatchFacts = Pick<
-  BatchWorld,
-  'plan' | 'names' | 'runs' | 'requests' | 'starts' | 'done' | 'log' | 'broken' | 'deleted' | 'told'
->;
-
 /** One batch and its jobs. */
 export class BatchWorld extends World<BatchPlan, BatchAct> {
   readonly starts: StartOfItem[] = [];
-  readonly done: Done[] = [];
+  /** When a run was deleted. */
+  readonly deleted = new Map<Run, number>();
   /** What is told of it at the end; null where the server has forgotten it. */
   told: { readonly batch: BatchReport; readonly ends: readonly ItemEnd[] } | null = null;
+  /** The workflow ids of the items, in the order of the file. */
+  readonly names: readonly string[];
   private readonly noted = new Set<Run>();
-  private readonly people = new BatchPeople(this.plan, this.calls(), this.server, this.clock);
+  private readonly calls = this.newCalls();
+  private readonly handle = new BatchHandle(this.calls, BATCH_ID);
+  private script: Promise<void> | undefined;
+  private isDone = false;
   /** In seconds, while nobody does anything. */
   private pausedFor = 0;
 
-  /** The workflow ids of the items, in the order of the file. */
-  get names(): readonly string[] {
-    return this.people.names;
+  /** What people do, by the real client. */
+  protected override readonly acts = {
+    start: ({ times, options }) => Promise.all(Array.from({ length: times }, () => this.start(options))),
+    terminate: async ({ startsAfterMs }) => {
+      this.latest?.terminate();
+      if (startsAfterMs === null) return undefined;
+      await this.clock.sleep(startsAfterMs);
+      return this.start({});
+    },
+    cancel: ({ followUps }) => this.handle.cancel({ followUps }),
+    pause: async ({ ms }) => {
+      await this.handle.pause();
+      await this.clock.sleep(ms);
+      return this.handle.resume();
+    },
+    resume: () => this.handle.resume(),
+    'set concurrency': ({ concurrency }) => this.handle.setConcurrency(concurrency),
+    reset: ({ share }) => {
+      const { latest } = this;
+      const points = latest?.resetPoints() ?? [];
+      const point = points[Math.floor(share * points.length)];
+      return latest && point !== undefined ? this.server.reset(latest, point)?.runId : undefined;
+    },
+    retry: ({ includeUnknown }) => this.handle.retry({ includeUnknown }),
+    results: () => this.handle.settled(),
+    foreign: ({ item, samePrompt }) => {
+      const chosen = this.batch.items[Math.floor(item * this.names.length)];
+      if (chosen === undefined) return undefined;
+      const prompt = samePrompt ? chosen.request.prompt : 'Another message.';
+      const request = { ...chosen.request, prompt, requestId: requestIdOf(BATCH_ID, chosen) };
+      return this.calls.run({}, (client) => startFollowUp(client, TASK_QUEUES.followUp, request));
+    },
+    'retry item': ({ item }) =>
+      this.onItem(item, false, ({ workflowId }) =>
+        this.calls.run({}, (client, signal) => retryFollowUp(client, workflowId, signal)),
+      ),
+    'delete item': ({ item }) =>
+      this.onItem(item, false, (run) => {
+        this.deleted.set(run, this.clock.now);
+        this.server.delete(run);
+      }),
+    'cancel item': ({ item }) => this.onItem(item, true, (run) => run.requestCancel()),
+    'terminate item': ({ item }) => this.onItem(item, true, (run) => run.terminate()),
+  } satisfies World<BatchPlan, BatchAct>['acts'];
+
+  private constructor(
+    plan: BatchPlan,
+    workflows: ReusableVMWorkflowCreator,
+    private readonly batch: CheckedBatch,
+  ) {
+    super(plan, workflows);
+    this.names = batch.items.map((item) => {
+      const { projectId, jobId } = item.request;
+      return followUpWorkflowId(projectId, jobId, requestIdOf(BATCH_ID, item));
+    });
+  }
+
+  static async of(plan: BatchPlan, workflows: ReusableVMWorkflowCreator): Promise<BatchWorld> {
+    const requests = plan.items.map(({ job, ...item }) => {
+      const { projectId = '', jobId = '' } = plan.jobs[job] ?? {};
+      return { projectId, jobId, ...plan.request, ...item };
+    });
+    return new BatchWorld(plan, workflows, await checkBatch(requests, { batchId: BATCH_ID }));
   }
 
   get runs(): readonly Run[] {
@@ -83,46 +135,61 @@ export class BatchWorld extends World<BatchPlan, BatchAct> {
     return [...this.services.values()].flatMap((service) => service.requests);
   }
 
-  /** With the time. */
-  get deleted(): ReadonlyMap<Run, number> {
-    return this.people.deleted;
+  override get latest(): Run | undefined {
+    return this.runs.findLast(({ workflowId }) => workflowId === BATCH_WORKFLOW_ID);
   }
 
-  play(): Promise<BatchFacts> {
-    const { concurrency, tolerate, finishes } = this.plan;
-    const start = (options: Pick<Partial<BatchPlan>, 'concurrency' | 'tolerate'>) =>
-      this.letPeople({ kind: 'start', times: 1 }, async () =>
-        this.people.start(await this.people.checked(), options),
-      );
-    const over = { is: false };
-    const script = async () => {
+  protected override begin(): void {
+    const { concurrency, tolerate } = this.plan;
+    this.letPeople({ kind: 'start', times: 1, options: { concurrency, tolerate } });
+    this.script = this.untilQuiet().finally(() => (this.isDone = true));
+    this.script.catch(() => undefined);
+  }
+
+  protected override isOver(): boolean {
+    return this.isDone;
+  }
+
+  protected override async end(): Promise<void> {
+    await this.script;
+  }
+
+  private async untilQuiet(): Promise<void> {
+    await this.quiet();
+    for (let again = 0; this.plan.finishes && again < 2; again += 1) {
+      if (this.latest?.status === 'WorkflowExecutionCompleted') break;
+      this.letPeople({ kind: 'start', times: 1, options: { tolerate: null } });
       await this.quiet();
-      for (let again = 0; finishes && again < 2; again += 1) {
-        if (this.people.batchRun?.status === 'WorkflowExecutionCompleted') break;
-        start({ tolerate: null });
-        await this.quiet();
-      }
-      await this.clock.sleep(UNTIL_LISTED_MS);
-      await this.lookAtLast();
-    };
-    let end: Promise<void> | undefined;
-    return this.run(
-      () => {
-        start({ concurrency, tolerate });
-        end = script().finally(() => (over.is = true));
-        end.catch(() => undefined);
-      },
-      () => over.is,
-      MOST_STEPS,
-      async () => {
-        if (over.is) await end;
-        else this.broken.push('it loops without an end');
-      },
-    );
+    }
+    await this.clock.sleep(UNTIL_LISTED_MS);
+    if (this.latest === undefined) return;
+    const batch = await this.calls.run({}, (client) => findBatch(client, BATCH_ID));
+    try {
+      this.told = { batch, ends: await this.handle.settled() };
+    } catch (error) {
+      // Its items may be older than the retention.
+      if (!(error instanceof FollowUpError)) throw error;
+      this.say('people', `the results: ${error.message}`);
+    }
   }
 
-  protected override carryOut(act: Exclude<BatchAct, MachineAct>): true {
-    return this.letPeople(act, () => this.people.carryOut(act));
+  /** Not in the name of the process that has reached the point, nor within the deadline of its call. */
+  protected override perform(act: Exclude<BatchAct, MachineAct>): Promise<unknown> {
+    return new Promise((resolve) => {
+      this.clock.after(0, () => resolve(super.perform(act)));
+    });
+  }
+
+  /** @param share where in the file it stands, from 0 to 1 */
+  private onItem(share: number, isWantedOpen: boolean, work: (run: Run) => unknown): unknown {
+    const run = this.server.find(this.names[Math.floor(share * this.names.length)] ?? '');
+    if (run?.isOpen !== isWantedOpen) return NOTHING;
+    return work(run) ?? run.runId;
+  }
+
+  private start(options: RunOptions) {
+    const of = { taskQueue: TASK_QUEUES.followUp, options, partBytes: this.plan.partBytes ?? undefined };
+    return this.calls.run({}, (client, signal) => startBatch({ ...of, client, signal }, this.batch));
   }
 
   protected override where(): string {
@@ -135,7 +202,7 @@ export class BatchWorld extends World<BatchPlan, BatchAct> {
   }
 
   /** By a connection that is slow now and then. */
-  private calls(): Calls {
+  private newCalls(): Calls {
     const { server, luck, clock, plan } = this;
     const pause = (method: string) =>
       clock.sleep(luck.between(`their ${method}`, 1, luck.chance('is slow', 0.15) ? plan.paceMs : 60));
@@ -150,19 +217,6 @@ export class BatchWorld extends World<BatchPlan, BatchAct> {
     return new Calls(clientOf(server, reach, named), TASK_QUEUES.followUp);
   }
 
-  private async lookAtLast(): Promise<void> {
-    if (this.server.find(batchWorkflowId(BATCH_ID)) === undefined) return;
-    const { client } = this.people.calls;
-    const batch = await findBatch(client, BATCH_ID);
-    try {
-      this.told = { batch, ends: await new BatchEnds(client).news(batch) };
-    } catch (error) {
-      // Its items may be older than the retention.
-      if (!(error instanceof FollowUpError)) throw error;
-      this.say('people', `the results: ${error.message}`);
-    }
-  }
-
   /** Until all has ended, and nobody does anything more. */
   private async quiet(): Promise<void> {
     const runs = () => this.runs.filter(({ start }) => start.workflowType !== CHUNK_WORKFLOW);
@@ -170,19 +224,19 @@ export class BatchWorld extends World<BatchPlan, BatchAct> {
       await this.clock.sleep(1_000);
       this.noteEnds();
       this.resumeAtLast();
-      if (this.clock.now - BEGIN > HORIZON_MS || this.broken.length > MOST_BROKEN) return;
+      if (this.broken.length > MOST_BROKEN) return;
     }
   }
 
   /** A pause may have come without an answer, or again by a reset: nothing must wait for ever. */
   private resumeAtLast(): void {
-    const run = this.people.batchRun;
-    const memo = fromPayload(run?.memo[MEMO_BATCH]) as BatchMemo | undefined;
-    const isPaused = run?.isOpen === true && memo?.paused === true;
+    const { latest } = this;
+    const memo = fromPayload(latest?.memo[MEMO_BATCH]) as BatchMemo | undefined;
+    const isPaused = latest?.isOpen === true && memo?.paused === true;
     this.pausedFor = isPaused && this.waitsFor === 0 ? this.pausedFor + 1 : 0;
     if (this.pausedFor < LONGEST_PAUSE_S) return;
     this.pausedFor = 0;
-    this.carryOut({ kind: 'resume' });
+    this.letPeople({ kind: 'resume' });
   }
 
   private noteStart(): void {
@@ -193,52 +247,20 @@ export class BatchWorld extends World<BatchPlan, BatchAct> {
     const activity = [...batch.activities.values()].find(({ name }) => name === 'runItems');
     const kept = (fromPayload(activity?.details?.[0]) as Position | undefined) ?? null;
     this.starts.push({ run, batch, memo, kept });
-    this.say(batch.runId, `starts ${this.itemOf(run)} as ${run.runId}`);
+    this.say(
+      batch.runId,
+      `starts item ${this.names.indexOf(run.workflowId)}, ${run.workflowId}, as ${run.runId}`,
+    );
   }
 
   private noteEnds(): void {
     for (const run of this.runs) {
       if (run.isOpen || this.noted.has(run)) continue;
       this.noted.add(run);
-      const isBatch = run.workflowId === batchWorkflowId(BATCH_ID);
       const why = run.end.failure?.applicationFailureInfo?.type ?? '';
-      this.say(run.runId, `${isBatch ? 'the batch' : this.itemOf(run)}: ${run.status.slice(17)} ${why}`);
+      this.say(run.runId, `${run.workflowId}: ${run.status.slice(17)} ${why}`);
       if (run.status !== 'WorkflowExecutionContinuedAsNew')
-        this.reached(isBatch ? 'batch ended' : 'item ended');
+        this.reached(run.workflowId === BATCH_WORKFLOW_ID ? 'batch ended' : 'item ended');
     }
-  }
-
-  private itemOf({ workflowId }: Run): string {
-    const number = this.names.indexOf(workflowId);
-    return number < 0 ? workflowId : `item ${number} (${workflowId.split(':')[2] ?? ''})`;
-  }
-
-  /** Somebody does something; an error of the client is an answer, any other one is a bug. */
-  private letPeople(act: BatchAct, work: () => Promise<unknown>): true {
-    const { now: at } = this.clock;
-    const done: Done = { act, at, endedAt: Infinity, failed: null, run: this.people.batchRun };
-    this.done.push(done);
-    this.waitsFor += 1;
-    const told = (answer: unknown) => {
-      done.answer = answer;
-      const words = answer === undefined ? 'done' : JSON.stringify(answer).slice(0, 200);
-      this.say('people', `${act.kind}: ${words}`);
-    };
-    const failed = (error: unknown) => {
-      const isAnswer = error instanceof FollowUpError;
-      if (!isAnswer) this.broken.push(`${act.kind}: ${String((error as Error).stack)}`);
-      done.failed = isAnswer ? error.code : String(error);
-      this.say('people', `${act.kind}: ${String(error)}`);
-    };
-    // Not in the name of the process that has reached the point, nor within the deadline of its call.
-    this.clock.after(0, () => {
-      void work()
-        .then(told, failed)
-        .finally(() => {
-          this.waitsFor -= 1;
-          done.endedAt = this.clock.now;
-        });
-    });
-    return true;
   }
 }

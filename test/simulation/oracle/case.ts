@@ -1,155 +1,126 @@
 import { checkRequest } from '../../../src/core/check-request';
 import { type AgentJob, isTerminal } from '../../../src/core/job';
-import { MEMO_RECEIPT, UPDATE_EXTEND_DEADLINE, UPDATE_RESOLVE_DELIVERY } from '../../../src/core/names';
-import type { FollowUpPlan } from '../../../src/core/request';
+import { MEMO_RECEIPT } from '../../../src/core/names';
 import type { FailureDetails, FollowUpResult, Receipt } from '../../../src/core/result';
 import { parseDuration } from '../../../src/core/units';
 import type { Act } from '../acts';
 import type { Request } from '../agent-service';
-import type { AskedUpdate } from '../people';
+import type { FollowUpWorld } from '../follow-up-world';
 import { fromPayload } from '../temporal/history';
 import type { Run } from '../temporal/run';
-import type { Facts } from '../follow-up-world';
 
 /** What is wrong, in words. */
 export type Rule = (found: Case) => Iterable<string>;
 export type RuleOfReceipt = (found: Case, receipt: Receipt) => Iterable<string>;
 
+/** Everything that the rules ask about. */
+export type Case = ReturnType<typeof caseOf>;
+
 /** Two exchanges, a report, and the queues. */
 export const END_MS = 120_000;
 
 /** A read with an answer about the job that somebody has heard. */
-export type Shown = Request & { readonly shown: AgentJob; readonly heardAt: number };
+type Shown = Request & { readonly shown: AgentJob; readonly heardAt: number };
 
-/** How the latest run of a follow-up has ended. */
-interface End {
-  readonly kind: 'result' | 'failure' | 'cancelled' | 'terminated' | 'open';
-  /** Of a failure. */
-  readonly type: string;
-  readonly result: FollowUpResult | undefined;
-  readonly receipt: Receipt | undefined;
-}
-
-const KINDS: Partial<Record<Run['status'], End['kind']>> = {
+const KINDS = {
   running: 'open',
   WorkflowExecutionCompleted: 'result',
   WorkflowExecutionFailed: 'failure',
   WorkflowExecutionCanceled: 'cancelled',
-};
-
-function endOf({ status, end, memo }: Run): End {
-  const kind = KINDS[status] ?? 'terminated';
-  const result = fromPayload(end.result) as FollowUpResult | undefined;
-  const { type, details } = end.failure?.applicationFailureInfo ?? {};
-  const failure = fromPayload(details?.payloads?.[0]) as FailureDetails | undefined;
-  const cancelled =
-    kind === 'cancelled' ? (fromPayload(memo[MEMO_RECEIPT]) as Receipt | undefined) : undefined;
-  return { kind, type: type ?? '', result, receipt: result?.followUp ?? failure?.followUp ?? cancelled };
-}
+  WorkflowExecutionTerminated: 'terminated',
+  WorkflowExecutionContinuedAsNew: 'terminated',
+} as const;
 
 const UNDISTURBING: readonly string[] = ['turn of others', 'change job', 'start again'];
 const ASKING: readonly string[] = ['poll now', 'extend', 'decide', 'cancel'];
 
-/** Everything that the rules ask about. */
-export class Case {
-  readonly plan: FollowUpPlan;
-  readonly run: Run;
-  readonly end: End;
-  readonly posts: readonly Request[];
-  readonly gets: readonly Request[];
-  /** Of these, all but the looks right before a POST. */
-  readonly polls: readonly Request[];
-  readonly shown: readonly Shown[];
-  /** POSTs that have begun and were not answered with 429, which says that nothing was processed. */
-  readonly perhapsProcessed: readonly Request[];
-  /** Permissions to send that the server has recorded. */
-  readonly permissions: Facts['log'];
-  readonly isReset: boolean;
-  /** Machines and people have left it alone: what it does, it does by its own rules. */
-  readonly isUndisturbed: boolean;
-  /** Machines have failed, or somebody has changed what Temporal does: it may be late. */
-  readonly isHindered: boolean;
-
-  constructor(readonly facts: Facts) {
-    const { plan, runs, service, log, done } = facts;
-    const checked = checkRequest(plan.request);
-    const run = runs.at(-1);
-    if (!checked.ok) throw new Error(`not a valid plan: ${JSON.stringify(checked.problems)}`);
-    if (run === undefined) throw new Error('nothing was started');
-    this.plan = checked.plan;
-    this.run = run;
-    this.end = endOf(run);
-    this.posts = service.requests.filter(({ operation }) => operation === 'post');
-    this.gets = service.requests.filter(({ operation }) => operation === 'get');
-    this.polls = this.gets.filter(isPoll);
-    this.shown = this.gets.filter((get): get is Shown => get.shown !== null && get.heardAt !== null);
-    this.perhapsProcessed = this.posts.filter(
-      ({ begunAt, answer }) => begunAt !== null && answer !== 'http 429',
-    );
-    this.permissions = log.filter(({ what }) => what === 'permission recorded');
-    this.isReset = done.some(({ kind }) => kind === 'reset');
-    this.isUndisturbed = plan.deeds.every(({ act }) => UNDISTURBING.includes(act.kind));
-    this.isHindered = plan.deeds.some(({ act }) => ![...UNDISTURBING, ...ASKING].includes(act.kind));
-  }
-
-  /** When the latest POST that may have arrived had ended, at the earliest. */
-  readonly postEndedAt = (receipt: Receipt): number => {
-    const ends = this.perhapsProcessed.map(({ answeredAt, reachedAt, begunAt, heardAt }) =>
-      Math.min(answeredAt ?? reachedAt ?? begunAt ?? 0, heardAt ?? Infinity),
-    );
-    return ends.length > 0 ? Math.max(...ends) : Date.parse(receipt.sentAt ?? '') || 0;
-  };
-
-  /** The deadline as it was at the end, at the earliest: extensions only move it. */
-  get deadlineAt(): number {
-    const first = this.facts.runs[0]?.events.find(({ type }) => type === 'WorkflowTaskStarted');
-    return (first?.at ?? 0) + this.plan.deadlineMs;
-  }
-
-  /** The deadline as it was at the end, at the latest. */
-  get latestDeadlineAt(): number {
-    const moved = this.answered(UPDATE_EXTEND_DEADLINE).flatMap(({ args, endedAt }) => {
-      const duration = parseDuration(args[0]);
-      return 'ms' in duration ? [(endedAt ?? 0) + duration.ms] : [];
-    });
-    return Math.max(this.deadlineAt, ...moved);
-  }
-
-  readonly answered = (name: string): readonly AskedUpdate[] =>
-    this.facts.updates.filter((update) => update.name === name && update.end?.kind === 'answered');
-
-  readonly decisions = (decision: string): readonly AskedUpdate[] =>
-    this.facts.updates.filter(
-      ({ name, args, end }) =>
-        name === UPDATE_RESOLVE_DELIVERY && args[0] === decision && end?.kind !== 'refused',
-    );
-
-  /** Whether one of these was planned. */
-  readonly has = (...kinds: readonly Act['kind'][]): boolean =>
-    this.facts.plan.deeds.some(({ act }) => kinds.includes(act.kind));
-
-  /** How many activities were completed by hand. */
-  get byHand(): number {
-    return this.facts.done.filter(({ kind }) => kind === 'complete by hand').length;
-  }
-
-  readonly hasEntered = (phase: string): boolean =>
-    this.facts.log.some(({ what }) => what === `phase ${phase}`);
-
-  /** Whether the follow-up was over before this update was answered, or soon after. One that continues as new is not. */
-  readonly wasOverAt = ({ askedAt, endedAt }: AskedUpdate): boolean =>
-    this.facts.runs.some(
-      ({ closedAt, status }) =>
-        status !== 'WorkflowExecutionContinuedAsNew' &&
-        closedAt >= askedAt &&
-        closedAt <= (endedAt ?? Infinity) + 60_000,
-    );
+/** How a run has ended; `type` is that of a failure. */
+function endOf({ status, end, memo }: Run) {
+  const kind = KINDS[status];
+  const result = fromPayload(end.result) as FollowUpResult | undefined;
+  const { type, details } = end.failure?.applicationFailureInfo ?? {};
+  const failure = fromPayload(details?.payloads?.[0]) as FailureDetails | undefined;
+  const cancelled = kind === 'cancelled' ? (fromPayload(memo[MEMO_RECEIPT]) as Receipt) : undefined;
+  return { kind, type: type ?? '', result, receipt: result?.followUp ?? failure?.followUp ?? cancelled };
 }
 
-export function isPoll({ operation, by }: Request): boolean {
-  return operation === 'get' && by !== 'sendMessage';
+export function caseOf(world: FollowUpWorld) {
+  const { runs, service, log } = world;
+  const checked = checkRequest(world.plan.request);
+  if (!checked.ok) throw new Error(`not a valid plan: ${JSON.stringify(checked.problems)}`);
+  const { plan } = checked;
+  const posts = service.requests.filter(({ point }) => point === 'post');
+  const gets = service.requests.filter(({ point }) => point !== 'post');
+  /** POSTs that have begun and were not answered with 429, which says that nothing was processed. */
+  const perhapsProcessed = posts.filter(({ begunAt, answer }) => begunAt !== null && answer !== 'http 429');
+  /** People and machines do nothing but this. */
+  const areOnly = (...kinds: readonly string[]) =>
+    world.plan.deeds.every(({ act }) => kinds.includes(act.kind));
+  /** These have moved the deadline. */
+  const extensions = world.doneBy('extend').filter(({ answer }) => answer?.kind === 'answered');
+  const first = runs[0]?.events.find(({ type }) => type === 'WorkflowTaskStarted');
+  /** The deadline as it was at the end, at the earliest: extensions only move it. */
+  const deadlineAt = (first?.at ?? 0) + plan.deadlineMs;
+  const moved = extensions.flatMap(({ act, endedAt }) => {
+    const duration = parseDuration(act.duration);
+    return 'ms' in duration ? [endedAt + duration.ms] : [];
+  });
+  return {
+    ...{ world, plan, posts, gets, perhapsProcessed, deadlineAt },
+    run: world.latest,
+    end: endOf(world.latest),
+    /** Reads, but the looks right before a POST. */
+    polls: gets.filter(isPoll),
+    shown: gets.filter((get): get is Shown => get.shown !== null && get.heardAt !== null),
+    /** Permissions to send that the server has recorded. */
+    permissions: log.filter(({ what }) => what === 'permission recorded'),
+    isReset: world.doneBy('reset').length > 0,
+    /** Machines and people have left it alone: what it does, it does by its own rules. */
+    isUndisturbed: areOnly(...UNDISTURBING),
+    /** Machines have failed, or somebody has changed what Temporal does: it may be late. */
+    isHindered: !areOnly(...UNDISTURBING, ...ASKING),
+    /** How many activities were completed by hand. */
+    byHand: world.doneBy('complete by hand').length,
+    /** The deadline as it was at the end, at the latest. */
+    latestDeadlineAt: Math.max(deadlineAt, ...moved),
+    /** When an answer was fresh at the earliest: `confirm` after the end of the latest POST that may have arrived. */
+    freshFrom: (receipt: Receipt): number => {
+      const ends = perhapsProcessed.map(({ answeredAt, reachedAt, begunAt, heardAt }) =>
+        Math.min(answeredAt ?? reachedAt ?? begunAt ?? 0, heardAt ?? Infinity),
+      );
+      const sentAt = Date.parse(receipt.sentAt ?? '') || 0;
+      return plan.confirmMs + (ends.length > 0 ? Math.max(...ends) : sentAt);
+    },
+    decisions: (decision: string) =>
+      world
+        .doneBy('decide')
+        .filter(({ act, answer }) => act.decision === decision && answer?.kind !== 'refused'),
+    /** Whether one of these was planned. */
+    has: (...kinds: readonly Act['kind'][]) => world.plan.deeds.some(({ act }) => kinds.includes(act.kind)),
+    hasEntered: (phase: string) => log.some(({ what }) => what === `phase ${phase}`),
+    /** Whether the follow-up was over before this was answered, or soon after. One that continues as new is not. */
+    wasOverAt: ({ at, endedAt }: FollowUpWorld['done'][number]) =>
+      runs.some(
+        ({ closedAt, status }) =>
+          status !== 'WorkflowExecutionContinuedAsNew' && closedAt >= at && closedAt <= endedAt + 60_000,
+      ),
+  };
+}
+
+export function isPoll({ point }: Request): boolean {
+  return point === 'poll' || point === 'read';
 }
 
 export function isAtRest(job: { readonly status: string } | null | undefined): boolean {
   return job !== null && job !== undefined && isTerminal(job.status);
+}
+
+/** What held at some moment of a time, change by change. */
+export function heldBetween<Change extends { readonly at: number }>(
+  changes: readonly Change[],
+  from: number,
+  to: number,
+): readonly Change[] {
+  const first = changes.findLastIndex(({ at }) => at <= from);
+  return changes.slice(Math.max(0, first)).filter(({ at }) => at <= to);
 }

@@ -1,4 +1,3 @@
-import { UPDATE_POLL_NOW, UPDATE_RESOLVE_DELIVERY } from '../../../src/core/names';
 import { outcomeText } from '../../../src/core/result';
 import { BEGIN } from '../clock';
 import { fromPayload } from '../temporal/history';
@@ -8,16 +7,18 @@ const PERMISSION_MS = 10_000;
 /** Of a run that makes no request, and of one request by a timer and an activity. */
 const EVENTS = { atMost: 30, ofRequest: 14 };
 
+const PHASES = { result: 'done', failure: 'failed', cancelled: 'cancelled' };
+
 /** What a follow-up does, whatever it says in the end. */
 export const RULES: readonly Rule[] = [
   /** At most one POST, unless `resend` was asked for or an operator has decided so for this very run. */
-  function* atMostOnce({ facts, plan, perhapsProcessed, decisions }) {
-    for (const { runId, start } of facts.runs) {
+  function* atMostOnce({ world, plan, perhapsProcessed, decisions }) {
+    for (const { runId, start } of world.runs) {
       const isFirst = runId === start.firstRunId;
       const posts = perhapsProcessed.filter((post) => post.runId === runId);
       // A decision names a run; without a name, it is for the first one.
-      const decided = decisions('not-delivered').filter(
-        ({ args }) => (args[1] ?? start.firstRunId) === runId,
+      const decided = decisions('not-delivered').filter(({ act, run }) =>
+        act.names === 'latest' ? run?.runId === runId : isFirst,
       );
       const resent = plan.onUnknownDelivery === 'resend' ? 1 : 0;
       const allowed = decided.length + (isFirst ? 1 + resent : 0);
@@ -46,58 +47,54 @@ export const RULES: readonly Rule[] = [
     }
   },
   /** A send that is paused before its look has ended makes no POST until it goes on; nor does another one in its place. */
-  function* waitsWhilePaused({ facts, has, isReset, byHand, gets, posts }) {
+  function* waitsWhilePaused({ world, has, isReset, byHand, gets, posts }) {
     // Whoever gets no answer does not know of the pause, and without a further attempt it has ended.
     if (has('lose', 'server away', 'limit attempts') || isReset || byHand > 0) return;
-    for (const { attempt, from, until } of facts.pauses) {
+    for (const { attempt, from, until } of world.pauses) {
       if (gets.some((get) => get.attempt === attempt && (get.heardAt ?? Infinity) <= from)) continue;
       const post = posts.find(({ askedAt }) => askedAt > from && askedAt < until);
       if (post !== undefined) yield `POST ${post.number} while the send is paused`;
     }
   },
   /** Whoever has asked for a read gets one that was asked for later; or is told that no worker answers. */
-  function* polledNow({ gets, has, answered, wasOverAt }) {
+  function* polledNow({ world, gets, has, wasOverAt }) {
     if (has('hold queue')) return;
-    for (const update of answered(UPDATE_POLL_NOW)) {
-      const isRead = gets.some(
-        ({ askedAt }) => askedAt >= update.askedAt && askedAt <= (update.endedAt ?? 0),
-      );
-      if (!isRead && !wasOverAt(update)) yield 'pollNow was answered, and nothing was read';
+    for (const update of world.doneBy('poll now')) {
+      const isRead = gets.some(({ askedAt }) => askedAt >= update.at && askedAt <= update.endedAt);
+      if (update.answer?.kind === 'answered' && !isRead && !wasOverAt(update))
+        yield 'pollNow was answered, and nothing was read';
     }
   },
-  function* acceptedUpdatesAreAnswered({ facts }) {
-    for (const { status, events } of facts.runs) {
+  function* acceptedUpdatesAreAnswered({ world }) {
+    for (const { status, events } of world.runs) {
       if (status === 'WorkflowExecutionTerminated') continue;
-      for (const event of events)
-        if (
-          event.type === 'WorkflowExecutionUpdateAccepted' &&
-          !events.some(
-            (each) => each.type === 'WorkflowExecutionUpdateCompleted' && each.updateId === event.updateId,
-          )
-        )
-          yield `the update ${event.name} was accepted, and never answered`;
+      const idsOf = (wanted: string) =>
+        events.flatMap((event) => ('updateId' in event && event.type === wanted ? [event.updateId] : []));
+      const answered = idsOf('WorkflowExecutionUpdateCompleted');
+      for (const id of idsOf('WorkflowExecutionUpdateAccepted'))
+        if (!answered.includes(id)) yield `${id} was accepted, and never answered`;
     }
   },
   /** None is lost in a task that the server refuses; where something hinders it, the last one may be. */
-  function* noUpdateIsLost({ facts, isHindered, wasOverAt }) {
-    for (const update of facts.updates) {
-      const { name, end } = update;
-      const isLost = end?.kind === 'aborted' && end.reason === 'the workflow task failed';
-      if (isLost && !(isHindered && wasOverAt(update))) yield `${name} was lost`;
+  function* noUpdateIsLost({ world, isHindered, wasOverAt }) {
+    for (const update of world.done) {
+      const { act, answer } = update;
+      const isLost = answer?.kind === 'aborted' && answer.reason === 'the workflow task failed';
+      if (isLost && !(isHindered && wasOverAt(update))) yield `${act.kind} was lost`;
     }
   },
   /** An unknown delivery is decided once, and while somebody is asked. */
-  function* oneDecisionAtATime({ facts, isReset, answered }) {
+  function* oneDecisionAtATime({ world, isReset }) {
     if (isReset) return;
-    const decisions = answered(UPDATE_RESOLVE_DELIVERY);
-    const phases = facts.log.filter(({ what }) => what.startsWith('phase '));
+    const decisions = world.doneBy('decide').filter(({ answer }) => answer?.kind === 'answered');
+    const phases = world.log.filter(({ what }) => what.startsWith('phase '));
     const asked = phases.flatMap(({ at, what }, index) =>
       what === 'phase needs-decision' ? [{ from: at, to: phases[index + 1]?.at ?? Infinity }] : [],
     );
     if (decisions.length > asked.length)
       yield `${decisions.length} decisions were taken, and ${asked.length} were asked for`;
-    for (const { askedAt, endedAt } of decisions)
-      if (!asked.some(({ from, to }) => from + BEGIN <= (endedAt ?? 0) && to + BEGIN >= askedAt))
+    for (const { at, endedAt } of decisions)
+      if (!asked.some(({ from, to }) => from + BEGIN <= endedAt && to + BEGIN >= at))
         yield 'a decision was taken before or after somebody was asked';
   },
   function* onlyAsksWhereItMay({ plan, hasEntered }) {
@@ -114,32 +111,28 @@ export const RULES: readonly Rule[] = [
     if (hasEntered('unauthorized') && !gets.some(({ answer }) => /^http 40[13]$/.test(answer ?? '')))
       yield 'unauthorized, and the service has not refused the key';
   },
-  function* isCancelledByPeople({ facts, end }) {
-    if (end.kind === 'cancelled' && !facts.done.some(({ kind }) => kind === 'cancel'))
-      yield 'nobody has cancelled it';
+  function* isCancelledByPeople({ world, end }) {
+    if (end.kind === 'cancelled' && world.doneBy('cancel').length === 0) yield 'nobody has cancelled it';
   },
   /** What a list shows says how it ended. */
   function* showsItsPhase({ run, end: { kind, type, result, receipt } }) {
-    const { FollowUpPhase: phase, FollowUpOutcome: outcome } = run.searchAttributes;
-    const wanted = { result: 'done', failure: 'failed', cancelled: 'cancelled', terminated: '', open: '' }[
-      kind
-    ];
-    if (wanted !== '' && fromPayload(phase) !== wanted)
-      yield `it ended by ${kind}, and its phase is ${String(fromPayload(phase))}`;
+    const { FollowUpPhase, FollowUpOutcome } = run.searchAttributes;
+    const [phase, outcome] = [fromPayload(FollowUpPhase), fromPayload(FollowUpOutcome)].map(String);
+    if (kind !== 'terminated' && kind !== 'open' && phase !== PHASES[kind])
+      yield `it ended by ${kind}, and its phase is ${phase}`;
     const how = result?.status ?? (kind === 'failure' ? type : 'cancelled');
-    const ended = receipt && outcomeText(how, receipt.delivery.verdict);
-    if (fromPayload(outcome) !== ended)
-      yield `its outcome is ${String(ended)}, and a list shows ${String(fromPayload(outcome))}`;
+    const ended = String(receipt && outcomeText(how, receipt.delivery.verdict));
+    if (outcome !== ended) yield `its outcome is ${ended}, and a list shows ${outcome}`;
   },
 ];
 
 /** What it does by its own rules. */
 export const RULES_OF_UNDISTURBED: readonly Rule[] = [
   /** With `reject`, a look that shows an active job is the last request, unless it proves that a message has arrived. */
-  function* rejectsAtOnce({ facts, plan, shown, posts }) {
+  function* rejectsAtOnce({ world, plan, shown, posts }) {
     const held = shown.find((get) => !isPoll(get) && !isAtRest(get.shown));
     if (plan.whenActive !== 'reject' || posts.length > 0 || held === undefined) return;
-    const next = facts.service.requests.find(({ askedAt }) => askedAt > held.heardAt);
+    const next = world.service.requests.find(({ askedAt }) => askedAt > held.heardAt);
     if (next !== undefined) yield `request ${next.number} after a look at an active job, with reject`;
   },
   /** A 429 with a time holds the next request of its kind for so long, within bounds. */
@@ -184,9 +177,9 @@ export const RULES_OF_UNDISTURBED: readonly Rule[] = [
     if (idle !== undefined) yield `read ${idle.number} decides nothing`;
   },
   /** Its history grows with its requests: nothing wakes it for nothing. */
-  function* staysWithinItsHistory({ facts }) {
-    for (const { runId, events } of facts.runs) {
-      const requests = facts.service.requests.filter((request) => request.runId === runId).length;
+  function* staysWithinItsHistory({ world }) {
+    for (const { runId, events } of world.runs) {
+      const requests = world.service.requests.filter((request) => request.runId === runId).length;
       if (events.length > EVENTS.atMost + EVENTS.ofRequest * requests)
         yield `${runId} has ${events.length} events, and made ${requests} requests`;
     }

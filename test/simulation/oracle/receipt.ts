@@ -1,9 +1,7 @@
-import type { AgentJob } from '../../../src/core/job';
-import type { FollowUpProgress, FollowUpResult, Receipt } from '../../../src/core/result';
+import type { FollowUpProgress, Receipt } from '../../../src/core/result';
 import { isOfMachines } from '../acts';
 import { fromPayload, type HistoryEvent } from '../temporal/history';
-import type { Facts } from '../follow-up-world';
-import { type Case, END_MS, isAtRest, isPoll, type RuleOfReceipt, type Shown } from './case';
+import { type Case, END_MS, heldBetween, isAtRest, isPoll, type RuleOfReceipt } from './case';
 
 /** A read whose heartbeat is late is made by a second attempt, too. */
 const ATTEMPTS = 2;
@@ -20,6 +18,9 @@ const VERDICTS: Readonly<Record<string, readonly string[]>> = {
   DeadlineExceeded: ['not-sent', 'accepted', 'unknown'],
 };
 
+/** Without which a delivery is confirmed by nobody but the service. */
+const CHOICES: Readonly<Record<string, string>> = { operator: 'ask', assumed: 'assume-delivered' };
+
 /** What a receipt says, against all that is known. */
 export const RULES_OF_RECEIPTS: readonly RuleOfReceipt[] = [
   function* verdictIsTrue({ end, plan, posts, decisions }, { delivery: { verdict, confirmedBy } }) {
@@ -32,20 +33,18 @@ export const RULES_OF_RECEIPTS: readonly RuleOfReceipt[] = [
     if (confirmedBy === 'response' && !isProcessed) yield 'accepted by response, and never processed';
     if (confirmedBy === 'operator' && decisions('delivered').length === 0)
       yield 'accepted by operator, and nobody decided';
-    const choice = { operator: 'ask', assumed: 'assume-delivered', response: '', read: '' }[
-      confirmedBy ?? 'read'
-    ];
-    if (choice !== '' && choice !== plan.onUnknownDelivery)
+    const choice = CHOICES[confirmedBy ?? ''] ?? plan.onUnknownDelivery;
+    if (choice !== plan.onUnknownDelivery)
       yield `accepted by ${String(confirmedBy)}, with ${plan.onUnknownDelivery}`;
   },
   /** Between the POSTs that have begun and the permissions that were given, with one that a reset run presumes. */
-  function* countsItsSends({ facts, isReset, posts, permissions, byHand, run, end }, { delivery }) {
+  function* countsItsSends({ world, isReset, posts, permissions, byHand, run, end }, { delivery }) {
     const { sends, verdict } = delivery;
     const begun = posts.filter(({ begunAt }) => begunAt !== null);
     // A run made by the only reset counts what its history has, and one that the run before may have made.
-    const whole = facts.runs.filter(({ start }) => start.continuedFromRunId === undefined);
-    const isOneReset = facts.done.filter(({ kind }) => kind === 'reset').length === 1 && whole.length === 2;
-    const hasOneEach = facts.runs.every(
+    const whole = world.runs.filter(({ start }) => start.continuedFromRunId === undefined);
+    const isOneReset = world.doneBy('reset').length === 1 && whole.length === 2;
+    const hasOneEach = world.runs.every(
       ({ runId }) => begun.filter((post) => post.runId === runId).length <= 1,
     );
     if ((!isReset || (isOneReset && hasOneEach)) && begun.length > sends)
@@ -58,9 +57,9 @@ export const RULES_OF_RECEIPTS: readonly RuleOfReceipt[] = [
     if (sends === 0 && verdict !== 'not-sent') yield `${verdict}, and nothing was sent (${end.kind})`;
   },
   /** Without a POST, only a machine that fails, or people, make it unknown. */
-  function* knowsThatItSentNothing({ facts, posts, isReset, byHand }, { delivery }) {
+  function* knowsThatItSentNothing({ world, posts, isReset, byHand }, { delivery }) {
     if (posts.length > 0 || isReset || byHand > 0) return;
-    const isWhole = !facts.plan.deeds.some(({ act }) => isOfMachines(act));
+    const isWhole = !world.plan.deeds.some(({ act }) => isOfMachines(act));
     if (isWhole && delivery.sends > 0) yield `${delivery.sends} sends, and no POST was asked for`;
   },
   /** What becomes of an unknown delivery is what the caller has chosen. */
@@ -73,9 +72,9 @@ export const RULES_OF_RECEIPTS: readonly RuleOfReceipt[] = [
       yield `DeliveryUnknown after ${perhapsProcessed.length} POSTs, with resend`;
   },
   /** Undisturbed, it counts each read since its POST. */
-  function* countsAllReads({ polls, perhapsProcessed, isUndisturbed, facts, end }, { observed, delivery }) {
+  function* countsAllReads({ polls, perhapsProcessed, isUndisturbed, world, end }, { observed, delivery }) {
     const [post, ...more] = perhapsProcessed;
-    const isOne = post !== undefined && more.length === 0 && facts.runs.length === 1 && delivery.sends <= 1;
+    const isOne = post !== undefined && more.length === 0 && world.runs.length === 1 && delivery.sends <= 1;
     // A read that came too late for the deadline was made, and told to nobody.
     if (!isUndisturbed || !isOne || observed['no worker'] !== undefined || end.kind === 'failure') return;
     const since = post.heardAt ?? Infinity;
@@ -97,8 +96,8 @@ export const RULES_OF_RECEIPTS: readonly RuleOfReceipt[] = [
     }
   },
   /** A query tells of an ended run what its receipt says. */
-  function* progressAgrees({ facts, run, end }, { delivery, evidence, polls }) {
-    const progress = facts.progress.get(run) as FollowUpProgress | undefined;
+  function* progressAgrees({ world, run, end }, { delivery, evidence, polls }) {
+    const progress = world.progress.get(run) as FollowUpProgress | undefined;
     const told = JSON.stringify([progress?.delivery, progress?.evidence, progress?.polls]);
     if (progress !== undefined && told !== JSON.stringify([delivery, evidence, polls]))
       yield `progress says ${told} (${end.kind})`;
@@ -112,12 +111,12 @@ export const RULES_OF_RECEIPTS: readonly RuleOfReceipt[] = [
     );
     // A worker that dies after its permission leaves a baseline without a POST.
     const possible = isUndisturbed && posts.length > 0 && delivery.verdict !== 'not-sent' ? before : looks;
-    const said = JSON.stringify(stateOf(baseline));
-    if (!possible.some((look) => look !== undefined && JSON.stringify(stateOf(look.shown)) === said))
+    const said = stateOf(baseline);
+    if (!possible.some((look) => look !== undefined && stateOf(look.shown) === said))
       yield `the baseline is ${said}, and the look before the POST showed something else`;
   },
-  function* knowsWhenItSent({ facts, posts, isUndisturbed }, { sentAt, settledAt, delivery }) {
-    const startedAt = facts.runs[0]?.startedAt ?? 0;
+  function* knowsWhenItSent({ world, posts, isUndisturbed }, { sentAt, settledAt, delivery }) {
+    const startedAt = world.runs[0]?.startedAt ?? 0;
     if (sentAt !== null && (Date.parse(sentAt) < startedAt || sentAt > (settledAt ?? '')))
       yield `sent at ${sentAt}, which is not in its time`;
     const areKnown = posts.every(({ begunAt, heardAt }) => begunAt !== null && heardAt !== null);
@@ -133,59 +132,83 @@ export const RULES_OF_RECEIPTS: readonly RuleOfReceipt[] = [
     if (shown.some(isPoll) || !gets.some(({ answer }) => /^http 40[013]$/.test(answer ?? '')))
       yield 'FollowUpRejected, and nothing has refused it';
   },
-  function* isUnknownForAReason({ end, plan, posts, shown, postEndedAt }, receipt) {
+  function* isUnknownForAReason({ end, plan, posts, shown, freshFrom }, receipt) {
     if (end.type !== 'DeliveryUnknown' || !isAtRest(receipt.baseline) || plan.whenActive === 'reject') return;
-    const freshAt = postEndedAt(receipt) + plan.confirmMs;
     // A later POST that is refused, or can't be made, ends it as well.
     const last = posts.at(-1);
     const isRefused = last?.begunAt === null || /^http (40[013459]|41[035]|422)$/.test(last?.answer ?? '');
-    if (!isRefused && !shown.some(({ askedAt }) => askedAt >= freshAt))
+    if (!isRefused && !shown.some(({ askedAt }) => askedAt >= freshFrom(receipt)))
       yield 'DeliveryUnknown, and nobody has looked';
   },
   function* isLostForAReason({ end, plan, gets, posts, shown, isUndisturbed }, { delivery }) {
     if (end.type !== 'JobNotFound') return;
     const heard = gets.filter(({ answer, heardAt }) => answer === 'http 404' && heardAt !== null);
-    const [first, last] = [heard.at(0), heard.at(-1)];
     const lastShownAt = Math.max(0, ...shown.map(({ heardAt }) => heardAt));
     const since = heard.filter(({ heardAt }) => (heardAt ?? 0) > lastShownAt);
-    if (first === undefined || last === undefined) yield 'JobNotFound, and there was no 404';
+    const spanMs = (heard.at(-1)?.askedAt ?? 0) - (heard[0]?.heardAt ?? Infinity);
+    if (heard.length === 0) yield 'JobNotFound, and there was no 404';
     // A job that was never read is not known: a send that was not permitted does not report what its look has shown.
     else if (delivery.verdict === 'not-sent' && posts.length === 0 && !shown.some(isPoll)) return;
     else if (heard.length < 5) yield `JobNotFound after ${heard.length} answers`;
     else if (isUndisturbed && since.length < 5) yield 'JobNotFound, and the job was shown between the 404s';
-    else if (last.askedAt - (first.heardAt ?? 0) < plan.confirmMs)
-      yield 'JobNotFound before the 404s have spanned confirm';
+    else if (spanMs < plan.confirmMs) yield 'JobNotFound before the 404s have spanned confirm';
   },
   /** There was a last read, and nothing that should have been told. */
-  function* isOverdueForAReason({ end, run, plan, facts, polls, deadlineAt, isUndisturbed }, receipt) {
+  function* isOverdueForAReason({ end, run, plan, world, polls, deadlineAt, isUndisturbed }, receipt) {
     if (end.type !== 'DeadlineExceeded') return;
     if (run.closedAt < deadlineAt) yield `its deadline was ${deadlineAt - run.closedAt} ms away`;
     if (receipt.delivery.verdict !== 'accepted' || !isUndisturbed) return;
     if (!polls.some(({ askedAt }) => askedAt >= deadlineAt)) yield 'overdue without a last read';
-    const since = Math.max(facts.service.life.settledSince() ?? Infinity, Date.parse(receipt.sentAt ?? ''));
+    const since = Math.max(world.service.life.settledSince() ?? Infinity, Date.parse(receipt.sentAt ?? ''));
     const { maximumMs, initialMs } = plan.polling;
     const waitMs = 2 * plan.confirmMs + plan.settleMs + 2 * (maximumMs + initialMs) + END_MS;
-    if (facts.plan.jobs[0].spells.length === 0 && since + waitMs < deadlineAt)
+    if (world.plan.jobs[0].spells.length === 0 && since + waitMs < deadlineAt)
       yield 'overdue, and the job was at rest for long';
   },
-  /** A result is told by fresh answers, has its evidence, and is the job as it was after the turn of every message. */
-  function* resultIsTrue(found, receipt) {
-    const { end, plan, facts, shown } = found;
+  function* resultHasItsEvidence({ end, plan, posts, shown, isUndisturbed, freshFrom }, receipt) {
     if (!end.result) return;
-    const { status, prLink, followUp } = end.result;
+    const { status, prLink, archivedAt } = end.result;
+    const { evidence, baseline } = receipt;
+    const wasAtRest = isAtRest(baseline);
+    if (evidence === null) yield 'a result without evidence';
+    if (evidence === 'seen-active') {
+      // Without a POST of its own, a reset run reads from its beginning.
+      const since = posts.length === 0 ? 0 : Math.min(...posts.map(({ askedAt }) => askedAt));
+      const isSeen = shown.some((get) => get.askedAt >= since && get.shown.status === 'active');
+      if (!wasAtRest || !isSeen) yield `seen-active, with the baseline ${String(baseline?.status)}`;
+    }
+    if (evidence === 'status-changed' && (!wasAtRest || status === baseline?.status || status === 'archived'))
+      yield `status-changed from ${String(baseline?.status)} to ${status}`;
+    if (evidence !== 'job-changed' && evidence !== 'confirmed') return;
+    // What another status interrupts begins anew; an answer that nobody was told does not interrupt.
+    const fresh = shown.filter((get) => get.askedAt >= freshFrom(receipt) && isPoll(get));
+    const other = isUndisturbed ? fresh.findLast((get) => get.shown.status !== status) : undefined;
+    const same = fresh.filter((get) => get.shown.status === status && get.askedAt > (other?.askedAt ?? 0));
+    const until = (same[0]?.heardAt ?? Infinity) + plan.confirmMs;
+    if (!same.some(({ askedAt }) => askedAt >= until))
+      yield `${evidence}, and the status did not hold for confirm`;
+    const hasChanged =
+      baseline !== null && (prLink !== baseline.prLink || archivedAt !== baseline.archivedAt);
+    if ((evidence === 'job-changed') !== hasChanged)
+      yield `${evidence}, with the baseline ${JSON.stringify(baseline)} and the link ${String(prLink)}`;
+  },
+  /** A result is told by fresh answers, and is the job as it was after the turn of every message. */
+  function* resultIsTrue(found, receipt) {
+    const { end, plan, world, shown } = found;
+    const [{ lagMs, linkLateMs }] = world.plan.jobs;
+    if (!end.result) return;
+    const { status, prLink } = end.result;
     if (!isAtRest(end.result)) yield `a result that is ${status}`;
-    const freshAt = found.postEndedAt(receipt) + plan.confirmMs;
-    const settledAt = Date.parse(followUp.settledAt ?? '');
+    const freshAt = found.freshFrom(receipt);
+    const settledAt = Date.parse(receipt.settledAt ?? '');
     if (settledAt < freshAt) yield `told ${freshAt - settledAt} ms before an answer could be fresh`;
     const fresh = shown.filter((get) => get.askedAt >= freshAt && isPoll(get));
     if (fresh.length === 0) yield 'a result, and no fresh answer';
-    yield* evidenceHolds(found, end.result, fresh);
-    const turns = facts.service.life.turns().filter(({ prompt }) => prompt === facts.plan.request.prompt);
-    const turnsEndedAt = Math.max(0, ...turns.map(({ endedAt }) => endedAt ?? Infinity));
+    const turnsEndedAt = Math.max(0, ...turnsOf(found).map(({ endedAt }) => endedAt ?? Infinity));
     if (turnsEndedAt > settledAt) yield 'the turn of the message ended after the follow-up';
-    const from = Math.max(freshAt - facts.plan.jobs[0].lagMs, turnsEndedAt);
-    const jobs = jobsBetween(facts, from, settledAt);
-    const isLate = facts.plan.jobs[0].linkLateMs > 0 && prLink === null;
+    const from = Math.max(freshAt - lagMs, turnsEndedAt);
+    const jobs = heldBetween(world.service.life.changes(), from, settledAt).map(({ job }) => job);
+    const isLate = linkLateMs > 0 && prLink === null;
     if (!jobs.some((job) => job.status === status && (job.prLink === prLink || isLate)))
       yield `the result is ${status} with ${String(prLink)}, and since the turn the job was ${jobs.map((job) => `${job.status} ${String(job.prLink)}`).join(', ')}`;
     if (status !== 'completed' || prLink !== null || settledAt >= found.deadlineAt) return;
@@ -196,19 +219,20 @@ export const RULES_OF_RECEIPTS: readonly RuleOfReceipt[] = [
   },
   /** A delivery that reading has proved: by a fresh answer that shows what counts as a turn. */
   function* proofHolds(found, receipt) {
-    const { facts, shown, plan, isReset } = found;
+    const { world, shown, plan, isReset } = found;
     const { delivery, baseline } = receipt;
     if (delivery.confirmedBy !== 'read') return;
     if (!isAtRest(baseline)) yield `proved by reading, and the baseline is ${String(baseline?.status)}`;
     // A run made by a reset may know of the first POST alone.
-    const endedAt = isReset ? (found.perhapsProcessed[0]?.begunAt ?? 0) : found.postEndedAt(receipt);
+    const first = (found.perhapsProcessed[0]?.begunAt ?? 0) + plan.confirmMs;
+    const freshAt = isReset ? first : found.freshFrom(receipt);
     const isProof = ({ status }: { readonly status: string }) =>
       status === 'active' || [status, baseline?.status].sort().join() === 'completed,failed';
-    if (!shown.some((get) => get.askedAt >= endedAt + plan.confirmMs && isProof(get.shown)))
+    if (!shown.some((get) => get.askedAt >= freshAt && isProof(get.shown)))
       yield 'proved by reading, and no fresh answer proves it';
-    const isOurs = facts.service.life.turns().some(({ prompt }) => prompt === facts.plan.request.prompt);
-    const mayBeOthers = found.has('turn of others', 'change job') || facts.plan.jobs[0].status === 'active';
-    if (!isOurs && !mayBeOthers && !isReset) yield 'proved by reading, and there was no turn';
+    const mayBeOthers = found.has('turn of others', 'change job') || world.plan.jobs[0].status === 'active';
+    if (turnsOf(found).length === 0 && !mayBeOthers && !isReset)
+      yield 'proved by reading, and there was no turn';
   },
 ];
 
@@ -222,54 +246,15 @@ function endOfSend(event: HistoryEvent): string | undefined {
   return result?.outcome?.verdict === 'not-sent' ? undefined : result?.kind;
 }
 
-function* evidenceHolds(
-  { shown, plan, posts, isUndisturbed }: Case,
-  { status, prLink, archivedAt, followUp: { evidence, baseline } }: FollowUpResult,
-  fresh: readonly Shown[],
-): Iterable<string> {
-  switch (evidence) {
-    case 'seen-active': {
-      // Without a POST of its own, a reset run reads from its beginning.
-      const since = posts.length === 0 ? 0 : Math.min(...posts.map(({ askedAt }) => askedAt));
-      const isSeen = shown.some((get) => get.askedAt >= since && get.shown.status === 'active');
-      if (!isAtRest(baseline) || !isSeen) yield `seen-active, with the baseline ${String(baseline?.status)}`;
-      return;
-    }
-    case 'status-changed':
-      if (!isAtRest(baseline) || status === baseline?.status || status === 'archived')
-        yield `status-changed from ${String(baseline?.status)} to ${status}`;
-      return;
-    case 'job-changed':
-    case 'confirmed': {
-      // What another status interrupts begins anew; an answer that nobody was told does not interrupt.
-      const other = fresh.findLast((get) => get.shown.status !== status);
-      const begunAt = isUndisturbed ? (other?.askedAt ?? 0) : 0;
-      const same = fresh.filter((get) => get.shown.status === status && get.askedAt > begunAt);
-      const until = (same[0]?.heardAt ?? Infinity) + plan.confirmMs;
-      if (!same.some(({ askedAt }) => askedAt >= until))
-        yield `${evidence}, and the status did not hold for confirm`;
-      const hasChanged =
-        baseline !== null && (prLink !== baseline.prLink || archivedAt !== baseline.archivedAt);
-      if ((evidence === 'job-changed') !== hasChanged)
-        yield `${evidence}, with the baseline ${JSON.stringify(baseline)} and the link ${String(prLink)}`;
-      return;
-    }
-    case null:
-      yield 'a result without evidence';
-  }
+/** Of the message. */
+function turnsOf({ world: { service, plan } }: Case) {
+  return service.life.turns().filter(({ prompt }) => prompt === plan.request.prompt);
 }
 
-function stateOf({ status, prLink, archivedAt }: NonNullable<Receipt['baseline']>) {
-  return { status, prLink, archivedAt };
+function stateOf({ status, prLink, archivedAt }: NonNullable<Receipt['baseline']>): string {
+  return JSON.stringify([status, prLink, archivedAt]);
 }
 
 function sum(counts: readonly number[]): number {
   return counts.reduce((total, count) => total + count, 0);
-}
-
-/** Every job that an answer may have shown from one moment to another. */
-function jobsBetween({ service }: Facts, from: number, to: number): AgentJob[] {
-  const changes = service.life.changes();
-  const last = changes.findLastIndex(({ at }) => at <= from);
-  return changes.slice(Math.max(0, last)).flatMap(({ at, job }) => (at <= to ? [job] : []));
 }
