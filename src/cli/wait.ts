@@ -72,7 +72,8 @@ export async function waitForBatch(
       if (session.isJson) session.print(end);
       else session.note(itemLine(end));
     }
-    if (view?.summary && (view.message === null || view.state === 'ending')) {
+    const isTrouble = view?.message !== view?.summary?.message;
+    if (view?.summary && !isTrouble) {
       const { state, settled, items } = view.summary;
       // Where lines can't be rewritten, each hundredth gets a line.
       line.show(batchLine(view.summary), `${state} ${Math.floor((100 * settled) / items)}`);

@@ -133,6 +133,7 @@ export class ScheduleClient {
     checkRunOptions(settings);
     const batch = requests && (await checkSchedule(scheduleId, requests));
     const changed = ({ action, ...now }: ScheduleDescription) => {
+      const [input, ...further] = (action.args ?? []) as BatchInput[];
       const items = batch && requestsOf(batch);
       return {
         spec: given(spec ?? now.spec),
@@ -143,7 +144,7 @@ export class ScheduleClient {
           ...(batch && this.#startOf(scheduleId, batch)),
           // The typed ones are the same, and the SDK takes one of the two.
           searchAttributes: {},
-          args: [{ ...action.args?.[0], ...given({ items, ...settings }) }] as [BatchInput],
+          args: [{ ...input, ...given({ items, ...settings }) }, ...further] as [BatchInput],
         },
       };
     };

@@ -3,6 +3,7 @@ import { type BatchItem, inStartOrder, itemsOf, MAX_INPUT_BYTES, requestIdOf } f
 import type { BatchInput, BatchSettings, BatchSource } from '../core/batch/state';
 import { FollowUpError } from '../core/errors';
 import { chunkWorkflowId, digestOf, followUpWorkflowId } from '../core/ids';
+import type { FollowUpRequest } from '../core/request';
 import { readOwnInput } from './existing-run';
 
 /** Where the items of a batch are: in chunks, or in the input of this run of the batch. */
@@ -52,7 +53,8 @@ export class ItemsOfBatch {
     const { batchId, chunks } = this.source;
     const read = async () => {
       const run = await readOwnInput(this.client, workflowId, runId);
-      const { items: given = [] } = (run?.input ?? {}) as BatchInput;
+      const { items: list } = (run?.input ?? {}) as BatchInput;
+      const given = Array.isArray(list) ? (list as FollowUpRequest[]) : [];
       const items = chunks ? (given as readonly unknown[] as BatchItem[]) : inStartOrder(itemsOf(given));
       if (items.length !== end - first) throw new ItemsGoneError(batchId);
       return items.map(({ key, request }) => {
@@ -122,12 +124,15 @@ export class Kept<T> {
   get(client: Client, run: string, bytes: number, read: () => Promise<T>): Promise<T> {
     const all = this.ofClient.get(client) ?? new Map<string, [Promise<T>, number]>();
     this.ofClient.set(client, all);
-    const [value, size] = all.get(run) ?? [read(), bytes];
+    const known = all.get(run);
+    const [value] = known ?? [read()];
     all.delete(run);
+    all.set(run, known ?? [value, bytes]);
+    if (known !== undefined) return value;
     value.catch(() => all.delete(run));
-    let total = size;
-    for (const [each, [, its]] of [...all].reverse()) if ((total += its) > KEPT_BYTES) all.delete(each);
-    all.set(run, [value, size]);
+    let total = 0;
+    for (const [each, [, its]] of [...all].reverse())
+      if ((total += its) > KEPT_BYTES && each !== run) all.delete(each);
     return value;
   }
 }

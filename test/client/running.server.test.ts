@@ -36,6 +36,18 @@ describe('a running follow-up', () => {
     expect(await environment.followUps.start(asked)).toMatchObject({ attached: 'running' });
   });
 
+  // Proves P7.
+  it.concurrent('that ten clients start at once is one', async () => {
+    const environment = await open();
+    const asked = environment.newRequest();
+    const start = () => new FollowUpClient(environment.client, environment).start(asked);
+    const all = await Promise.all(Array.from({ length: 10 }, start));
+    expect(all.filter(({ attached }) => attached === false)).toHaveLength(1);
+    expect(new Set(all.map(({ runId }) => runId)).size).toBe(1);
+    await all[0]?.result();
+    expect(environment.posts(asked)).toHaveLength(1);
+  });
+
   it.concurrent('that is reset is waited for in its new run', async () => {
     const following = await follow(ENDLESS);
     const { handle } = following;

@@ -29,3 +29,10 @@ it.concurrent('with encrypted payloads, a cancelled poll has the counts of its f
   // The look before the send is no poll; one more may be under way at the end.
   expect([1, 2]).toContain(following.gets() - polls);
 });
+
+it.concurrent('with encrypted payloads, a batch runs to its end', async () => {
+  const batch = await inProcess.newBatch(2);
+  await batch.start();
+  const summary = { byStatus: { completed: 2 } };
+  expect(await batch.handle.result()).toMatchObject({ state: 'done', summary });
+});

@@ -35,7 +35,7 @@ const TIMES = {
   confirm: CONFIRM,
 } as const;
 
-// Proves W9, B1, B2.
+// Proves W9, B1.
 it(
   'a batch of sixty follow-ups, through what machines, services and people do: each ends, nothing is sent that was not allowed, no receipt lies, and no worker ends by itself',
   () =>

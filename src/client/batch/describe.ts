@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Client, type WorkflowExecutionDescription, WorkflowFailedError } from '@temporalio/client';
-import { itemsOf } from '../../core/batch/items';
 import { type BatchView, type ItemEnd, progressOf } from '../../core/batch/progress';
 import { batchMemo, type BatchInput, begunBy, isPosition, START, wasBegun } from '../../core/batch/state';
 import { isRecord } from '../../core/checks';
@@ -17,7 +16,6 @@ import { pendingActivity, workersPolling } from '../../temporal/sdk-internals';
 import { SERVER_LIMIT_MS, within } from '../call';
 import { failedTask } from '../description';
 import { notFound, silence } from '../errors';
-import { itemsDigest } from './check';
 
 /** The latest run of a batch as the server knows it. After a reset its memo may be as old as the point of the reset. */
 export type BatchReport = NonNullable<Awaited<ReturnType<typeof lookForBatch>>>;
@@ -35,18 +33,22 @@ export async function lookForBatch(client: Client, batch: string) {
   const failure = pending?.lastFailure;
   const fails = failure && failure.applicationFailureInfo?.type !== NO_CHANGE ? failure.message : null;
   const isPaused = pending?.paused === true;
-  const trouble =
-    (isPaused ? 'somebody has paused its activity; `temporal activity unpause` lets it go on' : null) ??
-    (fails ? `its activity fails, and is tried again: ${fails}` : null) ??
-    (await failedTask(client, info));
   const endedAt = info.closeTime?.toISOString() ?? null;
+  // The server shows an activity as pending also after the end of its workflow.
+  const trouble =
+    endedAt === null
+      ? ((isPaused ? 'somebody has paused its activity; `temporal activity unpause` lets it go on' : null) ??
+        (fails ? `its activity fails, and is tried again: ${fails}` : null) ??
+        (await failedTask(client, info)))
+      : null;
   const progress = memo && progressOf(memo, state, endedAt);
   const withoutMemo = state === 'running' ? state : state === 'failed' ? 'incomplete' : 'terminated';
   const stands = progress?.state ?? withoutMemo;
+  const isUntold = state === 'terminated' || state === 'timed-out' || (state === 'failed' && !progress);
   const view: BatchView = {
     state: stands,
-    message: trouble ?? (progress ? progress.message : await refusalOf(client, info)),
-    summary: stands === 'terminated' ? null : progress,
+    message: trouble ?? progress?.message ?? (isUntold ? await failureOf(client, info) : null),
+    summary: state === 'terminated' ? null : progress,
   };
   return {
     ...{ workflowId, runId, state, taskQueue, memo, endedAt, view },
@@ -56,12 +58,11 @@ export async function lookForBatch(client: Client, batch: string) {
   };
 }
 
-/** Why it was refused, if it was. */
-async function refusalOf(client: Client, { workflowId, runId, status }: WorkflowExecutionDescription) {
-  if (stateOf(status.name) !== 'failed') return null;
+/** With what it has failed, or why somebody has terminated it. */
+async function failureOf(client: Client, { workflowId, runId }: WorkflowExecutionDescription) {
   const run = client.workflow.getHandle(workflowId, runId);
   const failed: unknown = await run.result().catch((error: unknown) => error);
-  if (failed instanceof WorkflowFailedError) return failed.cause?.message ?? null;
+  if (failed instanceof WorkflowFailedError) return failed.cause?.message ?? failed.message;
   throw failed;
 }
 
@@ -77,7 +78,8 @@ export async function reportOf(client: Client, batch: string): Promise<BatchRepo
   const report = await within(client, SERVER_LIMIT_MS, () => findBatch(client, batch));
   const { taskQueue, state, view } = report;
   if (state !== 'running' || (await workersPolling(client, taskQueue)).length > 0) return report;
-  return { ...report, view: { ...view, message: silence(taskQueue, 0) } };
+  const message = [view.message, silence(taskQueue, 0)].filter(Boolean).join('; ');
+  return { ...report, view: { ...view, message } };
 }
 
 /** What the latest run of a batch was started with. @throws FollowUpError `BATCH_FORGOTTEN` */
@@ -87,9 +89,7 @@ export async function inputOf(client: Client, batch: BatchReport) {
   if (!isRecord(run?.input)) throw new ItemsGoneError(batchId);
   const { items, chunks, ...input } = run.input as BatchInput;
   // A run that continues as new has no such fields in its input.
-  const own = input.digest ?? memo?.digest ?? null;
-  // A client in another language makes none.
-  const digest = own ?? (items ? itemsDigest(itemsOf(items)) : null);
+  const digest = input.digest ?? memo?.digest ?? null;
   const position = memo ?? { ...START, bound: 0, begun: input.begun ?? null, movingSince: null };
   const count = chunks?.items ?? items?.length ?? 0;
   const source = { batchId, workflowId, runId, digest, items: count, chunks };

@@ -7,6 +7,7 @@ import {
   CONCURRENCY,
   cutChunks,
   inStartOrder,
+  itemsOf,
   MAX_CHUNKS,
   MAX_INPUT_BYTES,
 } from '../../core/batch/items';
@@ -26,7 +27,7 @@ import { jsonBytes } from '../../core/text';
 import { eachConcurrently } from '../../temporal/each-concurrently';
 import { describeWorkflow, type RunState, stateOf } from '../../temporal/existing-run';
 import { batchConflict, InvalidRequestError, wrongState } from '../errors';
-import { type CheckedBatch, checkRunOptions, type RunOptions } from './check';
+import { type CheckedBatch, checkRunOptions, itemsDigest, type RunOptions } from './check';
 import { BatchEnds, type BatchReport, findBatch, inputOf, lookForBatch } from './describe';
 
 export interface StartOfBatch {
@@ -116,7 +117,7 @@ async function runBatch(
   for (;;) {
     const startBy = Date.now() + READ_HOLDS_MS;
     const before = await lookForBatch(client, batchId);
-    if (before !== null && again === null && (await inputOf(client, before)).digest !== digest)
+    if (before !== null && again === null && (await digestOfItems(client, before)) !== digest)
       throw batchConflict(batchId);
     const started = { batchId, workflowId, items: count, resumedAfter: null };
     if (before?.state === 'running') {
@@ -161,14 +162,18 @@ async function runBatch(
 /** A run that was ended early may still start a group, as long as its permission lasts. */
 export const QUIET_AFTER_MS = SEND_PERMISSION_MS + 5_000;
 
+/** Clocks of caller and server differ by less. */
+const CLOCKS_DIFFER_MS = 3_600_000;
+
 /** What a run that has ended has begun, and those before it. What it may have begun is asked for now, before it is forgotten. */
 async function begunOf(client: Client, batch: BatchReport, signal: AbortSignal): Promise<Begun> {
-  const { wasReset, startedAt } = batch;
+  const { wasReset, startedAt, endedAt } = batch;
   const { position, all, count } = await inputOf(client, batch);
   const { movingSince, lanes } = position;
   const begun = begunBy(position);
   if (!wasReset && movingSince === null && lanes.every(([, , how]) => how !== 'may')) return begun;
-  await sleep(QUIET_AFTER_MS, undefined, { signal });
+  if (Date.now() < Date.parse(endedAt ?? '') + CLOCKS_DIFFER_MS)
+    await sleep(QUIET_AFTER_MS, undefined, { signal });
   // After a reset the memo is as old as its point.
   const bound = wasReset ? count : Math.max(position.bound, begun.cursor);
   const { namespace } = client.options;
@@ -216,6 +221,12 @@ export async function askedFor(
   const kept = lanes.filter(([, end]) => end <= cursor).sort(([one], [other]) => one - other);
   // What is behind the last lane is started by its id, as in a first run.
   return { cursor: kept[MAX_LANES]?.[0] ?? cursor, lanes: kept.slice(0, MAX_LANES) };
+}
+
+/** Also of a batch that another client has started, which makes no digest. */
+async function digestOfItems(client: Client, batch: BatchReport): Promise<string | null> {
+  const { digest, items } = await inputOf(client, batch);
+  return digest ?? (Array.isArray(items) ? itemsDigest(itemsOf(items)) : null);
 }
 
 /** Longer than a batch lasts. */

@@ -166,7 +166,7 @@ export type Chunks = Checked<typeof isListOfChunks>;
 
 /** The activity finds whether they are there. */
 export function isChunks(value: unknown): value is Chunks {
-  return isListOfChunks(value) && value.firsts.length <= MAX_CHUNKS;
+  return isListOfChunks(value) && value.items > 0 && value.firsts.length <= MAX_CHUNKS;
 }
 
 /** The items of a batch in its input. */

@@ -100,7 +100,8 @@ const NEW = { paused: false, rounds: 0, bound: 0, ending: null, movingSince: nul
 
 class Batch {
   private readonly whole = CancellationScope.current();
-  private isOver = false;
+  /** ISO 8601, UTC. */
+  private endedAt: string | null = null;
   /** Whether its end is told, by the latest round. */
   private notify: boolean | undefined;
 
@@ -128,12 +129,12 @@ class Batch {
       await condition(allHandlersFinished);
     });
     const { state, type, message } = endOf(this.memo);
-    this.isOver = true;
+    const endedAt = (this.endedAt = new Date(Date.now()).toISOString());
     measure(metricMeter, 'batchEnds', 1, { outcome: type });
     this.write();
     await CancellationScope.nonCancellable(() => this.tellEnd(type));
     if (state === 'cancelled') throw new CancelledFailure('The batch was cancelled.');
-    const summary = { ...summaryOf(this.memo), endedAt: new Date(Date.now()).toISOString() };
+    const summary = { ...summaryOf(this.memo), endedAt };
     if (message !== null) throw failure(type, message, summary);
     return summary;
   }
@@ -214,12 +215,12 @@ class Batch {
   }
 
   private progress(): BatchProgress {
-    return progressOf(this.memo, this.isOver ? 'completed' : 'running');
+    return progressOf(this.memo, this.endedAt === null ? 'running' : 'completed', this.endedAt);
   }
 
   private change(values: Partial<BatchSettings>): BatchProgress {
     this.memo = { ...this.memo, ...values };
-    if (!this.isOver) this.write();
+    if (this.endedAt === null) this.write();
     return this.progress();
   }
 

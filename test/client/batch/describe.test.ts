@@ -1,19 +1,40 @@
 import timers from 'node:timers/promises';
 import { expect, it, jest } from '@jest/globals';
-import { type Client, ServiceError } from '@temporalio/client';
-import { BatchEnds, looksAt } from '../../../src/client/batch/describe';
+import { type Client, ServiceError, WorkflowFailedError } from '@temporalio/client';
+import { defaultPayloadConverter, TerminatedFailure, TimeoutFailure } from '@temporalio/common';
+import { BatchEnds, findBatch, looksAt } from '../../../src/client/batch/describe';
 import { BATCH_WORKFLOW } from '../../../src/core/names';
 import { ITEM_END } from '../../harness/samples';
 
-it('the last ends of a batch are told at the next look if the server did not answer while they were read', async () => {
-  const description = {
-    ...{ type: BATCH_WORKFLOW, workflowId: 'follow-up-batch:b', runId: 'r', taskQueue: 'q', raw: {} },
-    ...{ status: { name: 'COMPLETED' }, startTime: new Date(0), closeTime: new Date(1) },
-  };
-  const client = {
-    workflow: { getHandle: () => ({ describe: () => Promise.resolve(description) }) },
+const described = (name: string, raw: object = {}) => ({
+  ...{ type: BATCH_WORKFLOW, workflowId: 'follow-up-batch:b', runId: 'r', taskQueue: 'q', raw },
+  ...{ status: { name }, startTime: new Date(0), closeTime: new Date(1) },
+});
+
+function clientOf(description: object, result = () => Promise.resolve()): Client {
+  return {
+    workflow: { getHandle: () => ({ describe: () => Promise.resolve(description), result }) },
     withDeadline: (_: number, ask: () => unknown) => ask(),
+    options: { loadedDataConverter: { payloadConverter: defaultPayloadConverter, payloadCodecs: [] } },
   } as unknown as Client;
+}
+
+// The server shows its activity as pending after the end, too.
+it.each<[string, Error]>([
+  ['TERMINATED', new TerminatedFailure('the wrong prompt')],
+  ['TIMED_OUT', new TimeoutFailure('the wrong prompt', undefined, 'START_TO_CLOSE')],
+])('of a batch that is %s the reason is told, and no trouble of its activity', async (name, cause) => {
+  const pendingActivities = [{ activityType: { name: 'runItems' }, paused: true }];
+  const failed = new WorkflowFailedError('it failed', cause, 'TIMEOUT');
+  const client = clientOf(described(name, { pendingActivities }), () => Promise.reject(failed));
+  expect((await findBatch(client, 'b')).view).toMatchObject({
+    state: 'terminated',
+    message: 'the wrong prompt',
+  });
+});
+
+it('the last ends of a batch are told at the next look if the server did not answer while they were read', async () => {
+  const client = clientOf(described('COMPLETED'));
   const cause = Object.assign(new Error('14 UNAVAILABLE'), { code: 14, details: '', metadata: {} });
   const news = jest.spyOn(BatchEnds.prototype, 'news').mockResolvedValue([ITEM_END]);
   news.mockRejectedValueOnce(new ServiceError('away', { cause }));

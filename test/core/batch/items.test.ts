@@ -41,6 +41,7 @@ describe('the order of the start', () => {
         const items = itemsOf(file);
         const ordered = inStartOrder(items);
         const jobs = [...new Set(ordered.map(jobOf))];
+        expect(ordered).toHaveLength(items.length);
         expect(ordered).toEqual(jobs.flatMap((job) => items.filter((item) => jobOf(item) === job)));
         const projects = jobs.map((job) => job.charAt(0));
         const turns = projects.map(

@@ -38,7 +38,8 @@ const MAX_RESTARTS = 2;
 export class Machines {
   readonly counts = { kill: 0, freeze: 0, restart: 0 };
   private tell: (error: Error) => void = () => undefined;
-  /** Rejects with the last words of a worker that ends, and not by SIGKILL. */
+  private readonly killed = new Set<WorkerProcess>();
+  /** Rejects with the last words of a worker that ends and that nobody has killed. */
   readonly died = new Promise<never>((_, reject) => (this.tell = reject));
   private readonly workers: WorkerProcess[] = [];
 
@@ -72,12 +73,14 @@ export class Machines {
     this.workers[place] = worker;
     void worker.exited.then((exit) => {
       const said = `${JSON.stringify(exit)} ${worker.stdout}${worker.stderr}`;
-      if (exit.signal !== 'SIGKILL') this.tell(new Error(`a worker ended: ${said}`));
+      if (!this.killed.has(worker)) this.tell(new Error(`a worker ended: ${said}`));
     });
   }
 
   private async replace(place: number): Promise<void> {
-    await this.workers[place]?.stop();
+    const worker = this.workers[place];
+    if (worker) this.killed.add(worker);
+    await worker?.stop();
     this.counts.kill += 1;
     await this.hire(place);
   }

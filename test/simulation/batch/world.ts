@@ -162,7 +162,8 @@ export class BatchWorld extends World<BatchPlan, BatchAct> {
       await this.quiet();
     }
     await this.clock.sleep(UNTIL_LISTED_MS);
-    if (this.latest === undefined) return;
+    // It may be older than the retention.
+    if (this.server.find(BATCH_WORKFLOW_ID) === undefined) return;
     const batch = await this.calls.run({}, (client) => findBatch(client, BATCH_ID));
     try {
       this.told = { batch, ends: await this.handle.settled() };

@@ -11,7 +11,7 @@ function problemsOf(input: unknown): readonly string[] {
     checkBatch(input, 'follow-up-batch:nightly');
     return [];
   } catch (error) {
-    if (!(error instanceof ApplicationFailure)) throw error;
+    if (!(error instanceof ApplicationFailure) || error.type !== 'InvalidBatch') throw error;
     const [, problems] = /^Invalid batch: (.*)\. Nothing was sent\.$/s.exec(error.message) ?? [];
     return problems?.split(/; (?=item \d+: |\w+: |… and)/) ?? [];
   }

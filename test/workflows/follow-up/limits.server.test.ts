@@ -24,7 +24,12 @@ it.concurrent.each([
     const { handle, key } = await follow(ENDLESS, { deadline });
     const { taskQueues } = await open();
     const queues = { sendMessage: taskQueues.send, getJob: taskQueues.read, pollJob: taskQueues.read };
-    for (const type of ['sendMessage', 'getJob', 'pollJob'] as const)
+    // Before a short deadline the activity that polls on may not begin.
+    for (const type of [
+      'sendMessage',
+      'getJob',
+      ...(deadline === '24h' ? (['pollJob'] as const) : []),
+    ] as const)
       expect(await scheduled(handle, type)).toMatchObject({
         priority: { fairnessKey: key.projectId },
         taskQueue: { name: queues[type] },

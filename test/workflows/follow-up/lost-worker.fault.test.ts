@@ -35,9 +35,9 @@ async function comes({ following, held }: Scenario, { fault }: ScenarioOptions):
   await (fault === undefined ? held.arrived() : following.reached({ fault: 'hold' }));
 }
 
-describe('a worker that is lost', () => {
+describe('a worker that is killed', () => {
   // Proves W1, W2.
-  it.concurrent.each(POINTS)('by a kill, %s', (_, options, ending) =>
+  it.concurrent.each(POINTS)('%s', (_, options, ending) =>
     onWorker(options, async (scenario) => {
       const { environment, worker, following } = scenario;
       await comes(scenario, options);
@@ -47,9 +47,12 @@ describe('a worker that is lost', () => {
       expect(await following.ending()).toEqual(ending);
     }),
   );
+});
 
+// After the others, so that there are three at a time.
+describe('a worker that is frozen until the follow-up has ended', () => {
   // Proves W4, W5.
-  it.concurrent.each(POINTS)('frozen until the follow-up has ended, %s', (_, options, ending) =>
+  it.concurrent.each(POINTS)('%s', (_, options, ending) =>
     onWorker(options, async (scenario) => {
       const { environment, worker, following, gate, held } = scenario;
       await comes(scenario, options);

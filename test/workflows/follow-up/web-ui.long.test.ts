@@ -115,4 +115,16 @@ describe('the Web UI', () => {
     expect(current).toMatch(/polls:\s+2, and those of the pending activity/);
     expect(current).toMatch(/next read:\s+by the pending activity/);
   });
+
+  it('shows of one that waits for a decision why, in plain words, and that its newest row is a read meanwhile', async () => {
+    const lost = { name: 'http-503', operation: 'message' } as const;
+    const asked = { onUnknownDelivery: 'ask', confirm: '200ms', reconcile: '200ms', deadline: '1h' } as const;
+    const following = await environment.follow({ status: 'active', ...ENDLESS }, asked, lost);
+    const page = pageOf(server.uiUrl ?? '', following.handle.workflowId, following.firstRunId);
+    await shownAt(page, 'getJob • waits for a decision (resolveDelivery); poll');
+    const [current] = await userMetadata(page, 1);
+    expect(current).toMatch(/why:\s+nobody can tell whether the message arrived: http 503/);
+    expect(current).not.toContain('\\');
+    await following.handle.cancel();
+  });
 });

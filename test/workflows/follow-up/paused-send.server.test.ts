@@ -1,0 +1,27 @@
+import { expect, it } from '@jest/globals';
+import { eventually } from '../../harness/eventually';
+import { BY_RESPONSE } from '../../harness/following';
+import { Operator } from '../../harness/operator';
+import { sharedEnvironment } from '../../harness/shared-environment';
+
+const { open, follow } = sharedEnvironment();
+
+// Proves P2.
+it('a send that is paused while it looks at the job sends once, when it is unpaused', async () => {
+  const following = await follow({}, {}, { name: 'hold', operation: 'get', times: 1 });
+  await following.reached({ fault: 'hold' });
+  const operator = new Operator((await open()).client);
+  const { workflowId } = following.handle;
+  await operator.pause(workflowId, 'sendMessage');
+  following.release();
+  const pending = await eventually('the attempt has ended', async () => {
+    const { raw } = await following.handle.describe();
+    return raw.pendingActivities?.find(({ attempt }) => attempt === 2);
+  });
+  // Paused, and without a trace of a POST.
+  expect(pending).toMatchObject({ paused: true, activityType: { name: 'sendMessage' } });
+  expect(pending.heartbeatDetails?.payloads?.map(({ data }) => String(data))).toEqual(['null']);
+  expect(following.posts()).toEqual([]);
+  await operator.unpause(workflowId, 'sendMessage');
+  expect(await following.ending()).toMatchObject({ delivery: BY_RESPONSE, posts: [true] });
+});
