@@ -35,20 +35,20 @@ it('a result is printed with its evidence and delivery, and the link in full, an
 
 const ended = (type: FailureType) => followUpFailed(type, 'message', { workflowId: 'w' });
 
-it.each<[FollowUpError, number, string]>([
-  [ended('InvalidRequest'), 2, 'InvalidRequest'],
+it.each<[FollowUpError, number, string, string?]>([
+  [ended('InvalidRequest'), 2, 'InvalidRequest', 'FollowUpError'],
   [ended('FollowUpRejected'), 20, 'FollowUpRejected'],
   [ended('DeliveryUnknown'), 21, 'DeliveryUnknown'],
   [ended('DeadlineExceeded'), 22, 'DeadlineExceeded'],
   [ended('JobNotFound'), 23, 'JobNotFound'],
-  [new FollowUpError('CANCELLED', 'message'), 24, 'Cancelled'],
-  [new FollowUpError('TERMINATED', 'message'), 1, 'Terminated'],
-  [new ItemsGoneError('nightly'), 1, 'BatchForgotten'],
+  [new FollowUpError('CANCELLED', 'message'), 24, 'Cancelled', 'FollowUpError'],
+  [new FollowUpError('TERMINATED', 'message'), 1, 'Terminated', 'FollowUpError'],
+  [new ItemsGoneError('nightly'), 1, 'BatchForgotten', 'ItemsGoneError'],
   [new ConflictError('CONFLICT', 'message'), 2, 'Conflict'],
   [notFound('follow-up', 'follow-up:a:b:c', 'default'), 2, 'NotFound'],
-])('the error %s has an exit code, and a type, which is that of its class', (error, exitCode, type) => {
+])('the error %s has an exit code, a type and a class', (error, exitCode, type, name = `${type}Error`) => {
   expect(endOfError(error)).toMatchObject({ exitCode, document: { type, message: error.message } });
-  expect(['FollowUpError', 'ItemsGoneError', `${type}Error`]).toContain(error.name);
+  expect(error.name).toBe(name);
 });
 
 it('of the problems of an input a hundred are told, and their number', () => {

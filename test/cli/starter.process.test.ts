@@ -1,6 +1,7 @@
 import { expect, it } from '@jest/globals';
 import { ENDLESS } from '../harness/following';
 import { Program } from '../harness/program';
+import { eventsOf } from '../harness/reset';
 import { sharedEnvironment } from '../harness/shared-environment';
 import { temporal } from '../harness/temporal';
 import { ROOT } from '../harness/worker-process';
@@ -31,8 +32,9 @@ it.concurrent.each([
     expect(ended).toMatchObject({ code, signal: null, stdout: '' });
     for (const verb of ['watch', 'cancel'])
       expect(ended.stderr).toContain(`npm run starter -- ${verb} ${workflowId}`);
-    const { state } = await environment.followUps.getHandle(workflowId).describe();
-    expect(state).toBe('running');
+    const events = await eventsOf(environment.client.workflow.getHandle(workflowId));
+    for (const kind of ['CancelRequested', 'Terminated'] as const)
+      expect(events.some((event) => event[`workflowExecution${kind}EventAttributes`])).toBe(false);
   },
 );
 

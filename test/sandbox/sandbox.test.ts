@@ -25,6 +25,16 @@ async function call(jobId: string, body?: string | Buffer, { baseUrl, apiKey } =
 
 const send = (jobId: string, prompt: string) => call(jobId, JSON.stringify({ prompt }));
 
+it('a read answers with every field of the specification; an id is decoded once', async () => {
+  const { jobId: id } = sandbox.addJob({ id: 'ü 漢字 🙂?b#c%2F/d', pullRequest: true });
+  const reply = await call(id);
+  expect(reply.headers['content-type']).toMatch(/^application\/json/);
+  const rest = { source: { repository: 'example/handbook', ref: 'main' }, model: 'sandbox-writer-1' };
+  const prLink = expect.stringContaining('/pull/');
+  const job = { id, status: 'completed', prLink, createdAt: new Date(now).toISOString(), archivedAt: null };
+  expect(reply).toMatchObject({ status: 200, body: { ...job, ...rest } });
+});
+
 it('a message to an archived job, and one without a text, is a 400 that says why', async () => {
   const error = 'the job is archived and takes no more messages';
   expect(await send('job-5', 'Wake up.')).toMatchObject({ status: 400, body: { error } });

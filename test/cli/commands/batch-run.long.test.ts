@@ -1,4 +1,4 @@
-import { expect, it } from '@jest/globals';
+import { afterAll, expect, it } from '@jest/globals';
 import { jsonl, jsonLines } from './starter';
 import { type BatchOfTest, LARGE } from '../../harness/batch-of-test';
 import { eventually } from '../../harness/eventually';
@@ -9,13 +9,18 @@ import { sharedEnvironment } from '../../harness/shared-environment';
 import { temporal } from '../../harness/temporal';
 import { TemporalGate } from '../../harness/temporal-gate';
 
+/** A test that fails may leave its program. */
+const started: Program[] = [];
+afterAll(() => started.forEach((program) => program.signal('SIGKILL')));
 const { newBatch } = sharedEnvironment();
 
 /** The starter as a process that runs a batch. */
 function start(batch: BatchOfTest, words: readonly string[] = [], TEMPORAL_ADDRESS = temporal().address) {
   const env = { FOLLOW_UP_TASK_QUEUE: batch.environment.taskQueue, TEMPORAL_ADDRESS };
   const run = ['batch', 'run', '-', '--batch-id', batch.batchId, ...words];
-  return Program.starter(run, env, jsonl(batch));
+  const program = Program.starter(run, env, jsonl(batch));
+  started.push(program);
+  return program;
 }
 
 /** Lets four of the twelve parts of a batch through to the server, and holds the others on their way. */
@@ -34,13 +39,13 @@ it.concurrent.each([
   async (signal, expected) => {
     const gate = await TemporalGate.open(temporal().address);
     const batch = await newBatch(12, {}, { prompt: LARGE });
-    const first = start(batch, [], gate.address);
-    const holding = holdingParts(gate);
-    await first.says(/^batch /);
-    await holding;
-    first.signal(signal);
-    expect(await first.ended()).toMatchObject(expected);
-    await gate.close();
+    const endTheFirst = async () => {
+      const first = start(batch, [], gate.address);
+      await Promise.all([first.says(/^batch /), holdingParts(gate)]);
+      first.signal(signal);
+      expect(await first.ended()).toMatchObject(expected);
+    };
+    await endTheFirst().finally(() => gate.close());
     await expect(batch.handle.progress()).rejects.toMatchObject({ code: 'NOT_FOUND' });
     const second = await start(batch, ['--json']).ended();
     expect(second).toMatchObject({ code: 0, stderr: expect.not.stringContaining('attached') });

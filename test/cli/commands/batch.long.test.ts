@@ -1,5 +1,6 @@
 import { expect, it } from '@jest/globals';
 import { BatchOfTest } from '../../harness/batch-of-test';
+import { eventually } from '../../harness/eventually';
 import { ENDLESS } from '../../harness/following';
 import { sharedEnvironment } from '../../harness/shared-environment';
 import { jsonl, jsonLines, starter } from './starter';
@@ -105,9 +106,10 @@ it.concurrent(
     expect(await start()).toEqual({ ...first, stderr: matching(/attached {4}this batch is running/) });
     expect((await command('pause')).stdout).toMatch(/^state +paused$/m);
     // What is open is told by the next look.
-    await batch.progressWhen(({ open }) => open > 0);
+    const look = async () =>
+      JSON.parse((await command('status', '--json')).stdout) as { summary: { open: number } };
+    const status = await eventually('an item is open', look, { until: ({ summary }) => summary.open > 0 });
     const summary = { items: 4, open: 1, concurrency: 1 };
-    const status = JSON.parse((await command('status', '--json')).stdout) as unknown;
     expect(status).toMatchObject({ batchId, state: 'paused', summary });
     expect(JSON.parse((await command('resume', '--json')).stdout)).toMatchObject({ state: 'running' });
     expect((await command('concurrency', '4')).stdout).toMatch(/^open +\d \(concurrency 4\)$/m);
