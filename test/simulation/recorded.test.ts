@@ -32,7 +32,13 @@ describe('in the simulation, a follow-up', () => {
   });
 
   it.each<[string, (event: HistoryEvent) => HistoryEvent]>([
-    ['activity', (event) => (event.type === 'ActivityTaskScheduled' ? { ...event, activity: {} } : event)],
+    [
+      'activity',
+      (event) =>
+        event.type === 'ActivityTaskScheduled'
+          ? { ...event, activity: { ...event.activity, activityType: 'another' } }
+          : event,
+    ],
     ['timer', (event) => (event.type === 'TimerStarted' ? { ...event, ms: event.ms + 1 } : event)],
     [
       'end',

@@ -77,7 +77,7 @@ const DECISION = pattern('decide in needs-decision');
 /** What a follow-up goes through by itself. */
 const BY_ITSELF: Situations<FollowUpWorld> = {
   'waits for a job at rest': ({ log }) => log.some(({ what }) => what === 'phase waiting'),
-  'continues as new': ({ runs }) => runs.some(continuesAsNew),
+  'continues as new': ({ runs }) => runs.some(({ start }) => start.continuedFromRunId !== undefined),
   'an update comes with the suggestion to continue as new': ({ runs }) =>
     runs.some(
       (run) =>

@@ -60,6 +60,11 @@ export interface Done<Act, Answer = unknown> {
   failed: boolean;
 }
 
+/** An error of the client is an answer, any other one is a bug. */
+export function isTold(error: unknown): boolean {
+  return error instanceof FollowUpError && error.code !== 'UNEXPECTED_FAILURE';
+}
+
 /** The agent service, a Temporal server and workers on one clock; what is planned happens around them. */
 export abstract class World<
   Plan extends WorldPlan<Act>,
@@ -188,10 +193,8 @@ export abstract class World<
       done.answer = value;
       return inspect(value ?? 'done', { depth: 1, breakLength: Infinity, maxArrayLength: 2 });
     };
-    // An error of the client is an answer, any other one is a bug.
     const failed = (error: unknown) => {
-      if (!(error instanceof FollowUpError))
-        this.broken.push(`${act.kind}: ${String((error as Error).stack)}`);
+      if (!isTold(error)) this.broken.push(`${act.kind}: ${String((error as Error).stack)}`);
       done.failed = true;
       return String(error);
     };

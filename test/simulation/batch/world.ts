@@ -8,14 +8,13 @@ import { retryFollowUp, startFollowUp } from '../../../src/client/start';
 import { requestIdOf } from '../../../src/core/batch/items';
 import type { ItemEnd } from '../../../src/core/batch/progress';
 import { type BatchMemo, CHUNK_WORKFLOW, MEMO_BATCH, type Position } from '../../../src/core/batch/state';
-import { FollowUpError } from '../../../src/core/errors';
 import { batchWorkflowId, followUpWorkflowId } from '../../../src/core/ids';
 import type { MachineAct } from '../acts';
 import type { Request } from '../agent-service';
 import { fromPayload } from '../temporal/history';
 import type { Run } from '../temporal/run';
 import { clientOf } from '../temporal/service';
-import { TASK_QUEUES, World } from '../world';
+import { isTold, TASK_QUEUES, World } from '../world';
 import type { BatchAct, BatchPlan } from './plan';
 
 const BATCH_ID = 'batch';
@@ -169,8 +168,8 @@ export class BatchWorld extends World<BatchPlan, BatchAct> {
       this.told = { batch, ends: await this.handle.settled() };
     } catch (error) {
       // Its items may be older than the retention.
-      if (!(error instanceof FollowUpError)) throw error;
-      this.say('people', `the results: ${error.message}`);
+      if (!isTold(error)) throw error;
+      this.say('people', `the results: ${String(error)}`);
     }
   }
 

@@ -28,7 +28,8 @@ const KINDS = {
   WorkflowExecutionFailed: 'failure',
   WorkflowExecutionCanceled: 'cancelled',
   WorkflowExecutionTerminated: 'terminated',
-  WorkflowExecutionContinuedAsNew: 'terminated',
+  /** By the server it is followed by another run. */
+  WorkflowExecutionContinuedAsNew: 'open',
 } as const;
 
 const UNDISTURBING: readonly string[] = ['turn of others', 'change job', 'start again'];

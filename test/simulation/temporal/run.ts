@@ -193,8 +193,8 @@ export class Run {
   private obey(command: ServerCommand): void {
     if (!this.isOpen) return;
     if (isClosing(command)) {
-      if (command.type === 'WorkflowExecutionContinuedAsNew') this.server.continueAsNew(this, command);
       this.close(command);
+      if (command.type === 'WorkflowExecutionContinuedAsNew') this.server.continueAsNew(this, command);
       return;
     }
     if ('updateId' in command) {

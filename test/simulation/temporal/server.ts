@@ -190,12 +190,10 @@ export class TemporalServer {
 
   continueAsNew(run: Run, { input, memo }: Extract<Closing, { readonly input: Payloads }>): void {
     const { start, searchAttributes, runId: continuedFromRunId } = run;
-    this.clock.after(0, () => {
-      const runId = this.newRunId();
-      const next = { ...start, runId, originalRunId: runId, continuedFromRunId, input, searchAttributes };
-      // Where none is given, it is the one it was started with (the core fills it in); the search attributes are the latest.
-      this.keep({ ...next, memo: Object.keys(memo).length > 0 ? memo : start.memo }).begin();
-    });
+    const runId = this.newRunId();
+    const next = { ...start, runId, originalRunId: runId, continuedFromRunId, input, searchAttributes };
+    // Where none is given, it is the one it was started with (the core fills it in); the search attributes are the latest.
+    this.keep({ ...next, memo: Object.keys(memo).length > 0 ? memo : start.memo }).begin();
   }
 
   private keep(start: RunStart, isDelayed = false): Run {

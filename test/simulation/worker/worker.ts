@@ -163,7 +163,8 @@ export class SimulatedWorker implements Process {
         const commands = await cached
           .doTask(events, task.updates, (call) => this.runLocally(run, call))
           .catch((error: unknown) => error as Error);
-        if (commands instanceof Error) {
+        // It may be an error of the sandbox's own realm.
+        if ('message' in commands) {
           if (this.state === 'dead') return;
           const why = `${commands instanceof NonDeterminism ? 'non-determinism: ' : ''}${commands.message}`;
           this.options.failed(run, why);
