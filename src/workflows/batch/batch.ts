@@ -154,7 +154,8 @@ class Batch {
       const isIdle = lanes.every(([, , state]) => state === 'free');
       if (settled >= items || (ending === 'tolerance' && isIdle)) return;
       if (ending === 'cancelled' || ending === 'broken-off') return;
-      if (workflowInfo().continueAsNewSuggested && allHandlersFinished() && ending === null)
+      const isLast = ending !== null || this.whole.consideredCancelled;
+      if (workflowInfo().continueAsNewSuggested && allHandlersFinished() && !isLast)
         await this.continueAsNew();
       if (paused && isIdle && ending === null) {
         this.write();

@@ -1,6 +1,7 @@
 import {
   ActivityFailure,
   allHandlersFinished,
+  CancellationScope,
   condition,
   isCancellation,
   log,
@@ -153,6 +154,8 @@ export class FollowUpContext {
    */
   get mayContinueAsNew(): boolean {
     const { continueAsNewSuggested, historyLength } = workflowInfo();
+    // The next run would know nothing of a cancellation.
+    if (CancellationScope.current().consideredCancelled) return false;
     return continueAsNewSuggested && historyLength > this.touchedAt && allHandlersFinished();
   }
 

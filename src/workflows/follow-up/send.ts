@@ -63,7 +63,7 @@ async function lookAndPost(
     await endOrDeadline(context, activity, timeLimitMs(context), () => askAfter(context));
     const end = activity.end === undefined ? await giveUp(context, activity) : activity.end;
     const message = state.lastAnswer ?? 'no worker has taken the send up; does one poll its task queue?';
-    return end ?? { kind: 'not-permitted', message };
+    return end === null || end === 'untold' ? { kind: 'not-permitted', message } : end;
   } catch (error) {
     if (!isCancellation(error)) throw error;
     const result = await CancellationScope.nonCancellable(() => giveUp(context, activity));
@@ -72,8 +72,8 @@ async function lookAndPost(
   }
 }
 
-/** Its end is null if nothing was sent. */
-type Send = CancelledByHand<SendResult | null>;
+/** Its end is null if nothing was sent, and `untold` if it was cancelled: what it had recorded does not come with that. */
+type Send = CancelledByHand<SendResult | null | 'untold'>;
 
 /** Of one attempt: a look, a POST, and what lies around them. */
 function timeLimitMs({ settings }: FollowUpContext): number {
@@ -120,11 +120,14 @@ export async function endOrDeadline(
   }
 }
 
-/** What the server knows of the pending send, in words for people. @returns what it has recorded before a POST */
-async function askAfter({ state, settings }: FollowUpContext): Promise<SendCheckpoint | null> {
+/**
+ * What the server knows of the pending send, in words for people.
+ *
+ * @returns what it has recorded before a POST; null for nothing, undefined where the server does not answer
+ */
+async function askAfter({ state, settings }: FollowUpContext): Promise<SendCheckpoint | null | undefined> {
   const pending = await pendingDetails('sendMessage');
-  // Where the server does not answer, a POST may have been made.
-  if (pending === null) return unknownCheckpoint();
+  if (pending === null) return undefined;
   const { details, started, failure } = pending;
   const queue = `the task queue ${settings.sendTaskQueue}`;
   if (started) state.lastAnswer = `a worker of ${queue} has taken the send up`;
@@ -140,17 +143,20 @@ async function giveUp(context: FollowUpContext, activity: Send): Promise<SendRes
   activity.cancel();
   // The server may never give up a send that is paused: its time limit stands still.
   await condition(() => activity.end !== undefined, timeLimitMs(context));
-  if (activity.end) return activity.end;
+  const { end } = activity;
+  if (end && end !== 'untold') return end;
   // An attempt may have begun while the cancellation was on its way.
-  const checkpoint = before ?? (activity.end === undefined ? await askAfter(context) : null);
-  return checkpoint && unreported('the send was given up before it reported', checkpoint);
+  const checkpoint = before ?? (end === undefined ? await askAfter(context) : before);
+  // Where the server has not answered, a POST may have been made, unless a time-out tells that nothing was recorded.
+  if (checkpoint === null || (checkpoint === undefined && end === null)) return null;
+  return unreported('the send was given up before it reported', checkpoint);
 }
 
 /** The server repeats what fails: the send is cancelled, or nobody has taken it up in time, or somebody has ended it. */
-function endWithoutReport(error: unknown): SendResult | null {
+function endWithoutReport(error: unknown): SendResult | null | 'untold' {
   if (!(error instanceof ActivityFailure)) throw error;
   const { cause } = error;
-  if (cause instanceof CancelledFailure) return null;
+  if (cause instanceof CancelledFailure) return 'untold';
   // It was paused, and may have no other attempt.
   if (cause instanceof ApplicationFailure && cause.type === NO_CHANGE)
     return { kind: 'not-permitted', message: singleLine(cause.message, 300) };

@@ -52,7 +52,11 @@ export const RULES_OF_RECEIPTS: readonly RuleOfReceipt[] = [
     // Until its history has a POST, or for good once it was refused to make one.
     const ends = run.events.map(endOfSend);
     const presumes = isReset && (ends.includes('reset') || !ends.includes('posted'));
-    if (sends > permissions.length + byHand + (presumes ? 1 : 0))
+    // A cancelled send does not tell what it has recorded, and the answer to the question may have been lost.
+    const events = world.runs.flatMap((each) => each.events);
+    const isCancelled = events.some(({ type }) => type === 'ActivityTaskCanceled');
+    const isUntold = isCancelled && world.log.some(({ what }) => what.startsWith('lose answer'));
+    if (sends > permissions.length + byHand + (presumes || isUntold ? 1 : 0))
       yield `${sends} sends, and ${permissions.length} permissions (${end.kind})`;
     if (sends === 0 && verdict !== 'not-sent') yield `${verdict}, and nothing was sent (${end.kind})`;
   },

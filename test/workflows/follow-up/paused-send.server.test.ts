@@ -18,7 +18,6 @@ it('a send that is paused while it looks at the job sends once, when it is unpau
     const { raw } = await following.handle.describe();
     return raw.pendingActivities?.find(({ attempt }) => attempt === 2);
   });
-  // Paused, and without a trace of a POST.
   expect(pending).toMatchObject({ paused: true, activityType: { name: 'sendMessage' } });
   expect(pending.heartbeatDetails?.payloads?.map(({ data }) => String(data))).toEqual(['null']);
   expect(following.posts()).toEqual([]);
