@@ -1,4 +1,4 @@
-import { log, workflowInfo } from '@temporalio/workflow';
+import { CancellationScope, log, workflowInfo } from '@temporalio/workflow';
 import type { SendTrouble, Trouble } from '../../core/activities';
 import { nextWait, waitUntil } from '../../core/cadence';
 import { provesDelivery } from '../../core/evidence';
@@ -33,6 +33,9 @@ export async function deliver(context: FollowUpContext, prompt: string): Promise
     const before = state.lastAnswer;
     const [after, step] = afterSend(state, result, { askedAt, endedAt: Date.now() }, trouble);
     Object.assign(state, after);
+    // It has only waited for its POST.
+    const own = CancellationScope.current();
+    if (own.consideredCancelled) await own.cancelRequested;
     if (step.kind === 'delivered') return;
     if (step.kind === 'failed') throw followUpFailure(step.type, step.reason, state, step.answer);
     trouble = step.kind === 'again' ? step.trouble : NO_TROUBLE;

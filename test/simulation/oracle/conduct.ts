@@ -1,3 +1,4 @@
+import { FOLLOW_UP_WORKFLOW } from '../../../src/core/names';
 import { outcomeText } from '../../../src/core/result';
 import { BEGIN } from '../clock';
 import { fromPayload } from '../temporal/history';
@@ -113,6 +114,17 @@ export const RULES: readonly Rule[] = [
   },
   function* isCancelledByPeople({ world, end }) {
     if (end.kind === 'cancelled' && world.doneBy('cancel').length === 0) yield 'nobody has cancelled it';
+  },
+  /** A run ends in the task that is told of it, or waits for its POST. Its end is written down last. */
+  function* heedsACancellation({ world }) {
+    for (const { events, start, status } of world.runs) {
+      const types = events.map(({ type }) => type);
+      const asked = types.indexOf('WorkflowExecutionCancelRequested');
+      if (asked < 0 || start.workflowType !== FOLLOW_UP_WORKFLOW) continue;
+      const until = types.slice(asked, types.lastIndexOf('UpsertWorkflowSearchAttributes'));
+      const isLate = until.filter((type) => type === 'WorkflowTaskCompleted').length > 1;
+      if ((isLate ? /Completed|Failed|AsNew/ : /AsNew/).test(status)) yield `${status}, and it was cancelled`;
+    }
   },
   /** What a list shows says how it ended. */
   function* showsItsPhase({ run, end: { kind, type, result, receipt } }) {

@@ -53,8 +53,7 @@ export const RULES_OF_RECEIPTS: readonly RuleOfReceipt[] = [
     const ends = run.events.map(endOfSend);
     const presumes = isReset && (ends.includes('reset') || !ends.includes('posted'));
     // A cancelled send does not tell what it has recorded, and the answer to the question may have been lost.
-    const events = world.runs.flatMap((each) => each.events);
-    const isCancelled = events.some(({ type }) => type === 'ActivityTaskCanceled');
+    const isCancelled = run.events.some(({ type }) => type === 'ActivityTaskCanceled');
     const isUntold = isCancelled && world.log.some(({ what }) => what.startsWith('lose answer'));
     if (sends > permissions.length + byHand + (presumes || isUntold ? 1 : 0))
       yield `${sends} sends, and ${permissions.length} permissions (${end.kind})`;
