@@ -73,7 +73,7 @@ const STORIES: readonly ((plan: Plan, luck: Luck) => Partial<Plan>)[] = [
     jobs: [{ ...job, status: 'completed', turns: [LONG_TURN], spells: [] }],
     suggestFrom: 16,
     deeds: [
-      deed('getJob over', luck.between('extends', 2, 9), 0, { kind: 'extend', duration: '1h' }),
+      deed('getJob reported', luck.between('extends', 2, 9), 0, { kind: 'extend', duration: '1h' }),
       deed(`${UPDATE_EXTEND_DEADLINE} started`, 1, 0, { kind: 'signal' }),
     ],
   }),

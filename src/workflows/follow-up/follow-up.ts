@@ -51,7 +51,7 @@ export async function followUp(input: FollowUpRequest | ContinuedFollowUp): Prom
 async function follow(context: FollowUpContext, prompt?: string): Promise<FollowUpResult> {
   const { state } = context;
   let isDecided = prompt === undefined;
-  let ended: string | null = null;
+  let ended = null as string | null;
   const decided = () => {
     if (!isDecided) measure(metricMeter, 'deliveries', 1, { verdict: told(state).verdict });
     isDecided = true;
@@ -83,11 +83,10 @@ async function follow(context: FollowUpContext, prompt?: string): Promise<Follow
       end('failed', error.type ?? 'other', () => endOfFailure(error));
     throw error;
   } finally {
-    await CancellationScope.nonCancellable(() =>
-      context.end(async () => {
-        if (ended !== null) await tellOf(state, ended);
-      }),
-    );
+    // A run that continues as new has not ended.
+    const outcome = ended;
+    if (outcome !== null)
+      await CancellationScope.nonCancellable(() => context.end(() => tellOf(state, outcome)));
   }
 }
 
