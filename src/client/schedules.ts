@@ -64,7 +64,7 @@ export interface ScheduleHandle extends Omit<TemporalScheduleHandle, 'trigger' |
   update(change: ScheduleChange, options?: CallOptions): Promise<void>;
 }
 
-/** Temporal's schedules, whose action starts a batch. */
+/** Temporal's schedules, whose action starts a batch. Reached as `FollowUpClient.schedules`. */
 export class ScheduleClient {
   readonly #calls: Calls;
 

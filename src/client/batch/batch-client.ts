@@ -15,7 +15,7 @@ import { type BatchItems, checkBatch, checkRunOptions, isChecked, type NewBatchO
 import { BatchEnds, type BatchLook, findBatch, looksAt, reportOf } from './describe';
 import { QUIET_AFTER_MS, retryBatch, type RetryOptions, startBatch, type StartOfBatch } from './start';
 
-/** Many follow-ups at a time, with limited concurrency. */
+/** Many follow-ups at a time, with limited concurrency. Reached as `FollowUpClient.batches`. */
 export class BatchClient {
   readonly #calls: Calls;
 
@@ -23,6 +23,7 @@ export class BatchClient {
     this.#calls = calls;
   }
 
+  /** Checks requests and options, and starts nothing. */
   readonly check = checkBatch;
 
   /**
@@ -49,7 +50,7 @@ export class BatchClient {
     return Object.assign(this.getHandle(start.workflowId), start);
   }
 
-  /** By the batch's id, or its workflow id. The server is not asked yet. @throws InvalidRequestError */
+  /** A handle by the batch's id, or its workflow id. The server is not asked yet. @throws InvalidRequestError */
   getHandle(batchId: string): BatchHandle {
     checkName('batchId', batchId);
     return new BatchHandle(this.#calls, batchId);

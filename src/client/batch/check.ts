@@ -37,6 +37,7 @@ export function checkRunOptions(
 
 /** Nothing of it is started yet. */
 export interface CheckedBatch {
+  /** As given, or a hash of the items. */
   readonly batchId: string;
   /** In the order of the input. */
   readonly items: readonly BatchItem[];

@@ -35,7 +35,7 @@ export interface StartOfBatch {
   readonly workflowId: string;
   /** False when this call started the batch; else whether the existing one is running or has ended. */
   readonly attached: false | 'running' | 'ended';
-  /** How the batch had ended that this call continues, if it does. */
+  /** How the batch had ended that this call continues; null if it continues none. */
   readonly resumedAfter: RunState | null;
   readonly items: number;
 }

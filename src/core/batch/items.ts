@@ -26,6 +26,7 @@ export const BATCH_POLLING_INITIAL = '30s';
 /** Temporal's default is 3; tasks with a larger number wait. */
 export const BATCH_PRIORITY_KEY = 4;
 
+/** One follow-up of a batch. */
 export interface BatchItem {
   /** A short hash of project, job, prompt and occurrence; null if the request has a `requestId` of its own. */
   readonly key: string | null;

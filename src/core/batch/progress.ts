@@ -21,6 +21,7 @@ export interface ItemEnd extends End {
   readonly settledAt: string;
 }
 
+/** How a batch stands, and how it can end. */
 export type BatchState =
   'running' | 'paused' | 'ending' | 'done' | 'tolerance-exceeded' | 'incomplete' | 'cancelled' | 'terminated';
 

@@ -36,13 +36,6 @@ describe('a batch of requests', () => {
     await expect(checkBatch(requests as never)).rejects.toThrow(problem);
   });
 
-  it('is refused with more than 100,000 items', async () => {
-    const tooMany = checkBatch(Array<FollowUpRequest>(100_001).fill(one()));
-    await expect(tooMany).rejects.toThrow(
-      'items: a batch has at most 100000 items, and there are more; divide it',
-    );
-  });
-
   it('tells every problem with the number of its item, and the first ones in its message', async () => {
     const requests = Array.from({ length: 23 }, () => one({ jobId: '.' }));
     await expect(checkBatch(requests)).rejects.toThrow(/item 1: .*; item 20: [^;]*; … and 3 more\./);

@@ -29,14 +29,13 @@ const ADMITTED = UpdateWorkflowExecutionLifecycleStage.UPDATE_WORKFLOW_EXECUTION
 class TaskLost extends Error {}
 
 function hasLostTask(events: readonly HistoryEvent[], begun: readonly number[]): boolean {
-  const isOver = (event: HistoryEvent) => event.activityTaskTimedOutEventAttributes?.startedEventId;
-  const timedOut = events.map((event) => String(isOver(event)));
-  const attempts = events.map(({ eventId, activityTaskStartedEventAttributes: started }) =>
-    timedOut.includes(String(eventId)) ? (started?.attempt ?? 0) : 0,
+  // What is known of an attempt is written down with its end.
+  const timedOut = events.map(({ activityTaskTimedOutEventAttributes: end }, index) =>
+    end ? (events[index - 1]?.activityTaskStartedEventAttributes?.attempt ?? 0) : 0,
   );
   return (
     events.some((event) => event.workflowTaskTimedOutEventAttributes) ||
-    [...attempts, ...begun.map((attempt) => attempt - 1)].some((each) => each > 0 && !begun.includes(each))
+    [...timedOut, ...begun.map((attempt) => attempt - 1)].some((each) => each > 0 && !begun.includes(each))
   );
 }
 
