@@ -2,7 +2,6 @@ import { Command } from 'commander';
 import {
   type BatchClient,
   type BatchHandle,
-  type BatchProgress,
   type CallOptions,
   checkBatch,
   type RunOptions,
@@ -38,9 +37,10 @@ export function batchCommand(session: Session): Command {
       .action(async (batchId: string, value: unknown) =>
         act((await session.connect()).batches.getHandle(batchId), value as never),
       );
-  const changed = async ({ batchId }: BatchHandle, change: Promise<BatchProgress>): Promise<void> => {
-    const summary = await change;
-    printBatch(session, batchId, { ...summary, summary });
+  // The answer of an update is older than the latest look of the batch's activity.
+  const changed = async (batch: BatchHandle, change: Promise<unknown>): Promise<void> => {
+    await change;
+    printBatch(session, batch.batchId, await batch.progress());
   };
   addRunCommand(batches, session);
   verb(
