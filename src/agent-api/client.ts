@@ -67,7 +67,12 @@ const HEADERS = {
   'user-agent': 'agent-follow-up',
 };
 
-const JSON_BODY = { 'content-type': 'application/json' };
+const GET = { method: 'GET', path: '', headers: HEADERS } as const;
+const POST = {
+  method: 'POST',
+  path: '/message',
+  headers: { ...HEADERS, 'content-type': 'application/json' },
+} as const;
 
 /** It follows no redirect and repeats nothing. @throws TypeError for a `baseUrl` that can't be one */
 export function createAgentApi(options: AgentApiOptions): AgentApi {
@@ -86,33 +91,13 @@ export function createAgentApi(options: AgentApiOptions): AgentApi {
   const reads = connectionsTo(origin, proxy, limitsOf(timeoutMs).connectTimeoutMs);
   const cooldowns = new Cooldowns();
 
-  async function read(
-    address: JobAddress,
-    { timeoutMs: ownTimeoutMs = timeoutMs, before = 'read', insist = false }: ReadLimits,
-  ): Promise<JobAnswer> {
-    const quiet = insist ? null : cooldowns.of(before, address.projectId);
-    return jobAnswer(await ask(address, quiet, reads, limitsOf(ownTimeoutMs)), address.jobId);
-  }
-
-  async function send(
-    message: Message,
-    { timeoutMs: ownTimeoutMs = timeoutMs, beforeFirstByte }: SendLimits,
-  ): Promise<PostOutcome> {
-    const quiet = cooldowns.of('send', message.projectId);
-    const limits = { ...limitsOf(ownTimeoutMs), beforeFirstByte };
-    const connection = connectionsTo(origin, proxy, limits.connectTimeoutMs, FOR_ONE_POST);
-    const result = await ask(message, quiet, connection, limits, JSON.stringify({ prompt: message.prompt }));
-    await connection.destroy();
-    return sendOutcome(result, message.jobId);
-  }
-
-  /** One exchange, if there can be one. @param message the body of a POST. @default a GET */
+  /** One exchange, if there can be one. */
   async function ask(
     { projectId, jobId }: JobAddress,
+    request: typeof GET | (typeof POST & { readonly body: string }),
     quiet: NoAnswer['brokenBy'] | null,
     connections: Dispatcher,
     limits: ExchangeLimits,
-    message?: string,
   ): Promise<Exchange> {
     const unasked = (brokenBy: NoAnswer['brokenBy']) =>
       ({ kind: 'no answer', started: false, brokenBy }) as const;
@@ -127,34 +112,37 @@ export function createAgentApi(options: AgentApiOptions): AgentApi {
       return unasked({ ...errorTrouble(error, redactor.text), label: 'no key' });
     }
     redactor.remember(key);
-    const job = `${prefix}/v2/agent/${percentEncode(projectId)}/job/${percentEncode(jobId)}`;
-    const headers = { ...HEADERS, authorization: `Bearer ${key}` };
-    const asked =
-      message === undefined
-        ? ({ method: 'GET', path: job, headers } as const)
-        : ({
-            method: 'POST',
-            path: `${job}/message`,
-            headers: { ...headers, ...JSON_BODY },
-            body: message,
-          } as const);
+    const path = `${prefix}/v2/agent/${percentEncode(projectId)}/job/${percentEncode(jobId)}${request.path}`;
+    const headers = { ...request.headers, authorization: `Bearer ${key}` };
     // The id that was asked for is compared as it is.
     const field = (text: string) => (text === jobId ? text : redactor.field(text));
-    const result = await make(connections, { origin, ...asked }, limits, { text: redactor.text, field });
-    const operation = message === undefined ? 'read' : 'send';
+    const asked = { ...request, origin, path, headers };
+    const result = await make(connections, asked, limits, { text: redactor.text, field });
+    const operation = request.method === 'GET' ? 'read' : 'send';
     if (result.kind === 'answer') cooldowns.heard(operation, projectId, result.status, retryAfter(result));
     return result;
   }
 
   return {
     timeoutMs,
-    // A bug must not be repeated by the server's short interval.
-    getJob: (address, limits = {}) =>
-      read(address, limits).catch((error: unknown) => ({
-        kind: 'trouble',
-        ...errorTrouble(error, redactor.text),
-      })),
-    sendMessage: (message, limits = {}) => send(message, limits),
+    async getJob(address, { timeoutMs: ownTimeoutMs = timeoutMs, before = 'read', insist = false } = {}) {
+      try {
+        const quiet = insist ? null : cooldowns.of(before, address.projectId);
+        return jobAnswer(await ask(address, GET, quiet, reads, limitsOf(ownTimeoutMs)), address.jobId);
+      } catch (error) {
+        // A bug must not be repeated by the server's short interval.
+        return { kind: 'trouble', ...errorTrouble(error, redactor.text) };
+      }
+    },
+    async sendMessage(message, { timeoutMs: ownTimeoutMs = timeoutMs, beforeFirstByte } = {}) {
+      const quiet = cooldowns.of('send', message.projectId);
+      const limits = { ...limitsOf(ownTimeoutMs), beforeFirstByte };
+      const connection = connectionsTo(origin, proxy, limits.connectTimeoutMs, FOR_ONE_POST);
+      const body = JSON.stringify({ prompt: message.prompt });
+      const result = await ask(message, { ...POST, body }, quiet, connection, limits);
+      await connection.destroy();
+      return sendOutcome(result, message.jobId);
+    },
     close: () => reads.destroy(),
   };
 }

@@ -18,7 +18,7 @@ export function sendOutcome(exchange: Exchange, jobId: string): PostOutcome {
     // How far it came can't be seen from here: bytes "written" lie in a buffer. Nor does a code prove anything.
     if (started) return { verdict: 'unknown', ...brokenBy };
     // Time, a new certificate or a restarted service heals whatever else keeps it from connecting.
-    const repeatable = !CONFIGURATION_ERRORS.has(brokenBy.label);
+    const repeatable = !CONFIGURATION_ERROR.test(brokenBy.label);
     return { verdict: 'not-sent', repeatable, answered: false, ...brokenBy };
   }
   const read = readAnswer(exchange, jobId, 'send');
@@ -117,16 +117,6 @@ export function proofOfStatus(status: number): 'rejected' | 'not processed' | 'u
 export const INVALID_ID = 'invalid id';
 export const PROXY_CREDENTIALS = 'PROXY_CREDENTIALS';
 
-/** Every repetition would ask for the same impossible thing. */
-const CONFIGURATION_ERRORS: ReadonlySet<string> = new Set([
-  'UND_ERR_INVALID_ARG',
-  'UND_ERR_NOT_SUPPORTED',
-  INVALID_ID,
-  PROXY_CREDENTIALS,
-  'ERR_INVALID_URL',
-  'ERR_INVALID_ARG_TYPE',
-  'ERR_INVALID_ARG_VALUE',
-  'ERR_SOCKET_BAD_PORT',
-  'ERR_INVALID_CHAR',
-  'ERR_UNESCAPED_CHARACTERS',
-]);
+/** Every repetition would ask for the same impossible thing: an address, an argument or a header that can't be one. */
+const CONFIGURATION_ERROR =
+  /^(invalid id|PROXY_CREDENTIALS|UND_ERR_(INVALID_ARG|NOT_SUPPORTED)|ERR_(INVALID_(ARG_\w+|CHAR|URL)|UNESCAPED_CHARACTERS|SOCKET_BAD_PORT))$/;

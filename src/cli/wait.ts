@@ -1,8 +1,9 @@
+import { constants } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type BatchHandle, type FollowUpHandle, hasCode } from '../client';
 import { isFailure } from '../core/end';
 import { truncate } from '../core/text';
-import { endOf, EXIT, printEnd } from './ends';
+import { endOf, printEnd } from './ends';
 import { batchLine, itemLine, printBatchEnd } from './render/batch';
 import { decideCommand, progressKey, progressText, serverText } from './render/follow-up';
 import { printable } from './render/text';
@@ -84,14 +85,8 @@ export async function waitForBatch(
   printBatchEnd(session, batch.batchId, await batch.result({ signal: left }));
 }
 
-const EXIT_OF_SIGNAL: Readonly<Record<string, number>> = {
-  SIGINT: EXIT.interrupted,
-  SIGTERM: EXIT.terminated,
-  SIGPIPE: EXIT.readerGone,
-};
-
 /**
- * Works until a signal, or the end of whoever reads the results, ends the waiting.
+ * Works until a signal, or the end of whoever reads the results, ends the waiting, with a shell's exit code.
  *
  * @param words what to say then
  * @param work rejects when its signal is aborted
@@ -103,10 +98,8 @@ export async function untilLeft(
 ): Promise<void> {
   const line = new ProgressLine(session.stderr, session.env);
   const left = new AbortController();
-  let leftBy = '';
-  const leave = (signal: string): void => {
-    leftBy ||= signal;
-    left.abort();
+  const leave = (signal: NodeJS.Signals): void => {
+    left.abort(new Error(signal));
   };
   process.on('SIGINT', leave);
   process.on('SIGTERM', leave);
@@ -117,10 +110,11 @@ export async function untilLeft(
     line.clear();
     if (!left.signal.aborted) throw error;
     session.note(words());
-    session.exitCode = EXIT_OF_SIGNAL[leftBy] ?? EXIT.other;
+    const { message } = left.signal.reason as Error;
+    session.exitCode = 128 + constants.signals[message as NodeJS.Signals];
   } finally {
     // A terminal sends Ctrl-C to every process of npm's, and some pass it on again: that must not cut off the last output.
-    if (leftBy === '') {
+    if (!left.signal.aborted) {
       process.off('SIGINT', leave);
       process.off('SIGTERM', leave);
     }

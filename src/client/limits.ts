@@ -7,7 +7,7 @@ import { quote, visible } from '../core/text';
 import { formatRate, parseRate, type RateText } from '../core/units';
 import { grpcError, hasGrpcStatus } from '../temporal/grpc-status';
 import { ACTIVITY_TASKS } from '../temporal/sdk-internals';
-import { type CallOptions, type Calls, within } from './call';
+import { type CallOptions, type Calls, SERVER_LIMIT_MS, within } from './call';
 import { InvalidRequestError } from './errors';
 import { unknownOptions } from './options';
 
@@ -194,11 +194,9 @@ function rateOf(limit: NonNullable<QueueConfig>['queueRateLimit']): RateText | n
   return perSecond === null ? null : formatRate(perSecond);
 }
 
-const CALL_TIMEOUT_MS = 10_000;
-
 async function ask<T>(client: Client, failed: string, work: () => Promise<T>): Promise<T> {
   try {
-    return await within(client, CALL_TIMEOUT_MS, work);
+    return await within(client, SERVER_LIMIT_MS, work);
   } catch (error) {
     const isOld = hasGrpcStatus(error, 'UNIMPLEMENTED');
     if (!isOld && !hasGrpcStatus(error, 'PERMISSION_DENIED', 'INVALID_ARGUMENT', 'FAILED_PRECONDITION'))

@@ -31,11 +31,11 @@ export async function connectClient(
   const config = loadTemporalConfig(env);
   const dataConverter = await loadDataConverter(env);
   const { address, namespace } = config;
-  const retries = new Retries();
+  const retries = endableRetries();
   const connection = Connection.lazy({
     ...config.connection,
     connectTimeout: timeout,
-    interceptors: [makeGrpcRetryInterceptor(retries)],
+    interceptors: [makeGrpcRetryInterceptor(retries.options)],
   });
   const attempt = new AbortController();
   const over = AbortSignal.any([attempt.signal, ...(signal ? [signal] : [])]);
@@ -64,26 +64,23 @@ export async function connectClient(
  * The SDK's own retries, which can be ended: one that is due after its connection was closed throws out of a timer, by which
  * Node ends the process (SDK 1.24). So a connection is closed when the last one is over.
  */
-class Retries {
-  private readonly usual = defaultGrpcRetryOptions();
-  private dueAt = 0;
-  private isOver = false;
-
-  readonly retryableDecider = (attempt: number, status: Status): boolean =>
-    !this.isOver && this.usual.retryableDecider(attempt, status);
-
-  readonly delayFunction = (attempt: number, status: Status): number => {
-    const waitMs = this.usual.delayFunction(attempt, status);
-    this.dueAt = Math.max(this.dueAt, performance.now() + waitMs);
-    return waitMs;
+function endableRetries() {
+  const usual = defaultGrpcRetryOptions();
+  let dueAt = 0;
+  let isOver = false;
+  const options: typeof usual = {
+    retryableDecider: (...failed) => !isOver && usual.retryableDecider(...failed),
+    delayFunction: (...failed) => {
+      const waitMs = usual.delayFunction(...failed);
+      dueAt = Math.max(dueAt, performance.now() + waitMs);
+      return waitMs;
+    },
   };
-
-  async end(connection: Connection): Promise<void> {
-    this.isOver = true;
-    const dueInMs = this.dueAt - performance.now();
+  const end = async (connection: Connection): Promise<void> => {
+    isOver = true;
+    const dueInMs = dueAt - performance.now();
     if (dueInMs <= 0) return connection.close();
     setTimeout(() => void connection.close().catch(() => undefined), dueInMs + 100);
-  }
+  };
+  return { options, end };
 }
-
-type Status = Parameters<ReturnType<typeof defaultGrpcRetryOptions>['retryableDecider']>[1];

@@ -7,7 +7,7 @@ import { decodeFromPayloadsAtIndex } from '@temporalio/common/lib/internal-non-w
 import { optionalTsToDate } from '@temporalio/common/lib/time';
 
 /** Times of raw requests and answers are protobuf timestamps, whose conversion is not public. */
-export { msNumberToTs, optionalTsToDate, optionalTsToMs } from '@temporalio/common/lib/time';
+export { msNumberToTs, optionalTsToDate } from '@temporalio/common/lib/time';
 
 type Service = Client['workflowService'];
 type TaskQueueType = NonNullable<Parameters<Service['describeTaskQueue']>[0]['taskQueueType']>;
@@ -15,8 +15,7 @@ type TaskQueueType = NonNullable<Parameters<Service['describeTaskQueue']>[0]['ta
 /** Enum values of Temporal's API, whose package is not a dependency of this project. */
 export const ACTIVITY_TASKS = 2 as unknown as TaskQueueType;
 const WORKFLOW_TASKS = 1 as unknown as TaskQueueType;
-/** `PENDING_ACTIVITY_STATE_STARTED`. */
-export const PENDING_ACTIVITY_STARTED = 2;
+const PENDING_ACTIVITY_STARTED = 2;
 
 /** With them, starts of the same `requestId` make one run; the SDK makes one for each start, and takes none. */
 export function startOnceOptions(requestId: string): object {

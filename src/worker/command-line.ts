@@ -2,28 +2,18 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { VARIABLES } from './variables';
 
-const HELP = `Works on follow-ups until SIGTERM or SIGINT, and takes its configuration from the environment.
+const HELP = `The worker works on follow-ups until SIGTERM or SIGINT. Its settings are environment variables, and its only option is --help.
 
 Variables:
   ${[...VARIABLES, 'HTTPS_PROXY, NO_PROXY', 'TEMPORAL_*, temporal.toml'].join('\n  ')}
 
 AGENT_API_BASE_URL and one of AGENT_API_KEY and AGENT_API_KEY_FILE are required; each has its meaning and default in
 docs/configuration.md.
-
-Options: --help, --version
 `;
 
-const USAGE = 'error: the worker takes --help or --version; its settings are environment variables\n';
-
 /** What is printed instead of working. Arguments hold no settings: anybody on the machine can read them. */
-export function commandLine(words: readonly string[], version: string) {
-  if (words.length === 0) return undefined;
-  const outputs = new Map([
-    ['--help', HELP],
-    ['--version', `${version}\n`],
-  ]);
-  const output = outputs.get(words.join(' '));
-  return { output: output ?? USAGE, isError: output === undefined };
+export function commandLine(words: readonly string[]) {
+  return words.length === 0 ? undefined : { output: HELP, isError: words.join(' ') !== '--help' };
 }
 
 export function workerVersion(): string {

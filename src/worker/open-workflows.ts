@@ -17,10 +17,10 @@ const QUERIES: Readonly<Record<OpenState, string>> = {
   batch: `WorkflowType = '${BATCH_WORKFLOW}'`,
 };
 
-/** Asks once a minute what is open, for metrics, where the process has any. @returns what ends it */
-export function showOpenWorkflows({ connection, options }: Worker): () => void {
+/** Asks once a minute what is open, for metrics, where the process has any, until the timer is cleared. */
+export function showOpenWorkflows({ connection, options }: Worker): NodeJS.Timeout | undefined {
   const { logger, metricMeter } = Runtime.instance();
-  if (connection === undefined || metricMeter === noopMetricMeter) return () => undefined;
+  if (connection === undefined || metricMeter === noopMetricMeter) return undefined;
   const { namespace } = options;
   let trouble = '';
   const ask = async (): Promise<void> => {
@@ -40,8 +40,5 @@ export function showOpenWorkflows({ connection, options }: Worker): () => void {
     }
   };
   void ask();
-  const timer = setInterval(() => void ask(), ASK_EVERY_MS);
-  return () => {
-    clearInterval(timer);
-  };
+  return setInterval(() => void ask(), ASK_EVERY_MS);
 }

@@ -29,18 +29,16 @@ export interface FollowUpPluginOptions {
    * worker's; a `tuner` must have room for them. @default 0, the server keeps every wait
    */
   readonly inProcessPolls?: number;
-  /** How long one activity polls at most, in milliseconds. @default 30 minutes */
-  readonly pollLimitMs?: number;
   /** Where the ends of follow-ups and batches are told (docs/notify.md). @default nowhere */
   readonly notify?: NotifyOptions | undefined;
 }
 
 /** Those of the agent service: a queue's limits hold for everything in it. Others ask only Temporal. */
-const QUEUES: Readonly<Partial<Record<string, keyof TaskQueues>>> = {
-  getJob: 'read',
-  pollJob: 'read',
-  sendMessage: 'send',
-} satisfies Partial<Record<keyof FollowUpActivities, keyof TaskQueues>>;
+const QUEUES = new Map<string, keyof TaskQueues>([
+  ['getJob', 'read'],
+  ['pollJob', 'read'],
+  ['sendMessage', 'send'],
+] satisfies [keyof FollowUpActivities, keyof TaskQueues][]);
 
 const WORKFLOWS = path.join(__dirname, '../workflows');
 const WORKFLOW_TYPES = [FOLLOW_UP_WORKFLOW, BATCH_WORKFLOW];
@@ -83,7 +81,7 @@ export class FollowUpPlugin implements WorkerPlugin {
     const { taskQueue } = worker;
     const { taskQueues, activities } = this.offer(taskQueue);
     const own = Object.entries(activities).filter(
-      ([name]) => taskQueues[QUEUES[name] ?? 'followUp'] === taskQueue,
+      ([name]) => taskQueues[QUEUES.get(name) ?? 'followUp'] === taskQueue,
     );
     if (own.length === 0) {
       const queues = Object.values(taskQueues).join(', ');
@@ -115,38 +113,34 @@ export class FollowUpPlugin implements WorkerPlugin {
    */
   async runWorker(worker: Worker, next: (worker: Worker) => Promise<void>): Promise<void> {
     const { taskQueue, namespace } = worker.options;
-    const runsWorkflows = taskQueue === this.offered?.taskQueues.followUp;
-    if (runsWorkflows && this.options.notify !== undefined) await checkNotify(this.options.notify);
-    this.beginCounters(namespace, taskQueue);
-    if (runsWorkflows && worker.connection !== undefined)
-      await ensureSearchAttributes(worker.connection, namespace);
-    if (runsWorkflows) await expectWorkflows(worker);
+    const { taskQueues } = this.offer(taskQueue);
+    // With the labels that the SDK adds to what activities and workflows record.
+    const begin = (by: string, labels: Readonly<Record<string, string>>) => {
+      beginCounters(Runtime.instance().metricMeter, by, { namespace, taskQueue, ...labels });
+    };
+    for (const [activityType, queue] of QUEUES)
+      if (taskQueues[queue] === taskQueue) begin('activities', { activityType });
+    const runsWorkflows = taskQueue === taskQueues.followUp;
+    if (runsWorkflows) {
+      for (const workflowType of WORKFLOW_TYPES) begin(workflowType, { workflowType });
+      if (this.options.notify !== undefined) await checkNotify(this.options.notify);
+      if (worker.connection !== undefined) await ensureSearchAttributes(worker.connection, namespace);
+      await expectWorkflows(worker);
+    }
     const check = setInterval(() => {
       const state = worker.getState();
       if (state !== 'INITIALIZED' && state !== 'RUNNING') this.shutdown.abort();
     }, STATE_CHECK_MS);
-    const stopShowing = runsWorkflows ? showOpenWorkflows(worker) : () => undefined;
+    const showing = runsWorkflows ? showOpenWorkflows(worker) : undefined;
     try {
       const ended = next(worker);
       this.onRunning(worker);
       await ended;
     } finally {
-      stopShowing();
+      clearInterval(showing);
       clearInterval(check);
       this.shutdown.abort();
     }
-  }
-
-  /** With the labels that the SDK adds to what workflows and activities record. */
-  private beginCounters(namespace: string, taskQueue: string): void {
-    const { metricMeter } = Runtime.instance();
-    const { taskQueues } = this.offer(taskQueue);
-    for (const [activityType, queue = 'followUp'] of Object.entries(QUEUES))
-      if (taskQueues[queue] === taskQueue)
-        beginCounters(metricMeter, 'activities', { namespace, taskQueue, activityType });
-    for (const workflowType of WORKFLOW_TYPES)
-      if (taskQueues.followUp === taskQueue)
-        beginCounters(metricMeter, workflowType, { namespace, taskQueue, workflowType });
   }
 
   /** The activities are made once: all workers of the process share the polls that wait in it. */
@@ -158,7 +152,7 @@ export class FollowUpPlugin implements WorkerPlugin {
       readTaskQueue: taskQueues.read,
       sendTaskQueue: taskQueues.send,
       httpTimeoutMs: agentApi.timeoutMs,
-      pollLimitMs: this.options.pollLimitMs ?? POLL_LIMIT_MS,
+      pollLimitMs: POLL_LIMIT_MS,
     };
     const polls = { maximum: inProcessPolls, shutdown: this.shutdown.signal };
     this.offered = { taskQueues, activities: createActivities(agentApi, settings, polls, notify) };

@@ -58,6 +58,9 @@ export function installRuntime(
 
 const NAMESPACE_LIMIT_MS = 10_000;
 
+/** For a readable log. */
+const LONGEST_WAIT_MS = 10_000;
+
 /**
  * A connection to a Temporal server that has the namespace and the search attributes. It waits for each of these without a
  * limit, because containers start in any order.
@@ -85,52 +88,27 @@ export async function connectToTemporal(
   const connecting = `connecting to Temporal at ${config.address}`;
   notReady(connecting);
   logger.info(connecting);
-  return untilItWorks(attempt, {
-    signal: stop,
-    explain: (error) => (error instanceof FollowUpError ? error : whyNot(error, config)),
-    onTrouble: (message, nextTryMs) => {
-      notReady(message);
-      logger.warn(`waiting for Temporal (next try in ${formatDuration(nextTryMs)}): ${message}`);
-    },
+  const aborted = new Promise<never>((_, reject) => {
+    stop.addEventListener('abort', reject);
   });
+  for (let waitMs = 1_000; ; waitMs = Math.min(2 * waitMs, LONGEST_WAIT_MS)) {
+    stop.throwIfAborted();
+    try {
+      return await Promise.race([attempt(), aborted]);
+    } catch (error) {
+      stop.throwIfAborted();
+      const trouble = error instanceof FollowUpError ? error : await whyNot(error, config);
+      if (trouble.code !== 'UNREACHABLE' && trouble.code !== 'NOT_SET_UP') throw trouble;
+      notReady(trouble.message);
+      logger.warn(`waiting for Temporal (next try in ${formatDuration(waitMs)}): ${trouble.message}`);
+    }
+    // Aborted, it rejects with an AbortError; the next round throws the signal's own reason.
+    await sleep(waitMs, undefined, { signal: stop }).catch(() => undefined);
+  }
 }
 
 /** Whether the server is up, has the namespace, and lets this process in. @throws ServiceError within `limitMs` */
 export function describeNamespace(connection: NativeConnection, namespace: string, limitMs: number) {
   const ask = () => connection.workflowService.describeNamespace({ namespace });
   return connection.withDeadline(Date.now() + limitMs, ask);
-}
-
-/** For a readable log. */
-const LONGEST_WAIT_MS = 10_000;
-
-export interface Waiting {
-  readonly signal: AbortSignal;
-  readonly explain: (error: unknown) => FollowUpError | Promise<FollowUpError>;
-  readonly onTrouble: (message: string, nextTryMs: number) => void;
-}
-
-/** Repeats an attempt while waiting can help. @throws as {@link connectToTemporal} */
-export async function untilItWorks<T>(attempt: () => Promise<T>, waiting: Waiting): Promise<T> {
-  const { signal, explain, onTrouble } = waiting;
-  const aborted = new Promise<never>((_, reject) => {
-    signal.addEventListener('abort', reject);
-  });
-  for (let failed = 1; ; failed++) {
-    signal.throwIfAborted();
-    try {
-      return await Promise.race([attempt(), aborted]);
-    } catch (error) {
-      signal.throwIfAborted();
-      const trouble = await explain(error);
-      if (trouble.code !== 'UNREACHABLE' && trouble.code !== 'NOT_SET_UP') throw trouble;
-      onTrouble(trouble.message, waitAfterMs(failed));
-    }
-    // Aborted, it rejects with an AbortError; the next round throws the signal's own reason.
-    await sleep(waitAfterMs(failed), undefined, { signal }).catch(() => undefined);
-  }
-}
-
-export function waitAfterMs(failed: number): number {
-  return Math.min(1_000 * 2 ** (failed - 1), LONGEST_WAIT_MS);
 }

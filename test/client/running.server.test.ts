@@ -122,7 +122,7 @@ it.concurrent('a workflow of another type is not touched', async () => {
 });
 
 describe('the list', () => {
-  // A quote, a backslash and a single quote at the beginning are not asked for; one within is.
+  // A quote and a backslash are not asked for, nor what comes after them.
   it.concurrent.each(["it's ' OR 1 = '1 \\ \"hi\"", "'日本語 🙂'"])(
     'finds the project %j, and no other',
     async (name) => {

@@ -45,14 +45,15 @@ Examples:
         );
       const started = await followUps.start(request as unknown as NamedRequest);
       const { attached, promptCompared } = started;
-      const notes = [
-        attached === 'running' &&
+      if (attached === 'running')
+        session.note(
           'attached    a follow-up of this request id is running, with its own options; nothing is sent again',
-        attached === 'ended' && 'attached    the follow-up of this request id has ended; this is its end',
-        !promptCompared &&
-          'note        the server no longer has its message, so the two could not be compared',
-      ];
-      await followStart(session, started, flags, notes);
+        );
+      if (attached === 'ended')
+        session.note('attached    the follow-up of this request id has ended; this is its end');
+      if (!promptCompared)
+        session.note('note        the server no longer has its message, so the two could not be compared');
+      await followStart(session, started, flags);
     });
 }
 
@@ -61,12 +62,10 @@ export async function followStart(
   session: Session,
   started: { readonly workflowId: string; readonly runId: string },
   { wait }: WaitFlags,
-  notes: readonly (string | false)[] = [],
 ): Promise<void> {
   const { workflowId } = started;
   session.note(`workflow    ${workflowId}`);
   await session.notePage(workflowId);
-  for (const note of notes) if (note !== false) session.note(note);
   if (wait) return waitForEnd(session, workflowId);
   session.print(started, workflowId);
   session.note(`watch it    ${session.command('watch', workflowId)}`);
