@@ -80,14 +80,9 @@ async function work(loaded: LoadedConfig, logger: Logger, stop: AbortSignal): Pr
   });
 
   try {
-    await workers.run(stop, {
-      onReady: () => {
-        logger.info('ready');
-        void keyIsGood();
-      },
-      onFailure: (taskQueue, error) => {
-        logger.error(`the worker of task queue ${taskQueue} failed; the others are drained`, { error });
-      },
+    await workers.run(stop, () => {
+      logger.info('ready');
+      void keyIsGood();
     });
   } finally {
     await api.close();

@@ -3,6 +3,7 @@ import { ApiKeyError, type ApiKeySource, keyFromFile, keyFromText } from '../age
 import type { Proxy } from '../agent-api/client';
 import { Redactor } from '../agent-api/redaction';
 import { type Problem, problemText } from '../core/checks';
+import { counted } from '../core/text';
 import {
   ConfigurationError,
   type Environment,
@@ -105,12 +106,9 @@ export async function allConfigured<T extends readonly unknown[]>(parts: {
 }
 
 export function configurationText(problems: readonly Problem[]): string {
-  const count = problems.length === 1 ? 'a problem' : `${problems.length} problems`;
-  return (
-    `The worker cannot start: its configuration has ${count}.\n` +
-    problems.map((problem) => `  ${problemText(problem)}\n`).join('') +
-    'Every variable is described in docs/configuration.md; --help lists them.\n'
-  );
+  const lines = problems.map((problem) => `  ${problemText(problem)}\n`).join('');
+  const count = counted(problems.length, 'problem');
+  return `The worker cannot start: its configuration has ${count} (docs/configuration.md, --help).\n${lines}`;
 }
 
 async function loadApiKey({ AGENT_API_KEY: text, AGENT_API_KEY_FILE: path }: SetVariables) {

@@ -1,5 +1,5 @@
 import { getHeapStatistics } from 'node:v8';
-import { type NativeConnection, Worker, type WorkerOptions } from '@temporalio/worker';
+import { type NativeConnection, Runtime, Worker, type WorkerOptions } from '@temporalio/worker';
 import type { WorkerConfig } from './config';
 import type { FollowUpPlugin, TaskQueues } from './plugin';
 
@@ -33,11 +33,6 @@ interface WorkersConfig extends Partial<Pick<WorkerConfig, 'dataConverter' | 'de
 
 /** A follow-up that waits for weeks needs no worker of an old version. */
 const VERSIONING = { useWorkerVersioning: true, defaultVersioningBehavior: 'AUTO_UPGRADE' } as const;
-
-interface WorkersEvents {
-  onReady?: () => void;
-  onFailure?: (taskQueue: string, error: unknown) => void;
-}
 
 export class FollowUpWorkers {
   private constructor(
@@ -79,7 +74,7 @@ export class FollowUpWorkers {
   }
 
   /** Runs all until `stop` is aborted or one ends, then lets them finish what they have begun. @throws the error of one that failed */
-  async run(stop: AbortSignal, { onReady, onFailure }: WorkersEvents = {}): Promise<void> {
+  async run(stop: AbortSignal, onReady: () => void = () => undefined): Promise<void> {
     const oneEnded = new AbortController();
     const over = AbortSignal.any([stop, oneEnded.signal]);
     let running = 0;
@@ -90,13 +85,14 @@ export class FollowUpWorkers {
       over.addEventListener('abort', end);
       running += 1;
       if (over.aborted) end();
-      else if (running === this.workers.length) onReady?.();
+      else if (running === this.workers.length) onReady();
     };
     const runs = this.workers.map(async (worker) => {
       try {
         await worker.run();
       } catch (error) {
-        onFailure?.(worker.options.taskQueue, error);
+        const failed = `the worker of task queue ${worker.options.taskQueue} failed; the others are drained`;
+        Runtime.instance().logger.error(failed, { error });
         throw error;
       } finally {
         oneEnded.abort();

@@ -125,7 +125,7 @@ it.each<[Record<string, string>, string]>([
   [notice(NOTIFY_URL, `${SECRET}\n${SECRET}`), 'without white space: whsec_ and'],
 ])('the configuration is refused with %j', async (env, problem) => {
   const message = await problemsOf({ ...GOOD, ...env });
-  expect(message).toContain('its configuration has a problem.');
+  expect(message).toContain('its configuration has 1 problem ');
   expect(message).toContain(problem);
   expect(message).not.toMatch(/hunter-two|of-theirs|whsec_[A-Z]|3f9c1e77/);
 });
