@@ -74,9 +74,7 @@ async function work(loaded: LoadedConfig, logger: Logger, stop: AbortSignal): Pr
   stop.addEventListener('abort', () => {
     waitFor('the worker is shutting down');
     const limit = formatDuration(shutdownLimitMs(agentApi.timeoutMs));
-    logger.info(
-      `draining; requests in flight: ${workers.exchangesUnderWay()}; they may finish, within ${limit} at most`,
-    );
+    logger.info(`draining; requests in flight may finish, within ${limit} at most`);
   });
 
   try {

@@ -86,9 +86,6 @@ export function serviceMessage({ value }: Body): string | undefined {
 /** Errors don't nest deeper; a cycle of causes ends here. */
 const MAX_DEPTH = 5;
 
-/** More of them say nothing new. */
-const MAX_ADDRESSES = 4;
-
 /**
  * The error at the bottom of a failure, or those of each address of a host (Node's AggregateError). Its label is a code, such as
  * `ECONNREFUSED`, or `invalid http` or `network error`; its message a phrase: `ECONNREFUSED 127.0.0.1:4010`.
@@ -103,7 +100,7 @@ export function errorTrouble(
   const fields = isRecord(error) ? error : {};
   const { errors, cause, code } = fields;
   if (depth > 0 && Array.isArray(errors) && errors.length > 0) {
-    const each = errors.slice(0, MAX_ADDRESSES).map((inner) => errorTrouble(inner, redact, depth - 1));
+    const each = errors.map((inner) => errorTrouble(inner, redact, depth - 1));
     const messages = new Set(each.map(({ message }) => message));
     return trouble(each[0]?.label ?? '', [...messages].join(', '));
   }
@@ -131,12 +128,9 @@ function labelAndText(error: JsonObject): [label: string, text: string] {
   return [code, (rest === '' ? code : `${code}: ${rest}`) + certificateHint(code)];
 }
 
-/** Source: Node's "X509 certificate error codes". */
-const UNKNOWN_AUTHORITY =
-  /^(DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_GET_ISSUER_CERT(_LOCALLY)?|UNABLE_TO_VERIFY_LEAF_SIGNATURE|CERT_UNTRUSTED)$/;
-
 function certificateHint(code: string): string {
-  if (UNKNOWN_AUTHORITY.test(code))
+  // Source: Node's "X509 certificate error codes".
+  if (/^(UNABLE_TO_(GET_ISSUER|VERIFY)_|CERT_UNTRUSTED$)|SELF_SIGNED_CERT/.test(code))
     return '; for a private authority, start the worker with NODE_EXTRA_CA_CERTS, the path of its certificate';
   return code === 'ERR_TLS_CERT_ALTNAME_INVALID' ? '; check the host of the URL' : '';
 }

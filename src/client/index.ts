@@ -58,5 +58,5 @@ export type {
 } from '../core/result';
 export { type ConnectOptions, connectClient } from '../temporal/connect';
 export type { RunState } from '../temporal/existing-run';
-export { ensureSearchAttributes, type SearchAttributesReport } from '../temporal/search-attributes';
+export { ensureSearchAttributes } from '../temporal/search-attributes';
 export { SearchAttributesError, TemporalUnreachableError } from '../temporal/server-error';

@@ -31,15 +31,14 @@ export type ProgressReport =
 export async function readProgress(client: Client, workflowId: string): Promise<ProgressReport> {
   try {
     let progress = await queryProgress(client, workflowId);
-    for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
+    for (;;) {
       const whole = await withPendingPoll(client, workflowId, progress);
-      if (whole === undefined) break;
+      if (whole === undefined) return { from: 'worker', progress };
       const later = await queryProgress(client, workflowId);
       // If the workflow has counted more, the activity has ended in between, and another one is pending.
       if (later.polls === progress.polls) return { from: 'worker', progress: whole };
       progress = later;
     }
-    return { from: 'worker', progress };
   } catch (error) {
     // The server may know more, and throws where there is no follow-up.
     if (!isOfServer(error)) throw error;
@@ -59,9 +58,6 @@ function queryProgress(client: Client, workflowId: string): Promise<FollowUpProg
   const handle = client.workflow.getHandle(workflowId);
   return within(client, WORKER_LIMIT_MS, () => handle.query<FollowUpProgress>(QUERY_PROGRESS));
 }
-
-/** Two polls in a row end so soon only where a read needs no time. */
-const MAX_ATTEMPTS = 5;
 
 const POLLING_PHASES: readonly Phase[] = ['waiting', 'watching', 'needs-decision'];
 

@@ -105,8 +105,7 @@ function certificateProblems(tls: TemporalConfig['connection']['tls']): Problem[
 
 /** host, host:port or [ipv6]:port, as the SDK takes them. */
 function isEndpoint(address: string): boolean {
-  const match = /^(?:\[[0-9a-fA-F:.]+\]|[^\s:/[\]]+)(?::(\d{1,5}))?$/.exec(address);
-  return match !== null && Number(match[1] ?? 1) >= 1 && Number(match[1] ?? 1) <= 65_535;
+  return /^(\[[0-9a-f:.]+\]|[^\s:/[\]]+)(:\d+)?$/i.test(address) && URL.canParse(`tcp://${address}`);
 }
 
 /** An empty variable counts as not set: Docker Compose passes on so what is not set outside. */

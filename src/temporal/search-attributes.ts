@@ -12,23 +12,17 @@ const VISIBLE_WITHIN_MS = 15_000;
 
 const CALL_TIMEOUT_MS = 10_000;
 
-export interface SearchAttributesReport {
-  /** Made by this call. */
-  readonly registered: string[];
-  /** There before. */
-  readonly present: string[];
-}
-
 /**
  * Registers the search attributes of follow-ups where they are missing: the task of a workflow that sets one which isn't there
  * is retried for ever. Safe to call at any time, from any number of processes.
  *
+ * @returns those that this call has made
  * @throws SearchAttributesError when one has another type, or when they are missing and may not be registered here
  */
 export async function ensureSearchAttributes(
   connection: ConnectionLike,
   namespace: string,
-): Promise<SearchAttributesReport> {
+): Promise<string[]> {
   const types = await readTypes(connection, namespace);
   const wrong = SEARCH_ATTRIBUTES.filter((name) => name in types && types[name] !== KEYWORD);
   if (wrong.length > 0)
@@ -36,10 +30,9 @@ export async function ensureSearchAttributes(
       `The namespace ${namespace} has search attributes whose type is not Keyword: ${wrong.join(', ')}. ` +
         'Remove or rename them (temporal operator search-attribute remove), or use another namespace.',
     );
-  const present = SEARCH_ATTRIBUTES.filter((name) => name in types);
   const missing = SEARCH_ATTRIBUTES.filter((name) => !(name in types));
   const names = missing.join(', ');
-  if (missing.length === 0) return { registered: [], present };
+  if (missing.length === 0) return [];
   const searchAttributes = Object.fromEntries(missing.map((name) => [name, KEYWORD] as const));
   const add = () => connection.operatorService.addSearchAttributes({ namespace, searchAttributes });
   const problem = `lacks the search attributes ${names}, and the server does not let this process register them`;
@@ -47,7 +40,7 @@ export async function ensureSearchAttributes(
   const deadline = performance.now() + VISIBLE_WITHIN_MS;
   for (;;) {
     const now = await readTypes(connection, namespace);
-    if (missing.every((name) => name in now)) return { registered: missing, present };
+    if (missing.every((name) => name in now)) return missing;
     // The server accepts an addition and says nothing when it is a no-op, for example of an existing name (measured).
     if (performance.now() > deadline)
       throw notSetUp(

@@ -65,15 +65,13 @@ export function notSetUp(
   names: readonly string[],
   cause?: unknown,
 ): SearchAttributesError {
-  const create = `temporal operator search-attribute create --namespace ${namespace}`;
-  const cloud = names.map((name) => `--search-attribute "${name}=Keyword"`).join(' ');
+  const create = `  temporal operator search-attribute create --namespace ${namespace} --type Keyword --name `;
   const help = [
-    ...names.map((name) => `  ${create} --name ${name} --type Keyword`),
-    'In Temporal Cloud, add them to the namespace in the web console, or with: tcld namespace search-attributes add ' +
-      `--namespace ${namespace} ${cloud}`,
+    'Register them with the starter\'s command "setup", or run those of these that are missing:',
+    ...names.map((name) => create + name),
+    'In Temporal Cloud, use the web console, or tcld namespace search-attributes add.',
   ];
-  const advice = 'Register them with the starter\'s command "setup", or run those of these that are missing:';
-  const message = `The namespace ${namespace} ${problem}. ${advice}\n${help.join('\n')}`;
+  const message = `The namespace ${namespace} ${problem}. ${help.join('\n')}`;
   return new SearchAttributesError(message, { cause });
 }
 

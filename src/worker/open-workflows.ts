@@ -22,7 +22,6 @@ export function showOpenWorkflows({ connection, options }: Worker): NodeJS.Timeo
   const { logger, metricMeter } = Runtime.instance();
   if (connection === undefined || metricMeter === noopMetricMeter) return undefined;
   const { namespace } = options;
-  let trouble = '';
   const ask = async (): Promise<void> => {
     try {
       await connection.withDeadline(Date.now() + ANSWER_LIMIT_MS, async () => {
@@ -33,10 +32,8 @@ export function showOpenWorkflows({ connection, options }: Worker): NodeJS.Timeo
         }
       });
       measure(metricMeter, 'openAskedAt', Date.now() / 1_000, {}, { namespace });
-      trouble = '';
     } catch (error) {
-      if (String(error) !== trouble) logger.warn('the server does not count what is open', { error });
-      trouble = String(error);
+      logger.warn('the server does not count what is open', { error });
     }
   };
   void ask();

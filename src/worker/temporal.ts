@@ -80,7 +80,7 @@ export async function connectToTemporal(
   const attempt = async () => {
     connection ??= await runtime.connect(config.connection);
     await describeNamespace(connection, namespace, NAMESPACE_LIMIT_MS);
-    const { registered } = await ensureSearchAttributes(connection, namespace);
+    const registered = await ensureSearchAttributes(connection, namespace);
     if (registered.length > 0)
       logger.info(`search attributes registered: ${registered.join(', ')}`, { namespace });
     return connection;

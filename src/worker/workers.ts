@@ -108,10 +108,6 @@ export class FollowUpWorkers {
       .filter((worker) => worker.getState() !== 'RUNNING')
       .map((worker) => `the worker of task queue ${worker.options.taskQueue} is ${worker.getState()}`);
   }
-
-  exchangesUnderWay(): number {
-    return this.workers.reduce((sum, worker) => sum + worker.getStatus().numInFlightNonLocalActivities, 0);
-  }
 }
 
 /** Polls that may wait in the process: an eighth of the memory. */

@@ -36,10 +36,7 @@ it.each<[string[], string, string?]>([
   [['status'], '(npm run starter -- status --help explains)'],
   // --json is the value of another flag.
   [[...SEND, '--prompt', 'x', '--deadline', '--json'], '--deadline:'],
-  [
-    ['extend', 'w', '30'],
-    "'30' is invalid for argument 'duration'. It must be a number with a unit, such as",
-  ],
+  [['extend', 'w', '30'], `'30' is invalid for argument 'duration'. "30" needs a unit (ms, s, m, h, d), `],
   [['list', '--limit', '0'], "argument '0' is invalid. It must be a whole number from 1 to 10000."],
   [['batch', 'run', '-', '--tolerate', '5 %'], '--tolerate: must be'],
   ...['{"hours":"3"}', '{"hour":3}', '{"hour":"3 4"}', '{"toString":"3"}', 'hour=3'].map(

@@ -46,9 +46,9 @@ describe('a namespace that is not set up', () => {
     const searchAttributes = { AgentJob: KEYWORD };
     await connection.operatorService.addSearchAttributes({ namespace: 'default', searchAttributes });
     const ensure = () => ensureSearchAttributes(connection, 'default');
-    for (const { registered, present } of await Promise.all([ensure(), ensure()]))
-      expect([...registered, ...present].sort()).toEqual([...SEARCH_ATTRIBUTES].sort());
-    expect(await ensure()).toEqual({ registered: [], present: [...SEARCH_ATTRIBUTES] });
+    const registered = new Set((await Promise.all([ensure(), ensure()])).flat());
+    expect([...registered, 'AgentJob'].sort()).toEqual([...SEARCH_ATTRIBUTES].sort());
+    expect(await ensure()).toEqual([]);
     const followUps = new FollowUpClient(new Client({ connection }));
     expect(await followUps.start(ASKED)).toMatchObject({ attached: false });
   });
@@ -70,10 +70,10 @@ it.each<[string, Record<string, number>, RegExp]>([
   [
     'of which one is missing are asked for with the exact commands',
     Object.fromEntries(Object.entries(ALL).filter(([name]) => name !== 'AgentJob')),
-    /lacks the search attributes AgentJob.*\n {2}temporal operator search-attribute create --namespace n --name AgentJob --type Keyword\n.*tcld/,
+    /lacks the search attributes AgentJob.*\n {2}temporal operator search-attribute create --namespace n --type Keyword --name AgentJob\n.*tcld/,
   ],
   ['of which one has another type are refused by its name', { ...ALL, AgentJob: INT }, /Keyword: AgentJob/],
 ])('where the operator service is refused, attributes %s', async (_, keys, problem) => {
   const found = ensureSearchAttributes(withoutOperator(keys), 'n');
-  expect(await found.then(({ registered }) => registered.join(), String)).toMatch(problem);
+  expect(await found.then((registered) => registered.join(), String)).toMatch(problem);
 });

@@ -54,7 +54,7 @@ it.concurrent('SIGTERM finishes a POST in flight and records its outcome: the me
     // Two at once are one gesture: npm passes a Ctrl-C on once more.
     worker.signal('SIGINT');
     worker.signal('SIGTERM');
-    await worker.says(/^draining; requests in flight: [12];/);
+    await worker.says(/^draining; /);
     expect(await worker.answersReadyz(503)).toEqual(['the worker is shutting down']);
     expect((await worker.ask('/healthz')).status).toBe(200);
     following.release();

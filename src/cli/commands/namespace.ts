@@ -15,17 +15,16 @@ export function setupCommand(session: Session): Command {
     .action(async () => {
       const { client, namespace, taskQueue } = await session.connect();
       const { serverVersion } = await client.workflowService.getSystemInfo({});
-      const searchAttributes = await ensureSearchAttributes(client.connection, namespace);
+      const registered = await ensureSearchAttributes(client.connection, namespace);
       const workers = await workersPolling(client, taskQueue);
       const text = columns([
         ['server', `Temporal ${serverVersion}`],
         ['namespace', namespace],
-        ['registered now', searchAttributes.registered.join(', ') || 'none'],
-        ['there before', searchAttributes.present.join(', ') || 'none'],
+        ['registered now', registered.join(', ') || 'none: all search attributes are there'],
         ['task queue', taskQueue],
         ['workers', workers.join(', ') || 'none poll the task queue yet; start a worker'],
       ]);
-      session.print({ serverVersion, namespace, searchAttributes, taskQueue, workers }, text);
+      session.print({ serverVersion, namespace, registered, taskQueue, workers }, text);
     });
 }
 
@@ -60,13 +59,6 @@ export function limitsCommand(session: Session): Command {
       '--project-weight <project=number>',
       'the weight of a project, 0.001 to 1000; may be given several times',
       addWeight,
-    )
-    .addHelpText(
-      'after',
-      `
-Examples:
-  $ ${session.command('limits', 'set', '--sends-per-project', '90/h', '--reads-total', '50/s')}
-  $ ${session.command('limits', 'set', '--project-weight', 'docs=3', '--sends-per-project', 'off')}`,
     )
     .action(async ({ projectWeight: projectWeights, ...flags }: LimitFlags) => {
       const { sendsPerProject, readsPerProject, sendsTotal, readsTotal } = flags;

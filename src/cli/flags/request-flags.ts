@@ -98,9 +98,7 @@ export function wholeNumber(minimum: number, maximum: number) {
 export function durationOf(text: string): number {
   const parsed = parseDuration(text);
   if ('ms' in parsed) return parsed.ms;
-  throw new InvalidArgumentError(
-    'It must be a number with a unit, such as 90s, 30m, 24h or 7d, up to 3650d.',
-  );
+  throw new InvalidArgumentError(`${parsed.problem}.`);
 }
 
 export function invalid(field: string, text: string): InvalidRequestError {
