@@ -14,12 +14,10 @@ export interface AgentApi {
   /** Of one exchange, in milliseconds. */
   readonly timeoutMs: number;
   getJob(address: JobAddress, limits?: ReadLimits): Promise<JobAnswer>;
-  sendMessage(message: Message, limits?: SendLimits): Promise<PostOutcome>;
+  sendMessage(message: JobAddress & { readonly prompt: string }, limits?: SendLimits): Promise<PostOutcome>;
   /** Closes its connections; reads under way break off. */
   close(): Promise<void>;
 }
-
-type Message = JobAddress & { readonly prompt: string };
 
 export interface AgentApiOptions {
   /** An http or https URL; a path prefix and trailing slashes are fine. */
