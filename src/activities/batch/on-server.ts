@@ -15,10 +15,7 @@ import { findEnd, type FoundFollowUp } from '../../temporal/follow-up-end';
 import { grpcError, isTransient } from '../../temporal/grpc-status';
 import { addEnds, lastingEnd, type ListedEnd, listWorkflows, RUNNING } from '../../temporal/lists';
 import { retryOptions, startOptions } from '../../temporal/start-follow-up';
-import { askAgainIn, ownRun } from '../attempt';
-
-/** A worker with the right data converter may come. */
-const UNREADABLE_WAIT_MS = 5_000;
+import { ownRun } from '../attempt';
 
 export async function readMemo(): Promise<BatchMemo> {
   const { workflowId, runId } = ownRun();
@@ -26,14 +23,14 @@ export async function readMemo(): Promise<BatchMemo> {
   if (raw.workflowExtendedInfo?.lastResetTime)
     throw ApplicationFailure.nonRetryable('somebody has reset the batch');
   const own = batchMemo(memo);
-  if (own === null) throw askAgainIn(UNREADABLE_WAIT_MS, "the memo of the batch can't be read");
+  if (own === null) throw new Error("the memo of the batch can't be read");
   return own;
 }
 
 const endsBefore = new Kept<ReadonlyMap<string, ListedEnd>>();
 
 export class BatchOnServer {
-  /** The follow-ups of the batch that run, by the server's list: a hint, as it lags. */
+  /** What takes a place: the follow-ups of the batch that run, by the server's list, which lags, and what its lanes have or may have begun. */
   open = new Set<string>();
 
   /** @param alive is called between questions, of which there may be many */

@@ -4,6 +4,7 @@ import {
   type BatchMemo,
   type Chunks,
   isBeyondTolerance,
+  isIdle,
   isPosition,
   type Lane,
   type Position,
@@ -40,27 +41,22 @@ const LIST_LAG_MS = 60_000;
 /** Of so many looks one asks for what the list shows as open: about once a minute. */
 const LOOKS_PER_CHECK = 12;
 
-/**
- * A batch costs the server at most three events an item, and a round has seven. The first ones come soon, because people look
- * at what they have just started; those that follow, each minute.
- */
-const EVENTS_A_ROUND = 7;
-const EVENTS_AN_ITEM = 2;
-const FREE_ROUNDS = 10;
+/** The first rounds come soon, because people look at what they have just started; those that follow, each minute. */
 const FIRST_ROUND_MS = 2_000;
 const ROUND_MS = 60_000;
 
 export const runItems: BatchActivities['runItems'] = async ({ chunks }) => {
   const kept: unknown = Context.current().info.heartbeatDetails;
   const memo = await readMemo();
-  const work = new Work(chunks, memo, isPosition(kept) ? kept : positionOf(memo));
-  if (!work.isCancelled()) {
+  const before = isPosition(kept) ? kept : positionOf(memo);
+  const work = new Work(chunks, memo, before);
+  if (memo.ending !== 'cancelled') {
     await work.run();
     // The end of a paused activity would let another one follow that is not paused.
-    if (work.hasChanged || work.isOver()) await work.beat();
+    if (work.position !== before || work.isOver()) await work.beat();
   }
   if (work.isOver()) return work.position;
-  throw askAgainIn(work.hasChanged ? BUSY_WAIT_MS : QUIET_WAIT_MS, 'the batch goes on');
+  throw askAgainIn(work.position !== before ? BUSY_WAIT_MS : QUIET_WAIT_MS, 'the batch goes on');
 };
 
 /** One look at a batch. */
@@ -71,7 +67,6 @@ class Work {
   private readonly server: BatchOnServer;
   private readonly serverTime = serverClock();
   private keptAt = performance.now();
-  hasChanged = false;
   /** The runs that are retried, by the number of the item; null for one that is gone. */
   private readonly again = new Map<number, string | null>();
   /** Lanes whose job has a later item open that somebody else has started, by their ends. */
@@ -102,22 +97,17 @@ class Work {
   /** Whether the workflow has something to do. */
   isOver(): boolean {
     const { position, memo } = this;
-    const { lanes, cursor, settled } = position;
-    const isIdle = !this.mayStart() && this.held() === 0;
-    if (memo.ending === 'cancel-running') return isIdle && this.server.open.size === 0;
-    if (settled >= memo.items || isIdle || this.isCancelled()) return true;
+    const { cursor, settled } = position;
+    if (memo.ending === 'cancel-running') return this.server.open.size === 0;
+    if (settled >= memo.items || memo.ending === 'cancelled') return true;
     if (memo.ending === null && isBeyondTolerance(memo, position)) return true;
     // The workflow must write down a further bound first.
-    const next = [cursor, ...lanes.flatMap(([item, , state]) => (state === 'free' ? [item] : []))];
-    if (this.mayStart() && next.some((item) => item >= memo.bound && item < memo.items)) return true;
-    const mayTell = EVENTS_A_ROUND * (memo.rounds - FREE_ROUNDS) <= EVENTS_AN_ITEM * settled;
+    if (this.mayStart() ? cursor >= memo.bound && memo.bound < memo.items : isIdle(position)) return true;
+    // A round has seven events: ten rounds are free, and the others cost the server two an item at most.
+    const mayTell = 7 * (memo.rounds - 10) <= 2 * settled;
     const changed = cursor !== memo.cursor || settled !== memo.settled;
     const dueMs = Math.min(FIRST_ROUND_MS * 2 ** memo.rounds, ROUND_MS);
     return changed && mayTell && this.serverTime() - this.info.scheduledTimestampMs > dueMs;
-  }
-
-  isCancelled(): boolean {
-    return this.memo.ending === 'cancelled';
   }
 
   private mayStart(): boolean {
@@ -127,7 +117,6 @@ class Work {
 
   private change(values: Partial<Position>): void {
     this.position = { ...this.position, ...values };
-    this.hasChanged = true;
   }
 
   private replace(lane: Lane): void {
@@ -142,24 +131,13 @@ class Work {
       return item + 1 < laneEnd ? [[item + 1, laneEnd, 'free']] : [];
     });
     this.change({ ...withEnd(this.position, workflowId, how), lanes });
+    this.server.open.delete(workflowId);
   }
 
   /** Lets the server keep the position. @returns for how many milliseconds items may be started */
   async beat(): Promise<() => number> {
     this.keptAt = performance.now();
     return askPermission(this.position);
-  }
-
-  /** Places that follow-ups take or may take. */
-  private held(): number {
-    return this.position.lanes.filter(([, , state]) => state !== 'free').length;
-  }
-
-  /** Follow-ups of the batch that run and are in no lane: retried by somebody, or left by an earlier run. */
-  private async others(): Promise<number> {
-    const next = await Promise.all(this.position.lanes.map(([item]) => this.items.named(item)));
-    const held = new Set(next.map(({ workflowId }) => workflowId));
-    return [...this.server.open].filter((id) => !held.has(id)).length;
   }
 
   private async settle(lanes: readonly Lane[]): Promise<void> {
@@ -175,7 +153,7 @@ class Work {
         state = 'free';
       }
     });
-    const open = this.held() + (await this.others());
+    const { size: open } = this.server.open;
     if (open !== this.position.open) this.change({ open });
   }
 
@@ -189,10 +167,9 @@ class Work {
     if (before && !mayTryAgain(before, this.memo.again)) return before;
     const { end, trouble, runId, startedAt, batchId } = await this.server.ask(item);
     if (end === null) {
-      if (!isCancelled || trouble !== undefined) return 'open';
-      if (batchId !== this.memo.batchId) return endWithoutReceipt('left-running');
-      // The list may not show it yet.
-      await cancelAll(this.client, [workflowId]);
+      if (isCancelled && trouble === undefined && batchId !== this.memo.batchId)
+        return endWithoutReceipt('left-running');
+      this.server.open.add(workflowId);
       return 'open';
     }
     const isGone = end.outcome === 'gone';
@@ -212,7 +189,7 @@ class Work {
       await this.deal();
       const ready = await this.readyLanes();
       this.memo = await readMemo();
-      const free = this.memo.concurrency - this.held() - (await this.others());
+      const free = this.memo.concurrency - this.server.open.size;
       const group = ready.slice(0, Math.max(0, free));
       if (!this.mayStart() || group.length === 0) return;
       await this.startGroup(group);
@@ -224,12 +201,13 @@ class Work {
     const { concurrency, bound } = this.memo;
     for (;;) {
       const { lanes, cursor } = this.position;
-      const free = concurrency - lanes.length - (await this.others());
-      if (free <= 0 || cursor >= bound) return;
+      const waiting = lanes.filter(([, , state]) => state === 'free').length;
+      const free = concurrency - this.server.open.size - waiting;
       const dealt: Lane[] = [];
       let next = cursor;
       for (; dealt.length < free && next < bound; next = dealt.at(-1)?.[1] ?? bound)
         dealt.push([next, await this.items.endOfLane(next), 'free']);
+      if (dealt.length === 0) return;
       this.change({ lanes: [...lanes, ...dealt], cursor: next });
       await this.settle(dealt);
     }
@@ -251,7 +229,10 @@ class Work {
   }
 
   private async startGroup(lanes: readonly Lane[]): Promise<void> {
-    for (const [next, end] of lanes) this.replace([next, end, 'may']);
+    for (const [next, end] of lanes) {
+      this.replace([next, end, 'may']);
+      this.server.open.add((await this.items.named(next)).workflowId);
+    }
     const permission = await this.beat();
     await eachConcurrently(lanes, async ([next, end]) => {
       const retried = this.again.get(next) ?? null;
@@ -262,10 +243,9 @@ class Work {
       const found = await this.server.ask(next, isFirst ? Infinity : 0);
       // The server takes no further run of a name that belongs to another message, or of one that is completed.
       const isRefused = this.again.has(next) && found.runId === this.again.get(next);
+      // Any other end is found by the next look.
       if (found.end !== null && (isRefused || found.end.outcome === 'conflict'))
         await this.pass(next, end, found.end);
-      // Any other end is found by the next look.
-      else this.server.open.add((await this.items.named(next)).workflowId);
     });
   }
 }

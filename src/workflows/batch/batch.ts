@@ -23,6 +23,7 @@ import {
   type BatchSource,
   type BatchUpdate,
   isBeyondTolerance,
+  isIdle,
   isPosition,
   MEMO_BATCH,
   type Position,
@@ -87,16 +88,21 @@ export async function followUpBatch(input: BatchInput | ContinuedBatch): Promise
   const ofBatch = keyword('FollowUpBatch', plan.batchId);
   if (typedSearchAttributes.get(ofBatch.key) !== ofBatch.value) upsertSearchAttributes([ofBatch]);
   const count = chunks?.items ?? items?.length ?? 0;
-  const settings = { ...NEW, ...given, items: count, startedAt: startTime.toISOString() };
-  return new Batch({ items, chunks }, { ...settings, ...START, begun }).run();
+  const settings = {
+    ...given,
+    items: count,
+    startedAt: startTime.toISOString(),
+    paused: false,
+    ending: null,
+  };
+  const memo = { ...settings, ...START, begun, rounds: 0, bound: 0, movingSince: null };
+  return new Batch({ items, chunks }, memo).run();
 }
 
 /** Holds a part of a batch's items in its input. It runs only where its start delay is over. */
 export function followUpBatchItems(): Promise<void> {
   return Promise.resolve();
 }
-
-const NEW = { paused: false, rounds: 0, bound: 0, ending: null, movingSince: null } as const;
 
 class Batch {
   private readonly whole = CancellationScope.current();
@@ -150,14 +156,13 @@ class Batch {
 
   private async work(): Promise<void> {
     for (;;) {
-      const { ending, paused, lanes, settled, items } = this.memo;
-      const isIdle = lanes.every(([, , state]) => state === 'free');
-      if (settled >= items || (ending === 'tolerance' && isIdle)) return;
+      const { ending, paused, settled, items } = this.memo;
+      if (settled >= items || (ending === 'tolerance' && isIdle(this.memo))) return;
       if (ending === 'cancelled' || ending === 'broken-off') return;
       const isLast = ending !== null || this.whole.consideredCancelled;
       if (workflowInfo().continueAsNewSuggested && allHandlersFinished() && !isLast)
         await this.continueAsNew();
-      if (paused && isIdle && ending === null) {
+      if (paused && isIdle(this.memo) && ending === null) {
         this.write();
         await condition(() => !this.memo.paused || this.memo.ending !== null);
         continue;
