@@ -32,8 +32,8 @@ export class ItemsGoneError extends FollowUpError {
 /** The items of a batch by their numbers in the order of the start, read when they are asked for. All throw ItemsGoneError. */
 export class ItemsOfBatch {
   constructor(
-    private readonly client: Client,
-    private readonly source: ItemsSource,
+    protected readonly client: Client,
+    protected readonly source: ItemsSource,
   ) {}
 
   async named(number: number): Promise<NamedItem> {

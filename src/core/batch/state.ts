@@ -103,7 +103,7 @@ export function wasBegun(begun: Begun | null, item: number): boolean {
 }
 
 /** What a run and those before it have certainly begun: it may have walked over only a part of what those had. */
-export function begunBy({ cursor, lanes, begun }: Pick<Position, 'cursor' | 'lanes' | 'begun'>): Begun {
+export function begunBy({ cursor, lanes, begun }: Position): Begun {
   if (begun === null) return { cursor, lanes };
   const notWalked = begun.lanes.filter(([, end]) => end > cursor);
   const walked = lanes.flatMap((lane): Lane[] => {
@@ -160,7 +160,7 @@ export function isBeyondTolerance(
   return failuresOf(position) > tolerated;
 }
 
-/** The parts of a large batch: workflows whose ids are made of batch id, digest and number. The activity finds whether they are there. */
+/** The parts of a large batch, named by batch id, digest and number. The activity finds whether they are there. */
 export const isChunks = fields({
   items: count,
   /** The number of the first item of each chunk, in the order of the start. */

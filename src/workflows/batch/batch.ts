@@ -88,15 +88,9 @@ export async function followUpBatch(input: BatchInput | ContinuedBatch): Promise
   const ofBatch = keyword('FollowUpBatch', plan.batchId);
   if (typedSearchAttributes.get(ofBatch.key) !== ofBatch.value) upsertSearchAttributes([ofBatch]);
   const count = chunks?.items ?? items?.length ?? 0;
-  const settings = {
-    ...given,
-    items: count,
-    startedAt: startTime.toISOString(),
-    paused: false,
-    ending: null,
-  };
-  const memo = { ...settings, ...START, begun, rounds: 0, bound: 0, movingSince: null };
-  return new Batch({ items, chunks }, memo).run();
+  const settings = { ...given, items: count, startedAt: startTime.toISOString() };
+  const nothing = { ...START, begun, paused: false, ending: null, rounds: 0, bound: 0, movingSince: null };
+  return new Batch({ items, chunks }, { ...settings, ...nothing }).run();
 }
 
 /** Holds a part of a batch's items in its input. It runs only where its start delay is over. */
@@ -124,21 +118,22 @@ class Batch {
     });
   }
 
-  async run(): Promise<BatchSummary> {
-    await CancellationScope.nonCancellable(async () => {
-      await this.work();
-      const { batchId, digest, ending } = this.memo;
-      const { chunks } = this.source;
-      if (chunks) await closeChunks({ batchId, digest, chunks });
-      if (ending === 'cancel-running')
-        await condition(() => this.whole.consideredCancelled, CANCEL_REQUEST_MS);
-      await condition(allHandlersFinished);
-    });
+  run(): Promise<BatchSummary> {
+    return CancellationScope.nonCancellable(() => this.toItsEnd());
+  }
+
+  private async toItsEnd(): Promise<BatchSummary> {
+    await this.work();
+    const { batchId, digest, ending } = this.memo;
+    const { chunks } = this.source;
+    if (chunks) await closeChunks({ batchId, digest, chunks });
+    if (ending === 'cancel-running') await condition(() => this.whole.consideredCancelled, CANCEL_REQUEST_MS);
+    await condition(allHandlersFinished);
     const { state, type, message } = endOf(this.memo);
     const endedAt = (this.endedAt = new Date(Date.now()).toISOString());
     measure(metricMeter, 'batchEnds', 1, { outcome: type });
     this.write();
-    await CancellationScope.nonCancellable(() => this.tellEnd(type));
+    await this.tellEnd(type);
     if (state === 'cancelled') throw new CancelledFailure('The batch was cancelled.');
     const summary = { ...summaryOf(this.memo), endedAt };
     if (message !== null) throw failure(type, message, summary);
@@ -208,8 +203,8 @@ class Batch {
 
   private async continueAsNew(): Promise<void> {
     // The server hands on the memo from the start of a run, without the run's own changes to it (measured).
-    const memo = { ...workflowInfo().memo, [MEMO_BATCH]: this.memo };
-    const { typedSearchAttributes } = workflowInfo();
+    const { typedSearchAttributes, memo: first } = workflowInfo();
+    const memo = { ...first, [MEMO_BATCH]: this.memo };
     const next = makeContinueAsNewFunc<typeof followUpBatch>({ memo, typedSearchAttributes });
     await next({ ...this.source, continued: this.memo });
   }
