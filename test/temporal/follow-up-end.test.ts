@@ -55,10 +55,8 @@ it('an end that can’t be decoded is asked for again, by a batch and by a paren
   const client = await clientOf();
   const context = { client, info: { attempt: 1 } } as unknown as Context;
   jest.spyOn(Context, 'current').mockReturnValue(context);
-  const named = () => Promise.resolve({ ...MEANT, isOwnName: false });
-  const server = Object.assign(new ItemsOnServer(client, {} as ItemsSource, () => Promise.resolve()), {
-    named,
-  });
+  const server = new ItemsOnServer(client, {} as ItemsSource, () => Promise.resolve());
+  jest.spyOn(server, 'named').mockResolvedValue({ ...MEANT, isOwnName: false });
   const now = jest.spyOn(performance, 'now');
   const at = (minute: number) => {
     now.mockReturnValue(minute * MINUTE_MS);
