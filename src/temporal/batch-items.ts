@@ -20,9 +20,6 @@ export interface NamedItem {
   readonly promptDigest: string;
 }
 
-/** An item, and its request as it is started. */
-type ItemToStart = BatchItem & { readonly request: { readonly requestId: string } };
-
 export class ItemsGoneError extends FollowUpError {
   constructor(batchId: string) {
     const message =
@@ -35,20 +32,22 @@ export class ItemsGoneError extends FollowUpError {
 /** The items of a batch by their numbers in the order of the start, read when they are asked for. All throw ItemsGoneError. */
 export class ItemsOfBatch {
   constructor(
-    private readonly client: Client,
-    private readonly source: ItemsSource,
+    protected readonly client: Client,
+    protected readonly source: ItemsSource,
   ) {}
 
   async named(number: number): Promise<NamedItem> {
     return this.pick(await this.names(number), number);
   }
 
-  async request(number: number): Promise<ItemToStart['request']> {
-    return this.pick(await this.part(number), number).request;
+  /** As it is started. */
+  async request(number: number): Promise<FollowUpRequest> {
+    const item = this.pick(await this.part(number), number);
+    return { ...item.request, requestId: requestIdOf(this.source.batchId, item) };
   }
 
   /** The items of the chunk that has an item. */
-  part(number: number): Promise<readonly ItemToStart[]> {
+  part(number: number): Promise<readonly BatchItem[]> {
     const { first, end, workflowId, runId } = this.partOf(number);
     const { batchId, chunks } = this.source;
     const read = async () => {
@@ -57,10 +56,7 @@ export class ItemsOfBatch {
       const given = Array.isArray(list) ? (list as FollowUpRequest[]) : [];
       const items = chunks ? (given as readonly unknown[] as BatchItem[]) : inStartOrder(itemsOf(given));
       if (items.length !== end - first) throw new ItemsGoneError(batchId);
-      return items.map(({ key, request }) => {
-        const requestId = requestIdOf(batchId, { key, request });
-        return { key, request: { ...request, requestId } };
-      });
+      return items;
     };
     return requests.get(this.client, `${workflowId} ${runId}`, 2 * MAX_INPUT_BYTES, read);
   }
@@ -87,11 +83,11 @@ export class ItemsOfBatch {
   private names(number: number): Promise<readonly NamedItem[]> {
     const { first, end, workflowId, runId } = this.partOf(number);
     const read = async () =>
-      (await this.part(number)).map(({ key, request }) => ({
-        workflowId: followUpWorkflowId(request.projectId, request.jobId, request.requestId),
-        isOwnName: key === null,
-        promptDigest: digestOf(request.prompt),
-      }));
+      (await this.part(number)).map((item) => {
+        const { projectId, jobId, prompt } = item.request;
+        const workflowId = followUpWorkflowId(projectId, jobId, requestIdOf(this.source.batchId, item));
+        return { workflowId, isOwnName: item.key === null, promptDigest: digestOf(prompt) };
+      });
     return names.get(this.client, `${workflowId} ${runId}`, ITEM_BYTES * (end - first), read);
   }
 
@@ -140,4 +136,4 @@ export class Kept<T> {
 const names = new Kept<readonly NamedItem[]>();
 
 /** Node keeps a text in two bytes a character if one of them is no Latin-1. */
-const requests = new Kept<readonly ItemToStart[]>();
+const requests = new Kept<readonly BatchItem[]>();

@@ -2,14 +2,14 @@ import { beforeEach, expect, it, jest } from '@jest/globals';
 import { Context } from '@temporalio/activity';
 import { Client } from '@temporalio/client';
 import type { Payload } from '@temporalio/common';
-import { BatchOnServer } from '../../src/activities/batch/on-server';
+import { ItemsOnServer } from '../../src/activities/batch/on-server';
 import { followUpResult } from '../../src/activities/follow-up-result';
 import { BatchEnds, type BatchReport } from '../../src/client/batch/describe';
 import type { Fate } from '../../src/client/in-memory-run';
 import { InMemoryFollowUpClient } from '../../src/client/testing';
 import { START } from '../../src/core/batch/state';
 import { digestOf } from '../../src/core/ids';
-import type { ItemsOfBatch, ItemsSource } from '../../src/temporal/batch-items';
+import type { ItemsSource } from '../../src/temporal/batch-items';
 import { findEnd } from '../../src/temporal/follow-up-end';
 
 const REQUEST = { projectId: 'p', jobId: 'j', prompt: 'Hello', requestId: 'r' };
@@ -55,8 +55,8 @@ it('an end that can’t be decoded is asked for again, by a batch and by a paren
   const client = await clientOf();
   const context = { client, info: { attempt: 1 } } as unknown as Context;
   jest.spyOn(Context, 'current').mockReturnValue(context);
-  const items = { named: () => Promise.resolve(MEANT) } as unknown as ItemsOfBatch;
-  const server = new BatchOnServer(client, {} as ItemsSource, items, () => Promise.resolve());
+  const server = new ItemsOnServer(client, {} as ItemsSource, () => Promise.resolve());
+  jest.spyOn(server, 'named').mockResolvedValue({ ...MEANT, isOwnName: false });
   const now = jest.spyOn(performance, 'now');
   const at = (minute: number) => {
     now.mockReturnValue(minute * MINUTE_MS);

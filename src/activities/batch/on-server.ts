@@ -8,17 +8,14 @@ import type { End } from '../../core/end';
 import { fairnessKey } from '../../core/ids';
 import { FOLLOW_UP_WORKFLOW } from '../../core/names';
 import { keyword } from '../../core/starts';
-import { ITEM_BYTES, type ItemsOfBatch, type ItemsSource, Kept } from '../../temporal/batch-items';
+import { ITEM_BYTES, ItemsOfBatch, type ItemsSource, Kept } from '../../temporal/batch-items';
 import { eachConcurrently } from '../../temporal/each-concurrently';
 import { describeWorkflow } from '../../temporal/existing-run';
 import { findEnd, type FoundFollowUp } from '../../temporal/follow-up-end';
 import { grpcError, isTransient } from '../../temporal/grpc-status';
 import { addEnds, lastingEnd, type ListedEnd, listWorkflows, RUNNING } from '../../temporal/lists';
 import { retryOptions, startOptions } from '../../temporal/start-follow-up';
-import { askAgainIn, ownRun } from '../attempt';
-
-/** A worker with the right data converter may come. */
-const UNREADABLE_WAIT_MS = 5_000;
+import { ownRun } from '../attempt';
 
 export async function readMemo(): Promise<BatchMemo> {
   const { workflowId, runId } = ownRun();
@@ -26,23 +23,25 @@ export async function readMemo(): Promise<BatchMemo> {
   if (raw.workflowExtendedInfo?.lastResetTime)
     throw ApplicationFailure.nonRetryable('somebody has reset the batch');
   const own = batchMemo(memo);
-  if (own === null) throw askAgainIn(UNREADABLE_WAIT_MS, "the memo of the batch can't be read");
+  if (own === null) throw new Error("the memo of the batch can't be read");
   return own;
 }
 
 const endsBefore = new Kept<ReadonlyMap<string, ListedEnd>>();
 
-export class BatchOnServer {
-  /** The follow-ups of the batch that run, by the server's list: a hint, as it lags. */
+/** The items of a batch, and what the server knows of their follow-ups. */
+export class ItemsOnServer extends ItemsOfBatch {
+  /** Those that take a place: what runs by the list of the server, which lags, and what the lanes have or may have begun. */
   open = new Set<string>();
 
   /** @param alive is called between questions, of which there may be many */
   constructor(
-    private readonly client: Client,
-    private readonly batch: ItemsSource,
-    readonly items: ItemsOfBatch,
+    client: Client,
+    source: ItemsSource,
     private readonly alive: () => Promise<void>,
-  ) {}
+  ) {
+    super(client, source);
+  }
 
   /** The list may show for ever as open what has ended or was deleted. */
   async checkOpen(): Promise<void> {
@@ -59,22 +58,21 @@ export class BatchOnServer {
     await eachConcurrently(left, async ([item]) => {
       const { end, batchId } = await this.ask(item);
       // What somebody else has started must not be cancelled with the batch.
-      if (end === null && batchId === this.batch.batchId)
-        this.open.add((await this.items.named(item)).workflowId);
+      if (end === null && batchId === this.source.batchId) this.open.add((await this.named(item)).workflowId);
     });
   }
 
   async ask(item: number, foreignBefore = 0): Promise<FoundFollowUp> {
-    const { workflowId, promptDigest } = await this.items.named(item);
+    const { workflowId, promptDigest } = await this.named(item);
     await this.alive();
     return findEnd(this.client, { workflowId, promptDigest, foreignBefore });
   }
 
   /** The end of an item in an earlier run of the batch, where the list tells it for good. */
   async endBefore(workflowId: string): Promise<End | undefined> {
-    const { client, alive, batch } = this;
-    const read = () => addEnds(client, batch.batchId, new Map<string, ListedEnd>(), { alive });
-    const ends = await endsBefore.get(client, batch.runId, ITEM_BYTES * batch.items, read);
+    const { client, alive, source } = this;
+    const read = () => addEnds(client, source.batchId, new Map<string, ListedEnd>(), { alive });
+    const ends = await endsBefore.get(client, source.runId, ITEM_BYTES * source.items, read);
     return lastingEnd(ends.get(workflowId));
   }
 
@@ -82,11 +80,11 @@ export class BatchOnServer {
   async isOpenLater([next, end]: Lane): Promise<boolean> {
     const later = new Set<string>();
     for (let item = next + 1; item < end; item += 1) {
-      const { workflowId, isOwnName } = await this.items.named(item);
+      const { workflowId, isOwnName } = await this.named(item);
       if (isOwnName) later.add(workflowId);
     }
     if (later.size === 0) return false;
-    const { projectId, jobId } = await this.items.request(next);
+    const { projectId, jobId } = await this.request(next);
     const ofJob = [keyword('AgentProject', projectId), keyword('AgentJob', jobId)];
     await this.alive();
     for await (const { workflowId } of listWorkflows(this.client, ofJob, { restriction: RUNNING }))
@@ -97,17 +95,16 @@ export class BatchOnServer {
   /** @param retried the run that ended, for one more of the same follow-up; null to start only one that does not exist */
   async start(
     item: number,
-    taskQueue: string,
     retried: string | null,
     permission: () => number,
   ): Promise<'started' | 'exists' | 'unknown'> {
-    const request = await this.items.request(item);
+    const request = await this.request(item);
     const checked = checkRequest(request);
     if (!checked.ok) throw new TypeError('an item is started that was not checked');
     const start = {
-      ...startOptions(checked.plan, this.batch.batchId),
+      ...startOptions(checked.plan, this.source.batchId),
       ...(retried === null ? {} : retryOptions(retried)),
-      taskQueue,
+      taskQueue: Context.current().info.taskQueue,
       args: [request] as [unknown],
       // Its activities inherit the priority: single follow-ups go first.
       priority: { priorityKey: BATCH_PRIORITY_KEY, fairnessKey: fairnessKey(request.projectId) },

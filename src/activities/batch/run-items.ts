@@ -4,6 +4,7 @@ import {
   type BatchMemo,
   type Chunks,
   isBeyondTolerance,
+  isIdle,
   isPosition,
   type Lane,
   type Position,
@@ -13,13 +14,13 @@ import {
 } from '../../core/batch/state';
 import { type End, endWithoutReceipt, mayTryAgain } from '../../core/end';
 import { chunkWorkflowId } from '../../core/ids';
-import { ItemsOfBatch, jobOf } from '../../temporal/batch-items';
+import { jobOf } from '../../temporal/batch-items';
 import { eachConcurrently } from '../../temporal/each-concurrently';
 import { cancelAll, ignoreClosed } from '../../temporal/existing-run';
 import { openOf } from '../../temporal/lists';
 import { askAgainIn, ownRun, serverClock } from '../attempt';
 import { askPermission } from '../send-message';
-import { BatchOnServer, readMemo } from './on-server';
+import { ItemsOnServer, readMemo } from './on-server';
 
 /** Between looks, while items end and while nothing happens: a live starter shows an end within ten seconds. */
 const BUSY_WAIT_MS = 1_000;
@@ -40,38 +41,31 @@ const LIST_LAG_MS = 60_000;
 /** Of so many looks one asks for what the list shows as open: about once a minute. */
 const LOOKS_PER_CHECK = 12;
 
-/**
- * A batch costs the server at most three events an item, and a round has seven. The first ones come soon, because people look
- * at what they have just started; those that follow, each minute.
- */
-const EVENTS_A_ROUND = 7;
-const EVENTS_AN_ITEM = 2;
-const FREE_ROUNDS = 10;
+/** The first rounds come soon, because people look at what they have just started; those that follow, each minute. */
 const FIRST_ROUND_MS = 2_000;
 const ROUND_MS = 60_000;
 
 export const runItems: BatchActivities['runItems'] = async ({ chunks }) => {
   const kept: unknown = Context.current().info.heartbeatDetails;
   const memo = await readMemo();
-  const work = new Work(chunks, memo, isPosition(kept) ? kept : positionOf(memo));
-  if (!work.isCancelled()) {
+  const before = isPosition(kept) ? kept : positionOf(memo);
+  const work = new Work(chunks, memo, before);
+  if (memo.ending !== 'cancelled') {
     await work.run();
     // The end of a paused activity would let another one follow that is not paused.
-    if (work.hasChanged || work.isOver()) await work.beat();
+    if (work.position !== before || work.isOver()) await work.beat();
   }
   if (work.isOver()) return work.position;
-  throw askAgainIn(work.hasChanged ? BUSY_WAIT_MS : QUIET_WAIT_MS, 'the batch goes on');
+  throw askAgainIn(work.position !== before ? BUSY_WAIT_MS : QUIET_WAIT_MS, 'the batch goes on');
 };
 
 /** One look at a batch. */
 class Work {
   private readonly info = Context.current().info;
   private readonly client = Context.current().client;
-  private readonly items: ItemsOfBatch;
-  private readonly server: BatchOnServer;
+  private readonly items: ItemsOnServer;
   private readonly serverTime = serverClock();
   private keptAt = performance.now();
-  hasChanged = false;
   /** The runs that are retried, by the number of the item; null for one that is gone. */
   private readonly again = new Map<number, string | null>();
   /** Lanes whose job has a later item open that somebody else has started, by their ends. */
@@ -82,42 +76,35 @@ class Work {
     private memo: BatchMemo,
     public position: Position,
   ) {
-    const source = { ...ownRun(), ...memo, chunks };
-    this.items = new ItemsOfBatch(this.client, source);
-    this.server = new BatchOnServer(this.client, source, this.items, async () => {
+    this.items = new ItemsOnServer(this.client, { ...ownRun(), ...memo, chunks }, async () => {
       if (performance.now() - this.keptAt > BEAT_MS) await this.beat();
     });
   }
 
   async run(): Promise<void> {
-    this.server.open = await openOf(this.client, this.memo.batchId);
-    if (this.info.attempt % LOOKS_PER_CHECK === 0) await this.server.checkOpen();
+    this.items.open = await openOf(this.client, this.memo.batchId);
+    if (this.info.attempt % LOOKS_PER_CHECK === 0) await this.items.checkOpen();
     if (this.serverTime() < Date.parse(this.memo.startedAt) + LIST_LAG_MS)
-      await this.server.addOpen(this.position.begun?.lanes ?? []);
+      await this.items.addOpen(this.position.begun?.lanes ?? []);
     await this.settle(this.position.lanes);
-    if (this.memo.ending === 'cancel-running') await cancelAll(this.client, this.server.open);
+    if (this.memo.ending === 'cancel-running') await cancelAll(this.client, this.items.open);
     await this.start();
   }
 
   /** Whether the workflow has something to do. */
   isOver(): boolean {
     const { position, memo } = this;
-    const { lanes, cursor, settled } = position;
-    const isIdle = !this.mayStart() && this.held() === 0;
-    if (memo.ending === 'cancel-running') return isIdle && this.server.open.size === 0;
-    if (settled >= memo.items || isIdle || this.isCancelled()) return true;
+    const { cursor, settled } = position;
+    if (memo.ending === 'cancel-running') return this.items.open.size === 0;
+    if (settled >= memo.items || memo.ending === 'cancelled') return true;
     if (memo.ending === null && isBeyondTolerance(memo, position)) return true;
     // The workflow must write down a further bound first.
-    const next = [cursor, ...lanes.flatMap(([item, , state]) => (state === 'free' ? [item] : []))];
-    if (this.mayStart() && next.some((item) => item >= memo.bound && item < memo.items)) return true;
-    const mayTell = EVENTS_A_ROUND * (memo.rounds - FREE_ROUNDS) <= EVENTS_AN_ITEM * settled;
+    if (this.mayStart() ? cursor >= memo.bound && memo.bound < memo.items : isIdle(position)) return true;
+    // A round has seven events: ten rounds are free, and the others cost the server two an item at most.
+    const mayTell = 7 * (memo.rounds - 10) <= 2 * settled;
     const changed = cursor !== memo.cursor || settled !== memo.settled;
     const dueMs = Math.min(FIRST_ROUND_MS * 2 ** memo.rounds, ROUND_MS);
     return changed && mayTell && this.serverTime() - this.info.scheduledTimestampMs > dueMs;
-  }
-
-  isCancelled(): boolean {
-    return this.memo.ending === 'cancelled';
   }
 
   private mayStart(): boolean {
@@ -125,41 +112,22 @@ class Work {
     return !memo.paused && memo.ending === null && !isBeyondTolerance(memo, position);
   }
 
-  private change(values: Partial<Position>): void {
-    this.position = { ...this.position, ...values };
-    this.hasChanged = true;
-  }
-
-  private replace(lane: Lane): void {
-    this.change({ lanes: this.position.lanes.map((each) => (each[1] === lane[1] ? lane : each)) });
+  private replace(lane: Lane, changes: Partial<Position> = {}): void {
+    const lanes = this.position.lanes.map((each) => (each[1] === lane[1] ? lane : each));
+    this.position = { ...this.position, ...changes, lanes: lanes.filter(([next, end]) => next < end) };
   }
 
   /** An item has its end: the lane goes on with the next one. Both at once, so that nothing is counted twice. */
   private async pass(item: number, laneEnd: number, how: End): Promise<void> {
     const { workflowId } = await this.items.named(item);
-    const lanes = this.position.lanes.flatMap((lane): Lane[] => {
-      if (lane[1] !== laneEnd) return [lane];
-      return item + 1 < laneEnd ? [[item + 1, laneEnd, 'free']] : [];
-    });
-    this.change({ ...withEnd(this.position, workflowId, how), lanes });
+    this.replace([item + 1, laneEnd, 'free'], withEnd(this.position, workflowId, how));
+    this.items.open.delete(workflowId);
   }
 
   /** Lets the server keep the position. @returns for how many milliseconds items may be started */
   async beat(): Promise<() => number> {
     this.keptAt = performance.now();
     return askPermission(this.position);
-  }
-
-  /** Places that follow-ups take or may take. */
-  private held(): number {
-    return this.position.lanes.filter(([, , state]) => state !== 'free').length;
-  }
-
-  /** Follow-ups of the batch that run and are in no lane: retried by somebody, or left by an earlier run. */
-  private async others(): Promise<number> {
-    const next = await Promise.all(this.position.lanes.map(([item]) => this.items.named(item)));
-    const held = new Set(next.map(({ workflowId }) => workflowId));
-    return [...this.server.open].filter((id) => !held.has(id)).length;
   }
 
   private async settle(lanes: readonly Lane[]): Promise<void> {
@@ -175,28 +143,26 @@ class Work {
         state = 'free';
       }
     });
-    const open = this.held() + (await this.others());
-    if (open !== this.position.open) this.change({ open });
+    const { size: open } = this.items.open;
+    if (open !== this.position.open) this.position = { ...this.position, open };
   }
 
   /** Whether an item has begun or may begin; its end, where it has ended. */
   private async standing(item: number, state: Lane[2]): Promise<'free' | 'open' | End> {
     const { workflowId } = await this.items.named(item);
     const isCancelled = this.memo.ending === 'cancel-running';
-    if (this.server.open.has(workflowId) && !isCancelled) return 'open';
+    if (this.items.open.has(workflowId) && !isCancelled) return 'open';
     if (state === 'free' && !wasBegun(this.position.begun, item)) return 'free';
-    const before = state === 'free' ? await this.server.endBefore(workflowId) : undefined;
+    const before = state === 'free' ? await this.items.endBefore(workflowId) : undefined;
     if (before && !mayTryAgain(before, this.memo.again)) return before;
-    const { end, trouble, runId, startedAt, batchId } = await this.server.ask(item);
+    const { end, trouble, runId, startedAt, batchId } = await this.items.ask(item);
     if (end === null) {
-      if (!isCancelled || trouble !== undefined) return 'open';
-      if (batchId !== this.memo.batchId) return endWithoutReceipt('left-running');
-      // The list may not show it yet.
-      await cancelAll(this.client, [workflowId]);
+      if (isCancelled && trouble === undefined && batchId !== this.memo.batchId)
+        return endWithoutReceipt('left-running');
+      this.items.open.add(workflowId);
       return 'open';
     }
-    const isGone = end.outcome === 'gone';
-    if (isGone && state === 'may') return 'free';
+    if (end.outcome === 'gone' && state === 'may') return 'free';
     if (!mayTryAgain(end, this.memo.again)) return end;
     // Each follow-up gets one more run by a retry: what has begun since the batch has is its own.
     const begunAt = startedAt ?? (state === 'free' ? 0 : Infinity);
@@ -212,7 +178,7 @@ class Work {
       await this.deal();
       const ready = await this.readyLanes();
       this.memo = await readMemo();
-      const free = this.memo.concurrency - this.held() - (await this.others());
+      const free = this.memo.concurrency - this.items.open.size;
       const group = ready.slice(0, Math.max(0, free));
       if (!this.mayStart() || group.length === 0) return;
       await this.startGroup(group);
@@ -224,48 +190,50 @@ class Work {
     const { concurrency, bound } = this.memo;
     for (;;) {
       const { lanes, cursor } = this.position;
-      const free = concurrency - lanes.length - (await this.others());
-      if (free <= 0 || cursor >= bound) return;
+      const waiting = lanes.filter(([, , state]) => state === 'free').length;
+      const free = concurrency - this.items.open.size - waiting;
       const dealt: Lane[] = [];
       let next = cursor;
       for (; dealt.length < free && next < bound; next = dealt.at(-1)?.[1] ?? bound)
         dealt.push([next, await this.items.endOfLane(next), 'free']);
-      this.change({ lanes: [...lanes, ...dealt], cursor: next });
+      if (dealt.length === 0) return;
+      this.position = { ...this.position, lanes: [...lanes, ...dealt], cursor: next };
       await this.settle(dealt);
     }
   }
 
   /** A group of lanes whose next item may begin. */
   private async readyLanes(): Promise<Lane[]> {
-    const busy = new Set([...this.server.open].map(jobOf));
+    const busy = new Set([...this.items.open].map(jobOf));
     const ready: Lane[] = [];
     for (const lane of this.position.lanes) {
       const [next, end, state] = lane;
       if (ready.length === GROUP) break;
       if (state !== 'free' || next >= this.memo.bound || this.blocked.has(end)) continue;
       if (busy.has(jobOf((await this.items.named(next)).workflowId))) continue;
-      if (await this.server.isOpenLater(lane)) this.blocked.add(end);
+      if (await this.items.isOpenLater(lane)) this.blocked.add(end);
       else ready.push(lane);
     }
     return ready;
   }
 
   private async startGroup(lanes: readonly Lane[]): Promise<void> {
-    for (const [next, end] of lanes) this.replace([next, end, 'may']);
+    for (const [next, end] of lanes) {
+      this.replace([next, end, 'may']);
+      this.items.open.add((await this.items.named(next)).workflowId);
+    }
     const permission = await this.beat();
     await eachConcurrently(lanes, async ([next, end]) => {
       const retried = this.again.get(next) ?? null;
-      const how = await this.server.start(next, this.info.taskQueue, retried, permission);
+      const how = await this.items.start(next, retried, permission);
       if (how === 'started') this.replace([next, end, 'open']);
       if (how !== 'exists') return;
       const isFirst = !wasBegun(this.position.begun, next);
-      const found = await this.server.ask(next, isFirst ? Infinity : 0);
+      const found = await this.items.ask(next, isFirst ? Infinity : 0);
       // The server takes no further run of a name that belongs to another message, or of one that is completed.
-      const isRefused = this.again.has(next) && found.runId === this.again.get(next);
-      if (found.end !== null && (isRefused || found.end.outcome === 'conflict'))
-        await this.pass(next, end, found.end);
+      const isRefused = found.runId === retried || found.end?.outcome === 'conflict';
       // Any other end is found by the next look.
-      else this.server.open.add((await this.items.named(next)).workflowId);
+      if (found.end !== null && isRefused) await this.pass(next, end, found.end);
     });
   }
 }

@@ -120,8 +120,9 @@ export function checkItems(inputs: readonly unknown[], batchId: string, enough =
     if (problems.length >= enough) break;
     const item = index + 1;
     const request = withBatchCadence(input);
-    const isNamed = !isRecord(request) || (request.requestId ?? undefined) !== undefined;
-    const checked = checkRequest(isNamed ? request : { ...request, requestId });
+    const checked = checkRequest(
+      isRecord(request) ? { ...request, requestId: request.requestId ?? requestId } : request,
+    );
     if (checked.ok) {
       numbers.push(item);
       requests.push(request as FollowUpRequest);

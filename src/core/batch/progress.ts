@@ -26,13 +26,11 @@ export type BatchState =
   'running' | 'paused' | 'ending' | 'done' | 'tolerance-exceeded' | 'incomplete' | 'cancelled' | 'terminated';
 
 /** The answer of the query `progress` of a batch, and of its updates. */
-export interface BatchProgress extends Omit<BatchSummary, 'endedAt'> {
+export interface BatchProgress
+  extends Omit<BatchSummary, 'endedAt'>, Pick<BatchMemo, 'open' | 'concurrency'> {
   readonly state: BatchState;
   /** Why it ends, or has ended, before its items, and what helps; otherwise null. */
   readonly message: string | null;
-  /** Follow-ups that run, by the latest look. */
-  readonly open: number;
-  readonly concurrency: number;
   /** Null while it runs. */
   readonly endedAt: string | null;
 }

@@ -1,9 +1,9 @@
 import { type Checked, count, fields, type JsonObject, listOf, mapOf, oneOf, orNull, text } from '../checks';
-import { type End, endFields, isFailure, type Outcome, type TryAgain } from '../end';
+import { type End, endFields, isFailure, type TryAgain } from '../end';
 import { isTerminal } from '../job';
 import type { FollowUpRequest } from '../request';
 import { addCounts } from '../tally';
-import { MAX_CHUNKS, type Tolerance } from './items';
+import type { Tolerance } from './items';
 
 /** Holds a part of a large batch's items in its input. By its start delay no worker runs it. */
 export const CHUNK_WORKFLOW = 'followUpBatchItems';
@@ -65,6 +65,11 @@ export const START: Position = {
   begun: null,
 };
 
+/** Whether none of the items in its lanes was begun. */
+export function isIdle({ lanes }: Position): boolean {
+  return lanes.every(([, , state]) => state === 'free');
+}
+
 export function positionOf(memo: BatchMemo): Position {
   return pick(memo, Object.keys(START) as (keyof Position)[]);
 }
@@ -98,7 +103,7 @@ export function wasBegun(begun: Begun | null, item: number): boolean {
 }
 
 /** What a run and those before it have certainly begun: it may have walked over only a part of what those had. */
-export function begunBy({ cursor, lanes, begun }: Pick<Position, 'cursor' | 'lanes' | 'begun'>): Begun {
+export function begunBy({ cursor, lanes, begun }: Position): Begun {
   if (begun === null) return { cursor, lanes };
   const notWalked = begun.lanes.filter(([, end]) => end > cursor);
   const walked = lanes.flatMap((lane): Lane[] => {
@@ -140,10 +145,9 @@ export function batchMemo(memo: JsonObject | undefined): BatchMemo | null {
   return isPosition(value) ? (value as BatchMemo) : null;
 }
 
-export function failuresOf({ byStatus, byFailure }: Pick<Position, 'byStatus' | 'byFailure'>): number {
-  const ends = Object.entries({ ...byStatus, ...byFailure });
-  const failed = ends.filter(([outcome]) => isFailure({ outcome: outcome as Outcome }));
-  return failed.reduce((sum, [, times]) => sum + times, 0);
+/** As {@link isFailure}, of all. */
+export function failuresOf({ settled, byStatus }: Position): number {
+  return settled - (byStatus.completed ?? 0) - (byStatus.archived ?? 0);
 }
 
 export function isBeyondTolerance(
@@ -156,18 +160,13 @@ export function isBeyondTolerance(
   return failuresOf(position) > tolerated;
 }
 
-/** The parts of a large batch: workflows whose ids are made of batch id, digest and number. */
-const isListOfChunks = fields({
+/** The parts of a large batch, named by batch id, digest and number. The activity finds whether they are there. */
+export const isChunks = fields({
   items: count,
   /** The number of the first item of each chunk, in the order of the start. */
   firsts: listOf(count),
 });
-export type Chunks = Checked<typeof isListOfChunks>;
-
-/** The activity finds whether they are there. */
-export function isChunks(value: unknown): value is Chunks {
-  return isListOfChunks(value) && value.items > 0 && value.firsts.length <= MAX_CHUNKS;
-}
+export type Chunks = Checked<typeof isChunks>;
 
 /** The items of a batch in its input. */
 export interface BatchSource {

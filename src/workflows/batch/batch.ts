@@ -23,6 +23,7 @@ import {
   type BatchSource,
   type BatchUpdate,
   isBeyondTolerance,
+  isIdle,
   isPosition,
   MEMO_BATCH,
   type Position,
@@ -87,16 +88,15 @@ export async function followUpBatch(input: BatchInput | ContinuedBatch): Promise
   const ofBatch = keyword('FollowUpBatch', plan.batchId);
   if (typedSearchAttributes.get(ofBatch.key) !== ofBatch.value) upsertSearchAttributes([ofBatch]);
   const count = chunks?.items ?? items?.length ?? 0;
-  const settings = { ...NEW, ...given, items: count, startedAt: startTime.toISOString() };
-  return new Batch({ items, chunks }, { ...settings, ...START, begun }).run();
+  const settings = { ...given, items: count, startedAt: startTime.toISOString() };
+  const nothing = { ...START, begun, paused: false, ending: null, rounds: 0, bound: 0, movingSince: null };
+  return new Batch({ items, chunks }, { ...settings, ...nothing }).run();
 }
 
 /** Holds a part of a batch's items in its input. It runs only where its start delay is over. */
 export function followUpBatchItems(): Promise<void> {
   return Promise.resolve();
 }
-
-const NEW = { paused: false, rounds: 0, bound: 0, ending: null, movingSince: null } as const;
 
 class Batch {
   private readonly whole = CancellationScope.current();
@@ -118,21 +118,22 @@ class Batch {
     });
   }
 
-  async run(): Promise<BatchSummary> {
-    await CancellationScope.nonCancellable(async () => {
-      await this.work();
-      const { batchId, digest, ending } = this.memo;
-      const { chunks } = this.source;
-      if (chunks) await closeChunks({ batchId, digest, chunks });
-      if (ending === 'cancel-running')
-        await condition(() => this.whole.consideredCancelled, CANCEL_REQUEST_MS);
-      await condition(allHandlersFinished);
-    });
+  run(): Promise<BatchSummary> {
+    return CancellationScope.nonCancellable(() => this.toItsEnd());
+  }
+
+  private async toItsEnd(): Promise<BatchSummary> {
+    await this.work();
+    const { batchId, digest, ending } = this.memo;
+    const { chunks } = this.source;
+    if (chunks) await closeChunks({ batchId, digest, chunks });
+    if (ending === 'cancel-running') await condition(() => this.whole.consideredCancelled, CANCEL_REQUEST_MS);
+    await condition(allHandlersFinished);
     const { state, type, message } = endOf(this.memo);
     const endedAt = (this.endedAt = new Date(Date.now()).toISOString());
     measure(metricMeter, 'batchEnds', 1, { outcome: type });
     this.write();
-    await CancellationScope.nonCancellable(() => this.tellEnd(type));
+    await this.tellEnd(type);
     if (state === 'cancelled') throw new CancelledFailure('The batch was cancelled.');
     const summary = { ...summaryOf(this.memo), endedAt };
     if (message !== null) throw failure(type, message, summary);
@@ -150,14 +151,13 @@ class Batch {
 
   private async work(): Promise<void> {
     for (;;) {
-      const { ending, paused, lanes, settled, items } = this.memo;
-      const isIdle = lanes.every(([, , state]) => state === 'free');
-      if (settled >= items || (ending === 'tolerance' && isIdle)) return;
+      const { ending, paused, settled, items } = this.memo;
+      if (settled >= items || (ending === 'tolerance' && isIdle(this.memo))) return;
       if (ending === 'cancelled' || ending === 'broken-off') return;
       const isLast = ending !== null || this.whole.consideredCancelled;
       if (workflowInfo().continueAsNewSuggested && allHandlersFinished() && !isLast)
         await this.continueAsNew();
-      if (paused && isIdle && ending === null) {
+      if (paused && isIdle(this.memo) && ending === null) {
         this.write();
         await condition(() => !this.memo.paused || this.memo.ending !== null);
         continue;
@@ -203,8 +203,8 @@ class Batch {
 
   private async continueAsNew(): Promise<void> {
     // The server hands on the memo from the start of a run, without the run's own changes to it (measured).
-    const memo = { ...workflowInfo().memo, [MEMO_BATCH]: this.memo };
-    const { typedSearchAttributes } = workflowInfo();
+    const { typedSearchAttributes, memo: first } = workflowInfo();
+    const memo = { ...first, [MEMO_BATCH]: this.memo };
     const next = makeContinueAsNewFunc<typeof followUpBatch>({ memo, typedSearchAttributes });
     await next({ ...this.source, continued: this.memo });
   }

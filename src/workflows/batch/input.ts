@@ -45,12 +45,12 @@ const OF_CLIENT = { chunks: isChunks, digest: text, begun: isBegun, again: oneOf
  * @throws ApplicationFailure `InvalidBatch` with every problem
  */
 export function checkBatch(input: unknown, workflowId: string): BatchPlan {
+  if (!isRecord(input))
+    throw invalid([
+      { field: 'input', text: `must be one JSON object, a BatchInput, not ${typeName(input)}` },
+    ]);
   const problems: Problem[] = [];
   const report = (field: string, text: string) => problems.push({ field, text });
-  if (!isRecord(input)) {
-    report('input', `must be one JSON object, a BatchInput, not ${typeName(input)}`);
-    throw invalid(problems);
-  }
   const given = Object.fromEntries(Object.entries(input).filter(([, value]) => (value ?? null) !== null));
   const plan = { batchId: batchIdOf(workflowId), ...DEFAULTS, ...given } as BatchPlan;
   const { batchId, items, concurrency, tolerate } = plan;
