@@ -20,7 +20,7 @@ const EXIT = { drained: 0, failed: 1, misconfigured: 2 } as const;
 const SAME_GESTURE_MS = 1_000;
 
 async function main(): Promise<number> {
-  const asked = commandLine(process.argv.slice(2));
+  const asked = commandLine(process.argv.slice(2), workerVersion());
   if (asked !== undefined) {
     (asked.isError ? process.stderr : process.stdout).write(asked.output);
     return asked.isError ? EXIT.misconfigured : EXIT.drained;

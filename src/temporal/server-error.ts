@@ -69,7 +69,8 @@ export function notSetUp(
   const help = [
     'Register them with the starter\'s command "setup", or run those of these that are missing:',
     ...names.map((name) => create + name),
-    'In Temporal Cloud, use the web console, or tcld namespace search-attributes add.',
+    `In Temporal Cloud, use the web console, or: tcld namespace search-attributes add --namespace ${namespace} ` +
+      names.map((name) => `--search-attribute "${name}=Keyword"`).join(' '),
   ];
   const message = `The namespace ${namespace} ${problem}. ${help.join('\n')}`;
   return new SearchAttributesError(message, { cause });

@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { VARIABLES } from './variables';
 
-const HELP = `The worker works on follow-ups until SIGTERM or SIGINT. Its settings are environment variables, and its only option is --help.
+const HELP = `The worker works on follow-ups until SIGTERM or SIGINT. Its settings are environment variables,
+and its options are --help and --version.
 
 Variables:
   ${[...VARIABLES, 'HTTPS_PROXY, NO_PROXY', 'TEMPORAL_*, temporal.toml'].join('\n  ')}
@@ -12,8 +13,11 @@ docs/configuration.md.
 `;
 
 /** What is printed instead of working. Arguments hold no settings: anybody on the machine can read them. */
-export function commandLine(words: readonly string[]) {
-  return words.length === 0 ? undefined : { output: HELP, isError: words.join(' ') !== '--help' };
+export function commandLine(words: readonly string[], version: string) {
+  if (words.length === 0) return undefined;
+  const asked = words.join(' ');
+  if (asked === '--version') return { output: `${version}\n`, isError: false };
+  return { output: HELP, isError: asked !== '--help' };
 }
 
 export function workerVersion(): string {

@@ -35,9 +35,10 @@ it('looks each second for connections that ask nothing, which would keep the pro
 });
 
 it.each([
-  ['--help', false],
-  ['--check-key', true],
-])('the command line of the worker with %s starts nothing, and shows its variables', (word, isError) => {
-  const output = expect.stringContaining('only option is --help.\n\nVariables:\n  AGENT_API_BASE_URL\n');
-  expect(commandLine([word])).toEqual({ isError, output });
+  ['--help', false, /--version\.\n\nVariables:\n {2}AGENT_API_BASE_URL\n/],
+  ['--version', false, /^1\.2\.3\n$/],
+  ['--check-key', true, /^The worker works on follow-ups .*\n.*--help/],
+])('the command line of the worker with %s starts nothing', (word, isError, words) => {
+  const output = expect.stringMatching(words);
+  expect(commandLine([word], '1.2.3')).toEqual({ isError, output });
 });
