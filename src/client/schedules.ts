@@ -23,7 +23,6 @@ import {
   checkBatch,
   type CheckedBatch,
   checkRunOptions,
-  isChecked,
   type RunOptions,
 } from './batch/check';
 import type { CallOptions, Calls } from './call';
@@ -100,10 +99,8 @@ export class ScheduleClient {
       ...this.#startOf(scheduleId, batch),
       args: [{ items: requestsOf(batch), ...settings }] as [BatchInput],
     };
-    const schedule = {
-      ...{ scheduleId, action, spec: given(spec), state: given(state) },
-      policies: { catchupWindow: CATCHUP_WINDOW, ...given(policies) },
-    };
+    const withDefault = { catchupWindow: CATCHUP_WINDOW, ...given(policies) };
+    const schedule = { scheduleId, action, spec, state, policies: withDefault };
     await this.#calls.run({ signal, timeout }, (client) =>
       client.schedule.create(schedule).catch((error: unknown) => {
         if (error instanceof ScheduleAlreadyRunning) throw scheduleConflict(scheduleId);
@@ -136,7 +133,7 @@ export class ScheduleClient {
       const [input, ...further] = (action.args ?? []) as BatchInput[];
       const items = batch && requestsOf(batch);
       return {
-        spec: given(spec ?? now.spec),
+        spec: spec ?? now.spec,
         policies: { ...now.policies, ...given(policies) },
         state: { ...now.state, ...given(state) },
         action: {
@@ -168,8 +165,7 @@ export async function checkSchedule(scheduleId: string, requests: BatchItems): P
   const batchId = `${scheduleId}${EXAMPLE_SUFFIX}`;
   const text = batchIdProblem(batchId);
   if (text !== undefined) throw new InvalidRequestError([{ field: 'scheduleId', text }]);
-  const unchecked = isChecked(requests) ? requestsOf(requests) : requests;
-  const batch = await checkBatch(unchecked, { batchId });
+  const batch = await checkBatch(requests, { batchId });
   const problems = batch.items.flatMap(({ key }, index): Problem[] =>
     key === null ? [{ item: index + 1, field: 'requestId', text: NO_NAMES }] : [],
   );

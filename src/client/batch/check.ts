@@ -45,18 +45,14 @@ export interface CheckedBatch {
   readonly digest: string;
 }
 
-/** What a batch sends: requests, or a batch that was checked before. */
-export type BatchItems = Iterable<FollowUpRequest> | AsyncIterable<FollowUpRequest> | CheckedBatch;
+/** What a batch sends. */
+export type BatchItems = Iterable<FollowUpRequest> | AsyncIterable<FollowUpRequest>;
 
 const BATCH_ID_DIGITS = 20;
 
 export interface NewBatchOptions extends RunOptions {
   /** 1 to 100 characters, or a batch's workflow id. @default a hash of the items, so that the same items are the same batch */
   readonly batchId?: string | undefined;
-}
-
-export function isChecked(items: unknown): items is CheckedBatch {
-  return isRecord(items) && 'digest' in items;
 }
 
 /**
