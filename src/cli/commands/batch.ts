@@ -14,6 +14,7 @@ import { addLineFlags, type RequestFlags, wholeNumber } from '../flags/request-f
 import { itemLine, printBatch, printBatchEnd } from '../render/batch';
 import type { Session } from '../session';
 import { cancelAndWait, leftWords, untilLeft, waitForBatch } from '../wait';
+import { NO_WAIT, type WaitFlags } from './send';
 
 const JSON_HELP = 'print JSON: { batchId, state, message, summary }, after a line for each item that is told';
 
@@ -91,7 +92,7 @@ export function batchCommand(session: Session): Command {
       );
     },
   );
-  addStartFlags(retry).option(
+  addRunFlags(retry.option(...NO_WAIT)).option(
     '--include-unknown',
     'also send items whose delivery is unknown; messages that did arrive are then sent twice',
   );
@@ -123,14 +124,7 @@ async function cancel(session: Session, batch: BatchHandle, followUps: boolean):
   );
 }
 
-interface StartFlags extends RunOptions {
-  readonly wait: boolean;
-}
-
-function addStartFlags(command: Command): Command {
-  const help = 'print the batch id when it has started, instead of waiting for the end';
-  return addRunFlags(command).option('--no-wait', help);
-}
+type StartFlags = RunOptions & WaitFlags;
 
 function addRunCommand(batches: Command, session: Session): void {
   const command = batches
@@ -145,7 +139,7 @@ function addRunCommand(batches: Command, session: Session): void {
       'your name for the batch (default: a hash of its projects, jobs, prompts and request ids)',
     )
     .option('--json', JSON_HELP);
-  addLineFlags(addStartFlags(command))
+  addLineFlags(addRunFlags(command.option(...NO_WAIT)))
     .addHelpText(
       'after',
       `
@@ -157,15 +151,14 @@ Example:
     )
     .action(async (file: string, flags: StartFlags & RequestFlags & { readonly batchId?: string }) => {
       const { batchId: name, concurrency, tolerate } = flags;
-      const options = { batchId: name, concurrency, tolerate };
-      const check = (requests: BatchItems) => checkBatch(requests, options);
-      const { batchId, items } = await readBatch(session.stdin, file, flags, check);
-      const requests = items.map(({ request }) => request);
+      const check = (requests: BatchItems) => checkBatch(requests, { batchId: name, concurrency, tolerate });
+      const batch = await readBatch(session.stdin, file, flags, check);
+      const { batchId, items } = batch;
       // Printed before anything is started, so that an interrupted caller can come back by it.
       session.note(`batch       ${batchId} (${counted(items.length, 'item')})`);
       const nothingToDo = `already run as ${batchId}; give --batch-id to send it once more. This is its end`;
       const { batches: client } = await session.connect();
-      const start = (settings: RunOptions & CallOptions) => client.start(requests, { batchId, ...settings });
+      const start = (settings: RunOptions & CallOptions) => client.start(batch, settings);
       await runBatch(session, client.getHandle(batchId), flags, nothingToDo, start);
     });
 }

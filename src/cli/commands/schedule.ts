@@ -1,12 +1,6 @@
 import { ScheduleOverlapPolicy } from '@temporalio/client';
 import { Command, InvalidArgumentError, Option } from 'commander';
-import {
-  type BatchItems,
-  checkSchedule,
-  type NewScheduleOptions,
-  type RunOptions,
-  type ScheduleHandle,
-} from '../../client';
+import { checkSchedule, type NewScheduleOptions, type RunOptions, type ScheduleHandle } from '../../client';
 import { isRecord } from '../../core/checks';
 import { addRunFlags, readBatch } from '../flags/batch-input';
 import { addLineFlags, durationOf, invalid, type RequestFlags, requestOfFlags } from '../flags/request-flags';
@@ -28,8 +22,7 @@ export function scheduleCommand(session: Session): Command {
       .description(description);
   const create = verb(
     'create',
-    'Makes a schedule of the items of a file. Nothing is sent before it fires. The items are kept in the schedule, at ' +
-      'most 1 MiB of them. They have no request ids, because each firing sends anew.',
+    'Makes a schedule of the items of a file, which it keeps: at most 1 MiB of them, and without request ids.',
   ).argument('<file>', FILE_HELP);
   const example = session.command('schedule', 'create', 'nightly', 'jobs.csv', '--tolerate', '5%');
   addScheduleFlags(create)
@@ -89,10 +82,8 @@ async function tellNext(
   session.note(`${done}\nnext        ${next ?? none}`);
 }
 
-async function readItems(session: Session, id: string, file: string, flags: RequestFlags) {
-  const check = (requests: BatchItems) => checkSchedule(id, requests);
-  const { items } = await readBatch(session.stdin, file, flags, check);
-  return items.map(({ request }) => request);
+function readItems(session: Session, id: string, file: string, flags: RequestFlags) {
+  return readBatch(session.stdin, file, flags, (requests) => checkSchedule(id, requests));
 }
 
 interface ScheduleFlags extends RunOptions, RequestFlags {

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { CsvError, parse } from 'csv-parse/sync';
 import { parse as parseJson } from 'lossless-json';
-import { type CheckedBatch, InvalidRequestError, type Problem } from '../../client';
+import { InvalidRequestError, type Problem } from '../../client';
 import { checkItems, CONCURRENCY, MAX_BATCH_ITEMS } from '../../core/batch/items';
 import { isRecord, type JsonObject, problemText, typeName } from '../../core/checks';
 import { fieldOf, type FollowUpRequest, type RequestField, requestWith } from '../../core/request';
@@ -58,12 +58,12 @@ type Report = (line: number, words: string) => void;
  * @param check of all requests together; the items of its problems become lines
  * @throws InvalidRequestError with what is wrong with the file or the flags, or else with each line
  */
-export async function readBatch(
+export async function readBatch<Checked>(
   stdin: AsyncIterable<Uint8Array>,
   file: string,
   flags: RequestFlags,
-  check: (requests: readonly FollowUpRequest[]) => Promise<CheckedBatch>,
-): Promise<CheckedBatch> {
+  check: (requests: readonly FollowUpRequest[]) => Promise<Checked>,
+): Promise<Checked> {
   if (file === '-' && flags.promptFile === '-')
     throw invalid('--prompt-file', 'stdin can be read only once, and the items are read from it');
   const defaults = requestOfFlags({ ...flags, prompt: await readPrompt(flags, stdin) });
@@ -89,8 +89,8 @@ export async function readBatch(
   }
   try {
     // The checker takes whatever a line holds.
-    const batch = await check(requests as unknown as FollowUpRequest[]);
-    if (problems.length === 0) return batch;
+    const checked = await check(requests as unknown as FollowUpRequest[]);
+    if (problems.length === 0) return checked;
   } catch (error) {
     if (!(error instanceof InvalidRequestError)) throw error;
     for (const { item, ...problem } of error.problems) {

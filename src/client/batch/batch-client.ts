@@ -11,7 +11,14 @@ import { type Reached, wrongState } from '../errors';
 import { checkName } from '../options';
 import { updateRunning } from '../progress';
 import { waitThrough } from '../result';
-import { type BatchItems, checkBatch, checkRunOptions, type NewBatchOptions } from './check';
+import {
+  type BatchItems,
+  checkBatch,
+  type CheckedBatch,
+  checkRunOptions,
+  isChecked,
+  type NewBatchOptions,
+} from './check';
 import { BatchEnds, type BatchLook, findBatch, looksAt, viewOf } from './describe';
 import { QUIET_AFTER_MS, retryBatch, type RetryOptions, startBatch, type StartOfBatch } from './start';
 
@@ -33,12 +40,14 @@ export class BatchClient {
    * @throws SearchAttributesError when the namespace is not set up
    */
   async start(
-    items: BatchItems,
+    items: BatchItems | CheckedBatch,
     { signal, timeout, ...options }: NewBatchOptions & CallOptions = {},
   ): Promise<StartedBatch> {
     const reached: Reached = { unconfirmed: 'batch' };
     const start = await this.#calls.run({ signal, timeout, reached }, async (client, over) => {
-      const batch = await checkBatch(items, options);
+      // A batch that was checked has its id. To check 100,000 items takes seconds.
+      if (isChecked(items)) checkRunOptions(options);
+      const batch = isChecked(items) ? items : await checkBatch(items, options);
       reached.workflowId = batchWorkflowId(batch.batchId);
       return startBatch({ client, taskQueue: this.#calls.taskQueue, options, signal: over }, batch);
     });
@@ -139,6 +148,7 @@ export class BatchHandle {
     return this.#calls.run(options, async (client, signal) => {
       const { batchId } = this;
       const { workflowId, state, endedAt } = await findBatch(client, batchId);
+      if (state !== 'running' && !followUps) throw wrongState(workflowId, state);
       const batch = client.workflow.getHandle(workflowId);
       if (!followUps) {
         await batch.cancel().catch(async (error: unknown) => {

@@ -122,7 +122,7 @@ async function runBatch(
     }
     if (before?.state === 'completed' && again === null) return { ...started, attached: 'ended' };
     if (ready === null || (before !== null && before.runId !== ready.after)) {
-      if (chunks) await storeChunks(start, batchId, chunks.firsts, source);
+      await storeChunks(start, batchId, source);
       ready = { after: before?.runId ?? '', begun: before && (await begunOf(client, before, signal)) };
       continue;
     }
@@ -221,9 +221,9 @@ const CHUNK_DELAY = '365 days';
 async function storeChunks(
   { client, taskQueue }: BatchStart,
   batchId: string,
-  firsts: readonly number[],
-  { digest, read }: Source,
+  { chunks, digest, read }: Source,
 ): Promise<void> {
+  const { firsts = [] } = chunks ?? {};
   await eachConcurrently(firsts.entries(), async ([chunk, first]) => {
     const items = await read(first, firsts[chunk + 1]);
     // The SDK keeps each request as long as its signal, so each chunk gets its own.
