@@ -238,13 +238,13 @@ async function recordBatch(folder: string, bundlePath: string, cli: string): Pro
       const { projectId, jobId } = environment.sandbox.addJob({ projectId: 'batch', turn });
       return { ...QUICK, projectId, jobId, prompt: 'Rebase on main.' };
     });
-    const batch = await batches.check(requests, { batchId: 'nightly' });
     for (const [name, options] of [
       ['batch-beyond-tolerance', { concurrency: 1, tolerate: { items: 1 } }],
       ['batch-resumed', { concurrency: 3 }],
     ] as const) {
-      const { workflowId } = await batches.start(batch, options);
-      await batches.getHandle(batch.batchId).result();
+      const batch = await batches.start(requests, { batchId: 'nightly', ...options });
+      await batch.result();
+      const { workflowId } = batch;
       const { runId } = await environment.client.workflow.getHandle(workflowId).describe();
       await save(environment, workflowId, runId, path.join(folder, `${name}.json`));
     }

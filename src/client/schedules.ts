@@ -18,14 +18,7 @@ import type { FollowUpRequest } from '../core/request';
 import { jsonBytes, markdownCode } from '../core/text';
 import { grpcError, hasGrpcStatus } from '../temporal/grpc-status';
 import { msNumberToTs, withConflictToken } from '../temporal/sdk-internals';
-import {
-  type BatchItems,
-  checkBatch,
-  type CheckedBatch,
-  checkRunOptions,
-  isChecked,
-  type RunOptions,
-} from './batch/check';
+import { type BatchItems, checkBatch, checkRunOptions, type RunOptions } from './batch/check';
 import type { CallOptions, Calls } from './call';
 import { ConflictError, InvalidRequestError, notFound, scheduleConflict } from './errors';
 import { checkName } from './options';
@@ -89,7 +82,7 @@ export class ScheduleClient {
     const noSpec = { field: 'spec', text: 'is missing; it says when the schedule fires' };
     checkRunOptions(options, ['spec', 'policies', 'state'], isRecord(options.spec) ? [] : [noSpec]);
     const { spec, policies = {}, state = {}, ...settings } = options;
-    const batch = await checkSchedule(scheduleId, requests);
+    const items = await checkSchedule(scheduleId, requests);
     const action = {
       type: 'startWorkflow' as const,
       workflowType: BATCH_WORKFLOW,
@@ -97,13 +90,11 @@ export class ScheduleClient {
       workflowId: batchWorkflowId(scheduleId),
       // The SDK's type lacks it; it is sent nevertheless.
       priority: { priorityKey: BATCH_PRIORITY_KEY },
-      ...this.#startOf(scheduleId, batch),
-      args: [{ items: requestsOf(batch), ...settings }] as [BatchInput],
+      ...this.#startOf(scheduleId, items),
+      args: [{ items, ...settings }] as [BatchInput],
     };
-    const schedule = {
-      ...{ scheduleId, action, spec: given(spec), state: given(state) },
-      policies: { catchupWindow: CATCHUP_WINDOW, ...given(policies) },
-    };
+    const withDefault = { catchupWindow: CATCHUP_WINDOW, ...given(policies) };
+    const schedule = { scheduleId, action, spec, state, policies: withDefault };
     await this.#calls.run({ signal, timeout }, (client) =>
       client.schedule.create(schedule).catch((error: unknown) => {
         if (error instanceof ScheduleAlreadyRunning) throw scheduleConflict(scheduleId);
@@ -131,17 +122,16 @@ export class ScheduleClient {
     const { items: requests, spec, policies = {}, state = {}, ...settings } = change;
     await ofBatches(client, scheduleId);
     checkRunOptions(settings);
-    const batch = requests && (await checkSchedule(scheduleId, requests));
+    const items = requests && (await checkSchedule(scheduleId, requests));
     const changed = ({ action, ...now }: ScheduleDescription) => {
       const [input, ...further] = (action.args ?? []) as BatchInput[];
-      const items = batch && requestsOf(batch);
       return {
-        spec: given(spec ?? now.spec),
+        spec: spec ?? now.spec,
         policies: { ...now.policies, ...given(policies) },
         state: { ...now.state, ...given(state) },
         action: {
           ...action,
-          ...(batch && this.#startOf(scheduleId, batch)),
+          ...(items && this.#startOf(scheduleId, items)),
           // The typed ones are the same, and the SDK takes one of the two.
           searchAttributes: {},
           args: [{ ...input, ...given({ items, ...settings }) }, ...further] as [BatchInput],
@@ -151,7 +141,7 @@ export class ScheduleClient {
     await withConflictToken(client, scheduleId, (schedule) => schedule.update(changed)).catch(refusedInWords);
   }
 
-  #startOf(scheduleId: string, { items }: CheckedBatch) {
+  #startOf(scheduleId: string, items: readonly FollowUpRequest[]) {
     const staticSummary = `${batchSummary(items.length)} by the schedule ${markdownCode(scheduleId)}`;
     return { taskQueue: this.#calls.taskQueue, staticSummary };
   }
@@ -163,27 +153,23 @@ const EXAMPLE_SUFFIX = '-2006-01-02T15:04:05Z';
 const NO_NAMES = 'must not be given in a schedule: from the second firing on, nothing would be sent';
 
 /** @throws InvalidRequestError */
-export async function checkSchedule(scheduleId: string, requests: BatchItems): Promise<CheckedBatch> {
+export async function checkSchedule(scheduleId: string, requests: BatchItems): Promise<FollowUpRequest[]> {
   // With the names that a firing gives them.
   const batchId = `${scheduleId}${EXAMPLE_SUFFIX}`;
   const text = batchIdProblem(batchId);
   if (text !== undefined) throw new InvalidRequestError([{ field: 'scheduleId', text }]);
-  const unchecked = isChecked(requests) ? requestsOf(requests) : requests;
-  const batch = await checkBatch(unchecked, { batchId });
-  const problems = batch.items.flatMap(({ key }, index): Problem[] =>
+  const { items } = await checkBatch(requests, { batchId });
+  const checked = items.map(({ request }) => request);
+  const problems = items.flatMap(({ key }, index): Problem[] =>
     key === null ? [{ item: index + 1, field: 'requestId', text: NO_NAMES }] : [],
   );
-  const mib = jsonBytes(requestsOf(batch)) / MAX_INPUT_BYTES;
+  const mib = jsonBytes(checked) / MAX_INPUT_BYTES;
   if (mib > 1) {
     const text = `${mib.toFixed(1)} MiB as JSON, and a schedule holds 1 MiB at most; let cron run "batch run" instead`;
     problems.push({ field: 'items', text });
   }
   if (problems.length > 0) throw new InvalidRequestError(problems);
-  return batch;
-}
-
-function requestsOf({ items }: CheckedBatch): FollowUpRequest[] {
-  return items.map(({ request }) => request);
+  return checked;
 }
 
 /** Without decoding what may be another service's. @throws NotFoundError */

@@ -39,12 +39,10 @@ it.each<[string[], string, string?]>([
   [['extend', 'w', '30'], `'30' is invalid for argument 'duration'. "30" needs a unit (ms, s, m, h, d), `],
   [['list', '--limit', '0'], "argument '0' is invalid. It must be a whole number from 1 to 10000."],
   [['batch', 'run', '-', '--tolerate', '5 %'], '--tolerate: must be'],
-  ...['{"hours":"3"}', '{"hour":3}', '{"hour":"3 4"}', '{"toString":"3"}', 'hour=3'].map(
-    (calendar): [string[], string] => [
-      [...CREATE, '--calendar', calendar],
-      'It must be JSON such as {"dayOfWeek":"Fri","hour":"3"}, with texts without spaces for second, minute',
-    ],
-  ),
+  ...['{"hours":"3"}', '{"hour":"3 4"}', '{"toString":"3"}', 'hour=3'].map((calendar): [string[], string] => [
+    [...CREATE, '--calendar', calendar],
+    'It must be JSON such as {"dayOfWeek":"Fri","hour":"3"}, with texts without spaces for second, minute',
+  ]),
   [[...CREATE, '--cron', '0 3 * * *', '--offset', '5m'], '--offset: belongs to an interval; give --every'],
   [CREATE, 'timing is missing; give --cron, --calendar or --every'],
   [['schedule', 'create', 'a/b', '-', '--every', '1h'], 'error: ID: must not hold a slash'],

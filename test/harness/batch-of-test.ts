@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { WorkflowHandle } from '@temporalio/client';
-import type { BatchHandle, FollowUpClient } from '../../src/client';
+import { type BatchHandle, checkBatch, type FollowUpClient } from '../../src/client';
 import { requestIdOf } from '../../src/core/batch/items';
 import type { BatchInput } from '../../src/core/batch/state';
 import type { BatchProgress } from '../../src/core/batch/progress';
@@ -101,7 +101,7 @@ export class BatchOfTest {
 
   /** The workflow ids of its items' follow-ups, in their order. */
   async itemIds(): Promise<string[]> {
-    const { items } = await this.batches.check(this.requests, { batchId: this.batchId });
+    const { items } = await checkBatch(this.requests, { batchId: this.batchId });
     return items.map((item) => {
       const { projectId, jobId } = item.request;
       return followUpWorkflowId(projectId, jobId, requestIdOf(this.batchId, item));

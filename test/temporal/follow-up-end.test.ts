@@ -89,7 +89,7 @@ it('the client tells an item that it can’t decode once its batch has ended', a
   const service = Object.create(client.workflowService, { getWorkflowExecutionHistory: history }) as never;
   jest.replaceProperty(client.connection, 'workflowService', service);
   const report = {
-    ...{ workflowId: 'follow-up-batch:b', runId: 'run', batchId: 'b', startedAt: '2026-11-21T03:00:00Z' },
+    ...{ workflowId: 'follow-up-batch:b', runId: 'run', batchId: 'b', startedAt: 0 },
     memo: { ...START, bound: 1, cursor: 1, begun: null, movingSince: null },
   } as unknown as BatchReport;
   const told = async (endedAt: string | null) => new BatchEnds(client).news({ ...report, endedAt });

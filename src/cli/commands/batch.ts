@@ -1,7 +1,7 @@
 import { Command } from 'commander';
 import {
-  type BatchClient,
   type BatchHandle,
+  type BatchItems,
   type CallOptions,
   checkBatch,
   type RunOptions,
@@ -11,12 +11,12 @@ import { CONCURRENCY } from '../../core/batch/items';
 import { counted } from '../../core/text';
 import { addRunFlags, COLUMNS, readBatch } from '../flags/batch-input';
 import { addLineFlags, type RequestFlags, wholeNumber } from '../flags/request-flags';
-import { documentOfBatch, itemLine, printBatch, printBatchEnd } from '../render/batch';
+import { itemLine, printBatch, printBatchEnd } from '../render/batch';
 import type { Session } from '../session';
 import { cancelAndWait, leftWords, untilLeft, waitForBatch } from '../wait';
+import { NO_WAIT, type WaitFlags } from './send';
 
-const DOCUMENT = '{ batchId, state, message, summary }';
-const JSON_LINES_HELP = `print JSON lines: one per item in the order of settling, and ${DOCUMENT} at the end`;
+const JSON_HELP = 'print JSON: { batchId, state, message, summary }, after a line for each item that is told';
 
 export function batchCommand(session: Session): Command {
   const batches = new Command('batch').description(
@@ -27,12 +27,11 @@ export function batchCommand(session: Session): Command {
     name: string,
     description: string,
     act: (batch: BatchHandle, value: never) => Promise<void>,
-    json = `print one JSON document: ${DOCUMENT}`,
   ): Command =>
     batches
       .command(name)
       .argument('<batch>', 'batch id, or workflow id')
-      .option('--json', json)
+      .option('--json', JSON_HELP)
       .description(description)
       .action(async (batchId: string, value: unknown) =>
         act((await session.connect()).batches.getHandle(batchId), value as never),
@@ -50,21 +49,15 @@ export function batchCommand(session: Session): Command {
       printBatchEnd(session, batch.batchId, await batch.progress());
     },
   );
-  verb(
-    'watch',
-    'Waits for a batch, and prints its end, as run does.',
-    (batch) => {
-      session.jsonLines = true;
-      const words = () => leftWords(session, batch.batchId, 'batch');
-      return untilLeft(session, words, (signal, line) => waitForBatch(session, batch, signal, line));
-    },
-    JSON_LINES_HELP,
-  );
+  verb('watch', 'Waits for a batch, and prints its end, as run does.', (batch) => {
+    session.jsonLines = true;
+    const words = () => leftWords(session, batch.batchId, 'batch');
+    return untilLeft(session, words, (signal, line) => waitForBatch(session, batch, signal, line));
+  });
   verb(
     'results',
     'Prints how each item of a batch has ended so far, in the order of settling. It needs no worker.',
     (batch) => results(session, batch),
-    JSON_LINES_HELP,
   );
   verb('pause', 'Starts no further item of a batch until it is resumed; open ones continue.', (batch) =>
     changed(batch, batch.pause()),
@@ -83,7 +76,6 @@ export function batchCommand(session: Session): Command {
     'Ends a batch: nothing further is started, and open follow-ups continue.',
     (batch, { cancelRunning = false }: { readonly cancelRunning?: boolean }) =>
       cancel(session, batch, cancelRunning),
-    'print one JSON document: { batchId, ended, cancelled, end }',
   ).option(
     '--cancel-running',
     'cancel every open follow-up that the batch has started too, also if it has ended; the agents themselves continue',
@@ -95,13 +87,12 @@ export function batchCommand(session: Session): Command {
     (batch, { includeUnknown, ...flags }: StartFlags & { readonly includeUnknown?: boolean }) => {
       const unknown = includeUnknown ? '' : ' --include-unknown also sends items whose delivery is unknown.';
       const nothingToDo = `Nothing to retry: no message of ${batch.batchId} was left unsent or rejected.${unknown} This is its end`;
-      return runBatch(session, batch.batchId, flags, nothingToDo, (_, settings) =>
+      return runBatch(session, batch, flags, nothingToDo, (settings) =>
         batch.retry({ includeUnknown, ...settings }),
       );
     },
-    JSON_LINES_HELP,
   );
-  addStartFlags(retry).option(
+  addRunFlags(retry.option(...NO_WAIT)).option(
     '--include-unknown',
     'also send items whose delivery is unknown; messages that did arrive are then sent twice',
   );
@@ -115,7 +106,7 @@ async function results(session: Session, batch: BatchHandle): Promise<void> {
   const view = await batch.progress();
   const { state, message, summary } = view;
   const settled = `${ends.length}${summary === null ? '' : ` of ${summary.items}`} settled`;
-  if (session.isJson) session.print(documentOfBatch(batch.batchId, view));
+  if (session.isJson) session.print({ batchId: batch.batchId, ...view });
   else session.note(`${settled}; the batch is ${state}${message === null ? '' : `: ${message}`}`);
 }
 
@@ -123,8 +114,8 @@ async function cancel(session: Session, batch: BatchHandle, followUps: boolean):
   const { batchId } = batch;
   const { answer, end } = await cancelAndWait(session, batch.cancel({ followUps }), () => batch.result());
   const cancelled = answer ?? 0;
-  const document = end && documentOfBatch(batchId, end);
-  if (session.isJson) session.print({ batchId, ended: end !== null, cancelled, end: document });
+  const document = { batchId, ended: end !== null, cancelled, end: end && { batchId, ...end } };
+  if (session.isJson) session.print(document);
   else if (end !== null) printBatch(session, batchId, end);
   session.note(
     followUps
@@ -133,14 +124,7 @@ async function cancel(session: Session, batch: BatchHandle, followUps: boolean):
   );
 }
 
-interface StartFlags extends RunOptions {
-  readonly wait: boolean;
-}
-
-function addStartFlags(command: Command): Command {
-  const help = 'print the batch id when it has started, instead of waiting for the end';
-  return addRunFlags(command).option('--no-wait', help);
-}
+type StartFlags = RunOptions & WaitFlags;
 
 function addRunCommand(batches: Command, session: Session): void {
   const command = batches
@@ -154,8 +138,8 @@ function addRunCommand(batches: Command, session: Session): void {
       '--batch-id <id>',
       'your name for the batch (default: a hash of its projects, jobs, prompts and request ids)',
     )
-    .option('--json', JSON_LINES_HELP);
-  addLineFlags(addStartFlags(command))
+    .option('--json', JSON_HELP);
+  addLineFlags(addRunFlags(command.option(...NO_WAIT)))
     .addHelpText(
       'after',
       `
@@ -167,27 +151,27 @@ Example:
     )
     .action(async (file: string, flags: StartFlags & RequestFlags & { readonly batchId?: string }) => {
       const { batchId: name, concurrency, tolerate } = flags;
-      const options = { batchId: name, concurrency, tolerate };
-      const batch = await readBatch(session.stdin, file, flags, (requests) => checkBatch(requests, options));
+      const check = (requests: BatchItems) => checkBatch(requests, { batchId: name, concurrency, tolerate });
+      const batch = await readBatch(session.stdin, file, flags, check);
       const { batchId, items } = batch;
       // Printed before anything is started, so that an interrupted caller can come back by it.
       session.note(`batch       ${batchId} (${counted(items.length, 'item')})`);
       const nothingToDo = `already run as ${batchId}; give --batch-id to send it once more. This is its end`;
-      await runBatch(session, batchId, flags, nothingToDo, (client, settings) =>
-        client.start(batch, settings),
-      );
+      const { batches: client } = await session.connect();
+      const start = (settings: RunOptions & CallOptions) => client.start(batch, settings);
+      await runBatch(session, client.getHandle(batchId), flags, nothingToDo, start);
     });
 }
 
 /** @param nothingToDo what to say when the batch stays as it is @param start gives null when there is nothing to start */
 async function runBatch(
   session: Session,
-  batchId: string,
+  batch: BatchHandle,
   { wait, concurrency, tolerate }: StartFlags,
   nothingToDo: string,
-  start: (batches: BatchClient, options: RunOptions & CallOptions) => Promise<StartedBatch | null>,
+  start: (options: RunOptions & CallOptions) => Promise<StartedBatch | null>,
 ): Promise<void> {
-  const { batches } = await session.connect();
+  const { batchId } = batch;
   session.jsonLines = wait;
   let words =
     'Stopped during the hand-over. The same command again starts the batch, or attaches to it where it has started.';
@@ -195,7 +179,7 @@ async function runBatch(
     session,
     () => words,
     async (signal, line) => {
-      const started = await start(batches, { concurrency, tolerate, signal });
+      const started = await start({ concurrency, tolerate, signal });
       words = leftWords(session, batchId, 'batch');
       const { workflowId, attached = 'ended', resumedAfter = null } = started ?? {};
       if (workflowId !== undefined) await session.notePage(workflowId);
@@ -204,7 +188,7 @@ async function runBatch(
       if (attached === 'running')
         session.note('attached    this batch is running, with its own settings; nothing is sent again');
       if (attached === 'ended') session.note(nothingToDo);
-      if (wait) return waitForBatch(session, batches.getHandle(batchId), signal, line);
+      if (wait) return waitForBatch(session, batch, signal, line);
       session.print(started ?? { batchId, attached }, batchId);
       session.note(`watch it    ${session.command('batch', 'watch', batchId)}`);
     },

@@ -7,7 +7,7 @@ import type { Session } from '../session';
 import { waitForEnd } from '../wait';
 
 export const END_HELP = 'print one JSON document: the result, or { type, message, details }';
-export const NO_WAIT = ['--no-wait', 'print the workflow id instead of waiting for the end'] as const;
+export const NO_WAIT = ['--no-wait', 'print the id instead of waiting for the end'] as const;
 
 export interface WaitFlags {
   readonly wait: boolean;

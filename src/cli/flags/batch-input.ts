@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { CsvError, parse } from 'csv-parse/sync';
 import { parse as parseJson } from 'lossless-json';
-import { type CheckedBatch, InvalidRequestError, type Problem, type Tolerance } from '../../client';
+import { InvalidRequestError, type Problem } from '../../client';
 import { checkItems, CONCURRENCY, MAX_BATCH_ITEMS } from '../../core/batch/items';
 import { isRecord, type JsonObject, problemText, typeName } from '../../core/checks';
 import { fieldOf, type FollowUpRequest, type RequestField, requestWith } from '../../core/request';
@@ -28,11 +28,9 @@ export function addRunFlags(command: Command): Command {
     .option('--tolerate <n|p%>', tolerate, toleranceOf);
 }
 
-/** Any other text as it is, so that the checker can quote it. */
-function toleranceOf(text: string): Tolerance {
-  const [, number, percent] = /^(\d+(?:\.\d+)?)(%?)$/.exec(text) ?? [];
-  if (number === undefined) return text as unknown as Tolerance;
-  return percent === '%' ? { percent: Number(number) } : { items: Number(number) };
+/** Unchecked. */
+function toleranceOf(text: string) {
+  return text.endsWith('%') ? { percent: numberOr(text.slice(0, -1)) } : { items: numberOr(text) };
 }
 
 const COLUMN_OF_FIELD = Object.fromEntries(
@@ -49,8 +47,9 @@ function fieldNamed(name: string): RequestField | undefined {
 /** The whole input is held in memory, with its items; 100,000 items of 2 KiB are 200 MiB. */
 const MAX_INPUT_BYTES = 256 * 1_024 * 1_024;
 
-/** What a line gives, or what is wrong with it. Lines count from 1. */
-type Line = readonly [line: number, given: JsonObject | string];
+/** What a line gives. Lines count from 1. */
+type Line = readonly [line: number, given: JsonObject];
+type Report = (line: number, words: string) => void;
 
 /**
  * Reads and checks the input of a batch from a file or, for `-`, from stdin.
@@ -59,12 +58,12 @@ type Line = readonly [line: number, given: JsonObject | string];
  * @param check of all requests together; the items of its problems become lines
  * @throws InvalidRequestError with what is wrong with the file or the flags, or else with each line
  */
-export async function readBatch(
+export async function readBatch<Checked>(
   stdin: AsyncIterable<Uint8Array>,
   file: string,
   flags: RequestFlags,
-  check: (requests: readonly FollowUpRequest[]) => Promise<CheckedBatch>,
-): Promise<CheckedBatch> {
+  check: (requests: readonly FollowUpRequest[]) => Promise<Checked>,
+): Promise<Checked> {
   if (file === '-' && flags.promptFile === '-')
     throw invalid('--prompt-file', 'stdin can be read only once, and the items are read from it');
   const defaults = requestOfFlags({ ...flags, prompt: await readPrompt(flags, stdin) });
@@ -76,23 +75,22 @@ export async function readBatch(
   const lines: number[] = [];
   const requests: JsonObject[] = [];
   const problems: (Problem & { readonly line: number })[] = [];
-  const report = (line: number, words: string): void => {
+  const report: Report = (line, words) => {
     if (problems.length < MAX_BATCH_ITEMS) problems.push({ line, field: `line ${line}`, text: words });
   };
+  const usual = FIELDS.map((field) => [field, fieldOf(defaults, field)] as const);
   // No column's name begins with a brace or a bracket.
-  for (const [line, given] of /^\s*[[{]/.test(text) ? jsonLines(text) : csvLines(text)) {
-    const { fields, wrong } = typeof given === 'string' ? { wrong: [given] } : fieldsOf(given);
-    for (const words of wrong) report(line, words);
-    if (fields === undefined) continue;
+  const read = /^\s*[[{]/.test(text) ? jsonLines : csvLines;
+  for (const [line, given] of read(text, report)) {
     lines.push(line);
-    requests.push(requestWith(FIELDS.map((field) => [field, fields.get(field) ?? fieldOf(defaults, field)])));
+    requests.push(requestWith([...usual, ...fieldsOf(given, line, report)]));
     // It is clear that they are too many, and the rest is not read.
     if (requests.length > MAX_BATCH_ITEMS) break;
   }
   try {
     // The checker takes whatever a line holds.
-    const batch = await check(requests as unknown as FollowUpRequest[]);
-    if (problems.length === 0) return batch;
+    const checked = await check(requests as unknown as FollowUpRequest[]);
+    if (problems.length === 0) return checked;
   } catch (error) {
     if (!(error instanceof InvalidRequestError)) throw error;
     for (const { item, ...problem } of error.problems) {
@@ -106,24 +104,21 @@ export async function readBatch(
 }
 
 /** JSON Lines (jsonlines.org): one object a line; blank lines are skipped. */
-function* jsonLines(text: string): Generator<Line> {
-  for (const [index, json] of text.split('\n').entries())
-    if (json.trim() !== '') yield [index + 1, objectOf(json)];
-}
-
-function objectOf(json: string): JsonObject | string {
+function* jsonLines(text: string, report: Report): Generator<Line> {
   // JSON itself would take the last one.
   const onDuplicateKey = ({ key }: { readonly key: string }): never => {
     throw new SyntaxError(`${quote(key)} is given twice`);
   };
-  try {
-    const value: unknown = parseJson(json, undefined, { parseNumber: Number, onDuplicateKey });
-    if (isRecord(value)) return value;
-    return `must be one JSON object, not ${typeName(value)}; JSON Lines has one object a line`;
-  } catch (error) {
-    if (error instanceof RangeError) return 'is nested too deep';
-    if (!(error instanceof SyntaxError)) throw error;
-    return `is not JSON (${error.message}); JSON Lines has one whole object a line`;
+  for (const [index, json] of text.split('\n').entries()) {
+    if (json.trim() === '') continue;
+    try {
+      const value: unknown = parseJson(json, undefined, { parseNumber: Number, onDuplicateKey });
+      if (!isRecord(value)) throw new TypeError(`it is ${typeName(value)}`);
+      yield [index + 1, value];
+    } catch (error) {
+      const why = (error as Error).message;
+      report(index + 1, `is not a JSON object (${why}); JSON Lines has one whole object a line`);
+    }
   }
 }
 
@@ -131,10 +126,9 @@ function objectOf(json: string): JsonObject | string {
  * CSV (RFC 4180), whose first record names the columns. Empty records are skipped. After a misplaced quote nobody can tell where
  * the next record begins, so the rest is not read.
  */
-function* csvLines(text: string): Generator<Line> {
+function* csvLines(text: string, report: Report): Generator<Line> {
   const records: (readonly [line: number, cells: readonly string[]])[] = [];
   let line = 1;
-  let broken: string | undefined;
   const onRecord = (cells: readonly string[]): null => {
     if (cells.some((cell) => cell.trim() !== '')) records.push([line, cells]);
     // The parser's own count takes a CRLF within quotes for two lines. Cells keep their line breaks.
@@ -148,44 +142,48 @@ function* csvLines(text: string): Generator<Line> {
   } catch (error) {
     if (!(error instanceof CsvError)) throw error;
     const what = error.code.replace(/^CSV_/, '').replaceAll('_', ' ').toLowerCase();
-    broken = `is not CSV (${what}); put a cell that has a quote in quotes, and double each quote in it. The rest was not read`;
+    report(
+      line,
+      `is not CSV (${what}); put a cell that has a quote in quotes, and double each quote in it. The rest was not read`,
+    );
   }
   const [[first, names] = [1, COLUMNS], ...others] = records;
-  const wrong = names.find((name, index) => fieldNamed(name) === undefined || names.indexOf(name) < index);
+  const fields = names.map(fieldNamed);
+  const wrong = names.find((_, index) => !fields[index] || fields.indexOf(fields[index]) < index);
   // Without names of columns the other records can't be checked.
   if (wrong !== undefined) {
     const words = `must name the columns, separated by commas; ${unknownName(wrong)}`;
-    yield [first, fieldNamed(wrong) ? `the column ${wrong} is named twice` : words];
+    report(first, fieldNamed(wrong) ? `the column ${wrong} is named twice` : words);
     return;
   }
   for (const [begins, cells] of others) {
-    const given = names.map((name, index) => [name, valueOfCell(fieldNamed(name), cells[index])] as const);
-    const counts = `has ${cells.length} cells, and the first line names ${names.length} columns; put a cell with a comma, a quote or a line break in quotes`;
-    yield [begins, cells.length === names.length ? Object.fromEntries(given) : counts];
+    // An empty cell gives nothing, and other cells are taken as they are, white space included.
+    const given = fields.map((field, index) => [
+      field,
+      field && cells[index] ? valueOf(field, cells[index]) : null,
+    ]);
+    const words = `has ${cells.length} cells, and the first line names ${names.length} columns; put a cell with a comma, a quote or a line break in quotes`;
+    if (cells.length === names.length) yield [begins, Object.fromEntries(given)];
+    else report(begins, words);
   }
-  if (broken !== undefined) yield [line, broken];
-}
-
-/** An empty cell gives nothing, and other cells are taken as they are, white space included. */
-function valueOfCell(field: RequestField | undefined, cell: string | undefined): unknown {
-  return field && cell ? valueOf(field, cell) : null;
 }
 
 /** The fields that a line gives. Null stands for a field that is not given. */
-function fieldsOf({ polling, ...others }: JsonObject) {
+function fieldsOf(given: JsonObject, line: number, report: Report): Map<RequestField, unknown> {
   const fields = new Map<RequestField, unknown>();
-  const within = isRecord(polling) ? Object.entries(polling) : [];
-  const isWrong = !isRecord(polling) && (polling ?? null) !== null;
-  const wrong = isWrong ? [`polling: must be an object, not ${typeName(polling)}`] : [];
-  const inner = within.map(([name, value]) => [`polling.${name}`, value] as const);
-  for (const [name, value] of [...Object.entries(others), ...inner]) {
+  const flat = Object.entries(given).flatMap(([name, value]): [string, unknown][] => {
+    const inner = name === 'polling' ? (value ?? {}) : null;
+    if (!isRecord(inner)) return [[name, value]];
+    return Object.entries(inner).map(([option, each]) => [`polling.${option}`, each]);
+  });
+  for (const [name, value] of flat) {
     const field = fieldNamed(name);
-    if (field === undefined) wrong.push(unknownName(name));
+    if (field === undefined) report(line, unknownName(name));
     else if (value !== null && fields.has(field))
-      wrong.push(`${COLUMN_OF_FIELD[field]} is given twice; give it once`);
+      report(line, `${COLUMN_OF_FIELD[field]} is given twice; give it once`);
     else if (value !== null) fields.set(field, value);
   }
-  return { fields, wrong };
+  return fields;
 }
 
 function unknownName(name: string): string {

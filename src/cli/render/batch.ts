@@ -1,6 +1,5 @@
 import type { BatchProgress, BatchView, ItemEnd } from '../../client';
 import { batchRows } from '../../core/batch/progress';
-import { batchIdOf } from '../../core/ids';
 import { EXIT } from '../ends';
 import type { Session } from '../session';
 import { columns } from './text';
@@ -20,7 +19,6 @@ export function itemLine(end: ItemEnd): string {
 
 export function batchLine(progress: BatchProgress): string {
   const { state, items, settled, open, byStatus, byFailure, unknownDeliveries } = progress;
-  const waiting = items - settled - open;
   const parts = [
     state !== 'running' && (state === 'paused' ? 'paused; "batch resume" continues it' : state),
     // Rounded down: 100 % is the end.
@@ -28,24 +26,20 @@ export function batchLine(progress: BatchProgress): string {
     `open ${open}`,
     ...Object.entries({ ...byStatus, ...byFailure }).map(([name, count]) => `${name} ${count}`),
     unknownDeliveries > 0 && `unknown deliveries ${unknownDeliveries}`,
-    waiting > 0 && `to come ${waiting}`,
   ];
   return parts.filter(Boolean).join(' · ');
 }
 
-/** @param asked the batch id, or the workflow id, that was asked for */
-export function documentOfBatch(asked: string, { state, message, summary }: BatchView) {
-  return { batchId: batchIdOf(asked), state, message, summary };
-}
-
 /** However a batch has ended or stands, that is a result, and goes to stdout. */
-export function printBatch(session: Session, asked: string, view: BatchView): void {
-  const document = documentOfBatch(asked, view);
+export function printBatch(session: Session, batchId: string, view: BatchView): void {
   const failures = (view.summary?.firstFailures ?? []).map(({ workflowId, outcome, message }) =>
     ['', workflowId, message === null ? outcome : `${outcome}: ${message}`].join('  '),
   );
-  const rows = columns([['batch', document.batchId], ...batchRows(view)]);
-  session.print(document, [rows, ...(failures.length > 0 ? ['first failures', ...failures] : [])].join('\n'));
+  const rows = columns([['batch', batchId], ...batchRows(view)]);
+  session.print(
+    { batchId, ...view },
+    [rows, ...(failures.length > 0 ? ['first failures', ...failures] : [])].join('\n'),
+  );
 }
 
 const EXIT_CODES: Partial<Record<BatchView['state'], number>> = {

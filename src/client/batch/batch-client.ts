@@ -3,16 +3,23 @@ import { WorkflowFailedError } from '@temporalio/client';
 import type { BatchProgress, BatchView, ItemEnd } from '../../core/batch/progress';
 import type { BatchUpdate } from '../../core/batch/state';
 import { hasCode } from '../../core/errors';
-import { batchWorkflowId } from '../../core/ids';
+import { batchIdOf, batchWorkflowId } from '../../core/ids';
 import { cancelAll, ignoreClosed } from '../../temporal/existing-run';
 import { openOf } from '../../temporal/lists';
-import type { CallOptions, Calls } from '../call';
+import { type CallOptions, type Calls, SERVER_LIMIT_MS, within } from '../call';
 import { type Reached, wrongState } from '../errors';
 import { checkName } from '../options';
 import { updateRunning } from '../progress';
 import { waitThrough } from '../result';
-import { type BatchItems, checkBatch, checkRunOptions, isChecked, type NewBatchOptions } from './check';
-import { BatchEnds, type BatchLook, findBatch, looksAt, reportOf } from './describe';
+import {
+  type BatchItems,
+  checkBatch,
+  type CheckedBatch,
+  checkRunOptions,
+  isChecked,
+  type NewBatchOptions,
+} from './check';
+import { BatchEnds, type BatchLook, findBatch, looksAt, viewOf } from './describe';
 import { QUIET_AFTER_MS, retryBatch, type RetryOptions, startBatch, type StartOfBatch } from './start';
 
 /** Many follow-ups at a time, with limited concurrency. Reached as `FollowUpClient.batches`. */
@@ -22,9 +29,6 @@ export class BatchClient {
   constructor(calls: Calls) {
     this.#calls = calls;
   }
-
-  /** Checks requests and options, and starts nothing. */
-  readonly check = checkBatch;
 
   /**
    * Starts a batch, or goes on with the one of the same id: one that runs is attached to; one that was cancelled, terminated
@@ -36,24 +40,24 @@ export class BatchClient {
    * @throws SearchAttributesError when the namespace is not set up
    */
   async start(
-    items: BatchItems,
+    items: BatchItems | CheckedBatch,
     { signal, timeout, ...options }: NewBatchOptions & CallOptions = {},
   ): Promise<StartedBatch> {
     const reached: Reached = { unconfirmed: 'batch' };
     const start = await this.#calls.run({ signal, timeout, reached }, async (client, over) => {
-      // A batch that was checked has its id.
+      // A batch that was checked has its id. To check 100,000 items takes seconds.
       if (isChecked(items)) checkRunOptions(options);
       const batch = isChecked(items) ? items : await checkBatch(items, options);
       reached.workflowId = batchWorkflowId(batch.batchId);
       return startBatch({ client, taskQueue: this.#calls.taskQueue, options, signal: over }, batch);
     });
-    return Object.assign(this.getHandle(start.workflowId), start);
+    return Object.assign(this.getHandle(start.batchId), start);
   }
 
   /** A handle by the batch's id, or its workflow id. The server is not asked yet. @throws InvalidRequestError */
   getHandle(batchId: string): BatchHandle {
     checkName('batchId', batchId);
-    return new BatchHandle(this.#calls, batchId);
+    return new BatchHandle(this.#calls, batchIdOf(batchId));
   }
 }
 
@@ -76,7 +80,9 @@ export class BatchHandle {
 
   /** Where it stands, running or ended, and why it does not go on. It needs no worker. */
   progress(options: CallOptions = {}): Promise<BatchView> {
-    return this.#calls.run(options, async (client) => (await reportOf(client, this.batchId)).view);
+    return this.#calls.run(options, (client) =>
+      within(client, SERVER_LIMIT_MS, async () => viewOf(client, await findBatch(client, this.batchId))),
+    );
   }
 
   /** Waits for the end, through restarts of the server. A batch that has failed or was cancelled has an outcome too. */
@@ -90,9 +96,9 @@ export class BatchHandle {
           if (!(error instanceof WorkflowFailedError)) throw error;
         },
       );
-      const { state, view } = await findBatch(client, workflowId);
+      const batch = await findBatch(client, this.batchId);
       // Somebody has started it again.
-      return state === 'running' ? this.result({ ...options, signal }) : view;
+      return batch.state === 'running' ? this.result({ ...options, signal }) : viewOf(client, batch);
     });
   }
 
@@ -140,7 +146,8 @@ export class BatchHandle {
     ...options
   }: CallOptions & { readonly followUps?: boolean } = {}): Promise<number> {
     return this.#calls.run(options, async (client, signal) => {
-      const { batchId, workflowId, state, endedAt } = await findBatch(client, this.batchId);
+      const { batchId } = this;
+      const { workflowId, state, endedAt } = await findBatch(client, batchId);
       if (state !== 'running' && !followUps) throw wrongState(workflowId, state);
       const batch = client.workflow.getHandle(workflowId);
       if (!followUps) {

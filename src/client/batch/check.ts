@@ -45,18 +45,18 @@ export interface CheckedBatch {
   readonly digest: string;
 }
 
-/** What a batch sends: requests, or a batch that was checked before. */
-export type BatchItems = Iterable<FollowUpRequest> | AsyncIterable<FollowUpRequest> | CheckedBatch;
+/** What a batch sends. */
+export type BatchItems = Iterable<FollowUpRequest> | AsyncIterable<FollowUpRequest>;
+
+export function isChecked(items: unknown): items is CheckedBatch {
+  return isRecord(items) && 'digest' in items;
+}
 
 const BATCH_ID_DIGITS = 20;
 
 export interface NewBatchOptions extends RunOptions {
   /** 1 to 100 characters, or a batch's workflow id. @default a hash of the items, so that the same items are the same batch */
   readonly batchId?: string | undefined;
-}
-
-export function isChecked(items: unknown): items is CheckedBatch {
-  return isRecord(items) && 'digest' in items;
 }
 
 /**
@@ -93,10 +93,8 @@ export async function checkBatch(
   }
   const { items, problems } = checkItems(inputs, named ?? 'x'.repeat(BATCH_ID_DIGITS));
   if (inputs.length === 0) problems.push({ field: 'items', text: 'there are no items' });
-  if (inputs.length > MAX_BATCH_ITEMS) {
-    const tooMany = `a batch has at most ${MAX_BATCH_ITEMS} items, and there are more; divide it`;
-    problems.push({ field: 'items', text: tooMany });
-  }
+  const tooMany = `a batch has at most ${MAX_BATCH_ITEMS} items, and there are more; divide it`;
+  if (inputs.length > MAX_BATCH_ITEMS) problems.push({ field: 'items', text: tooMany });
   if (problems.length > 0) throw new InvalidRequestError(problems);
   return { batchId: named ?? defaultBatchId(items), items, digest: itemsDigest(items) };
 }

@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Client, type WorkflowExecutionDescription, WorkflowFailedError } from '@temporalio/client';
+import { itemsOf } from '../../core/batch/items';
 import { type BatchView, type ItemEnd, progressOf } from '../../core/batch/progress';
 import { batchMemo, type BatchInput, begunBy, isPosition, START, wasBegun } from '../../core/batch/state';
 import { isRecord } from '../../core/checks';
 import { type End, endWithoutReceipt, mayTryAgain } from '../../core/end';
-import { batchIdOf, batchWorkflowId } from '../../core/ids';
+import { batchWorkflowId } from '../../core/ids';
 import { BATCH_WORKFLOW, NO_CHANGE } from '../../core/names';
 import { ItemsGoneError, ItemsOfBatch, type NamedItem } from '../../temporal/batch-items';
 import { eachConcurrently } from '../../temporal/each-concurrently';
@@ -16,45 +17,55 @@ import { pendingActivity, workersPolling } from '../../temporal/sdk-internals';
 import { SERVER_LIMIT_MS, within } from '../call';
 import { failedTask } from '../description';
 import { notFound, silence } from '../errors';
+import { itemsDigest } from './check';
 
 /** The latest run of a batch as the server knows it. After a reset its memo may be as old as the point of the reset. */
 export type BatchReport = NonNullable<Awaited<ReturnType<typeof lookForBatch>>>;
 
-/** By its id, or by its workflow id; null where there is none. */
-export async function lookForBatch(client: Client, batch: string) {
-  const info = await describeWorkflow(client, batchWorkflowId(batchIdOf(batch)));
+/** Null where there is none. */
+export async function lookForBatch(client: Client, batchId: string) {
+  const info = await describeWorkflow(client, batchWorkflowId(batchId));
   if (info?.type !== BATCH_WORKFLOW) return null;
-  const { workflowId, runId, raw, taskQueue } = info;
-  const state = stateOf(info.status.name);
-  const written = batchMemo(info.memo);
   const pending = await pendingActivity(client, info, 'runItems');
   const details = pending?.details;
+  const written = batchMemo(info.memo);
   const memo = written !== null && isPosition(details) ? { ...written, ...details } : written;
-  const failure = pending?.lastFailure;
-  const fails = failure && failure.applicationFailureInfo?.type !== NO_CHANGE ? failure.message : null;
-  const isPaused = pending?.paused === true;
-  const endedAt = info.closeTime?.toISOString() ?? null;
-  // The server shows an activity as pending also after the end of its workflow.
-  const trouble =
-    endedAt === null
-      ? ((isPaused ? 'somebody has paused its activity; `temporal activity unpause` lets it go on' : null) ??
-        (fails ? `its activity fails, and is tried again: ${fails}` : null) ??
-        (await failedTask(client, info)))
-      : null;
+  const { workflowId, runId, taskQueue } = info;
+  return {
+    ...{ batchId, workflowId, runId, taskQueue, info, pending, memo },
+    state: stateOf(info.status.name),
+    startedAt: memo ? Date.parse(memo.startedAt) : info.startTime.getTime(),
+    endedAt: info.closeTime?.toISOString() ?? null,
+  };
+}
+
+/** @throws NotFoundError */
+export async function findBatch(client: Client, batchId: string): Promise<BatchReport> {
+  const found = await lookForBatch(client, batchId);
+  if (found === null) throw notFound('batch', batchId, client.options.namespace);
+  return found;
+}
+
+/** How a batch stands, and why it does not go on. */
+export async function viewOf(client: Client, batch: BatchReport): Promise<BatchView> {
+  const { info, pending, memo, taskQueue, state, endedAt } = batch;
   const progress = memo && progressOf(memo, state, endedAt);
   const withoutMemo = state === 'running' ? state : state === 'failed' ? 'incomplete' : 'terminated';
-  const stands = progress?.state ?? withoutMemo;
-  const isUntold = state === 'terminated' || state === 'timed-out' || (state === 'failed' && !progress);
-  const view: BatchView = {
-    state: stands,
-    message: trouble ?? progress?.message ?? (isUntold ? await failureOf(client, info) : null),
-    summary: state === 'terminated' ? null : progress,
-  };
+  const words = [progress?.message];
+  // The server shows an activity as pending also after the end of its workflow.
+  if (endedAt === null) {
+    const { paused, lastFailure: failure } = pending ?? {};
+    if (paused) words.push('somebody has paused its activity; `temporal activity unpause` lets it go on');
+    else if (failure?.message && failure.applicationFailureInfo?.type !== NO_CHANGE)
+      words.push(`its activity fails, and is tried again: ${failure.message}`);
+    words.push(await failedTask(client, info));
+    if ((await workersPolling(client, taskQueue)).length === 0) words.push(silence(taskQueue, 0));
+  } else if (state === 'terminated' || state === 'timed-out' || (state === 'failed' && !progress))
+    words.push(await failureOf(client, info));
   return {
-    ...{ workflowId, runId, state, taskQueue, memo, endedAt, view },
-    batchId: memo?.batchId ?? batchIdOf(workflowId),
-    startedAt: memo?.startedAt ?? info.startTime.toISOString(),
-    wasReset: Boolean(raw.workflowExtendedInfo?.lastResetTime),
+    state: progress?.state ?? withoutMemo,
+    message: words.filter(Boolean).join('; ') || null,
+    summary: state === 'terminated' ? null : progress,
   };
 }
 
@@ -66,22 +77,6 @@ async function failureOf(client: Client, { workflowId, runId }: WorkflowExecutio
   throw failed;
 }
 
-/** @throws NotFoundError */
-export async function findBatch(client: Client, batch: string): Promise<BatchReport> {
-  const found = await lookForBatch(client, batch);
-  if (found === null) throw notFound('batch', batch, client.options.namespace);
-  return found;
-}
-
-/** As {@link findBatch}, and whether a worker is there. */
-export async function reportOf(client: Client, batch: string): Promise<BatchReport> {
-  const report = await within(client, SERVER_LIMIT_MS, () => findBatch(client, batch));
-  const { taskQueue, state, view } = report;
-  if (state !== 'running' || (await workersPolling(client, taskQueue)).length > 0) return report;
-  const message = [view.message, silence(taskQueue, 0)].filter(Boolean).join('; ');
-  return { ...report, view: { ...view, message } };
-}
-
 /** What the latest run of a batch was started with. @throws FollowUpError `BATCH_FORGOTTEN` */
 export async function inputOf(client: Client, batch: BatchReport) {
   const { workflowId, runId, batchId, memo } = batch;
@@ -89,11 +84,14 @@ export async function inputOf(client: Client, batch: BatchReport) {
   if (!isRecord(run?.input)) throw new ItemsGoneError(batchId);
   const { items, chunks, ...input } = run.input as BatchInput;
   // A run that continues as new has no such fields in its input.
-  const digest = input.digest ?? memo?.digest ?? null;
+  const known = input.digest ?? memo?.digest ?? null;
+  // Another client than ours makes none.
+  const digest = known ?? (Array.isArray(items) ? itemsDigest(itemsOf(items)) : null);
   const position = memo ?? { ...START, bound: 0, begun: input.begun ?? null, movingSince: null };
   const count = chunks?.items ?? items?.length ?? 0;
   const source = { batchId, workflowId, runId, digest, items: count, chunks };
-  return { items, chunks, digest, count, position, all: new ItemsOfBatch(client, source) };
+  const all = new ItemsOfBatch(client, source);
+  return { items, chunks, digest, count, read: (first: number) => all.part(first), position, all };
 }
 
 /** The list is a moment behind: what closed so shortly before the last one may come later. */
@@ -109,14 +107,13 @@ export class BatchEnds {
 
   /** What has ended since the last question, in the order of the ends. */
   async news(batch: BatchReport): Promise<ItemEnd[]> {
-    const { batchId, memo, endedAt } = batch;
+    const { batchId, memo, startedAt, endedAt } = batch;
     const { all, position } = await inputOf(this.client, batch);
     const since = this.listedTo > 0 ? new Date(this.listedTo - LAG_MS) : undefined;
     await addEnds(this.client, batchId, this.listed, { since });
     for (const { closedAt } of this.listed.values()) this.listedTo = Math.max(this.listedTo, +closedAt);
     const open = await openOf(this.client, batchId);
     const begun = begunBy(position);
-    const startedAt = Date.parse(batch.startedAt);
     const leftAt = endedAt ?? new Date().toISOString();
     const ends: ItemEnd[] = [];
     const tell = (workflowId: string, end: End, begunAt: number, settledAt: string) => {
@@ -168,13 +165,14 @@ export async function* looksAt(
   batchId: string,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<BatchLook, void> {
-  const { workflowId } = await findBatch(client, batchId);
+  await findBatch(client, batchId);
   const reader = new BatchEnds(client);
   let settled: number | undefined = -1;
   for (let isOver = false; !isOver;) {
-    let [report, ends]: [BatchReport | null, readonly ItemEnd[]] = [null, []];
+    let [view, ends]: [BatchView | null, readonly ItemEnd[]] = [null, []];
     try {
-      report = await reportOf(client, workflowId);
+      const report = await within(client, SERVER_LIMIT_MS, () => findBatch(client, batchId));
+      view = await viewOf(client, report);
       const { memo, endedAt } = report;
       if (endedAt !== null || memo?.settled !== settled) ends = await reader.news(report);
       settled = memo?.settled;
@@ -183,7 +181,7 @@ export async function* looksAt(
       // Ends that could not be read come with the next look.
       if (!isTransient(error)) throw error;
     }
-    yield { view: report?.view ?? null, ends };
+    yield { view, ends };
     if (!isOver) await sleep(REFRESH_MS, undefined, { signal });
   }
 }

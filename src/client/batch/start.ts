@@ -7,7 +7,6 @@ import {
   CONCURRENCY,
   cutChunks,
   inStartOrder,
-  itemsOf,
   MAX_CHUNKS,
   MAX_INPUT_BYTES,
 } from '../../core/batch/items';
@@ -27,7 +26,7 @@ import { jsonBytes } from '../../core/text';
 import { eachConcurrently } from '../../temporal/each-concurrently';
 import { describeWorkflow, type RunState, stateOf } from '../../temporal/existing-run';
 import { batchConflict, InvalidRequestError, wrongState } from '../errors';
-import { type CheckedBatch, checkRunOptions, itemsDigest, type RunOptions } from './check';
+import { type CheckedBatch, checkRunOptions, type RunOptions } from './check';
 import { BatchEnds, type BatchReport, findBatch, inputOf, lookForBatch } from './describe';
 
 export interface StartOfBatch {
@@ -45,10 +44,10 @@ export interface RetryOptions extends RunOptions {
   readonly includeUnknown?: boolean | undefined;
 }
 
-interface BatchStart<Options = RunOptions> {
+interface BatchStart {
   readonly client: Client;
   readonly taskQueue: string;
-  readonly options: Options;
+  readonly options: RetryOptions;
   readonly signal: AbortSignal;
   /** Bytes of one part, and of what needs none. @default what the server takes */
   readonly partBytes?: number | undefined;
@@ -58,33 +57,16 @@ interface BatchStart<Options = RunOptions> {
 interface Source extends BatchSource {
   readonly count: number;
   readonly digest: string | null;
-  /** The items of one of the chunks. */
-  readonly read: (chunk: number) => Promise<readonly BatchItem[]>;
-}
-
-export function startBatch(start: BatchStart, { batchId, ...batch }: CheckedBatch): Promise<StartOfBatch> {
-  return runBatch(start, batchId, sourceOf(batch, start.partBytes), null);
-}
-
-export async function retryBatch(
-  start: BatchStart<RetryOptions>,
-  batch: string,
-): Promise<StartOfBatch | null> {
-  const { client, options } = start;
-  checkRunOptions(options, ['includeUnknown']);
-  const again: TryAgain = options.includeUnknown === true ? 'unsent-or-unknown' : 'unsent';
-  const before = await findBatch(client, batch);
-  const { items, chunks, digest, count, all } = await inputOf(client, before);
-  if (before.state !== 'running') {
-    const ends = await new BatchEnds(client).news(before);
-    if (ends.length === count && !ends.some((end) => mayTryAgain(end, again))) return null;
-  }
-  const read = (chunk: number) => all.part(chunks?.firsts[chunk] ?? 0);
-  return runBatch(start, before.batchId, { items, chunks, digest, count, read }, again);
+  /** The items of a chunk. @param end the number after its last one; undefined for the last chunk */
+  readonly read: (first: number, end?: number) => readonly BatchItem[] | Promise<readonly BatchItem[]>;
 }
 
 /** @throws InvalidRequestError when they need too many chunks */
-function sourceOf({ items, digest }: Omit<CheckedBatch, 'batchId'>, partBytes?: number): Source {
+export function startBatch(
+  start: BatchStart,
+  { batchId, items, digest }: CheckedBatch,
+): Promise<StartOfBatch> {
+  const { partBytes } = start;
   const count = items.length;
   const ordered = inStartOrder(items);
   const isSmall = jsonBytes(items) <= (partBytes ?? MAX_INPUT_BYTES);
@@ -93,11 +75,24 @@ function sourceOf({ items, digest }: Omit<CheckedBatch, 'batchId'>, partBytes?: 
     const text = `the messages are so large that the batch has ${firsts.length} parts; at most ${MAX_CHUNKS} are possible, so divide it`;
     throw new InvalidRequestError([{ field: 'items', text }]);
   }
-  const read = (chunk: number) => Promise.resolve(ordered.slice(firsts[chunk], firsts[chunk + 1]));
   const input = isSmall
     ? { items: items.map(({ request }) => request) }
     : { chunks: { items: count, firsts } };
-  return { ...input, digest, count, read };
+  const read: Source['read'] = (first, end) => ordered.slice(first, end);
+  return runBatch(start, batchId, { ...input, digest, count, read }, null);
+}
+
+export async function retryBatch(start: BatchStart, batchId: string): Promise<StartOfBatch | null> {
+  const { client, options } = start;
+  checkRunOptions(options, ['includeUnknown']);
+  const again: TryAgain = options.includeUnknown === true ? 'unsent-or-unknown' : 'unsent';
+  const before = await findBatch(client, batchId);
+  const source = await inputOf(client, before);
+  if (before.state !== 'running') {
+    const ends = await new BatchEnds(client).news(before);
+    if (ends.length === source.count && !ends.some((end) => mayTryAgain(end, again))) return null;
+  }
+  return runBatch(start, batchId, source, again);
 }
 
 /** A starter that stood still must not start by what it has read of an earlier run. */
@@ -107,17 +102,18 @@ const READ_HOLDS_MS = 10_000;
 async function runBatch(
   start: BatchStart,
   batchId: string,
-  { count, digest, read, ...input }: Source,
+  source: Source,
   again: TryAgain | null,
 ): Promise<StartOfBatch> {
-  const { client, taskQueue, options } = start;
+  const { client, taskQueue, options, signal } = start;
+  const { items, chunks, digest, count } = source;
   const workflowId = batchWorkflowId(batchId);
-  let areStored = input.chunks === undefined;
-  let known: { readonly runId?: string; readonly begun: Begun | null } = { begun: null };
+  // What a start after a run needs. The first one, of few items, needs nothing.
+  let ready = chunks ? null : { after: '', begun: null as Begun | null };
   for (;;) {
     const startBy = Date.now() + READ_HOLDS_MS;
     const before = await lookForBatch(client, batchId);
-    if (before !== null && again === null && (await digestOfItems(client, before)) !== digest)
+    if (before !== null && again === null && (await inputOf(client, before)).digest !== digest)
       throw batchConflict(batchId);
     const started = { batchId, workflowId, items: count, resumedAfter: null };
     if (before?.state === 'running') {
@@ -125,18 +121,14 @@ async function runBatch(
       return { ...started, attached: 'running' };
     }
     if (before?.state === 'completed' && again === null) return { ...started, attached: 'ended' };
-    if (!areStored) {
-      await storeChunks(start, batchId, digest ?? '', input.chunks?.firsts ?? [], read);
-      areStored = true;
-      continue;
-    }
-    if (before !== null && before.runId !== known.runId) {
-      known = { runId: before.runId, begun: await begunOf(client, before, start.signal) };
+    if (ready === null || (before !== null && before.runId !== ready.after)) {
+      await storeChunks(start, batchId, source);
+      ready = { after: before?.runId ?? '', begun: before && (await begunOf(client, before, signal)) };
       continue;
     }
     const concurrency = options.concurrency ?? before?.memo?.concurrency ?? CONCURRENCY.default;
     const tolerate = (options.tolerate === undefined ? before?.memo?.tolerate : options.tolerate) ?? null;
-    const { begun } = known;
+    const { begun } = ready;
     const runOf = again === null ? 'ALLOW_DUPLICATE_FAILED_ONLY' : 'ALLOW_DUPLICATE';
     try {
       await client.withDeadline(startBy, () =>
@@ -144,7 +136,9 @@ async function runBatch(
           ...batchStart(batchId),
           workflowId,
           taskQueue,
-          args: [{ batchId, concurrency, tolerate, digest, begun, again, ...input } satisfies BatchInput],
+          args: [
+            { batchId, concurrency, tolerate, digest, begun, again, items, chunks } satisfies BatchInput,
+          ],
           workflowIdConflictPolicy: 'FAIL',
           workflowIdReusePolicy: before === null ? 'REJECT_DUPLICATE' : runOf,
           staticSummary: batchSummary(count),
@@ -154,7 +148,7 @@ async function runBatch(
     } catch (error) {
       // Somebody else was faster; or this is the id of something else than a batch.
       if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
-      await findBatch(client, workflowId);
+      await findBatch(client, batchId);
     }
   }
 }
@@ -162,24 +156,21 @@ async function runBatch(
 /** A run that was ended early may still start a group, as long as its permission lasts. */
 export const QUIET_AFTER_MS = SEND_PERMISSION_MS + 5_000;
 
-/** Clocks of caller and server differ by less. */
-const CLOCKS_DIFFER_MS = 3_600_000;
-
 /** What a run that has ended has begun, and those before it. What it may have begun is asked for now, before it is forgotten. */
 async function begunOf(client: Client, batch: BatchReport, signal: AbortSignal): Promise<Begun> {
-  const { wasReset, startedAt, endedAt } = batch;
+  const { startedAt, info } = batch;
+  const wasReset = Boolean(info.raw.workflowExtendedInfo?.lastResetTime);
   const { position, all, count } = await inputOf(client, batch);
   const { movingSince, lanes } = position;
   const begun = begunBy(position);
   if (!wasReset && movingSince === null && lanes.every(([, , how]) => how !== 'may')) return begun;
-  if (Date.now() < Date.parse(endedAt ?? '') + CLOCKS_DIFFER_MS)
-    await sleep(QUIET_AFTER_MS, undefined, { signal });
+  await sleep(QUIET_AFTER_MS, undefined, { signal });
   // After a reset the memo is as old as its point.
   const bound = wasReset ? count : Math.max(position.bound, begun.cursor);
   const { namespace } = client.options;
   const { config } = await client.workflowService.describeNamespace({ namespace });
   const retentionMs = 1_000 * Number(config?.workflowExecutionRetentionTtl?.seconds ?? 0);
-  const since = wasReset ? Date.parse(startedAt) : (movingSince ?? Date.parse(startedAt));
+  const since = wasReset ? startedAt : (movingSince ?? startedAt);
   // The server may have forgotten it.
   if (Date.now() - since >= retentionMs) return { cursor: bound, lanes: [] };
   const look = async (item: number) => {
@@ -223,12 +214,6 @@ export async function askedFor(
   return { cursor: kept[MAX_LANES]?.[0] ?? cursor, lanes: kept.slice(0, MAX_LANES) };
 }
 
-/** Also of a batch that another client has started, which makes no digest. */
-async function digestOfItems(client: Client, batch: BatchReport): Promise<string | null> {
-  const { digest, items } = await inputOf(client, batch);
-  return digest ?? (Array.isArray(items) ? itemsDigest(itemsOf(items)) : null);
-}
-
 /** Longer than a batch lasts. */
 const CHUNK_DELAY = '365 days';
 
@@ -236,17 +221,16 @@ const CHUNK_DELAY = '365 days';
 async function storeChunks(
   { client, taskQueue }: BatchStart,
   batchId: string,
-  digest: string,
-  firsts: readonly number[],
-  read: Source['read'],
+  { chunks, digest, read }: Source,
 ): Promise<void> {
-  await eachConcurrently(firsts.keys(), async (chunk) => {
-    const items = await read(chunk);
+  const { firsts = [] } = chunks ?? {};
+  await eachConcurrently(firsts.entries(), async ([chunk, first]) => {
+    const items = await read(first, firsts[chunk + 1]);
     // The SDK keeps each request as long as its signal, so each chunk gets its own.
     await client.withAbortSignal(new AbortController().signal, () =>
       client.workflow.start(CHUNK_WORKFLOW, {
         ...batchStart(batchId),
-        workflowId: chunkWorkflowId(batchId, digest, chunk),
+        workflowId: chunkWorkflowId(batchId, digest ?? '', chunk),
         taskQueue,
         args: [{ items }],
         startDelay: CHUNK_DELAY,

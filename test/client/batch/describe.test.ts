@@ -2,7 +2,7 @@ import timers from 'node:timers/promises';
 import { expect, it, jest } from '@jest/globals';
 import { type Client, ServiceError, WorkflowFailedError } from '@temporalio/client';
 import { defaultPayloadConverter, TerminatedFailure } from '@temporalio/common';
-import { BatchEnds, findBatch, looksAt } from '../../../src/client/batch/describe';
+import { BatchEnds, findBatch, looksAt, viewOf } from '../../../src/client/batch/describe';
 import { BATCH_WORKFLOW } from '../../../src/core/names';
 import { ITEM_END } from '../../harness/samples';
 
@@ -24,7 +24,7 @@ it('of a batch that was terminated the reason is told, and no trouble of its act
   const pendingActivities = [{ activityType: { name: 'runItems' }, paused: true }];
   const failed = new WorkflowFailedError('it failed', new TerminatedFailure('the wrong prompt'), 'TIMEOUT');
   const client = clientOf(described('TERMINATED', { pendingActivities }), () => Promise.reject(failed));
-  expect((await findBatch(client, 'b')).view).toMatchObject({
+  expect(await viewOf(client, await findBatch(client, 'b'))).toMatchObject({
     state: 'terminated',
     message: 'the wrong prompt',
   });

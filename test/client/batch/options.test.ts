@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import type { NewBatchOptions, NewScheduleOptions } from '../../../src/client';
+import { checkBatch, type NewBatchOptions, type NewScheduleOptions } from '../../../src/client';
 import { InMemoryFollowUpClient } from '../../../src/client/testing';
 
 /** Its server has no batches and schedules: what is refused was never asked of it. */
@@ -19,7 +19,7 @@ describe('options that are wrong', () => {
     [{ concurency: 5 }, 'concurency: is not an option here; the options are concurrency, tolerate'],
   ])('%j are refused before anything is started', async (wrong, problem) => {
     const options = wrong as unknown as NewBatchOptions & NewScheduleOptions;
-    const checked = await batches.check(ITEMS);
+    const checked = await checkBatch(ITEMS);
     for (const start of [
       () => batches.start(ITEMS, options),
       () => batches.start(checked, options),
@@ -35,7 +35,7 @@ describe('options that are wrong', () => {
     await expect(batches.getHandle('nightly').setConcurrency(0)).rejects.toThrow('concurrency: must be');
     const schedule = schedules.create('nightly', ITEMS, {} as NewScheduleOptions);
     await expect(schedule).rejects.toThrow('spec: is missing');
-    const other = batches.start(await batches.check(ITEMS), { batchId: 'other' });
+    const other = batches.start(await checkBatch(ITEMS), { batchId: 'other' });
     await expect(other).rejects.toThrow('batchId: is not an option here');
   });
 });
