@@ -113,10 +113,12 @@ function* jsonLines(text: string, report: Report): Generator<Line> {
     if (json.trim() === '') continue;
     try {
       const value: unknown = parseJson(json, undefined, { parseNumber: Number, onDuplicateKey });
-      if (!isRecord(value)) throw new TypeError(`it is ${typeName(value)}`);
+      if (!isRecord(value)) throw new SyntaxError(`it is ${typeName(value)}`);
       yield [index + 1, value];
     } catch (error) {
-      const why = (error as Error).message;
+      const isTooDeep = error instanceof RangeError;
+      if (!isTooDeep && !(error instanceof SyntaxError)) throw error;
+      const why = isTooDeep ? 'it is nested too deep' : error.message;
       report(index + 1, `is not a JSON object (${why}); JSON Lines has one whole object a line`);
     }
   }
@@ -178,7 +180,8 @@ function fieldsOf(given: JsonObject, line: number, report: Report): Map<RequestF
   });
   for (const [name, value] of flat) {
     const field = fieldNamed(name);
-    if (field === undefined) report(line, unknownName(name));
+    if (name === 'polling') report(line, `polling: must be an object, not ${typeName(value)}`);
+    else if (field === undefined) report(line, unknownName(name));
     else if (value !== null && fields.has(field))
       report(line, `${COLUMN_OF_FIELD[field]} is given twice; give it once`);
     else if (value !== null) fields.set(field, value);

@@ -88,7 +88,7 @@ describe('a batch as JSON Lines', () => {
       expect.stringMatching(/^line 4: "deadlin" is not a field here; the fields are project, job, /),
       expect.stringMatching(/^line 4: "polling.intial" is not a field here; the fields are /),
       'line 5: project is given twice; give it once',
-      expect.stringMatching(/^line 6: "polling" is not a field here; .* polling_initial, /),
+      'line 6: polling: must be an object, not of type string',
       expect.stringMatching(/^line 6: prompt: must not be empty/),
       'line 6: polling_growth: must be a number from 0 to 10; it is "0.5"',
       expect.stringMatching(/^line 7: project: must not be "\."/),
@@ -112,7 +112,7 @@ it.each<[string, Text]>([
     'items: stdin is not UTF-8 (line 4); save it as UTF-8',
     Buffer.concat([Buffer.from(`${CSV}p,j,"ü\n`), Uint8Array.of(0xc3, 0x28, 0x0a)]),
   ],
-  ['line 2: is not a JSON object (Maximum call stack', `${line()}{"project":${'['.repeat(200_000)}\n`],
+  ['line 2: is not a JSON object (it is nested too deep', `${line()}{"project":${'['.repeat(200_000)}\n`],
   ...['', ' \n\r\n\t', '\ufeff', 'project,job,prompt\n'].map((text): [string, Text] => [
     'items: there are no items',
     text,
