@@ -65,7 +65,7 @@ export async function waitForBatch(
   left: AbortSignal,
   line: ProgressLine,
 ): Promise<void> {
-  for await (const { view, ends } of batch.watch({ signal: left })) {
+  for await (const { view, ends } of withoutItems(session, batch.watch({ signal: left }))) {
     const shown = session.isJson ? ends : ends.filter(isFailure);
     if (shown.length > 0) line.clear();
     for (const end of shown) {
@@ -82,6 +82,16 @@ export async function waitForBatch(
   }
   line.clear();
   printBatchEnd(session, batch.batchId, await batch.result({ signal: left }));
+}
+
+/** Where the server has forgotten the items, the batch still has its end; `--json` promises each item. */
+async function* withoutItems<T>(session: Session, looks: AsyncIterable<T>): AsyncGenerator<T, void> {
+  try {
+    yield* looks;
+  } catch (error) {
+    if (session.isJson || !hasCode(error, 'BATCH_FORGOTTEN')) throw error;
+    session.note(error.message);
+  }
 }
 
 const EXIT_OF_SIGNAL: Readonly<Record<string, number>> = {

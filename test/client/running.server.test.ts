@@ -3,6 +3,7 @@ import { describe, expect, it } from '@jest/globals';
 import { Client } from '@temporalio/client';
 import { type DataConverter, defineSearchAttributeKey } from '@temporalio/common';
 import { FollowUpClient, followUpWorkflowId, NotFoundError } from '../../src/client';
+import { batchRows } from '../../src/core/batch/progress';
 import { ENCRYPTING } from '../harness/encryption';
 import { eventually } from '../harness/eventually';
 import { ENDLESS } from '../harness/following';
@@ -119,6 +120,29 @@ it.concurrent('a workflow of another type is not touched', async () => {
   await expect(followUps.getHandle(workflowId).cancel()).rejects.toThrow('has the type "somethingElse"');
   await expect(followUps.getHandle(workflowId).pollNow()).rejects.toThrow(NotFoundError);
   expect((await client.workflow.getHandle(workflowId).describe()).status.name).toBe('RUNNING');
+});
+
+it.concurrent('the id of a batch names no follow-up', async () => {
+  const environment = await open();
+  const nobody = { ...environment.newRequest(), jobId: 'nobody' };
+  const batch = await environment.followUps.batches.start([nobody]);
+  await batch.result();
+  const handle = environment.followUps.getHandle(batch.workflowId);
+  await expect(handle.progress()).rejects.toThrow('has the type "followUpBatch"');
+  await expect(handle.result()).rejects.toThrow('has the type "followUpBatch"');
+});
+
+it.concurrent('a batch whose input was refused is taken, and no items of it are missing', async () => {
+  const { client, followUps, taskQueue } = await open();
+  const workflowId = `follow-up-batch:${randomUUID()}`;
+  await client.workflow.start('followUpBatch', { workflowId, taskQueue, args: ['none'] });
+  const batch = followUps.batches.getHandle(workflowId);
+  expect(batchRows(await batch.result()).join()).toContain('under another batch id');
+  expect(await batch.retry()).toBeNull();
+  const again = followUps.batches.start([{ projectId: 'p', jobId: 'j', prompt: 'x' }], {
+    batchId: workflowId,
+  });
+  await expect(again).rejects.toThrow('Give the same input to continue it, or another batch id');
 });
 
 describe('the list', () => {
