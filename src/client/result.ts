@@ -72,6 +72,6 @@ function endOf(workflowId: string, cause: Error | undefined, receipt: Receipt | 
 
 /** A bug, or another program's workflow. */
 function unexpected(workflowId: string, message: string, cause?: Error): FollowUpError {
-  const text = `The workflow ended in a way that no follow-up does: ${message}`;
+  const text = `The workflow ended in a way that no follow-up does (${message}); ${IN_HISTORY}`;
   return new FollowUpError('UNEXPECTED_FAILURE', text, { workflowId, cause });
 }
