@@ -78,7 +78,9 @@ export async function waitForBatch(
       // Where lines can't be rewritten, each hundredth gets a line.
       line.show(batchLine(view.summary), `${state} ${Math.floor((100 * settled) / items)}`);
     } else if (view?.state !== 'terminated')
-      line.silence(view?.message ?? 'no answer; the batch continues; still waiting');
+      line.silence(
+        view ? (view.message ?? 'not begun yet') : 'no answer; the batch continues; still waiting',
+      );
   }
   line.clear();
   printBatchEnd(session, batch.batchId, await batch.result({ signal: left }));
