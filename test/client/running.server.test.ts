@@ -122,27 +122,18 @@ it.concurrent('a workflow of another type is not touched', async () => {
   expect((await client.workflow.getHandle(workflowId).describe()).status.name).toBe('RUNNING');
 });
 
-it.concurrent('the id of a batch names no follow-up', async () => {
-  const environment = await open();
-  const nobody = { ...environment.newRequest(), jobId: 'nobody' };
-  const batch = await environment.followUps.batches.start([nobody]);
-  await batch.result();
-  const handle = environment.followUps.getHandle(batch.workflowId);
-  await expect(handle.progress()).rejects.toThrow('has the type "followUpBatch"');
-  await expect(handle.result()).rejects.toThrow('has the type "followUpBatch"');
-});
-
-it.concurrent('a batch whose input was refused is taken, and no items of it are missing', async () => {
+it.concurrent('a batch is no follow-up, and one whose input was refused misses no items', async () => {
   const { client, followUps, taskQueue } = await open();
-  const workflowId = `follow-up-batch:${randomUUID()}`;
-  await client.workflow.start('followUpBatch', { workflowId, taskQueue, args: ['none'] });
-  const batch = followUps.batches.getHandle(workflowId);
-  expect(batchRows(await batch.result()).join()).toContain('under another batch id');
-  expect(await batch.retry()).toBeNull();
-  const again = followUps.batches.start([{ projectId: 'p', jobId: 'j', prompt: 'x' }], {
-    batchId: workflowId,
-  });
-  await expect(again).rejects.toThrow('Give the same input to continue it, or another batch id');
+  const done = await followUps.batches.start([{ projectId: 'p', jobId: randomUUID(), prompt: 'x' }]);
+  await done.result();
+  const { workflowId } = done;
+  await expect(followUps.getHandle(workflowId).progress()).rejects.toThrow('type "followUpBatch"');
+  await expect(followUps.getHandle(workflowId).result()).rejects.toThrow('type "followUpBatch"');
+  const options = { workflowId: `${workflowId}-refused`, taskQueue, args: ['none'] };
+  await client.workflow.start('followUpBatch', options);
+  const refused = followUps.batches.getHandle(options.workflowId);
+  expect(batchRows(await refused.result()).join()).toContain('under another batch id');
+  expect(await refused.retry()).toBeNull();
 });
 
 describe('the list', () => {

@@ -127,7 +127,7 @@ it.concurrent.each([
   ...['status', 'watch', 'results', 'pause', 'resume', 'cancel', 'retry'].map((verb) => `batch ${verb}`),
 ])('%s of nothing is an error of usage', async (words) => {
   const stderr = expect.stringMatching(
-    /There is no (follow-up "nothing".*follow-up:PROJECT:JOB|(schedule|batch) "nothing")/,
+    /no (follow-up "nothing".*follow-up:PROJECT|(schedule|batch) "nothing")/,
   );
   expect(await run(...words.split(' '), 'nothing')).toMatchObject({ code: 2, stderr });
 });
