@@ -72,7 +72,7 @@ const ERRORS: Readonly<Record<FollowUpErrorCode, readonly [cause: string, effect
   BATCH_FORGOTTEN: [
     'the server no longer has the items of the batch',
     NOTHING,
-    'run it again from its items',
+    'unless it is done, run it again from its items',
   ],
   LIMITS_UNAVAILABLE: ['the server does not tell or take limits', NOTHING, 'read the message'],
   MISCONFIGURED: [

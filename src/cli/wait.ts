@@ -66,7 +66,7 @@ export async function waitForBatch(
   left: AbortSignal,
   line: ProgressLine,
 ): Promise<void> {
-  for await (const { view, ends } of batch.watch({ signal: left })) {
+  for await (const { view, ends } of withoutItems(session, batch.watch({ signal: left }))) {
     const shown = session.isJson ? ends : ends.filter(isFailure);
     if (shown.length > 0) line.clear();
     for (const end of shown) {
@@ -79,10 +79,22 @@ export async function waitForBatch(
       // Where lines can't be rewritten, each hundredth gets a line.
       line.show(batchLine(view.summary), `${state} ${Math.floor((100 * settled) / items)}`);
     } else if (view?.state !== 'terminated')
-      line.silence(view?.message ?? 'no answer; the batch continues; still waiting');
+      line.silence(
+        view ? (view.message ?? 'not begun yet') : 'no answer; the batch continues; still waiting',
+      );
   }
   line.clear();
   printBatchEnd(session, batch.batchId, await batch.result({ signal: left }));
+}
+
+/** Where the server has forgotten the items, the batch still has its end; `--json` promises each item. */
+async function* withoutItems<T>(session: Session, looks: AsyncIterable<T>): AsyncGenerator<T, void> {
+  try {
+    yield* looks;
+  } catch (error) {
+    if (session.isJson || !hasCode(error, 'BATCH_FORGOTTEN')) throw error;
+    session.note(error.message);
+  }
 }
 
 /**

@@ -97,7 +97,11 @@ export function notFound(
   namespace: string,
   found?: string,
 ): NotFoundError {
-  const why = found ?? 'it may be misspelt, deleted, in another namespace, or older than its retention';
+  // Whoever has a request id may take it for the name of the workflow.
+  const hasForm = what !== 'follow-up' || id.startsWith('follow-up:');
+  const form = hasForm ? '' : ' (most ids are follow-up:PROJECT:JOB:REQUEST_ID)';
+  const why =
+    found ?? `it may be misspelt${form}, deleted, in another namespace, or older than its retention`;
   const message = `There is no ${what} ${JSON.stringify(id)} in the namespace ${namespace}: ${why}.`;
   return new NotFoundError('NOT_FOUND', message, what === 'follow-up' ? { workflowId: id } : {});
 }

@@ -6,10 +6,10 @@ import { BatchClient } from './batch/batch-client';
 import { type CallOptions, Calls, checkTimeout } from './call';
 import { checkFilter, type FollowUpDescription, type FollowUpFilter, listFollowUps } from './description';
 import { FollowUpHandle, type StartedFollowUp } from './follow-up-handle';
-import type { Reached } from './errors';
+import { InvalidRequestError, type Reached } from './errors';
 import { LimitsClient } from './limits';
 import { awaitResult } from './result';
-import { checkName } from './options';
+import { checkName, unknownOptions } from './options';
 import { ScheduleClient } from './schedules';
 import { type NamedRequest, startFollowUp, type StartOfFollowUp, type StartOptions } from './start';
 
@@ -21,6 +21,8 @@ export interface FollowUpClientOptions {
   /** Where the workers poll for the activity that sends, for its limits. @default 'agent-api-send' */
   readonly sendTaskQueue?: string | undefined;
 }
+
+const CONNECT_OPTIONS = ['taskQueue', 'readTaskQueue', 'sendTaskQueue', 'env', 'timeout', 'signal'];
 
 /**
  * Sends follow-up messages to agent jobs and waits for the jobs, by way of the workers (docs/client.md). It may die and come back
@@ -54,9 +56,12 @@ export class FollowUpClient {
   /**
    * Connects by the variables `TEMPORAL_*` and the profile of `temporal.toml`. Close the client when done.
    *
-   * @throws TemporalUnreachableError; FollowUpError `MISCONFIGURED`, `UNAUTHORIZED`
+   * @throws InvalidRequestError; TemporalUnreachableError; FollowUpError `MISCONFIGURED`, `UNAUTHORIZED`
    */
   static async connect(options: FollowUpClientOptions & ConnectOptions = {}): Promise<FollowUpClient> {
+    // An `address` that nobody reads would lead to another server.
+    const unknown = unknownOptions(options, CONNECT_OPTIONS);
+    if (unknown.length > 0) throw new InvalidRequestError(unknown);
     checkTimeout(options.timeout);
     const { client, close } = await connectClient(options);
     const followUps = new FollowUpClient(client, options);

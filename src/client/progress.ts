@@ -6,6 +6,7 @@ import {
   WorkflowUpdateFailedError,
   WorkflowUpdateRPCTimeoutOrCancelledError,
 } from '@temporalio/client';
+import { isRecord } from '../core/checks';
 import { QUERY_PROGRESS } from '../core/names';
 import type { FollowUpProgress, Phase } from '../core/result';
 import { addCounts } from '../core/tally';
@@ -13,7 +14,7 @@ import { isTally } from '../core/activities';
 import { grpcError } from '../temporal/grpc-status';
 import { optionalTsToDate, pendingActivity, workersPolling } from '../temporal/sdk-internals';
 import { SERVER_LIMIT_MS, within, WORKER_LIMIT_MS } from './call';
-import { describeFollowUp, type FollowUpDescription } from './description';
+import { describeFollowUp, findFollowUp, type FollowUpDescription } from './description';
 import { noAnswer, silence, updateRefused, wrongState } from './errors';
 
 /** Where a follow-up stands. */
@@ -31,6 +32,8 @@ export type ProgressReport =
 export async function readProgress(client: Client, workflowId: string): Promise<ProgressReport> {
   try {
     let progress = await queryProgress(client, workflowId);
+    // A batch has a query of this name too.
+    if (!isRecord(progress) || !('phase' in progress)) await findFollowUp(client, workflowId);
     for (;;) {
       const whole = await withPendingPoll(client, workflowId, progress);
       if (whole === undefined) return { from: 'worker', progress };

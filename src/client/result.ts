@@ -11,7 +11,7 @@ import { cancelledInWords, failureOf, IN_HISTORY } from '../core/end';
 import { FollowUpError } from '../core/errors';
 import { type FollowUpResult, isFollowUpResult, type Receipt } from '../core/result';
 import { isTransient } from '../temporal/grpc-status';
-import { describeFollowUp } from './description';
+import { describeFollowUp, findFollowUp } from './description';
 import { followUpFailed, FollowUpCancelledError, FollowUpTerminatedError, notFound } from './errors';
 
 /** The SDK itself has tried for some 20 s before. */
@@ -51,6 +51,7 @@ async function onceEnded(client: Client, workflowId: string): Promise<FollowUpRe
     }
     throw endOf(workflowId, error.cause, receipt);
   }
+  await findFollowUp(client, workflowId);
   throw unexpected(workflowId, 'its result is not a job with a receipt');
 }
 
@@ -71,6 +72,6 @@ function endOf(workflowId: string, cause: Error | undefined, receipt: Receipt | 
 
 /** A bug, or another program's workflow. */
 function unexpected(workflowId: string, message: string, cause?: Error): FollowUpError {
-  const text = `The workflow ended in a way that no follow-up does: ${message}`;
+  const text = `The workflow ended in a way that no follow-up does (${message}); ${IN_HISTORY}`;
   return new FollowUpError('UNEXPECTED_FAILURE', text, { workflowId, cause });
 }

@@ -24,7 +24,7 @@ export class ItemsGoneError extends FollowUpError {
   constructor(batchId: string) {
     const message =
       `The server no longer has the items of the batch ${JSON.stringify(batchId)}: deleted, or older than the retention of the ` +
-      'namespace. Nothing was started. If you have its file, run the batch again from it.';
+      'namespace. Nothing was started. If you have its file, run the batch again from it, unless it is done.';
     super('BATCH_FORGOTTEN', message);
   }
 }

@@ -39,6 +39,11 @@ it('no part of a client shows a log anything of the connection', () => {
     expect(inspect(part, { depth: 12 }) + JSON.stringify(part)).not.toContain('tmprl_secret');
 });
 
+it('does not connect with an option that it does not know, such as an address', async () => {
+  const connecting = FollowUpClient.connect({ env: {}, address: 'temporal.example:7233' } as object);
+  await expect(connecting).rejects.toThrow('address: is not an option here');
+});
+
 type Call = (client: FollowUpClient, options: CallOptions) => Promise<unknown>;
 type Made = Promise<unknown> | AsyncIterable<unknown>;
 

@@ -3,6 +3,7 @@ import { describe, expect, it } from '@jest/globals';
 import { Client } from '@temporalio/client';
 import { type DataConverter, defineSearchAttributeKey } from '@temporalio/common';
 import { FollowUpClient, followUpWorkflowId, NotFoundError } from '../../src/client';
+import { batchRows } from '../../src/core/batch/progress';
 import { ENCRYPTING } from '../harness/encryption';
 import { eventually } from '../harness/eventually';
 import { ENDLESS } from '../harness/following';
@@ -119,6 +120,20 @@ it.concurrent('a workflow of another type is not touched', async () => {
   await expect(followUps.getHandle(workflowId).cancel()).rejects.toThrow('has the type "somethingElse"');
   await expect(followUps.getHandle(workflowId).pollNow()).rejects.toThrow(NotFoundError);
   expect((await client.workflow.getHandle(workflowId).describe()).status.name).toBe('RUNNING');
+});
+
+it.concurrent('a batch is no follow-up, and one whose input was refused misses no items', async () => {
+  const { client, followUps, taskQueue } = await open();
+  const done = await followUps.batches.start([{ projectId: 'p', jobId: randomUUID(), prompt: 'x' }]);
+  await done.result();
+  const { workflowId } = done;
+  await expect(followUps.getHandle(workflowId).progress()).rejects.toThrow('type "followUpBatch"');
+  await expect(followUps.getHandle(workflowId).result()).rejects.toThrow('type "followUpBatch"');
+  const options = { workflowId: `${workflowId}-refused`, taskQueue, args: ['none'] };
+  await client.workflow.start('followUpBatch', options);
+  const refused = followUps.batches.getHandle(options.workflowId);
+  expect(batchRows(await refused.result()).join()).toContain('under another batch id');
+  expect(await refused.retry()).toBeNull();
 });
 
 describe('the list', () => {

@@ -81,8 +81,9 @@ async function failureOf(client: Client, { workflowId, runId }: WorkflowExecutio
 export async function inputOf(client: Client, batch: BatchReport) {
   const { workflowId, runId, batchId, memo } = batch;
   const run = await readOwnInput(client, workflowId, runId);
-  if (!isRecord(run?.input)) throw new ItemsGoneError(batchId);
-  const { items, chunks, ...input } = run.input as BatchInput;
+  if (run === undefined) throw new ItemsGoneError(batchId);
+  // Whoever starts a batch by its workflow may give it anything.
+  const { items, chunks, ...input } = (isRecord(run.input) ? run.input : {}) as Partial<BatchInput>;
   // A run that continues as new has no such fields in its input.
   const known = input.digest ?? memo?.digest ?? null;
   // Another client than ours makes none.

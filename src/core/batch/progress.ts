@@ -86,6 +86,8 @@ const AFTER_FAILURES =
 const AFTER_STOP =
   '`batch run` with the same file continues it; open items continue unless they were cancelled too';
 
+const AFTER_REFUSAL = 'correct its input, and start it under another batch id';
+
 /** What an operator can do. */
 const NEXT_STEP: Partial<Record<BatchState, string>> = {
   paused: '`batch resume` starts items again, and open ones continue meanwhile',
@@ -102,10 +104,12 @@ export function batchRows({
   summary,
 }: BatchView): (readonly [name: string, value: string])[] {
   const hasFailures = state === 'done' && Object.keys(summary?.byFailure ?? {}).length > 0;
+  // A batch has a summary from its first task on, unless its input was refused.
+  const next = state === 'incomplete' && summary === null ? AFTER_REFUSAL : NEXT_STEP[state];
   const rows: [name: string, value: string | null | undefined][] = [
     ['state', state],
     ['why', message],
-    ['what to do', hasFailures ? AFTER_FAILURES : NEXT_STEP[state]],
+    ['what to do', hasFailures ? AFTER_FAILURES : next],
   ];
   if (summary !== null) {
     const { settled, items, open, concurrency, unknownDeliveries, startedAt, endedAt } = summary;

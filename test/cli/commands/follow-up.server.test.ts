@@ -125,6 +125,8 @@ it.concurrent.each([
   ...['status', 'watch', 'cancel', 'poll-now', 'schedule trigger', 'schedule update --overlap skip'],
   ...['status', 'watch', 'results', 'pause', 'resume', 'cancel', 'retry'].map((verb) => `batch ${verb}`),
 ])('%s of nothing is an error of usage', async (words) => {
-  const stderr = expect.stringMatching(/There is no (follow-up|schedule|batch) "nothing"/);
+  const stderr = expect.stringMatching(
+    /no (follow-up "nothing".*follow-up:PROJECT|(schedule|batch) "nothing")/,
+  );
   expect(await run(...words.split(' '), 'nothing')).toMatchObject({ code: 2, stderr });
 });
