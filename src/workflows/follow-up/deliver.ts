@@ -31,13 +31,12 @@ export async function deliver(context: FollowUpContext, prompt: string): Promise
     const askedAt = Date.now();
     const result = await send(context, prompt, permittedRunId);
     const before = state.lastAnswer;
-    const [after, step] = afterSend(state, result, { askedAt, endedAt: Date.now() }, trouble);
-    Object.assign(state, after);
+    const step = afterSend(state, result, askedAt, trouble);
     // It has only waited for its POST.
     const own = CancellationScope.current();
     if (own.consideredCancelled) await own.cancelRequested;
     if (step.kind === 'delivered') return;
-    if (step.kind === 'failed') throw followUpFailure(step.type, step.reason, state, step.answer);
+    if (step.kind === 'failed') throw step.failure;
     trouble = step.kind === 'again' ? step.trouble : NO_TROUBLE;
     if (step.kind === 'again') {
       if (state.lastAnswer !== before) log.warn(`not sent: ${state.lastAnswer ?? ''}`);

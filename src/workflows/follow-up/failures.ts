@@ -35,10 +35,12 @@ export function sentence(message: string): string {
   return /[.!?]$/.test(message) ? message : `${message}.`;
 }
 
-export const JOB_IS_GONE = 'The job was there, and the service has answered 404 to every read since.';
-
-export function lostJob({ state }: FollowUpContext): ApplicationFailure {
-  return followUpFailure('JobNotFound', JOB_IS_GONE, state, { httpStatus: 404 });
+export function lostJob(
+  state: FollowUpState,
+  answer: Pick<SendTrouble, 'serviceMessage'> = {},
+): ApplicationFailure {
+  const reason = 'The job was there, and the service has answered 404 to every read since.';
+  return followUpFailure('JobNotFound', reason, state, { ...answer, httpStatus: 404 });
 }
 
 /** @throws ApplicationFailure `DeadlineExceeded` once the deadline has passed: nothing is sent after it */

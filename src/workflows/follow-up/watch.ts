@@ -15,7 +15,7 @@ export async function watchJob(context: FollowUpContext, watch: Watch): Promise<
   const { state } = context;
   for (;;) {
     const step = nextStep(state, watch, Date.now(), context.lastAskedAt, Math.random);
-    if (step.kind === 'lost') throw lostJob(context);
+    if (step.kind === 'lost') throw lostJob(state);
     if (step.kind === 'overdue') throw overdue(context);
     state.evidence = step.evidence;
     if (step.kind === 'settled') {
@@ -104,7 +104,7 @@ export async function waitUntilAtRest(context: FollowUpContext, active: AgentJob
   const waiting = newWatch(active, since, since);
   record(waiting, active, since, since);
   while (waiting.last === null || !isTerminal(waiting.last.status)) {
-    if (isLost(waiting.trouble, context.lastAskedAt, plan.confirmMs)) throw lostJob(context);
+    if (isLost(waiting.trouble, context.lastAskedAt, plan.confirmMs)) throw lostJob(state);
     context.enter(isUnauthorized(waiting.trouble) ? 'unauthorized' : 'waiting');
     refuseAfterDeadline(context);
     const waitMs = nextWait(plan.polling, Date.now() - since, waiting.trouble);
