@@ -1,5 +1,5 @@
 import { continueAsNew } from '@temporalio/workflow';
-import { nextWait, type Random, waitUntil } from '../../core/cadence';
+import { nextWait, waitUntil } from '../../core/cadence';
 import { belief, idleUntil, type Observations } from '../../core/evidence';
 import { type AgentJob, isTerminal } from '../../core/job';
 import type { Evidence, FollowUpResult, Phase } from '../../core/result';
@@ -14,7 +14,7 @@ import { type ContinuedFollowUp, type FollowUpState, newWatch, record, type Watc
 export async function watchJob(context: FollowUpContext, watch: Watch): Promise<AgentJob> {
   const { state } = context;
   for (;;) {
-    const step = nextStep(state, watch, Date.now(), context.lastAskedAt, Math.random);
+    const step = nextStep(state, watch, Date.now(), context.lastAskedAt);
     if (step.kind === 'lost') throw lostJob(state);
     if (step.kind === 'overdue') throw overdue(context);
     state.evidence = step.evidence;
@@ -46,7 +46,7 @@ type WatchStep =
     };
 
 /**
- * Decides by what was seen so far, without a clock or a service.
+ * Decides by what was seen so far, without a clock or a service. Only the lengths of its waits are random.
  *
  * @param watch what was read since the POST
  * @param lastAskedAt when the latest read, answered or not, was asked for: one asked for at the deadline is the last
@@ -56,7 +56,6 @@ export function nextStep(
   watch: Watch,
   now: number,
   lastAskedAt: number,
-  random: Random,
 ): WatchStep {
   const { observations, trouble, last } = watch;
   const held = belief(observations, plan.confirmMs);
@@ -72,21 +71,21 @@ export function nextStep(
   if (evidence !== null) {
     const settledAt = settleEnd(observations, plan.settleMs);
     if (settledAt === null || now >= deadlineAt) return { kind: 'settled', evidence };
-    return read('settling', waitUntil(settledAt, plan.polling, trouble, now, random));
+    return read('settling', waitUntil(settledAt, plan.polling, trouble, now));
   }
   if (isLost(trouble, lastAskedAt, plan.confirmMs)) return { kind: 'lost' };
   if (now >= deadlineAt) return lastAskedAt >= deadlineAt ? { kind: 'overdue' } : read('watching', 0);
   const isAtRest = last !== null && isTerminal(last.status);
   const idleMs = Math.min(idleUntil(observations), deadlineAt) - now;
   if (idleMs > 0) {
-    const troubleMs = trouble.last === null ? 0 : nextWait(plan.polling, 0, trouble, random);
+    const troubleMs = trouble.last === null ? 0 : nextWait(plan.polling, 0, trouble);
     return read(isAtRest ? 'confirming' : 'watching', Math.max(idleMs, troubleMs), isAtRest);
   }
   if (isAtRest) {
     const until = held.kind === 'doubted' ? held.until : observations.freshFrom;
-    return read('confirming', waitUntil(until, plan.polling, trouble, now, random));
+    return read('confirming', waitUntil(until, plan.polling, trouble, now));
   }
-  return read('watching', nextWait(plan.polling, now - watch.since, trouble, random), false);
+  return read('watching', nextWait(plan.polling, now - watch.since, trouble), false);
 }
 
 /** Until when a late `prLink` is read for; null if for none. Only an answer asked for at the end or later says that there is none. */
