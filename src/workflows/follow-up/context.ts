@@ -57,12 +57,6 @@ export class FollowUpContext {
     return this.state.settings;
   }
 
-  takeDecision(): Decision | null {
-    const { decision } = this;
-    this.decision = null;
-    return decision;
-  }
-
   /** @param outcome with the last phase: how the follow-up has ended */
   enter(phase: Phase, outcome?: string): void {
     this.enterBriefly(phase);

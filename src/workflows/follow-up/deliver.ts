@@ -29,7 +29,10 @@ export async function deliver(context: FollowUpContext, prompt: string): Promise
   for (;;) {
     refuseAfterDeadline(context);
     const askedAt = Date.now();
-    const result = await send(context, prompt, permittedRunId);
+    context.enterBriefly('sending');
+    const result = await context.whileBusy('the message is being sent', () =>
+      context.asRead((insist) => send(context, prompt, permittedRunId, insist)),
+    );
     const before = state.lastAnswer;
     const step = afterSend(state, result, askedAt, trouble);
     // It has only waited for its POST.
@@ -129,7 +132,8 @@ async function askOperator(context: FollowUpContext, watch: Watch): Promise<stri
     const why = `did the message arrive? resolveDelivery decides; next read in ${formatDuration(waitMs)}`;
     const summary = `waits for a decision (resolveDelivery); poll ${watch.polls + 1}`;
     await readNext(context, watch, { waitMs, why, summary });
-    const decision = context.takeDecision();
+    const { decision } = context;
+    context.decision = null;
     if (foundByReading(context, watch)) return null;
     if (decision?.decision === 'delivered') {
       state.delivery = confirmed(state.delivery, 'operator');

@@ -33,17 +33,6 @@ export async function send(
   context: FollowUpContext,
   prompt: string,
   permittedRunId: string,
-): Promise<SendResult> {
-  context.enterBriefly('sending');
-  return context.whileBusy('the message is being sent', () =>
-    context.asRead((insist) => lookAndPost(context, prompt, permittedRunId, insist)),
-  );
-}
-
-async function lookAndPost(
-  context: FollowUpContext,
-  prompt: string,
-  permittedRunId: string,
   insist: true | undefined,
 ): Promise<SendResult> {
   const own = CancellationScope.current();
