@@ -3,7 +3,7 @@ import { ActivityNotFoundError } from '@temporalio/client';
 import { CancelledFailure } from '@temporalio/common';
 import type { AgentApi } from '../agent-api/client';
 import { nextWait } from '../core/cadence';
-import { needsDecision, startTally, tallied, textOf } from '../core/tally';
+import { countsAfter, needsDecision, startTally, textOf } from '../core/tally';
 import { formatDuration } from '../core/units';
 import { type FollowUpActivities, isTally, type PollJobResult, type Tally } from '../core/activities';
 import { failWithHeartbeatDetails } from '../temporal/sdk-internals';
@@ -53,9 +53,9 @@ export function pollJobBy(agentApi: AgentApi, inProcess: InProcessPolls): Follow
         const now = serverTime();
         const words = textOf(answer);
         if (answer.kind === 'trouble' && words !== poll.tally.lastAnswer) log.warn(`read failed: ${words}`);
-        const counted = tallied(poll.tally, answer, now);
+        const counted = countsAfter(poll.tally, answer, now);
         waitMs = nextWait(input.polling, now - input.since, counted.trouble);
-        poll.tally = { ...counted, nextReadAt: now + waitMs };
+        poll.tally = { ...counted, lastAnswer: words, nextReadAt: now + waitMs };
       }
     } finally {
       clearInterval(beat);
