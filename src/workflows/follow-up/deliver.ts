@@ -27,7 +27,7 @@ export async function deliver(context: FollowUpContext, prompt: string): Promise
   let permittedRunId = workflowInfo().firstExecutionRunId;
   if (state.plan.whenActive === 'wait') await takeTurn(context);
   for (;;) {
-    refuseAfterDeadline(context);
+    refuseAfterDeadline(state);
     const askedAt = Date.now();
     context.enterBriefly('sending');
     const result = await context.whileBusy('the message is being sent', () =>
@@ -104,12 +104,13 @@ async function reconcile(context: FollowUpContext, lost: SendTrouble): Promise<s
 
 /** Reads until a fresh answer shows that the message arrived, or `reconcile` is over and there was a fresh one. */
 async function readForProof(context: FollowUpContext, watch: Watch): Promise<boolean> {
-  const { polling, reconcileMs, confirmMs } = context.state.plan;
+  const { state } = context;
+  const { polling, reconcileMs, confirmMs } = state.plan;
   const { freshFrom } = watch.observations;
   const until = freshFrom - confirmMs + reconcileMs;
   context.enter('reconciling');
   while (!foundByReading(context, watch)) {
-    refuseAfterDeadline(context);
+    refuseAfterDeadline(state);
     const now = Date.now();
     const { fresh } = watch.observations;
     if (fresh !== null && now >= until) return false;
@@ -140,7 +141,7 @@ async function askOperator(context: FollowUpContext, watch: Watch): Promise<stri
       return null;
     }
     if (decision !== null) return decision.runId;
-    refuseAfterDeadline(context);
+    refuseAfterDeadline(state);
   }
 }
 

@@ -4,7 +4,6 @@ import { type Problem, problemTexts } from '../../core/checks';
 import { deliveryInWords } from '../../core/end';
 import type { Delivery, FailureDetails, FailureType } from '../../core/result';
 import { failure } from '../failure';
-import type { FollowUpContext } from './context';
 import { type FollowUpState, receiptOf } from './state';
 
 /** The failure by which a follow-up ends. @param reason one sentence; what is known of the message is added to it */
@@ -44,12 +43,11 @@ export function lostJob(
 }
 
 /** @throws ApplicationFailure `DeadlineExceeded` once the deadline has passed: nothing is sent after it */
-export function refuseAfterDeadline(context: FollowUpContext): void {
-  const { deadlineAt, phase } = context.state;
-  if (Date.now() >= deadlineAt) throw overdue(context, ` in phase ${phase}`);
+export function refuseAfterDeadline(state: FollowUpState): void {
+  if (Date.now() >= state.deadlineAt) throw overdue(state, ` in phase ${state.phase}`);
 }
 
-export function overdue({ state }: FollowUpContext, where?: string): ApplicationFailure {
+export function overdue(state: FollowUpState, where?: string): ApplicationFailure {
   const { job, lastAnswer } = state;
   const what = where ?? `; the job's last status was ${job?.status ?? 'never read'}`;
   const reason = `The deadline passed${what} (last answer: ${lastAnswer ?? 'none'}).`;

@@ -66,8 +66,8 @@ export function lastAnswerInWords({ state }: FollowUpContext): string {
 }
 
 interface PollEnd {
-  readonly tally: Tally | null;
-  readonly answer: TimedAnswer | null;
+  readonly tally?: Tally;
+  readonly answer?: TimedAnswer | null;
 }
 
 /**
@@ -128,7 +128,7 @@ async function pollOn(
       if (poll.end === undefined) context.touch();
       poll.cancel();
       await poll.done;
-      const { tally = null, answer = null } = poll.end ?? {};
+      const { tally, answer = null } = poll.end ?? {};
       // A worker may have answered in the meantime, and then its own count is the right one.
       const count = tally ?? (isTally(recorded) ? recorded : null);
       read ||= (count?.polls ?? 0) > 0 || answer !== null || context.decision !== null;
@@ -143,8 +143,7 @@ async function pollOn(
 /** @param begunAt when the activity began: it asked for no answer before that */
 function endByResult(result: unknown, begunAt: number): PollEnd {
   const receivedAt = Date.now();
-  if (!isPollJobResult(result))
-    return { tally: null, answer: { answer: FOREIGN_READ, askedAt: begunAt, receivedAt } };
+  if (!isPollJobResult(result)) return { answer: { answer: FOREIGN_READ, askedAt: begunAt, receivedAt } };
   const { answer, before } = result;
   const askedAt = Math.max(begunAt, Math.min(result.askedAt, receivedAt));
   return { tally: before, answer: answer && { answer, askedAt, receivedAt } };
@@ -153,13 +152,13 @@ function endByResult(result: unknown, begunAt: number): PollEnd {
 function endByFailure(error: unknown, askedAt: number): PollEnd {
   if (!(error instanceof ActivityFailure)) throw error;
   const { cause } = error;
-  if (cause instanceof CancelledFailure) return { tally: null, answer: null };
+  if (cause instanceof CancelledFailure) return {};
   if (cause instanceof ApplicationFailure && cause.type === NO_CHANGE) {
     const tally: unknown = cause.details?.[0];
-    return { tally: isTally(tally) ? tally : null, answer: null };
+    return isTally(tally) ? { tally } : {};
   }
   // The time was over with an attempt in its queue or under way. Only where none was ever answered is that an answer.
   if (cause instanceof TimeoutFailure && isTally(cause.lastHeartbeatDetails))
-    return { tally: cause.lastHeartbeatDetails, answer: null };
-  return { tally: null, answer: { answer: answerOfLostRead(error), askedAt, receivedAt: Date.now() } };
+    return { tally: cause.lastHeartbeatDetails };
+  return { answer: { answer: answerOfLostRead(error), askedAt, receivedAt: Date.now() } };
 }

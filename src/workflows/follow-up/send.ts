@@ -13,6 +13,7 @@ import {
   type FollowUpActivities,
   isSendCheckpoint,
   isSendResult,
+  noReport,
   type SendCheckpoint,
   type SendResult,
 } from '../../core/activities';
@@ -120,9 +121,8 @@ async function askAfter({ state, settings }: FollowUpContext): Promise<SendCheck
   const { details, started, failure } = pending;
   const queue = `the task queue ${settings.sendTaskQueue}`;
   if (started) state.lastAnswer = `a worker of ${queue} has taken the send up`;
-  else if (failure === null)
-    state.lastAnswer = `no worker has taken the send up from ${queue}, or a limit holds it up`;
-  else state.lastAnswer = `the send fails on ${queue}, and is tried again: ${failure}`;
+  else if (failure !== null) state.lastAnswer = `the send fails on ${queue}, and is tried again: ${failure}`;
+  else state.lastAnswer = `no worker has taken the send up from ${queue}, or a limit holds it up`;
   return checkpointOf(details);
 }
 
@@ -168,6 +168,5 @@ function unknownCheckpoint(): SendCheckpoint {
 }
 
 function unreported(why: string, checkpoint = unknownCheckpoint()): SendResult {
-  const outcome = { verdict: 'unknown', label: 'no report', message: singleLine(why, 300) } as const;
-  return { kind: 'posted', ...checkpoint, outcome };
+  return { kind: 'posted', ...checkpoint, outcome: noReport(why) };
 }

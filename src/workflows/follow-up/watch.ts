@@ -16,7 +16,7 @@ export async function watchJob(context: FollowUpContext, watch: Watch): Promise<
   for (;;) {
     const step = nextStep(state, watch, Date.now(), context.lastAskedAt);
     if (step === 'lost') throw lostJob(state);
-    if (step === 'overdue') throw overdue(context);
+    if (step === 'overdue') throw overdue(state);
     state.evidence = step.evidence;
     if (step.kind === 'settled') {
       if (state.job === null) throw new TypeError('a job was believed that was never seen');
@@ -90,7 +90,7 @@ export async function waitUntilAtRest(context: FollowUpContext, active: AgentJob
   while (waiting.last === null || !isTerminal(waiting.last.status)) {
     if (isLost(waiting.trouble, context.lastAskedAt, plan.confirmMs)) throw lostJob(state);
     context.enter(isUnauthorized(waiting.trouble) ? 'unauthorized' : 'waiting');
-    refuseAfterDeadline(context);
+    refuseAfterDeadline(state);
     const waitMs = nextWait(plan.polling, Date.now() - since, waiting.trouble);
     const why = `waiting: ${state.lastAnswer ?? ''}, next in ${formatDuration(waitMs)}`;
     await readNext(context, waiting, { waitMs, why, summary: 'waiting: read the job' });
