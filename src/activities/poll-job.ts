@@ -72,11 +72,8 @@ function ended({ tally }: InProcessPoll): PollJobResult {
 
 /** Hands the rest of a wait over to the server. @throws CompleteAsyncError, or the failure where the SDK is to report it */
 async function retryAfter(waitMs: number, tally: Tally): Promise<never> {
-  const next = formatDuration(waitMs);
-  const words =
-    tally.polls === 0
-      ? `the first poll of this activity comes in ${next}`
-      : `poll ${tally.polls} of this activity: ${tally.lastAnswer ?? ''}, next in ${next}`;
+  const { polls, lastAnswer } = tally;
+  const words = `poll ${polls} of this activity: ${lastAnswer ?? 'no answer yet'}, next in ${formatDuration(waitMs)}`;
   // A retry delay of 0 would mean the maximum interval (measured).
   const failure = askAgainIn(Math.max(1, waitMs), words, tally);
   const { info, client } = Context.current();
