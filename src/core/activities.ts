@@ -31,7 +31,7 @@ export type WorkerSettings = Checked<typeof isWorkerSettings>;
 
 export type JobAddress = Pick<FollowUpRequest, 'projectId' | 'jobId'>;
 
-interface ReadInput extends JobAddress {
+export interface ReadInput extends JobAddress {
   /** Also while the service wants quiet: a person asks, or it is the last read. @default false */
   readonly insist?: boolean | undefined;
 }

@@ -49,7 +49,7 @@ export function afterSend(
     case 'reset': {
       // The run before it may have made this POST, and the one further POST that `resend` allows.
       state.job = result.baseline ?? state.job;
-      state.baseline = state.watch === null ? result.baseline && jobState(result.baseline) : state.baseline;
+      if (state.watch === null) state.baseline = result.baseline && jobState(result.baseline);
       state.watch = watchAfterReset(state, result.baseline);
       state.delivery = { ...state.delivery, verdict: 'unknown', sends: state.delivery.sends + 1 };
       state.resent = true;

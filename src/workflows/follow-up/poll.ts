@@ -11,7 +11,7 @@ import type { JobState } from '../../core/job';
 import { NO_CHANGE } from '../../core/names';
 import { addCounts, countsAfter, isUnauthorized, needsDecision } from '../../core/tally';
 import type { Polling } from '../../core/request';
-import { CancelledByHand, pendingDetails, pollProxy, REPORT_MARGIN_MS } from '../activity-proxies';
+import { CancelledByHand, pendingDetails, pollJob, REPORT_MARGIN_MS } from '../activity-proxies';
 import { answerOfLostRead, type FollowUpContext, FOREIGN_READ, type TimedAnswer } from './context';
 import { lastAnswerOf, record, type Watch } from './state';
 
@@ -99,12 +99,10 @@ async function pollOn(
   const timeLimitMs = Math.min(deadlineAt, endsAt + httpTimeoutMs + REPORT_MARGIN_MS) - askedAt;
   const input = { projectId, jobId, known, since, polling, trouble, firstWaitMs, endsAt };
   const poll = new CancelledByHand<PollEnd>(() =>
-    pollProxy(context.settings, plan, timeLimitMs, summary)
-      .pollJob(input)
-      .then(
-        (result: unknown) => endByResult(result, askedAt),
-        (error: unknown) => endByFailure(error, askedAt),
-      ),
+    pollJob(context.settings, input, timeLimitMs, summary).then(
+      (result: unknown) => endByResult(result, askedAt),
+      (error: unknown) => endByFailure(error, askedAt),
+    ),
   );
 
   let beside: TimedAnswer | null = null;

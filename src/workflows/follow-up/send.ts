@@ -42,12 +42,10 @@ export async function send(
   const { projectId, jobId, whenActive } = state.plan;
   const earlier = earlierBaseline(state, Date.now());
   const input = { projectId, jobId, prompt, whenActive, permittedRunId, insist, earlierBaseline: earlier };
-  const { sendMessage } = sendProxy(context);
   const activity: Send = new CancelledByHand(() =>
-    sendMessage(input).then(
-      (value: unknown) => (isSendResult(value) ? value : unreported(FOREIGN_END)),
-      endWithoutReport,
-    ),
+    sendProxy(context)
+      .sendMessage(input)
+      .then((value: unknown) => (isSendResult(value) ? value : unreported(FOREIGN_END)), endWithoutReport),
   );
   try {
     await endOrDeadline(context, activity, timeLimitMs(context), () => askAfter(context));
@@ -78,7 +76,7 @@ function timeLimitMs({ settings }: FollowUpContext): number {
 function sendProxy(context: FollowUpContext) {
   const { state, settings } = context;
   const { sends } = state.delivery;
-  return proxyActivities<Pick<FollowUpActivities, 'sendMessage'>>({
+  return proxyActivities<FollowUpActivities>({
     taskQueue: settings.sendTaskQueue,
     startToCloseTimeout: timeLimitMs(context),
     scheduleToStartTimeout: Math.max(1, state.deadlineAt - Date.now()),
