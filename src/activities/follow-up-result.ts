@@ -1,7 +1,6 @@
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
-import { cancelledInWords, conflictInWords, type Outcome } from '../core/end';
-import { isFailureDetails } from '../core/result';
+import { cancelledInWords, conflictInWords, failureOf, type Outcome } from '../core/end';
 import type { FollowUpActivities } from '../core/activities';
 import { findEnd } from '../temporal/follow-up-end';
 import { askAgainIn } from './attempt';
@@ -33,8 +32,7 @@ export const followUpResult: FollowUpActivities['followUpResult'] = async (follo
   if (outcome === 'cancelled') words = cancelledInWords(receipt);
   // Where nothing is left to compare, nothing is known of what was sent.
   if (outcome === 'conflict' && delivery === 'not-sent') words = conflictInWords(followUp.workflowId);
-  const given = failure instanceof ApplicationFailure ? failure.details?.[0] : undefined;
-  const details = isFailureDetails(given) ? given : { job: null, followUp: receipt };
+  const { details = { job: null, followUp: receipt } } = (failure && failureOf(failure)) ?? {};
   // Not as it was: after one that may be retried, such as another program's, the server would ask again for ever.
   throw ApplicationFailure.nonRetryable(words, TYPES[outcome] ?? outcome, details);
 };

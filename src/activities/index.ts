@@ -62,8 +62,7 @@ function pendingDetailsBy(inProcess: InProcessPolls): FollowUpActivities['pendin
     if (here !== undefined) return { details: here, started: true, failure: null };
     const description = await client.workflow.getHandle(workflowId, runId).describe();
     const pending = await pendingActivity(client, description, activity);
-    if (pending === undefined) return { details: null, started: false, failure: null };
-    const { details = null, isStarted: started, lastFailure } = pending;
-    return { details, started, failure: lastFailure ? singleLine(lastFailure.message ?? '', 300) : null };
+    const failure = pending?.lastFailure ? singleLine(pending.lastFailure.message ?? '', 300) : null;
+    return { details: pending?.details ?? null, started: pending?.isStarted ?? false, failure };
   };
 }

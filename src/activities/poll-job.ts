@@ -3,7 +3,7 @@ import { ActivityNotFoundError } from '@temporalio/client';
 import { CancelledFailure } from '@temporalio/common';
 import type { AgentApi } from '../agent-api/client';
 import { nextWait } from '../core/cadence';
-import { needsDecision, startTally, tallied, textOf } from '../core/tally';
+import { countsAfter, needsDecision, startTally, textOf } from '../core/tally';
 import { formatDuration } from '../core/units';
 import { type FollowUpActivities, isTally, type PollJobResult, type Tally } from '../core/activities';
 import { failWithHeartbeatDetails } from '../temporal/sdk-internals';
@@ -53,9 +53,9 @@ export function pollJobBy(agentApi: AgentApi, inProcess: InProcessPolls): Follow
         const now = serverTime();
         const words = textOf(answer);
         if (answer.kind === 'trouble' && words !== poll.tally.lastAnswer) log.warn(`read failed: ${words}`);
-        const counted = tallied(poll.tally, answer, now);
+        const counted = countsAfter(poll.tally, answer, now);
         waitMs = nextWait(input.polling, now - input.since, counted.trouble);
-        poll.tally = { ...counted, nextReadAt: now + waitMs };
+        poll.tally = { ...counted, lastAnswer: words, nextReadAt: now + waitMs };
       }
     } finally {
       clearInterval(beat);
@@ -72,11 +72,8 @@ function ended({ tally }: InProcessPoll): PollJobResult {
 
 /** Hands the rest of a wait over to the server. @throws CompleteAsyncError, or the failure where the SDK is to report it */
 async function retryAfter(waitMs: number, tally: Tally): Promise<never> {
-  const next = formatDuration(waitMs);
-  const words =
-    tally.polls === 0
-      ? `the first poll of this activity comes in ${next}`
-      : `poll ${tally.polls} of this activity: ${tally.lastAnswer ?? ''}, next in ${next}`;
+  const { polls, lastAnswer } = tally;
+  const words = `poll ${polls} of this activity: ${lastAnswer ?? 'no answer yet'}, next in ${formatDuration(waitMs)}`;
   // A retry delay of 0 would mean the maximum interval (measured).
   const failure = askAgainIn(Math.max(1, waitMs), words, tally);
   const { info, client } = Context.current();

@@ -2,7 +2,7 @@ import { Context } from '@temporalio/activity';
 import { ActivityPausedError, ActivityResetError } from '@temporalio/client';
 import type { AgentApi } from '../agent-api/client';
 import { singleLine } from '../core/text';
-import type { FollowUpActivities, PostOutcome, SendCheckpoint } from '../core/activities';
+import { type FollowUpActivities, noReport, type SendCheckpoint } from '../core/activities';
 import { SEND_PERMISSION_MS } from '../core/cadence';
 import { decideSend } from '../core/evidence';
 import { contextOf } from '../temporal/sdk-internals';
@@ -84,8 +84,4 @@ async function reasonOfRefusal(error: unknown): Promise<string> {
     throw askAgainIn(AGAIN_MS, `nothing was sent: the activity is ${reason}`);
   }
   return singleLine(`the server did not confirm that the send is still wanted (${reason})`, 300);
-}
-
-function noReport(message: string): PostOutcome {
-  return { verdict: 'unknown', label: 'no report', message: singleLine(message, 300) };
 }

@@ -16,6 +16,7 @@ import {
 import { isAgentJob, type JobState } from './job';
 import type { FollowUpRequest, Polling, WhenActive } from './request';
 import type { FollowUpResult } from './result';
+import { singleLine } from './text';
 
 /** Recorded in history for a replay. The limits are of one HTTP exchange and of one `pollJob`. */
 export const isWorkerSettings = fields({
@@ -30,7 +31,7 @@ export type WorkerSettings = Checked<typeof isWorkerSettings>;
 
 export type JobAddress = Pick<FollowUpRequest, 'projectId' | 'jobId'>;
 
-interface ReadInput extends JobAddress {
+export interface ReadInput extends JobAddress {
   /** Also while the service wants quiet: a person asks, or it is the last read. @default false */
   readonly insist?: boolean | undefined;
 }
@@ -119,6 +120,10 @@ const postOutcome = anyOf(
   fields({ verdict: oneOf('not-sent'), ...trouble, repeatable: boolean, answered: boolean, retryAfterMs }),
 );
 export type PostOutcome = Checked<typeof postOutcome>;
+
+export function noReport(why: string): PostOutcome {
+  return { verdict: 'unknown', label: 'no report', message: singleLine(why, 300) };
+}
 
 /** The job right before the POST, null where it is not known, and when the POST began, by the worker's clock. */
 const checkpoint = { baseline: orNull(isAgentJob), sentAt: time };

@@ -20,12 +20,6 @@ export function pollInterval(polling: Polling, ageMs: number, random: Random): n
   return Math.round(grown * (1 + polling.jitter * (2 * random() - 1)));
 }
 
-/** Random, so that not all return at once. */
-export function troubleWait(polling: Polling, failures: number, random: Random): number {
-  const ceiling = Math.min(MAX_TROUBLE_WAIT_MS, polling.initialMs * 2 ** Math.min(failures - 1, 20));
-  return Math.round(ceiling * (0.5 + 0.5 * random()));
-}
-
 export function boundedRetryAfter(askedMs: number): number {
   return Math.max(MIN_RETRY_AFTER_MS, Math.min(MAX_RETRY_AFTER_MS, askedMs));
 }
@@ -46,17 +40,13 @@ export function nextWait(
   if (last.retryAfterMs !== undefined)
     return Math.round(boundedRetryAfter(last.retryAfterMs) * (1 + polling.jitter * random()));
   if (last.httpStatus === 404) return pollInterval(polling, 0, random);
-  return Math.max(pollInterval(polling, ageMs, random), troubleWait(polling, count, random));
+  const ceilingMs = Math.min(MAX_TROUBLE_WAIT_MS, polling.initialMs * 2 ** Math.min(count - 1, 20));
+  // Random, so that not all return at once.
+  return Math.max(pollInterval(polling, ageMs, random), Math.round(ceilingMs * (0.5 + 0.5 * random())));
 }
 
 /** The initial interval, but not beyond `at`, when time alone decides; in trouble, as {@link nextWait}. */
-export function waitUntil(
-  at: number,
-  polling: Polling,
-  trouble: Trouble,
-  now: number,
-  random: Random = Math.random,
-): number {
-  const waitMs = nextWait(polling, 0, trouble, random);
+export function waitUntil(at: number, polling: Polling, trouble: Trouble, now: number): number {
+  const waitMs = nextWait(polling, 0, trouble);
   return trouble.last === null ? Math.max(0, Math.min(waitMs, at - now)) : waitMs;
 }

@@ -69,9 +69,8 @@ function readField(
   row: RequestRow,
   given: unknown,
 ): { readonly value: unknown } | { readonly problem: string } {
-  if (row.kind === 'id' || row.kind === 'prompt') {
-    if (given === undefined)
-      return row.kind === 'id' && !row.required ? { value: given } : { problem: 'is missing' };
+  if ('required' in row) {
+    if (given === undefined && !row.required) return { value: given };
     const problem = row.kind === 'id' ? idProblem(given) : promptProblem(given);
     return problem === undefined ? { value: given } : { problem };
   }
@@ -84,14 +83,14 @@ function readField(
   }
   if (row.kind === 'choice') {
     if (row.choices.some((choice) => choice === value)) return { value };
-    return { problem: `must be one of ${row.choices.join(', ')}; it is ${show(value)}` };
+    return { problem: `must be one of ${row.choices.join(', ')}; it is ${quote(value)}` };
   }
   const { kind, minimum, maximum } = { minimum: 0, ...row };
   const isWithin = typeof value === 'number' && value >= minimum && value <= maximum;
   if (kind === 'number' ? isWithin : value === 'all' || (isWithin && Number.isInteger(value)))
     return { value };
   const [what, other] = kind === 'count' ? ['whole number', ', or all'] : ['number', ''];
-  return { problem: `must be a ${what} from ${minimum} to ${maximum}${other}; it is ${show(value)}` };
+  return { problem: `must be a ${what} from ${minimum} to ${maximum}${other}; it is ${quote(value)}` };
 }
 
 const FIELDS = Object.keys(REQUEST_FIELDS);
@@ -142,11 +141,8 @@ function promptProblem(value: unknown): string | undefined {
 }
 
 function textProblem(value: unknown, more: (text: string) => string | undefined): string | undefined {
+  if (value === undefined) return 'is missing';
   if (typeof value !== 'string') return `must be a text, not ${typeName(value)}`;
   if (value === '') return 'must not be empty';
   return value.isWellFormed() ? more(value) : 'must not hold a lone surrogate: it has no UTF-8 form';
-}
-
-function show(value: unknown): string {
-  return typeof value === 'object' ? typeName(value) : quote(value);
 }

@@ -101,7 +101,7 @@ export function conflictInWords(workflowId: string): string {
   );
 }
 
-const WITHOUT_RECEIPT = {
+const WITHOUT_RECEIPT: Partial<Record<Outcome, string>> = {
   terminated: 'Somebody terminated the follow-up.',
   'timed-out': 'The workflow ran into its time limit.',
   gone:
@@ -110,18 +110,16 @@ const WITHOUT_RECEIPT = {
   'left-running': 'Somebody else started this follow-up; it continues.',
   cancelled: 'Somebody cancelled the follow-up.',
   broken: 'Its result is no job with a receipt.',
-} as const;
+};
 
-export function endWithoutReceipt(
-  outcome: keyof typeof WITHOUT_RECEIPT,
-  message: string = WITHOUT_RECEIPT[outcome],
-): End {
-  return without(outcome, message);
+export function endWithoutReceipt(outcome: Outcome, message = WITHOUT_RECEIPT[outcome] ?? outcome): End {
+  // A foreign program's words may hold half a character, which would end the worker (sdk-core 1.24).
+  const words = truncate(message, MAX_MESSAGE_CHARACTERS).toWellFormed();
+  return { outcome, delivery: null, evidence: null, prLink: null, message: words };
 }
 
 export function endOfCancelled(receipt: unknown): End {
-  const end = endWithoutReceipt('cancelled');
-  return isReceipt(receipt) ? { ...end, ...byReceipt(receipt) } : end;
+  return { ...endWithoutReceipt('cancelled'), ...(isReceipt(receipt) && byReceipt(receipt)) };
 }
 
 /**
@@ -130,11 +128,14 @@ export function endOfCancelled(receipt: unknown): End {
  */
 export function endOfConflict(isCompared: boolean, isForeign: boolean): End {
   if (!isCompared)
-    return without('conflict', 'A follow-up of this name exists, and its prompt can no longer be compared.');
+    return endWithoutReceipt(
+      'conflict',
+      'A follow-up of this name exists, and its prompt can no longer be compared.',
+    );
   const words = 'A follow-up of this name carries another prompt';
   return isForeign
-    ? { ...without('conflict', `${words}; nothing was sent.`), delivery: 'not-sent' }
-    : without('conflict', `${words}. Nobody can tell whether an earlier one sent this one.`);
+    ? { ...endWithoutReceipt('conflict', `${words}; nothing was sent.`), delivery: 'not-sent' }
+    : endWithoutReceipt('conflict', `${words}. Nobody can tell whether an earlier one sent this one.`);
 }
 
 interface Failure extends Error {
@@ -154,7 +155,7 @@ export function endOfFailure(failure: Failure): End {
   if (own === undefined) return endWithoutReceipt('broken', failure.message);
   const { job, followUp } = own.details;
   const prLink = boundedLink(job?.prLink);
-  return { ...without(own.type, failure.message), ...byReceipt(followUp), prLink };
+  return { ...endWithoutReceipt(own.type, failure.message), ...byReceipt(followUp), prLink };
 }
 
 function byReceipt({ delivery, evidence }: Receipt) {
@@ -163,12 +164,6 @@ function byReceipt({ delivery, evidence }: Receipt) {
 
 function boundedLink(link: string | null = null): string | null {
   return link !== null && link.length > MAX_LINK_CHARACTERS ? null : link;
-}
-
-function without(outcome: Outcome, message: string): End {
-  // A foreign program's words may hold half a character, which would end the worker (sdk-core 1.24).
-  const words = truncate(message, MAX_MESSAGE_CHARACTERS).toWellFormed();
-  return { outcome, delivery: null, evidence: null, prLink: null, message: words };
 }
 
 /** Which items start again: those provably not sent or rejected, or also those of unknown delivery. */

@@ -20,15 +20,11 @@ export const isObservations = fields({
 });
 export type Observations = Checked<typeof isObservations>;
 
-type Belief =
-  | { readonly kind: 'believed'; readonly evidence: Evidence }
-  /** It is believed if an answer that is asked for at `until` or later shows it too. */
-  | { readonly kind: 'doubted'; readonly until: number }
-  /** No fresh answer, or one that is not terminal. */
-  | { readonly kind: 'open' };
-
-export function noObservations(baseline: JobState | null, freshFrom: number): Observations {
-  return { baseline: baseline && jobState(baseline), freshFrom, seenActive: false, fresh: null };
+interface Belief {
+  /** Null where no terminal status is believed. */
+  readonly evidence: Evidence | null;
+  /** The one that was shown is believed if an answer that is asked for then or later shows it too. */
+  readonly until?: number;
 }
 
 export function afterRead(
@@ -50,18 +46,17 @@ export function afterRead(
  * to when the latest one was asked for: the true span is never shorter.
  */
 export function belief({ baseline, seenActive, fresh }: Observations, confirmMs: number): Belief {
-  if (fresh === null || !isTerminal(fresh.job.status)) return { kind: 'open' };
+  if (fresh === null || !isTerminal(fresh.job.status)) return { evidence: null };
   const { job, since, askedAt, answers } = fresh;
   if (baseline !== null && isTerminal(baseline.status)) {
-    if (seenActive) return { kind: 'believed', evidence: 'seen-active' };
-    if (job.status !== baseline.status && endsTurn(job.status))
-      return { kind: 'believed', evidence: 'status-changed' };
+    if (seenActive) return { evidence: 'seen-active' };
+    if (job.status !== baseline.status && endsTurn(job.status)) return { evidence: 'status-changed' };
   }
   const until = since + confirmMs;
-  if (answers < 2 || askedAt < until) return { kind: 'doubted', until };
+  if (answers < 2 || askedAt < until) return { evidence: null, until };
   const changed =
     baseline !== null && (job.prLink !== baseline.prLink || job.archivedAt !== baseline.archivedAt);
-  return { kind: 'believed', evidence: changed ? 'job-changed' : 'confirmed' };
+  return { evidence: changed ? 'job-changed' : 'confirmed' };
 }
 
 /** Until when no read can decide anything: before an answer is fresh, one can only show a turn of a job that was at rest. */

@@ -87,7 +87,7 @@ export const REQUEST_IDENTITY = {
   // `shortName`: as a flag and as a column.
   projectId: { kind: 'id', required: true, shortName: 'project', help: 'the project that owns the job' },
   jobId: { kind: 'id', required: true, shortName: 'job', help: 'the job that receives the message' },
-  prompt: { kind: 'prompt', help: 'the message, sent unaltered' },
+  prompt: { kind: 'prompt', required: true, help: 'the message, sent unaltered' },
   requestId: {
     kind: 'id',
     required: false,

@@ -110,13 +110,9 @@ export type Phase = keyof typeof DOING;
 export const PHASES = Object.keys(DOING) as readonly Phase[];
 
 /** The answer of query and updates. While an activity polls on, it is from before; the client adds what its heartbeats say. */
-export interface FollowUpProgress {
+export interface FollowUpProgress extends Pick<Receipt, 'delivery' | 'evidence' | 'observed' | 'polls'> {
   readonly phase: Phase;
   readonly job: AgentJob | null;
-  readonly delivery: Delivery;
-  readonly evidence: Evidence | null;
-  readonly observed: Readonly<Record<string, number>>;
-  readonly polls: number;
   /** Null while no read is planned. */
   readonly nextPollAt: string | null;
   readonly deadlineAt: string;

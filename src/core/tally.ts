@@ -5,10 +5,6 @@ export function startTally(trouble: Trouble): Tally {
   return { polls: 0, observed: {}, trouble, lastAnswer: null, nextReadAt: null };
 }
 
-export function tallied(tally: Tally, answer: JobAnswer, heardAt: number): Tally {
-  return { ...countsAfter(tally, answer, heardAt), lastAnswer: textOf(answer), nextReadAt: null };
-}
-
 /** What a watch and a poll count alike. */
 export function countsAfter(
   { polls, observed, trouble }: Pick<Tally, 'polls' | 'observed' | 'trouble'>,

@@ -46,15 +46,16 @@ export function formatDuration(ms: number): string {
   if (ms < 1_000) return `${Math.max(0, Math.round(ms))}ms`;
   const seconds = Math.round(ms / 1_000);
   if (seconds < 60) return `${seconds}s`;
-  if (seconds < 3_600) return join(Math.floor(seconds / 60), 'm', seconds % 60, 's');
+  if (seconds < 3_600) return inTwo(seconds, 60, 'm', 's');
   const minutes = Math.round(seconds / 60);
-  if (minutes < 1_440) return join(Math.floor(minutes / 60), 'h', minutes % 60, 'm');
+  if (minutes < 1_440) return inTwo(minutes, 60, 'h', 'm');
   const hours = Math.round(minutes / 60);
-  return join(Math.floor(hours / 24), 'd', hours % 24, 'h');
+  return inTwo(hours, 24, 'd', 'h');
 }
 
-function join(large: number, largeUnit: string, small: number, smallUnit: string): string {
-  return small === 0 ? `${large}${largeUnit}` : `${large}${largeUnit} ${small}${smallUnit}`;
+function inTwo(value: number, size: number, large: string, small: string): string {
+  const rest = value % size;
+  return `${Math.floor(value / size)}${large}${rest === 0 ? '' : ` ${rest}${small}`}`;
 }
 
 const PER_SECOND = { s: 1, m: 1 / 60, h: 1 / 3_600, d: 1 / 86_400 } as const;

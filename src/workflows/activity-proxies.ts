@@ -6,15 +6,20 @@ import {
   proxyLocalActivities,
   TemporalFailure,
 } from '@temporalio/workflow';
-import type { FollowUpActivities, PendingDetails, WorkerSettings } from '../core/activities';
+import type {
+  FollowUpActivities,
+  PendingDetails,
+  PollJobInput,
+  ReadInput,
+  WorkerSettings,
+} from '../core/activities';
 import { fairnessKey } from '../core/ids';
-import type { Polling } from '../core/request';
 
 /** Beyond the HTTP time limit, to take a task up and to report its end. */
 export const REPORT_MARGIN_MS = 15_000;
 
 /** Local: one event and no round trip. */
-export const { workerSettings } = proxyLocalActivities<Pick<FollowUpActivities, 'workerSettings'>>({
+export const { workerSettings } = proxyLocalActivities<FollowUpActivities>({
   startToCloseTimeout: 5_000,
   summary: 'ask the worker for its queues and time limits',
 });
@@ -23,7 +28,7 @@ export const { workerSettings } = proxyLocalActivities<Pick<FollowUpActivities, 
  * Local: on a queue it could wait behind a limit while somebody waits for the end of a cancelled follow-up. One attempt, without
  * a schedule-to-close: the SDK's core never ends a local activity whose next attempt would begin after that (1.24, measured).
  */
-const pendingDetailsProxy = proxyLocalActivities<Pick<FollowUpActivities, 'pendingDetails'>>({
+const { pendingDetails: askForDetails } = proxyLocalActivities<FollowUpActivities>({
   startToCloseTimeout: 5_000,
   retry: { maximumAttempts: 1 },
 });
@@ -34,7 +39,7 @@ const pendingDetailsProxy = proxyLocalActivities<Pick<FollowUpActivities, 'pendi
  */
 export async function pendingDetails(activity: string): Promise<PendingDetails | null> {
   try {
-    return await pendingDetailsProxy.pendingDetails(activity);
+    return await askForDetails(activity);
   } catch (error) {
     if (isCancellation(error) || !(error instanceof TemporalFailure)) throw error;
     return null;
@@ -66,23 +71,23 @@ export class CancelledByHand<End> {
 const LONGEST_QUEUE_WAIT_MS = 10 * 60_000;
 
 /** One read. Only the loss of a worker is retried, which is noticed in 15 s (a read may take minutes); a tenth failure is a bug. */
-export function readProxy(
+export function getJob(
   { readTaskQueue, httpTimeoutMs }: WorkerSettings,
-  projectId: string,
+  input: ReadInput,
   untilDeadlineMs: number,
   summary: string,
 ) {
   const queueWaitMs = Math.max(60_000, Math.min(untilDeadlineMs, LONGEST_QUEUE_WAIT_MS));
-  return proxyActivities<Pick<FollowUpActivities, 'getJob'>>({
+  return proxyActivities<FollowUpActivities>({
     taskQueue: readTaskQueue,
     startToCloseTimeout: httpTimeoutMs + REPORT_MARGIN_MS,
     scheduleToCloseTimeout: httpTimeoutMs + queueWaitMs,
     heartbeatTimeout: 15_000,
     retry: { initialInterval: 1_000, backoffCoefficient: 1, maximumAttempts: 10 },
     cancellationType: ActivityCancellationType.TRY_CANCEL,
-    priority: { fairnessKey: fairnessKey(projectId) },
+    priority: { fairnessKey: fairnessKey(input.projectId) },
     summary,
-  });
+  }).getJob(input);
 }
 
 /** Above a `Retry-After`, which is honoured up to an hour and its jitter. */
@@ -92,13 +97,13 @@ const LONGEST_WAIT_MS = 2 * 3_600_000;
  * The activity that polls, in its worker's process or by its own retries, whose interval comes with each failure. It ends by
  * itself; the time limits are a backstop. The SDK sends its heartbeats every 24 s at most (0.8 of their time-out).
  */
-export function pollProxy(
+export function pollJob(
   { readTaskQueue }: WorkerSettings,
-  { projectId, polling }: { readonly projectId: string; readonly polling: Polling },
+  input: PollJobInput,
   timeLimitMs: number,
   summary: string,
 ) {
-  return proxyActivities<Pick<FollowUpActivities, 'pollJob'>>({
+  return proxyActivities<FollowUpActivities>({
     taskQueue: readTaskQueue,
     startToCloseTimeout: timeLimitMs,
     scheduleToCloseTimeout: timeLimitMs,
@@ -106,12 +111,12 @@ export function pollProxy(
     retry: {
       initialInterval: 1_000,
       backoffCoefficient: 1,
-      maximumInterval: Math.max(LONGEST_WAIT_MS, 2 * polling.maximumMs),
+      maximumInterval: Math.max(LONGEST_WAIT_MS, 2 * input.polling.maximumMs),
     },
     cancellationType: ActivityCancellationType.TRY_CANCEL,
-    priority: { fairnessKey: fairnessKey(projectId) },
+    priority: { fairnessKey: fairnessKey(input.projectId) },
     summary,
-  });
+  }).pollJob(input);
 }
 
 /**

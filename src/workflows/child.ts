@@ -55,10 +55,8 @@ export async function startFollowUp(
   { taskQueue = DEFAULT_TASK_QUEUES.followUp }: ChildFollowUpOptions = {},
 ): Promise<ChildFollowUp> {
   const checked = checkRequest(request);
-  if (!checked.ok) {
-    const nothing = { job: null, followUp: null };
-    throw failure('InvalidRequest', problemTexts(checked.problems), nothing);
-  }
+  if (!checked.ok)
+    throw failure('InvalidRequest', problemTexts(checked.problems), { job: null, followUp: null });
   const start = followUpStart(checked.plan);
   const { workflowId } = start;
   const existing = () =>

@@ -1,10 +1,11 @@
+import type { ApplicationFailure } from '@temporalio/workflow';
 import { SEND_PERMISSION_MS } from '../../core/cadence';
 import { decideSend } from '../../core/evidence';
 import { type AgentJob, jobState } from '../../core/job';
-import type { Delivery, FailureType, Phase } from '../../core/result';
+import type { Delivery, Phase } from '../../core/result';
 import { afterReading, isLost, isUnauthorized, textOf } from '../../core/tally';
 import type { Posted, PostOutcome, SendResult, SendTrouble, Trouble } from '../../core/activities';
-import { JOB_IS_GONE, sentence } from './failures';
+import { followUpFailure, lostJob, sentence } from './failures';
 import { confirmed, earlierBaseline, type FollowUpState, newWatch, record, told } from './state';
 
 type AfterSend =
@@ -15,32 +16,21 @@ type AfterSend =
   | { readonly kind: 'again'; readonly phase: Phase; readonly trouble: Trouble }
   /** The job is active, and is waited for before another try. */
   | { readonly kind: 'wait for rest'; readonly job: AgentJob }
-  | {
-      readonly kind: 'failed';
-      readonly type: FailureType;
-      readonly reason: string;
-      readonly answer?: SendTrouble | undefined;
-    };
+  | { readonly kind: 'failed'; readonly failure: ApplicationFailure };
 
-/** The moments between which a send was made, in milliseconds since the epoch. */
-interface Between {
-  readonly askedAt: number;
-  readonly endedAt: number;
-}
-
-/** Decides by the result of a send, without a clock or a service. @param trouble what the tries before it have met */
+/**
+ * Takes the result of a send that has just ended into the state, and decides.
+ *
+ * @param askedAt when it was begun
+ * @param trouble what the tries before it have met
+ */
 export function afterSend(
-  before: FollowUpState,
+  state: FollowUpState,
   result: SendResult,
-  between: Between,
+  askedAt: number,
   trouble: Trouble,
-): [state: FollowUpState, step: AfterSend] {
-  const state = { ...before };
-  return [state, stepAfter(state, result, between, trouble)];
-}
-
-function stepAfter(state: FollowUpState, result: SendResult, between: Between, trouble: Trouble): AfterSend {
-  const { askedAt, endedAt } = between;
+): AfterSend {
+  const endedAt = Date.now();
   switch (result.kind) {
     case 'unread': {
       state.lastAnswer = textOf(result.trouble);
@@ -55,18 +45,18 @@ function stepAfter(state: FollowUpState, result: SendResult, between: Between, t
       return { kind: 'again', phase: 'baseline', trouble: afterReading(trouble, met, endedAt) };
     }
     case 'held-back':
-      return afterLook(state, result.job, between);
+      return afterLook(state, result.job, askedAt);
     case 'reset': {
       // The run before it may have made this POST, and the one further POST that `resend` allows.
       state.job = result.baseline ?? state.job;
-      state.baseline = state.watch === null ? result.baseline && jobState(result.baseline) : state.baseline;
-      state.watch = watchAfterReset(state, result.baseline, endedAt);
+      if (state.watch === null) state.baseline = result.baseline && jobState(result.baseline);
+      state.watch = watchAfterReset(state, result.baseline);
       state.delivery = { ...state.delivery, verdict: 'unknown', sends: state.delivery.sends + 1 };
       state.resent = true;
       return inDoubt(state, result);
     }
     case 'posted':
-      return afterPosting(state, result, between, trouble);
+      return afterPosting(state, result, askedAt, trouble);
   }
 }
 
@@ -80,27 +70,21 @@ function refusedLook(
   const { httpStatus, message } = answer;
   if (state.job !== null || told(state).verdict === 'unknown') {
     const isGone = isLost(trouble, askedAt, state.plan.confirmMs);
-    return isGone ? { kind: 'failed', type: 'JobNotFound', reason: JOB_IS_GONE, answer } : undefined;
+    return isGone ? { kind: 'failed', failure: lostJob(state, answer) } : undefined;
   }
   if (httpStatus === 404)
-    return {
-      kind: 'failed',
-      type: 'JobNotFound',
-      reason: `The service knows no such job: ${message}.`,
-      answer,
-    };
+    return failed('JobNotFound', `The service knows no such job: ${message}.`, state, answer);
   if (httpStatus !== 400 && !isUnauthorized(trouble)) return undefined;
-  return { kind: 'failed', type: 'FollowUpRejected', reason: `The job can't be read: ${message}.`, answer };
+  return failed('FollowUpRejected', `The job can't be read: ${message}.`, state, answer);
 }
 
 /** The look forbids the POST, or shows that an earlier one has arrived. */
-function afterLook(state: FollowUpState, job: AgentJob, { askedAt, endedAt }: Between): AfterSend {
+function afterLook(state: FollowUpState, job: AgentJob, askedAt: number): AfterSend {
   state.job = job;
   state.lastAnswer = job.status;
   const decision = decideSend(job, state.plan.whenActive, earlierBaseline(state, askedAt));
   if (decision === 'arrived' && state.watch !== null) {
-    state.watch = { ...state.watch };
-    record(state.watch, job, askedAt, endedAt);
+    record(state.watch, job, askedAt, Date.now());
     state.delivery = confirmed(state.delivery, 'read');
     return { kind: 'delivered' };
   }
@@ -112,9 +96,10 @@ function afterLook(state: FollowUpState, job: AgentJob, { askedAt, endedAt }: Be
 function afterPosting(
   state: FollowUpState,
   { baseline, outcome, sentAt }: Posted,
-  { askedAt, endedAt }: Between,
+  askedAt: number,
   trouble: Trouble,
 ): AfterSend {
+  const endedAt = Date.now();
   state.job = baseline ?? state.job;
   if (outcome.verdict !== 'accepted') state.lastAnswer = outcome.message;
   state.delivery = afterPost(state.delivery, outcome);
@@ -140,7 +125,7 @@ function afterPosting(
 }
 
 /** `sends` counts POSTs that were not provably kept from the service. No later one takes back that a message may have arrived. */
-export function afterPost(before: Delivery, outcome: PostOutcome): Delivery {
+function afterPost(before: Delivery, outcome: PostOutcome): Delivery {
   const reachedService = outcome.verdict !== 'not-sent' || outcome.answered;
   const sends = before.sends + (reachedService ? 1 : 0);
   if (outcome.verdict === 'accepted') return { verdict: 'accepted', confirmedBy: 'response', sends };
@@ -154,7 +139,8 @@ export function afterPost(before: Delivery, outcome: PostOutcome): Delivery {
  *
  * @param job as it is now: the baseline where no POST is known
  */
-function watchAfterReset({ watch, plan, settings }: FollowUpState, job: AgentJob | null, now: number) {
+function watchAfterReset({ watch, plan, settings }: FollowUpState, job: AgentJob | null) {
+  const now = Date.now();
   const freshFrom = now + SEND_PERMISSION_MS + (settings?.httpTimeoutMs ?? 0) + plan.confirmMs;
   return newWatch(watch === null ? job : watch.observations.baseline, now, freshFrom, watch);
 }
@@ -168,5 +154,9 @@ function inDoubt(state: FollowUpState, why: SendTrouble): AfterSend {
 /** If an earlier POST may have arrived, the delivery stays unknown, even if a later one is refused. */
 function refused(state: FollowUpState, reason: string, answer?: SendTrouble): AfterSend {
   const type = told(state).verdict === 'unknown' ? 'DeliveryUnknown' : 'FollowUpRejected';
-  return { kind: 'failed', type, reason, answer };
+  return failed(type, reason, state, answer);
+}
+
+function failed(...failure: Parameters<typeof followUpFailure>): AfterSend {
+  return { kind: 'failed', failure: followUpFailure(...failure) };
 }

@@ -16,7 +16,7 @@ import { type DeliveryDecision, outcomeText, type Phase } from '../../core/resul
 import { keyword } from '../../core/starts';
 import { textOf } from '../../core/tally';
 import { singleLine } from '../../core/text';
-import { readProxy } from '../activity-proxies';
+import { getJob } from '../activity-proxies';
 import { currentDetails } from './display';
 import { historyBudgetWait } from './history-budget';
 import { type FollowUpState, told } from './state';
@@ -55,12 +55,6 @@ export class FollowUpContext {
   get settings(): WorkerSettings {
     if (this.state.settings === null) throw new TypeError('the settings are used before they are learnt');
     return this.state.settings;
-  }
-
-  takeDecision(): Decision | null {
-    const { decision } = this;
-    this.decision = null;
-    return decision;
   }
 
   /** @param outcome with the last phase: how the follow-up has ended */
@@ -187,8 +181,7 @@ export class FollowUpContext {
     this.lastAskedAt = askedAt;
     const { projectId, jobId } = this.state.plan;
     const answer = await this.asRead((insist) =>
-      readProxy(this.settings, projectId, this.state.deadlineAt - askedAt, summary)
-        .getJob({ projectId, jobId, insist })
+      getJob(this.settings, { projectId, jobId, insist }, this.state.deadlineAt - askedAt, summary)
         .then((result: unknown) => (isJobAnswer(result) ? result : FOREIGN_READ))
         .catch((error: unknown) => answerOfLostRead(error)),
     );

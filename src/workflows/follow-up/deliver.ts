@@ -27,17 +27,19 @@ export async function deliver(context: FollowUpContext, prompt: string): Promise
   let permittedRunId = workflowInfo().firstExecutionRunId;
   if (state.plan.whenActive === 'wait') await takeTurn(context);
   for (;;) {
-    refuseAfterDeadline(context);
+    refuseAfterDeadline(state);
     const askedAt = Date.now();
-    const result = await send(context, prompt, permittedRunId);
+    context.enterBriefly('sending');
+    const result = await context.whileBusy('the message is being sent', () =>
+      context.asRead((insist) => send(context, prompt, permittedRunId, insist)),
+    );
     const before = state.lastAnswer;
-    const [after, step] = afterSend(state, result, { askedAt, endedAt: Date.now() }, trouble);
-    Object.assign(state, after);
+    const step = afterSend(state, result, askedAt, trouble);
     // It has only waited for its POST.
     const own = CancellationScope.current();
     if (own.consideredCancelled) await own.cancelRequested;
     if (step.kind === 'delivered') return;
-    if (step.kind === 'failed') throw followUpFailure(step.type, step.reason, state, step.answer);
+    if (step.kind === 'failed') throw step.failure;
     trouble = step.kind === 'again' ? step.trouble : NO_TROUBLE;
     if (step.kind === 'again') {
       if (state.lastAnswer !== before) log.warn(`not sent: ${state.lastAnswer ?? ''}`);
@@ -102,12 +104,13 @@ async function reconcile(context: FollowUpContext, lost: SendTrouble): Promise<s
 
 /** Reads until a fresh answer shows that the message arrived, or `reconcile` is over and there was a fresh one. */
 async function readForProof(context: FollowUpContext, watch: Watch): Promise<boolean> {
-  const { polling, reconcileMs, confirmMs } = context.state.plan;
+  const { state } = context;
+  const { polling, reconcileMs, confirmMs } = state.plan;
   const { freshFrom } = watch.observations;
   const until = freshFrom - confirmMs + reconcileMs;
   context.enter('reconciling');
   while (!foundByReading(context, watch)) {
-    refuseAfterDeadline(context);
+    refuseAfterDeadline(state);
     const now = Date.now();
     const { fresh } = watch.observations;
     if (fresh !== null && now >= until) return false;
@@ -130,14 +133,15 @@ async function askOperator(context: FollowUpContext, watch: Watch): Promise<stri
     const why = `did the message arrive? resolveDelivery decides; next read in ${formatDuration(waitMs)}`;
     const summary = `waits for a decision (resolveDelivery); poll ${watch.polls + 1}`;
     await readNext(context, watch, { waitMs, why, summary });
-    const decision = context.takeDecision();
+    const { decision } = context;
+    context.decision = null;
     if (foundByReading(context, watch)) return null;
     if (decision?.decision === 'delivered') {
       state.delivery = confirmed(state.delivery, 'operator');
       return null;
     }
     if (decision !== null) return decision.runId;
-    refuseAfterDeadline(context);
+    refuseAfterDeadline(state);
   }
 }
 

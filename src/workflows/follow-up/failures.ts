@@ -4,7 +4,6 @@ import { type Problem, problemTexts } from '../../core/checks';
 import { deliveryInWords } from '../../core/end';
 import type { Delivery, FailureDetails, FailureType } from '../../core/result';
 import { failure } from '../failure';
-import type { FollowUpContext } from './context';
 import { type FollowUpState, receiptOf } from './state';
 
 /** The failure by which a follow-up ends. @param reason one sentence; what is known of the message is added to it */
@@ -35,19 +34,20 @@ export function sentence(message: string): string {
   return /[.!?]$/.test(message) ? message : `${message}.`;
 }
 
-export const JOB_IS_GONE = 'The job was there, and the service has answered 404 to every read since.';
-
-export function lostJob({ state }: FollowUpContext): ApplicationFailure {
-  return followUpFailure('JobNotFound', JOB_IS_GONE, state, { httpStatus: 404 });
+export function lostJob(
+  state: FollowUpState,
+  answer: Pick<SendTrouble, 'serviceMessage'> = {},
+): ApplicationFailure {
+  const reason = 'The job was there, and the service has answered 404 to every read since.';
+  return followUpFailure('JobNotFound', reason, state, { ...answer, httpStatus: 404 });
 }
 
 /** @throws ApplicationFailure `DeadlineExceeded` once the deadline has passed: nothing is sent after it */
-export function refuseAfterDeadline(context: FollowUpContext): void {
-  const { deadlineAt, phase } = context.state;
-  if (Date.now() >= deadlineAt) throw overdue(context, ` in phase ${phase}`);
+export function refuseAfterDeadline(state: FollowUpState): void {
+  if (Date.now() >= state.deadlineAt) throw overdue(state, ` in phase ${state.phase}`);
 }
 
-export function overdue({ state }: FollowUpContext, where?: string): ApplicationFailure {
+export function overdue(state: FollowUpState, where?: string): ApplicationFailure {
   const { job, lastAnswer } = state;
   const what = where ?? `; the job's last status was ${job?.status ?? 'never read'}`;
   const reason = `The deadline passed${what} (last answer: ${lastAnswer ?? 'none'}).`;

@@ -6,7 +6,7 @@ import {
   UPDATE_RESOLVE_DELIVERY,
 } from '../../core/names';
 import { DELIVERY_DECISIONS, type DeliveryDecision, type FollowUpProgress } from '../../core/result';
-import { singleLine } from '../../core/text';
+import { quote } from '../../core/text';
 import { parseDuration } from '../../core/units';
 import { refuseFor, updatesOfRun } from '../updates';
 import type { FollowUpContext } from './context';
@@ -76,10 +76,9 @@ function wrongDecision(decision: unknown, namedRunId: unknown): string | undefin
     return `decision: must be one of ${DELIVERY_DECISIONS.join(', ')}`;
   const { runId, firstExecutionRunId } = workflowInfo();
   const named = namedRunId ?? firstExecutionRunId;
-  if (typeof named !== 'string') return 'runId: must be the run id of this follow-up, as a text';
   // A reset applies the updates of the run before once more: only a permission for this very run counts.
   if (decision === 'delivered') return undefined;
   if (isFull(workflowInfo())) return 'the history has no room for another POST';
   if (named === runId) return undefined;
-  return `runId: this is run ${runId}, made by a reset; a decision not-delivered must name it, and this one is for run ${singleLine(named, 64)}`;
+  return `runId: this is run ${runId}, made by a reset; a decision not-delivered must name it, and this one is for run ${quote(named)}`;
 }

@@ -11,7 +11,7 @@ import type { JobState } from '../../core/job';
 import { NO_CHANGE } from '../../core/names';
 import { addCounts, countsAfter, isUnauthorized, needsDecision } from '../../core/tally';
 import type { Polling } from '../../core/request';
-import { CancelledByHand, pendingDetails, pollProxy, REPORT_MARGIN_MS } from '../activity-proxies';
+import { CancelledByHand, pendingDetails, pollJob, REPORT_MARGIN_MS } from '../activity-proxies';
 import { answerOfLostRead, type FollowUpContext, FOREIGN_READ, type TimedAnswer } from './context';
 import { lastAnswerOf, record, type Watch } from './state';
 
@@ -66,8 +66,8 @@ export function lastAnswerInWords({ state }: FollowUpContext): string {
 }
 
 interface PollEnd {
-  readonly tally: Tally | null;
-  readonly answer: TimedAnswer | null;
+  readonly tally?: Tally;
+  readonly answer?: TimedAnswer | null;
 }
 
 /**
@@ -99,12 +99,10 @@ async function pollOn(
   const timeLimitMs = Math.min(deadlineAt, endsAt + httpTimeoutMs + REPORT_MARGIN_MS) - askedAt;
   const input = { projectId, jobId, known, since, polling, trouble, firstWaitMs, endsAt };
   const poll = new CancelledByHand<PollEnd>(() =>
-    pollProxy(context.settings, plan, timeLimitMs, summary)
-      .pollJob(input)
-      .then(
-        (result: unknown) => endByResult(result, askedAt),
-        (error: unknown) => endByFailure(error, askedAt),
-      ),
+    pollJob(context.settings, input, timeLimitMs, summary).then(
+      (result: unknown) => endByResult(result, askedAt),
+      (error: unknown) => endByFailure(error, askedAt),
+    ),
   );
 
   let beside: TimedAnswer | null = null;
@@ -128,7 +126,7 @@ async function pollOn(
       if (poll.end === undefined) context.touch();
       poll.cancel();
       await poll.done;
-      const { tally = null, answer = null } = poll.end ?? {};
+      const { tally, answer = null } = poll.end ?? {};
       // A worker may have answered in the meantime, and then its own count is the right one.
       const count = tally ?? (isTally(recorded) ? recorded : null);
       read ||= (count?.polls ?? 0) > 0 || answer !== null || context.decision !== null;
@@ -143,8 +141,7 @@ async function pollOn(
 /** @param begunAt when the activity began: it asked for no answer before that */
 function endByResult(result: unknown, begunAt: number): PollEnd {
   const receivedAt = Date.now();
-  if (!isPollJobResult(result))
-    return { tally: null, answer: { answer: FOREIGN_READ, askedAt: begunAt, receivedAt } };
+  if (!isPollJobResult(result)) return { answer: { answer: FOREIGN_READ, askedAt: begunAt, receivedAt } };
   const { answer, before } = result;
   const askedAt = Math.max(begunAt, Math.min(result.askedAt, receivedAt));
   return { tally: before, answer: answer && { answer, askedAt, receivedAt } };
@@ -153,13 +150,13 @@ function endByResult(result: unknown, begunAt: number): PollEnd {
 function endByFailure(error: unknown, askedAt: number): PollEnd {
   if (!(error instanceof ActivityFailure)) throw error;
   const { cause } = error;
-  if (cause instanceof CancelledFailure) return { tally: null, answer: null };
+  if (cause instanceof CancelledFailure) return {};
   if (cause instanceof ApplicationFailure && cause.type === NO_CHANGE) {
     const tally: unknown = cause.details?.[0];
-    return { tally: isTally(tally) ? tally : null, answer: null };
+    return isTally(tally) ? { tally } : {};
   }
   // The time was over with an attempt in its queue or under way. Only where none was ever answered is that an answer.
   if (cause instanceof TimeoutFailure && isTally(cause.lastHeartbeatDetails))
-    return { tally: cause.lastHeartbeatDetails, answer: null };
-  return { tally: null, answer: { answer: answerOfLostRead(error), askedAt, receivedAt: Date.now() } };
+    return { tally: cause.lastHeartbeatDetails };
+  return { answer: { answer: answerOfLostRead(error), askedAt, receivedAt: Date.now() } };
 }

@@ -13,6 +13,7 @@ import {
   type FollowUpActivities,
   isSendCheckpoint,
   isSendResult,
+  noReport,
   type SendCheckpoint,
   type SendResult,
 } from '../../core/activities';
@@ -33,17 +34,6 @@ export async function send(
   context: FollowUpContext,
   prompt: string,
   permittedRunId: string,
-): Promise<SendResult> {
-  context.enterBriefly('sending');
-  return context.whileBusy('the message is being sent', () =>
-    context.asRead((insist) => lookAndPost(context, prompt, permittedRunId, insist)),
-  );
-}
-
-async function lookAndPost(
-  context: FollowUpContext,
-  prompt: string,
-  permittedRunId: string,
   insist: true | undefined,
 ): Promise<SendResult> {
   const own = CancellationScope.current();
@@ -52,12 +42,10 @@ async function lookAndPost(
   const { projectId, jobId, whenActive } = state.plan;
   const earlier = earlierBaseline(state, Date.now());
   const input = { projectId, jobId, prompt, whenActive, permittedRunId, insist, earlierBaseline: earlier };
-  const { sendMessage } = sendProxy(context);
   const activity: Send = new CancelledByHand(() =>
-    sendMessage(input).then(
-      (value: unknown) => (isSendResult(value) ? value : unreported(FOREIGN_END)),
-      endWithoutReport,
-    ),
+    sendProxy(context)
+      .sendMessage(input)
+      .then((value: unknown) => (isSendResult(value) ? value : unreported(FOREIGN_END)), endWithoutReport),
   );
   try {
     await endOrDeadline(context, activity, timeLimitMs(context), () => askAfter(context));
@@ -88,7 +76,7 @@ function timeLimitMs({ settings }: FollowUpContext): number {
 function sendProxy(context: FollowUpContext) {
   const { state, settings } = context;
   const { sends } = state.delivery;
-  return proxyActivities<Pick<FollowUpActivities, 'sendMessage'>>({
+  return proxyActivities<FollowUpActivities>({
     taskQueue: settings.sendTaskQueue,
     startToCloseTimeout: timeLimitMs(context),
     scheduleToStartTimeout: Math.max(1, state.deadlineAt - Date.now()),
@@ -131,9 +119,8 @@ async function askAfter({ state, settings }: FollowUpContext): Promise<SendCheck
   const { details, started, failure } = pending;
   const queue = `the task queue ${settings.sendTaskQueue}`;
   if (started) state.lastAnswer = `a worker of ${queue} has taken the send up`;
-  else if (failure === null)
-    state.lastAnswer = `no worker has taken the send up from ${queue}, or a limit holds it up`;
-  else state.lastAnswer = `the send fails on ${queue}, and is tried again: ${failure}`;
+  else if (failure !== null) state.lastAnswer = `the send fails on ${queue}, and is tried again: ${failure}`;
+  else state.lastAnswer = `no worker has taken the send up from ${queue}, or a limit holds it up`;
   return checkpointOf(details);
 }
 
@@ -179,6 +166,5 @@ function unknownCheckpoint(): SendCheckpoint {
 }
 
 function unreported(why: string, checkpoint = unknownCheckpoint()): SendResult {
-  const outcome = { verdict: 'unknown', label: 'no report', message: singleLine(why, 300) } as const;
-  return { kind: 'posted', ...checkpoint, outcome };
+  return { kind: 'posted', ...checkpoint, outcome: noReport(why) };
 }

@@ -10,7 +10,7 @@ import {
   text,
   time,
 } from '../../core/checks';
-import { afterRead, belief, isObservations, noObservations } from '../../core/evidence';
+import { afterRead, belief, isObservations } from '../../core/evidence';
 import { digestOf } from '../../core/ids';
 import { isAgentJob, isJobState, isTerminal, jobState, type JobState, sameState } from '../../core/job';
 import { type FollowUpPlan, isWatchPlan } from '../../core/request';
@@ -82,7 +82,12 @@ export function newWatch(
   counted?: Watch | null,
 ): Watch {
   const { polls, observed } = counted ?? { polls: 0, observed: {} };
-  const observations = noObservations(baseline, freshFrom);
+  const observations = {
+    baseline: baseline && jobState(baseline),
+    freshFrom,
+    seenActive: false,
+    fresh: null,
+  };
   return { observations, since, trouble: NO_TROUBLE, last: null, steady: false, polls, observed };
 }
 
@@ -152,9 +157,9 @@ export function lastAnswerOf({ lastAnswer, evidence, watch, plan }: FollowUpStat
   const isDoubted = watch?.last && watch.trouble.last === null && isTerminal(watch.last.status);
   if (lastAnswer === null || evidence !== null || !isDoubted) return lastAnswer;
   const { fresh, freshFrom } = watch.observations;
-  const held = belief(watch.observations, plan.confirmMs);
+  const { until } = belief(watch.observations, plan.confirmMs);
   if (fresh === null) return `${lastAnswer}; an answer counts from ${isoSecond(freshFrom)} on`;
-  return held.kind === 'doubted' ? `${lastAnswer}; must hold until ${isoSecond(held.until)}` : lastAnswer;
+  return until === undefined ? lastAnswer : `${lastAnswer}; must hold until ${isoSecond(until)}`;
 }
 
 /** As `2026-01-31T12:00:00Z`; the second that is over then. */

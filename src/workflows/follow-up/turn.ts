@@ -33,7 +33,7 @@ export async function takeTurn(context: FollowUpContext): Promise<void> {
   } finally {
     activity.cancel();
   }
-  refuseAfterDeadline(context);
+  refuseAfterDeadline(state);
   state.lastAnswer = null;
 }
 

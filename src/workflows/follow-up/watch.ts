@@ -1,8 +1,8 @@
 import { continueAsNew } from '@temporalio/workflow';
-import { nextWait, type Random, waitUntil } from '../../core/cadence';
+import { nextWait, waitUntil } from '../../core/cadence';
 import { belief, idleUntil, type Observations } from '../../core/evidence';
 import { type AgentJob, isTerminal } from '../../core/job';
-import type { Evidence, FollowUpResult, Phase } from '../../core/result';
+import type { FollowUpResult, Phase } from '../../core/result';
 import { isLost, isUnauthorized } from '../../core/tally';
 import { formatDuration } from '../../core/units';
 import type { FollowUpContext } from './context';
@@ -14,9 +14,9 @@ import { type ContinuedFollowUp, type FollowUpState, newWatch, record, type Watc
 export async function watchJob(context: FollowUpContext, watch: Watch): Promise<AgentJob> {
   const { state } = context;
   for (;;) {
-    const step = nextStep(state, watch, Date.now(), context.lastAskedAt, Math.random);
-    if (step.kind === 'lost') throw lostJob(context);
-    if (step.kind === 'overdue') throw overdue(context);
+    const step = nextStep(state, watch, Date.now(), context.lastAskedAt);
+    if (step === 'lost') throw lostJob(state);
+    if (step === 'overdue') throw overdue(state);
     state.evidence = step.evidence;
     if (step.kind === 'settled') {
       if (state.job === null) throw new TypeError('a job was believed that was never seen');
@@ -32,21 +32,8 @@ export async function watchJob(context: FollowUpContext, watch: Watch): Promise<
   }
 }
 
-type WatchStep =
-  | { readonly kind: 'settled'; readonly evidence: Evidence }
-  | { readonly kind: 'lost' }
-  | { readonly kind: 'overdue' }
-  | {
-      readonly kind: 'wait';
-      readonly phase: Phase;
-      readonly waitMs: number;
-      /** Else an activity may read on until the job changes. */
-      readonly single: boolean;
-      readonly evidence: Evidence | null;
-    };
-
 /**
- * Decides by what was seen so far, without a clock or a service.
+ * Decides by what was seen so far, without a clock or a service. Only the lengths of its waits are random.
  *
  * @param watch what was read since the POST
  * @param lastAskedAt when the latest read, answered or not, was asked for: one asked for at the deadline is the last
@@ -56,37 +43,34 @@ export function nextStep(
   watch: Watch,
   now: number,
   lastAskedAt: number,
-  random: Random,
-): WatchStep {
+) {
   const { observations, trouble, last } = watch;
-  const held = belief(observations, plan.confirmMs);
-  const evidence = held.kind === 'believed' ? held.evidence : null;
-  const read = (phase: Phase, waitMs: number, single = true): WatchStep => ({
-    kind: 'wait',
-    phase: isUnauthorized(trouble) ? 'unauthorized' : phase,
-    waitMs,
-    single,
-    evidence,
-  });
+  const { evidence, until = observations.freshFrom } = belief(observations, plan.confirmMs);
+  // Unless `single`, an activity may read on until the job changes.
+  const read = (phase: Phase, waitMs: number, single = true) =>
+    ({
+      kind: 'wait',
+      phase: isUnauthorized(trouble) ? 'unauthorized' : phase,
+      waitMs,
+      single,
+      evidence,
+    }) as const;
 
   if (evidence !== null) {
     const settledAt = settleEnd(observations, plan.settleMs);
-    if (settledAt === null || now >= deadlineAt) return { kind: 'settled', evidence };
-    return read('settling', waitUntil(settledAt, plan.polling, trouble, now, random));
+    if (settledAt === null || now >= deadlineAt) return { kind: 'settled', evidence } as const;
+    return read('settling', waitUntil(settledAt, plan.polling, trouble, now));
   }
-  if (isLost(trouble, lastAskedAt, plan.confirmMs)) return { kind: 'lost' };
-  if (now >= deadlineAt) return lastAskedAt >= deadlineAt ? { kind: 'overdue' } : read('watching', 0);
+  if (isLost(trouble, lastAskedAt, plan.confirmMs)) return 'lost';
+  if (now >= deadlineAt) return lastAskedAt >= deadlineAt ? 'overdue' : read('watching', 0);
   const isAtRest = last !== null && isTerminal(last.status);
   const idleMs = Math.min(idleUntil(observations), deadlineAt) - now;
   if (idleMs > 0) {
-    const troubleMs = trouble.last === null ? 0 : nextWait(plan.polling, 0, trouble, random);
+    const troubleMs = trouble.last === null ? 0 : nextWait(plan.polling, 0, trouble);
     return read(isAtRest ? 'confirming' : 'watching', Math.max(idleMs, troubleMs), isAtRest);
   }
-  if (isAtRest) {
-    const until = held.kind === 'doubted' ? held.until : observations.freshFrom;
-    return read('confirming', waitUntil(until, plan.polling, trouble, now, random));
-  }
-  return read('watching', nextWait(plan.polling, now - watch.since, trouble, random), false);
+  if (isAtRest) return read('confirming', waitUntil(until, plan.polling, trouble, now));
+  return read('watching', nextWait(plan.polling, now - watch.since, trouble), false);
 }
 
 /** Until when a late `prLink` is read for; null if for none. Only an answer asked for at the end or later says that there is none. */
@@ -104,9 +88,9 @@ export async function waitUntilAtRest(context: FollowUpContext, active: AgentJob
   const waiting = newWatch(active, since, since);
   record(waiting, active, since, since);
   while (waiting.last === null || !isTerminal(waiting.last.status)) {
-    if (isLost(waiting.trouble, context.lastAskedAt, plan.confirmMs)) throw lostJob(context);
+    if (isLost(waiting.trouble, context.lastAskedAt, plan.confirmMs)) throw lostJob(state);
     context.enter(isUnauthorized(waiting.trouble) ? 'unauthorized' : 'waiting');
-    refuseAfterDeadline(context);
+    refuseAfterDeadline(state);
     const waitMs = nextWait(plan.polling, Date.now() - since, waiting.trouble);
     const why = `waiting: ${state.lastAnswer ?? ''}, next in ${formatDuration(waitMs)}`;
     await readNext(context, waiting, { waitMs, why, summary: 'waiting: read the job' });

@@ -25,7 +25,7 @@ function stepAfter(answers: Readonly<Record<number, AgentJob | number>>) {
     watch.trouble = afterReading(watch.trouble, read, askedAt);
     if (read.kind === 'job') record(watch, read.job, askedAt, askedAt);
   }
-  return nextStep({ plan, deadlineAt: 600_000 }, watch, askedAt, askedAt, () => 0.5);
+  return nextStep({ plan, deadlineAt: 600_000 }, watch, askedAt, askedAt);
 }
 
 // The simulation has what is believed, settled, lost, and done at the deadline; recorded histories have the other waits.
