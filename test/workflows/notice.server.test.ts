@@ -89,6 +89,12 @@ it('the end of a follow-up, a need for a decision, a cancellation and the end of
     { type: 'follow-up.ended', data: { outcome: 'cancelled', verdict: 'unknown' } },
   ]);
 
+  // So is the end: a run that a reset has made decides as its history did.
+  const { handle } = await environment.follow({}, SWIFT, { name: 'not-found' });
+  await expect(handle.result()).rejects.toMatchObject({ cause: { type: 'JobNotFound' } });
+  const again = await resetToTask(handle, (await workflowTasks(handle)).at(-1));
+  await expect(again.result()).rejects.toMatchObject({ cause: { type: 'JobNotFound' } });
+
   const batch = new BatchOfTest(environment).addMany(2);
   const [ofBatch] = await told((await batch.start()).workflowId);
   const counts = { outcome: 'done', items: 2, settled: 2, unknownDeliveries: 0 };

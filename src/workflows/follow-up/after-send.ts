@@ -78,7 +78,8 @@ function refusedLook(
   askedAt: number,
 ): AfterSend | undefined {
   const { httpStatus, message } = answer;
-  if (state.job !== null || told(state).verdict === 'unknown') {
+  // Not by what is told of a run made by a reset, which must decide as its history did.
+  if (state.job !== null || state.delivery.verdict === 'unknown') {
     const isGone = isLost(trouble, askedAt, state.plan.confirmMs);
     return isGone ? { kind: 'failed', type: 'JobNotFound', reason: JOB_IS_GONE, answer } : undefined;
   }
@@ -90,7 +91,7 @@ function refusedLook(
       answer,
     };
   if (httpStatus !== 400 && !isUnauthorized(trouble)) return undefined;
-  return { kind: 'failed', type: 'FollowUpRejected', reason: `The job can't be read: ${message}.`, answer };
+  return refused(state, `The job can't be read: ${message}.`, answer);
 }
 
 /** The look forbids the POST, or shows that an earlier one has arrived. */
