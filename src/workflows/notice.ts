@@ -1,13 +1,12 @@
-import { WorkflowExecutionAlreadyStartedError } from '@temporalio/common';
 import {
   CancellationScope,
   ChildWorkflowCancellationType,
   ParentClosePolicy,
   proxyActivities,
   startChild,
+  uuid4,
   workflowInfo,
 } from '@temporalio/workflow';
-import { digestOf } from '../core/ids';
 import { NOTICE_WORKFLOW } from '../core/names';
 import type { Notice, NoticeActivities } from '../core/activities';
 import { keywordKey } from '../core/starts';
@@ -29,28 +28,20 @@ export async function followUpNotice(notice: Notice): Promise<void> {
 
 /**
  * Starts the workflow that tells of an event, and waits for its start only: the server would drop it where its parent ends before.
- *
- * @param occasion what tells events of the same type in one run apart
+ * A replay makes the same id; made of the run's own id, it would be another one in a run that a reset has made.
  */
-export async function tell(event: Omit<Notice, 'timestamp'>, occasion = ''): Promise<void> {
-  const { workflowId, runId } = workflowInfo();
+export async function tell(event: Omit<Notice, 'timestamp'>): Promise<void> {
   const notice = { ...event, timestamp: new Date(Date.now()).toISOString() };
-  const id = digestOf(JSON.stringify([workflowId, runId, event.type, occasion])).slice(0, 32);
-  try {
-    await CancellationScope.nonCancellable(() =>
-      startChild(NOTICE_WORKFLOW, {
-        // A full stop would break the signature, which joins the id with others by it.
-        workflowId: `follow-up-notice-${id}`,
-        args: [notice],
-        workflowIdReusePolicy: 'REJECT_DUPLICATE',
-        parentClosePolicy: ParentClosePolicy.ABANDON,
-        cancellationType: ChildWorkflowCancellationType.ABANDON,
-        staticSummary: event.type,
-      }),
-    );
-  } catch (error) {
-    if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
-  }
+  await CancellationScope.nonCancellable(() =>
+    startChild(NOTICE_WORKFLOW, {
+      // A full stop would break the signature, which joins the id with others by it.
+      workflowId: `follow-up-notice-${uuid4()}`,
+      args: [notice],
+      parentClosePolicy: ParentClosePolicy.ABANDON,
+      cancellationType: ChildWorkflowCancellationType.ABANDON,
+      staticSummary: event.type,
+    }),
+  );
 }
 
 /** Tells the worker's receiver, where it has one, of an end or, with null, that the follow-up needs a decision. */
@@ -72,7 +63,5 @@ export async function tellOf(state: FollowUpState, outcome: string | null): Prom
     verdict: told(state).verdict,
     evidence,
   };
-  if (outcome !== null) await tell({ type: 'follow-up.ended', data });
-  // A further POST may need a further decision.
-  else await tell({ type: 'follow-up.needs-decision', data }, String(state.delivery.sends));
+  await tell({ type: outcome === null ? 'follow-up.needs-decision' : 'follow-up.ended', data });
 }

@@ -35,6 +35,9 @@ const WORDS = [
 /** The server takes a task back now and then. */
 const MOST_FAILED_TASKS = 5;
 
+/** A workflow task that fails is tried again for ever. */
+export const MOST_BROKEN = 20;
+
 /** Nothing lasts longer: what still runs then waits for ever. */
 const HORIZON_MS = 5 * 86_400_000;
 
@@ -113,7 +116,11 @@ export abstract class World<
       for (let count = 0; count < this.plan.workers; count += 1) this.addWorker();
       this.begin();
       this.reached('started');
-      await this.clock.run(() => this.isOver() || this.clock.now > BEGIN + HORIZON_MS, MOST_STEPS);
+      const isBroken = () => this.broken.length > MOST_BROKEN;
+      await this.clock.run(
+        () => this.isOver() || isBroken() || this.clock.now > BEGIN + HORIZON_MS,
+        MOST_STEPS,
+      );
       for (const { workflowId, start, isOpen, failedTasks } of this.server.runs) {
         if (isOpen && start.workflowType !== CHUNK_WORKFLOW) this.broken.push(`${workflowId} has not ended`);
         if (failedTasks.length > MOST_FAILED_TASKS)

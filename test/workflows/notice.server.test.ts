@@ -10,6 +10,7 @@ import { BatchOfTest, SWIFT } from '../harness/batch-of-test';
 import { Environment } from '../harness/environment';
 import { eventually } from '../harness/eventually';
 import { ENDLESS } from '../harness/following';
+import { resetToTask, workflowTasks } from '../harness/reset';
 
 const secret = () => `whsec_${randomBytes(24).toString('base64')}`;
 const RECEIVERS = secret();
@@ -77,12 +78,22 @@ it('the end of a follow-up, a need for a decision, a cancellation and the end of
   const asked = { ...SWIFT, onUnknownDelivery: 'ask' } as const;
   const asking = await environment.follow({ status: 'active', ...ENDLESS }, asked, lost);
   await told(asking.handle.workflowId);
-  await asking.handle.cancel();
+  const tasks = await eventually('its notice has begun', () => workflowTasks(asking.handle), {
+    until: ({ length }) => length > 2,
+  });
+  // The notice stays in the history of the run that a reset makes.
+  await (await resetToTask(asking.handle, tasks.at(-1))).cancel();
   const both = await told(asking.handle.workflowId, 2);
   expect(both.map(({ notice: { type, data } }) => ({ type, data }))).toMatchObject([
     { type: 'follow-up.needs-decision', data: { outcome: null, verdict: 'unknown', status: 'active' } },
     { type: 'follow-up.ended', data: { outcome: 'cancelled', verdict: 'unknown' } },
   ]);
+
+  // So is the end: a run that a reset has made decides as its history did.
+  const { handle } = await environment.follow({}, SWIFT, { name: 'not-found' });
+  await expect(handle.result()).rejects.toMatchObject({ cause: { type: 'JobNotFound' } });
+  const again = await resetToTask(handle, (await workflowTasks(handle)).at(-1));
+  await expect(again.result()).rejects.toMatchObject({ cause: { type: 'JobNotFound' } });
 
   const batch = new BatchOfTest(environment).addMany(2);
   const [ofBatch] = await told((await batch.start()).workflowId);

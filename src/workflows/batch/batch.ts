@@ -112,9 +112,8 @@ class Batch {
   ) {
     this.receiveOperators();
     this.whole.cancelRequested.catch(() => {
-      const { ending, settled, items } = this.memo;
-      if (settled < items && (ending === null || ending === 'tolerance'))
-        this.change({ ending: 'cancelled' });
+      const { ending } = this.memo;
+      if (ending === null || ending === 'tolerance') this.change({ ending: 'cancelled' });
     });
   }
 
@@ -124,10 +123,11 @@ class Batch {
 
   private async toItsEnd(): Promise<BatchSummary> {
     await this.work();
-    const { batchId, digest, ending } = this.memo;
+    const { batchId, digest } = this.memo;
     const { chunks } = this.source;
     if (chunks) await closeChunks({ batchId, digest, chunks });
-    if (ending === 'cancel-running') await condition(() => this.whole.consideredCancelled, CANCEL_REQUEST_MS);
+    if (this.memo.ending === 'cancel-running')
+      await condition(() => this.whole.consideredCancelled, CANCEL_REQUEST_MS);
     await condition(allHandlersFinished);
     const { state, type, message } = endOf(this.memo);
     const endedAt = (this.endedAt = new Date(Date.now()).toISOString());
@@ -219,9 +219,12 @@ class Batch {
     return progressOf(this.memo, this.endedAt === null ? 'running' : 'completed', this.endedAt);
   }
 
+  /** What is over keeps its end: nobody cancels a batch of which every item has ended. */
   private change(values: Partial<BatchSettings>): BatchProgress {
+    const isDone = this.memo.settled >= this.memo.items;
+    if (this.endedAt !== null || (isDone && values.ending !== undefined)) return this.progress();
     this.memo = { ...this.memo, ...values };
-    if (this.endedAt === null) this.write();
+    this.write();
     return this.progress();
   }
 

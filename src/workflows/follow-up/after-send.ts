@@ -68,14 +68,15 @@ function refusedLook(
   askedAt: number,
 ): AfterSend | undefined {
   const { httpStatus, message } = answer;
-  if (state.job !== null || told(state).verdict === 'unknown') {
+  // Not by what is told of a run made by a reset, which must decide as its history did.
+  if (state.job !== null || state.delivery.verdict === 'unknown') {
     const isGone = isLost(trouble, askedAt, state.plan.confirmMs);
     return isGone ? { kind: 'failed', failure: lostJob(state, answer) } : undefined;
   }
   if (httpStatus === 404)
     return failed('JobNotFound', `The service knows no such job: ${message}.`, state, answer);
   if (httpStatus !== 400 && !isUnauthorized(trouble)) return undefined;
-  return failed('FollowUpRejected', `The job can't be read: ${message}.`, state, answer);
+  return refused(state, `The job can't be read: ${message}.`, answer);
 }
 
 /** The look forbids the POST, or shows that an earlier one has arrived. */

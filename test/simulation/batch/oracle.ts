@@ -14,6 +14,8 @@ const MEDDLING: ReadonlySet<string> = new Set(['retry item', 'terminate item', '
 /** A group is started within its permission, and a call takes some seconds. */
 const GROUP = 10;
 const GROUP_MS = 15_000;
+/** For so long a batch waits for it. */
+const CANCEL_REQUEST_MS = 5_000;
 /** The time-out of the activity's heartbeat. */
 const HEARTBEAT_MS = 30_000;
 /** An attempt goes by the list with which it has begun. */
@@ -120,6 +122,12 @@ const RULES: readonly ((world: BatchWorld) => Iterable<string>)[] = [
           yield `${run.runId} was open when the batch was cancelled with it, and goes on`;
       }
     }
+  },
+  /** The server shows a batch as failed that ends as cancelled before the request to cancel it comes. */
+  function* isShownAsCancelled(world) {
+    if (isDisturbed(world) || world.plan.paceMs > CANCEL_REQUEST_MS) return;
+    for (const { runId, end } of world.runs.filter(isBatch))
+      if (end.failure?.canceledFailureInfo) yield `${runId} was cancelled, and is shown as failed`;
   },
   /** Chunks end with their batch; one that was terminated leaves them to the next run. */
   function* closesItsChunks(world) {

@@ -14,14 +14,11 @@ import type { Request } from '../agent-service';
 import { fromPayload } from '../temporal/history';
 import type { Run } from '../temporal/run';
 import { clientOf } from '../temporal/service';
-import { isTold, TASK_QUEUES, World } from '../world';
+import { isTold, MOST_BROKEN, TASK_QUEUES, World } from '../world';
 import type { BatchAct, BatchPlan } from './plan';
 
 const BATCH_ID = 'batch';
 export const BATCH_WORKFLOW_ID = batchWorkflowId(BATCH_ID);
-
-/** A workflow task that fails is tried again for ever. */
-const MOST_BROKEN = 20;
 
 /** What is told of an act for which there is no such item. */
 export const NOTHING = 'nothing to do';
