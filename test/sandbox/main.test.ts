@@ -11,7 +11,7 @@ afterAll(() => {
 
 it('npm run sandbox prints its jobs, a line to run and the two variables, and these work', async () => {
   // As `npm run sandbox` starts it.
-  const args = ['--import', 'tsx', 'sandbox/main.ts', '--port', '0', '--turn', '50ms'];
+  const args = ['--import', 'tsx', 'sandbox/main.ts', '--port', '0', '--turn', '10m'];
   sandbox = new Program(process.execPath, args, { cwd: ROOT });
   await sandbox.says(/Every request gets a line below/);
   await sandbox.says(/npm run starter -- send --project docs --job job-1 --prompt "/);
