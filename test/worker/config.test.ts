@@ -97,6 +97,7 @@ it.each<[Record<string, string>, string]>([
   [{ AGENT_API_SEND_TASK_QUEUE: 'agent-api' }, 'is "agent-api" as AGENT_API_TASK_QUEUE is'],
   [{ FOLLOW_UP_HEALTH_ADDRESS: '9465' }, 'FOLLOW_UP_HEALTH_ADDRESS: is not host:port'],
   [{ FOLLOW_UP_METRICS_ADDRESS: '127.0.0.1:0' }, 'is not an IP address and a port above 0'],
+  [{ TEMPORAL_ADDRESS: 'localhost:0' }, 'TEMPORAL_ADDRESS: is not host:port'],
   [{ FOLLOW_UP_METRICS_ADDRESS: 'metrics.example:9464' }, 'is not an IP address'],
   [{ HTTPS_PROXY: 'socks5://me:hunter-two@proxy' }, 'give http://host:port'],
   [{ AGENT_API_IN_PROCESS_POLLS: '1.5' }, 'must be a whole number from 0 to 50000'],
