@@ -105,7 +105,7 @@ function certificateProblems(tls: TemporalConfig['connection']['tls']): Problem[
 
 /** host, host:port or [ipv6]:port, as the SDK takes them. */
 function isEndpoint(address: string): boolean {
-  return /^(\[[0-9a-f:.]+\]|[^\s:/[\]]+)(:\d+)?$/i.test(address) && URL.canParse(`tcp://${address}`);
+  return /^(\[[0-9a-f:.]+\]|[^\s:/[\]]+)(:0*[1-9]\d*)?$/i.test(address) && URL.canParse(`tcp://${address}`);
 }
 
 /** An empty variable counts as not set: Docker Compose passes on so what is not set outside. */

@@ -50,17 +50,11 @@ describe('the client for tests', () => {
   it.each<[Fate, string, object, RegExp]>([
     [{ end: 'FollowUpRejected', httpStatus: 403 }, 'REJECTED', { details: { httpStatus: 403 } }, /^$/],
     [{ end: 'DeliveryUnknown' }, 'DELIVERY_UNKNOWN', delivery('unknown'), /retried\. Nobody can tell/],
-    [
-      { end: 'DeadlineExceeded', ...ACTIVE },
-      'DEADLINE_EXCEEDED',
-      ACTIVE,
-      /retried\. Its message was accepted/,
-    ],
+    [{ end: 'DeadlineExceeded', ...ACTIVE }, 'DEADLINE_EXCEEDED', ACTIVE, /Its message was accepted/],
     [{ end: 'JobNotFound', message: 'gone' }, 'JOB_NOT_FOUND', { message: 'gone' }, /^$/],
     [{ end: 'InvalidRequest' }, 'INVALID_REQUEST', delivery('not-sent'), /^$/],
     [{ end: 'cancelled' }, 'CANCELLED', delivery('accepted'), /retried\. Its message was accepted/],
     [{ end: 'terminated' }, 'TERMINATED', { receipt: null }, /retried\. It left no receipt/],
-    [{ end: 'timed-out' }, 'TIMED_OUT', { receipt: null }, /retried\. It left no receipt/],
   ])('ends as %j with %s, and is retried if its receipt proves it', async (fate, code, facts, refused) => {
     const followUps = new InMemoryFollowUpClient(() => fate);
     await expect(followUps.execute(REQUEST)).rejects.toMatchObject({ code, workflowId: ID, ...facts });

@@ -18,8 +18,8 @@ function life(job: NewJob, messages: number, ...steps: readonly number[]) {
 
 const TURN = { durationMs: 1_000 };
 const LATE = { ...TURN, takeUpMs: 500 };
-const LATE_JOB = { turns: [TURN, LATE], status: 'active' } as const;
 const QUEUE = { whileActive: 'queue' } as const;
+const LATE_JOB = { turns: [TURN, LATE], status: 'active', ...QUEUE } as const;
 
 const opens = (outcome: 'new-pull-request' | 'no-change' | 'failed') => {
   return { pullRequest: true, turn: { ...TURN, outcome } };
@@ -32,8 +32,7 @@ it.each<[string, string, NewJob, number, ...number[]]>([
   ['to a running turn', 'active, completed /1', { turns: [{ durationMs: 10_000 }, TURN] }, 2, 999, 1],
   ['that queues', 'active, active, active, completed /1', { turn: TURN, ...QUEUE }, 2, 999, 1, 999, 1],
   ['taken up late', 'failed, active', { turn: LATE, status: 'failed' }, 1, 499, 1],
-  ['taken up late, in a turn', 'active, active', LATE_JOB, 1, 999, 1],
-  ['taken up after it', 'active, active, completed /1', { ...LATE_JOB, ...QUEUE }, 1, 999, 1, 1_000],
+  ['taken up after it', 'active, active, completed /1', LATE_JOB, 1, 999, 1, 1_000],
 ])('a message %s: the job is %s', (_, expected, ...job) => {
   const told = life(...job).map((each) => `${each?.status} ${each?.prLink?.slice(-2) ?? ''}`.trim());
   expect(told.join(', ')).toBe(expected);

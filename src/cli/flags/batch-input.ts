@@ -155,7 +155,7 @@ function* csvLines(text: string, report: Report): Generator<Line> {
   // Without names of columns the other records can't be checked.
   if (wrong !== undefined) {
     const words = `must name the columns, separated by commas; ${unknownName(wrong)}`;
-    report(first, fieldNamed(wrong) ? `the column ${wrong} is named twice` : words);
+    report(first, fieldNamed(wrong) ? `the column ${wrong} gives what an earlier column gives` : words);
     return;
   }
   for (const [begins, cells] of others) {
