@@ -17,11 +17,12 @@ const MAX_COOLDOWNS = 1_000;
 
 interface Cooldown {
   readonly until: number;
+  readonly lengthMs: number;
   /** Refusals in a row that named no time. */
   readonly unnamed: number;
 }
 
-const NONE: Cooldown = { until: 0, unnamed: 0 };
+const NONE: Cooldown = { until: 0, lengthMs: 0, unnamed: 0 };
 
 /**
  * Until when the service wants no request for a project: it limits projects, so a refusal of one follow-up holds for all. A
@@ -51,10 +52,11 @@ export class Cooldowns {
     if (cooling && retryAfterMs === undefined) return;
     const unnamed = retryAfterMs === undefined ? before.unnamed + 1 : 0;
     const unnamedMs = Math.min(MAX_UNNAMED_MS, FIRST_MS * 2 ** Math.min(unnamed - 1, 10));
-    const until = now + (retryAfterMs === undefined ? unnamedMs : boundedRetryAfter(retryAfterMs));
+    const lengthMs = retryAfterMs === undefined ? unnamedMs : boundedRetryAfter(retryAfterMs);
+    const until = now + lengthMs;
     if (cooling && until <= before.until) return;
     this.cooldowns.delete(key);
-    this.cooldowns.set(key, { until, unnamed });
+    this.cooldowns.set(key, { until, lengthMs, unnamed });
     const [oldest = ''] = this.cooldowns.keys();
     if (this.cooldowns.size > MAX_COOLDOWNS) this.cooldowns.delete(oldest);
   }
@@ -62,7 +64,7 @@ export class Cooldowns {
   of(operation: Operation, projectId: string): NoAnswer['brokenBy'] | null {
     const ofReads = this.cooldowns.get(`read ${projectId}`) ?? NONE;
     const ofSends = operation === 'send' ? this.cooldowns.get(`send ${projectId}`) : undefined;
-    const { until, unnamed } = ofSends && ofSends.until > ofReads.until ? ofSends : ofReads;
+    const { until, lengthMs, unnamed } = ofSends && ofSends.until > ofReads.until ? ofSends : ofReads;
     const waitMs = until - this.now();
     if (waitMs <= 0) return null;
     const untilText = new Date(Date.now() + waitMs).toISOString().replace(/\.\d+/, '');
@@ -70,7 +72,7 @@ export class Cooldowns {
     return {
       label: COOLING_DOWN,
       message: `project cooling down until ${untilText}, ${why}`,
-      retryAfterMs: Math.ceil(waitMs * (1 + SPREAD * this.random())),
+      retryAfterMs: Math.ceil(waitMs + SPREAD * lengthMs * this.random()),
     };
   }
 }

@@ -1,9 +1,8 @@
-import { constants } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type BatchHandle, type FollowUpHandle, hasCode } from '../client';
 import { isFailure } from '../core/end';
 import { truncate } from '../core/text';
-import { endOf, printEnd } from './ends';
+import { endOf, EXIT, printEnd } from './ends';
 import { batchLine, itemLine, printBatchEnd } from './render/batch';
 import { decideCommand, progressKey, progressText, serverText } from './render/follow-up';
 import { printable } from './render/text';
@@ -97,8 +96,14 @@ async function* withoutItems<T>(session: Session, looks: AsyncIterable<T>): Asyn
   }
 }
 
+const EXIT_OF_SIGNAL: Readonly<Record<string, number>> = {
+  SIGINT: EXIT.interrupted,
+  SIGTERM: EXIT.terminated,
+  SIGPIPE: EXIT.readerGone,
+};
+
 /**
- * Works until a signal, or the end of whoever reads the results, ends the waiting, with a shell's exit code.
+ * Works until a signal, or the end of whoever reads the results, ends the waiting.
  *
  * @param words what to say then
  * @param work rejects when its signal is aborted
@@ -123,7 +128,7 @@ export async function untilLeft(
     if (!left.signal.aborted) throw error;
     session.note(words());
     const { message } = left.signal.reason as Error;
-    session.exitCode = 128 + constants.signals[message as NodeJS.Signals];
+    session.exitCode = EXIT_OF_SIGNAL[message] ?? EXIT.other;
   } finally {
     // A terminal sends Ctrl-C to every process of npm's, and some pass it on again: that must not cut off the last output.
     if (!left.signal.aborted) {
