@@ -39,11 +39,11 @@ export type Tolerance = { readonly items: number } | { readonly percent: number 
 /** Hexadecimal digits of an item's key. Two of 100,000 items meet with a probability of 3 in 10 billion, and are refused. */
 const KEY_DIGITS = 16;
 
-/** The items of requests, checked by any client. Equal requests are equal JSON. */
+/** The items of requests, checked by any client; of a batch that was refused, they may be anything. Equal requests are equal JSON. */
 export function itemsOf(requests: readonly FollowUpRequest[]): BatchItem[] {
   const occurrences = new Map<string, number>();
   return requests.map((checked) => {
-    const tidy = withBatchCadence(checked) as JsonObject;
+    const tidy = { ...(withBatchCadence(checked) as JsonObject) };
     const fields = Object.keys(REQUEST_FIELDS).map((field) => [field, fieldOf(tidy, field)] as const);
     const request = requestWith(fields) as unknown as FollowUpRequest;
     const { projectId, jobId, prompt, requestId } = request;

@@ -106,16 +106,16 @@ describe('the items of any client', () => {
   });
 
   it('are refused where one has no room for the name that the batch gives it', () => {
-    // One byte too many for a workflow id.
     const long = request({ projectId: 'p'.repeat(110), jobId: 'j'.repeat(110) });
     expect(itemProblems([long])[0]).toMatch(/^item 1: requestId: .*256 bytes/);
   });
 
-  it('are refused where two are the same follow-up', () => {
+  it('are refused where two are the same follow-up, and still read where they are nothing', () => {
     const [{ key } = { key: '' }] = itemsOf([request()]);
     const named = request({ requestId: `nightly-${key ?? ''}` });
     const words = `requestId: "nightly-${key ?? ''}" is the name of 2 items for the same job; give each its own`;
     expect(itemProblems([request(), request(), named])).toEqual([`item 1: ${words}`, `item 3: ${words}`]);
+    expect(itemsOf([null] as never)).toHaveLength(1);
   });
 });
 
