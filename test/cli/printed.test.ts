@@ -111,7 +111,7 @@ it.each<[Partial<FollowUpProgress>, object]>([
   expect(Object.fromEntries(progressRows(session, 'w', { ...WATCHING, ...change }))).toMatchObject(rows);
 });
 
-it('the progress of a batch has the share, the counts, what is unusual, and what went wrong with an item', () => {
+it('the progress of a batch has the share, the counts and what is unusual; an item what went wrong', () => {
   const progress: BatchProgress = {
     ...{ batchId: 'nightly', state: 'paused', message: null, items: 200, settled: 50, firstFailures: [] },
     ...{ byStatus: { completed: 45, failed: 3 }, byFailure: { JobNotFound: 2 }, byEvidence: {} },
