@@ -14,12 +14,15 @@ const HELP = `npm run simulate -- [--seeds FROM..TO] [--batches FROM..TO] [--sto
 --batches 1..200  the worlds of batches to play, each once, in place of those of single follow-ups
 --story           tells what happens in each world
 --until-lie       ends with the first world that lies, and does not shrink it
---ci              10,000 follow-ups and 380 batches with fixed seeds, 100 and 20 with new ones, divided among a process
-                  for each core; each situation must be met
+--ci              10,000 follow-ups and 380 batches with fixed seeds, 100 and 20 with new ones, and those that have failed
+                  once, divided among a process for each core; each situation must be met
 `;
 
-/** Fixed seeds of the long run, so that a commit is judged by its own change; and some that nobody has seen. */
-const CI = { seeds: { fixed: 10_000, fresh: 100 }, batches: { fixed: 380, fresh: 20 } };
+/** Fixed seeds of the long run, so that a commit is judged by its own change; some that nobody has seen; and new ones that failed. */
+const CI = {
+  seeds: { fixed: 10_000, fresh: 100, failed: ',567940382,481763712' },
+  batches: { fixed: 380, fresh: 20, failed: '' },
+};
 
 const { values } = parseArgs({
   options: {
@@ -95,8 +98,9 @@ async function inProcesses(): Promise<number> {
   const all: Counts = {};
   const playShare = async (index: number) => {
     const options = (['seeds', 'batches'] as const).flatMap((kind) => {
-      const { fixed, fresh } = CI[kind];
-      return [`--${kind}`, `${share(index, 1, fixed)},${share(index, firstNew, fresh)}`];
+      const { fixed, fresh, failed } = CI[kind];
+      const ranges = `${share(index, 1, fixed)},${share(index, firstNew, fresh)}`;
+      return [`--${kind}`, index === 0 ? ranges + failed : ranges];
     });
     const player = fork(__filename, options);
     const ended = once(player, 'exit');

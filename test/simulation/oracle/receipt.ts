@@ -216,7 +216,8 @@ export const RULES_OF_RECEIPTS: readonly RuleOfReceipt[] = [
       yield `the result is ${status} with ${String(prLink)}, and since the turn the job was ${jobs.map((job) => `${job.status} ${String(job.prLink)}`).join(', ')}`;
     if (status !== 'completed' || prLink !== null || settledAt >= found.deadlineAt) return;
     const completed = fresh.filter((get) => get.shown.status === 'completed');
-    const settleEnd = (completed[0]?.heardAt ?? 0) + plan.settleMs;
+    // A read beside a poll is heard first, and asked for later.
+    const settleEnd = Math.min(...completed.map(({ heardAt }) => heardAt)) + plan.settleMs;
     const lookedOn = completed.some((get) => get.shown.prLink === null && get.askedAt >= settleEnd);
     if (!lookedOn && !found.has('extend')) yield 'a link that is null, and was not waited for';
   },
