@@ -37,10 +37,12 @@ interface Call extends CallOptions {
   readonly others?: readonly string[];
 }
 
+/** The signal of the call under way. One for all clients: Node asks each storage about each promise, for ever. */
+const signals = new AsyncLocalStorage<AbortSignal>();
+
 /** Where every call of a client and its handles begins and ends. */
 export class Calls {
   readonly #pending = new Map<AbortController, Reached>();
-  readonly #signals = new AsyncLocalStorage<AbortSignal>();
   #isClosed = false;
   readonly client: Client;
 
@@ -49,7 +51,7 @@ export class Calls {
     client: Client,
     readonly taskQueue: string,
   ) {
-    this.client = endable(client, () => this.#signals.getStore());
+    this.client = endable(client);
   }
 
   /**
@@ -74,7 +76,7 @@ export class Calls {
     };
     signal?.addEventListener('abort', abort);
     const abortable = <R>(asking: () => Promise<R>) =>
-      this.#signals.run(call.signal, () => this.client.withAbortSignal(call.signal, asking));
+      signals.run(call.signal, () => this.client.withAbortSignal(call.signal, asking));
     const timers: NodeJS.Timeout[] = [];
     if (timeout !== undefined) {
       let standing: string | undefined;
@@ -129,10 +131,10 @@ export class Calls {
  * A client that asks nothing once the signal of the call is aborted, as while items are read or encoded. The SDK (1.24) does not
  * look whether it is aborted already.
  */
-function endable(client: Client, signalOfCall: () => AbortSignal | undefined): Client {
+function endable(client: Client): Client {
   const workflowService = new Proxy(client.workflowService, {
     get(service, method) {
-      signalOfCall()?.throwIfAborted();
+      signals.getStore()?.throwIfAborted();
       const own: unknown = Reflect.get(service, method);
       // A native connection's service calls itself when its answer comes, perhaps after the end of the call.
       return typeof own === 'function' ? (own.bind(service) as unknown) : own;

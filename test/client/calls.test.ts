@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { createServer } from 'node:http2';
 import { inspect } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
@@ -42,6 +43,15 @@ it('no part of a client shows a log anything of the connection', () => {
 it('does not connect with an option that it does not know, such as an address', async () => {
   const connecting = FollowUpClient.connect({ env: {}, address: 'temporal.example:7233' } as object);
   await expect(connecting).rejects.toThrow('address: is not an option here');
+});
+
+it('clients share what Node asks about each promise, so that a client for each request slows nothing', async () => {
+  const run = jest.spyOn(AsyncLocalStorage.prototype, 'run');
+  for (const client of [followUps, new FollowUpClient(new Client())])
+    await client.getHandle('f').describe({ timeout: 1 }).catch(String);
+  const storages = run.mock.contexts.filter((_, nth) => run.mock.calls[nth]?.[0] instanceof AbortSignal);
+  expect([storages.length > 1, new Set(storages).size]).toEqual([true, 1]);
+  run.mockRestore();
 });
 
 type Call = (client: FollowUpClient, options: CallOptions) => Promise<unknown>;

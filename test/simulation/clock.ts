@@ -1,4 +1,4 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
+import { AsyncLocalStorage, AsyncResource } from 'node:async_hooks';
 import { withGlobal } from '@sinonjs/fake-timers';
 
 /** Who works at the moment: a process with its own idea of the time, which may stand still. */
@@ -25,6 +25,8 @@ const realImmediate = setImmediate;
 /** One for all: Node asks each of them about each promise, for ever. */
 const processes = new AsyncLocalStorage<Process | undefined>();
 
+const fakeTimers = withGlobal(globalThis);
+
 /** Every simulation begins then, in milliseconds since the epoch. */
 export const BEGIN = Date.UTC(2030, 0, 1);
 
@@ -33,7 +35,7 @@ export const BEGIN = Date.UTC(2030, 0, 1);
  * timers of whatever runs in it. Nothing happens but what was due: the clock jumps from one timer to the next.
  */
 export class VirtualClock implements Timers {
-  private readonly clock = withGlobal(globalThis).install({
+  private readonly clock = fakeTimers.install({
     now: BEGIN,
     toFake: ['Date', 'performance', 'setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'],
   });
@@ -54,7 +56,10 @@ export class VirtualClock implements Timers {
       const inContext = (work: (...args: unknown[]) => void, ms?: number, ...args: unknown[]) => {
         const process = processes.getStore();
         // A real timer keeps the context in which it was made.
-        const run = AsyncLocalStorage.bind(() => work(...args));
+        const context = new AsyncResource('Timer');
+        const run = () => {
+          context.runInAsyncScope(work, undefined, ...args);
+        };
         return start(process === undefined ? run : () => process.whenAwake(run), ms);
       };
       Object.assign(globalThis, { [name]: inContext });

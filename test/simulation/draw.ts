@@ -31,7 +31,7 @@ export function drawPlan(seed: number): Plan {
       polling: {
         timerPolls: luck.of('timerPolls', [0, 2, 3, 3, 'all']),
         initial: luck.of('initial', ['2s', '5s', '5s', '20s']),
-        growth: luck.of('growth', [0.1, 0.5, 0.5, 1]),
+        growth: luck.of('growth', [0.3, 0.5, 0.5, 1]),
         jitter: luck.of('jitter', [0, 0.1, 0.5]),
       },
     },

@@ -98,7 +98,7 @@ export class FollowUpWorld extends World<Plan, Act, UpdateEnd> {
 
   /** Each history, from its beginning, gives the same commands. */
   protected override async end(): Promise<void> {
-    if (this.evictions > 1 || this.plan.seed % WHOLE_REPLAYS > 0) return;
+    if (this.again || this.plan.seed % WHOLE_REPLAYS > 0) return;
     for (const run of this.runs.filter((each) => each.resetPoints().length > 0))
       try {
         this.progress.set(run, await replayed(this.workflows, run, this.clock, QUERY_PROGRESS));

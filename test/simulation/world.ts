@@ -91,15 +91,15 @@ export abstract class World<
   private readonly workers: SimulatedWorker[] = [];
   private readonly points = new Map<string, number>();
 
-  /** @param evictions a seed: when a worker forgets and replays a workflow, and the service's words. They change nothing. */
+  /** @param again the second time: workers forget no workflow, and the service says other words. That changes nothing. */
   constructor(
     readonly plan: Plan,
     protected readonly workflows: ReusableVMWorkflowCreator,
-    protected readonly evictions = 1,
+    protected readonly again = false,
   ) {
     this.luck = new Luck(plan.seed);
     this.clock = new VirtualClock(() => this.luck.next('random'));
-    this.evicts = new Luck(plan.seed * 2 + evictions);
+    this.evicts = new Luck(plan.seed * 2 + (again ? 2 : 1));
     this.server = new TemporalServer(this.clock, this.luck, plan, (run, words) => this.heard(run, words));
     const words = () => this.evicts.of('words', WORDS);
     this.services = new Map(
@@ -257,7 +257,7 @@ export abstract class World<
   }
 
   private addWorker(): void {
-    const { clock, luck, server, workflows, reached } = this;
+    const { clock, luck, server, workflows, reached, again } = this;
     const worker: SimulatedWorker = new SimulatedWorker({
       ...{ name: `worker ${this.workers.length + 1}`, clock, luck, server, workflows, reached },
       activities: (self, shutdown) => {
@@ -276,7 +276,7 @@ export abstract class World<
       logged: (run, call) => this.logged(run, call),
       failed: (run, why) => this.broken.push(`a workflow task of ${run.workflowId} fails: ${why}`),
       // A long history takes long to replay.
-      evicts: (run) => this.evicts.chance('evict', 1 / (10 + run.events.length / 6)),
+      evicts: (run) => !again && this.evicts.chance('evict', 1 / (10 + run.events.length / 6)),
     });
     this.workers.push(worker);
   }

@@ -107,7 +107,7 @@ export class Run {
   startTask(): StartedTask | undefined {
     if (this.task !== 'waits') return undefined;
     const updates = this.updates.thatAre('admitted');
-    const suggestsNew = this.events.length >= this.server.suggestFrom;
+    const suggestsNew = this.events.length >= this.server.suggestFrom * 2 ** (this.start.runsBefore ?? 0);
     this.add({ type: 'WorkflowTaskStarted', suggestsNew });
     for (const update of updates) update.state = 'delivered';
     const stop = this.server.clock.after(TASK_TIMEOUT_MS, () => {
