@@ -73,16 +73,6 @@ it.each<[string[], string, string?]>([
   expect(await offline(args, stdin)).toEqual({ code: 2, stdout: '', stderr });
 });
 
-it('a batch without a name is named by its items', async () => {
-  const runs = ['one', 'one', 'another'].map((prompt) =>
-    offline(['batch', 'run', '-'], `project,job,prompt\np,j,${prompt}\n`),
-  );
-  const line = /^batch +(\w+) \(1 item\)$/m;
-  const [id, again, other] = (await Promise.all(runs)).map(({ stderr }) => line.exec(stderr)?.[1]);
-  expect(again).toBe(id);
-  expect(other).not.toBe(id);
-});
-
 it('a Temporal that is not there is one message with the address, the reason and the remedy', async () => {
   const { code, stdout, stderr } = await offline([...SEND, '--prompt', 'x', '--json']);
   expect(code).toBe(1);

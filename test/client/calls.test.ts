@@ -45,13 +45,12 @@ it('does not connect with an option that it does not know, such as an address', 
   await expect(connecting).rejects.toThrow('address: is not an option here');
 });
 
-it('clients share what Node asks about each promise, so that a client for each request slows nothing', async () => {
-  const run = jest.spyOn(AsyncLocalStorage.prototype, 'run');
-  for (const client of [followUps, new FollowUpClient(new Client())])
-    await client.getHandle('f').describe({ timeout: 1 }).catch(String);
-  const storages = run.mock.contexts.filter((_, nth) => run.mock.calls[nth]?.[0] instanceof AbortSignal);
+it('clients share the storage of their signals: Node asks each one about each promise, for ever', async () => {
+  const { contexts, calls: runs } = jest.spyOn(AsyncLocalStorage.prototype, 'run').mock;
+  const clients = [followUps, new FollowUpClient(new Client())];
+  for (const each of clients) await each.getHandle('f').describe({ timeout: 1 }).catch(String);
+  const storages = contexts.filter((_, nth) => runs[nth]?.[0] instanceof AbortSignal);
   expect([storages.length > 1, new Set(storages).size]).toEqual([true, 1]);
-  run.mockRestore();
 });
 
 type Call = (client: FollowUpClient, options: CallOptions) => Promise<unknown>;

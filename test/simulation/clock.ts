@@ -1,4 +1,4 @@
-import { AsyncLocalStorage, AsyncResource } from 'node:async_hooks';
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { withGlobal } from '@sinonjs/fake-timers';
 
 /** Who works at the moment: a process with its own idea of the time, which may stand still. */
@@ -56,10 +56,7 @@ export class VirtualClock implements Timers {
       const inContext = (work: (...args: unknown[]) => void, ms?: number, ...args: unknown[]) => {
         const process = processes.getStore();
         // A real timer keeps the context in which it was made.
-        const context = new AsyncResource('Timer');
-        const run = () => {
-          context.runInAsyncScope(work, undefined, ...args);
-        };
+        const run = AsyncLocalStorage.bind(() => work(...args));
         return start(process === undefined ? run : () => process.whenAwake(run), ms);
       };
       Object.assign(globalThis, { [name]: inContext });

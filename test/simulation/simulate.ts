@@ -88,9 +88,7 @@ function differences(...worlds: readonly [FollowUpWorld, FollowUpWorld]): string
     'nothing more',
   ]);
   const index = one?.findIndex((line, nth) => line !== other?.[nth]) ?? -1;
-  return index < 0
-    ? []
-    : [`without evictions and in other words: ${other?.[index]}, and not ${one?.[index]}`];
+  return index < 0 ? [] : [`in the second play: ${other?.[index]}, and not ${one?.[index]}`];
 }
 
 /** The smallest plan that still lies: without one thing that happens, all else is drawn as before. */

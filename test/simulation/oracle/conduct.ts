@@ -188,11 +188,14 @@ export const RULES_OF_UNDISTURBED: readonly Rule[] = [
     );
     if (idle !== undefined) yield `read ${idle.number} decides nothing`;
   },
-  /** Its history grows with its requests: nothing wakes it for nothing. */
+  /** Its history grows with its reads, of which a cool-down holds back some: nothing wakes it for nothing. */
   function* staysWithinItsHistory({ world }) {
     for (const { runId, events } of world.runs) {
       const requests = world.service.requests.filter((request) => request.runId === runId).length;
-      if (events.length > EVENTS.atMost + EVENTS.ofRequest * requests)
+      const reads = events.filter(
+        (event) => 'activity' in event && event.activity.activityType === 'getJob',
+      ).length;
+      if (events.length > EVENTS.atMost + EVENTS.ofRequest * Math.max(requests, reads))
         yield `${runId} has ${events.length} events, and made ${requests} requests`;
     }
   },

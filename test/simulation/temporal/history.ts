@@ -87,8 +87,6 @@ export interface RunStart {
   /** The run that a reset has taken over from, and that one's, to the first: its numbers are drawn again. */
   readonly originalRunId: string;
   readonly continuedFromRunId?: string;
-  /** In the chain of those that have continued as new. */
-  readonly runsBefore?: number;
   /** Who has asked for its start, and the id of that request. */
   readonly asked?: { readonly by: string; readonly requestId: string };
 }

@@ -107,7 +107,9 @@ export class Run {
   startTask(): StartedTask | undefined {
     if (this.task !== 'waits') return undefined;
     const updates = this.updates.thatAre('admitted');
-    const suggestsNew = this.events.length >= this.server.suggestFrom * 2 ** (this.start.runsBefore ?? 0);
+    // Each further run is longer: the first ones show what a chain can break.
+    const runs = this.server.runs.filter(({ workflowId }) => workflowId === this.workflowId).length;
+    const suggestsNew = this.events.length >= this.server.suggestFrom * 2 ** (runs - 1);
     this.add({ type: 'WorkflowTaskStarted', suggestsNew });
     for (const update of updates) update.state = 'delivered';
     const stop = this.server.clock.after(TASK_TIMEOUT_MS, () => {

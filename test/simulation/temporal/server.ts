@@ -191,16 +191,7 @@ export class TemporalServer {
   continueAsNew(run: Run, { input, memo }: Extract<Closing, { readonly input: Payloads }>): void {
     const { start, searchAttributes, runId: continuedFromRunId } = run;
     const runId = this.newRunId();
-    const runsBefore = (start.runsBefore ?? 0) + 1;
-    const next = {
-      ...start,
-      runId,
-      originalRunId: runId,
-      continuedFromRunId,
-      runsBefore,
-      input,
-      searchAttributes,
-    };
+    const next = { ...start, runId, originalRunId: runId, continuedFromRunId, input, searchAttributes };
     // Where none is given, it is the one it was started with (the core fills it in); the search attributes are the latest.
     this.keep({ ...next, memo: Object.keys(memo).length > 0 ? memo : start.memo }).begin();
   }

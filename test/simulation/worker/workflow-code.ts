@@ -1,34 +1,9 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
-import type { Context } from 'node:vm';
 import { parseWorkflowCode } from '@temporalio/worker/lib/worker';
 import { ReusableVMWorkflowCreator } from '@temporalio/worker/lib/workflow/reusable-vm';
 import { globalHandlers } from '@temporalio/worker/lib/workflow/vm-shared';
 
 /** None: for a time limit Node starts a thread with each call into the sandbox. */
 const NO_TIMEOUT = undefined as unknown as number;
-
-type Storage = AsyncLocalStorage<unknown>;
-
-/** What the storages of all workflows hold: Node asks each storage of its own about each promise. */
-const held = new AsyncLocalStorage<ReadonlyMap<Storage, unknown>>();
-
-class WorkflowCreator extends ReusableVMWorkflowCreator {
-  protected override injectGlobals(context: Context): void {
-    super.injectGlobals(context);
-    const { prototype } = context.AsyncLocalStorage as { readonly prototype: Storage };
-    prototype.getStore = function () {
-      return held.getStore()?.get(this);
-    };
-    prototype.run = function <R>(
-      this: Storage,
-      store: unknown,
-      work: (...args: unknown[]) => R,
-      ...args: unknown[]
-    ) {
-      return held.run(new Map(held.getStore()).set(this, store), work, ...args);
-    };
-  }
-}
 
 /** The workflow bundle in the sandbox of the SDK, as a worker has it, without the native core. */
 export async function loadWorkflows(
@@ -38,7 +13,7 @@ export async function loadWorkflows(
   // Stacks take a tenth of the time: none in the sandbox, and short ones outside.
   Error.stackTraceLimit = 3;
   const bundle = parseWorkflowCode(`Error.stackTraceLimit = 0;${code}`);
-  const creator = await WorkflowCreator.create(bundle, NO_TIMEOUT, new Set(activities));
+  const creator = await ReusableVMWorkflowCreator.create(bundle, NO_TIMEOUT, new Set(activities));
   // They record the stack of each promise for the stack trace query, which takes most of the time.
   globalHandlers.uninstall();
   globalHandlers.promiseHookInstalled = false;
