@@ -8,11 +8,11 @@ import { mkdir, mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { historyToJSON } from '@temporalio/common/lib/proto-utils';
-import { bundleWorkflowCode, DefaultLogger } from '@temporalio/worker';
 import { version } from '../package.json';
 import { startDevServer } from '../dev/dev-server';
 import { FollowUpClient } from '../src/client';
 import type { PollingRequest } from '../src/core/request';
+import { bundleCode } from '../src/worker/bundle';
 import { findTemporalCli } from '../dev/temporal-cli';
 import { eventually } from '../test/harness/eventually';
 import { Environment } from '../test/harness/environment';
@@ -193,9 +193,7 @@ async function main(): Promise<void> {
   }
   const scratch = await mkdtemp(path.join(os.tmpdir(), 'record-histories-'));
   const bundlePath = path.join(scratch, 'workflow-bundle.js');
-  const workflowsPath = path.join(ROOT, 'src/workflows/index.ts');
-  const { code } = await bundleWorkflowCode({ workflowsPath, logger: new DefaultLogger('WARN') });
-  await writeFile(bundlePath, code);
+  await writeFile(bundlePath, await bundleCode());
 
   const cli = (await findTemporalCli({ env: process.env, say: console.error })).path;
   try {

@@ -1,9 +1,9 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
-import { bundleWorkflowCode, DefaultLogger } from '@temporalio/worker';
 import { startDevServer } from '../../dev/dev-server';
 import { findTemporalCli } from '../../dev/temporal-cli';
+import { bundleCode } from '../../src/worker/bundle';
 import { DYNAMIC_CONFIG, VARIABLES } from './temporal';
 
 /** Set-ups and tear-downs of all projects run in jest's main process, so that they share this. */
@@ -27,12 +27,9 @@ async function start() {
   const cli = await findTemporalCli({ env: process.env, say });
   const folder = await mkdtemp(path.join(os.tmpdir(), 'agent-follow-up-test-'));
   const bundlePath = path.join(folder, 'workflow-bundle.js');
-  const workflowsPath = path.resolve(__dirname, '../../src/workflows/index.ts');
   const [server] = await Promise.all([
     startDevServer({ cli: cli.path, searchAttributes: true, dynamicConfig: DYNAMIC_CONFIG }),
-    bundleWorkflowCode({ workflowsPath, logger: new DefaultLogger('WARN') }).then(({ code }) =>
-      writeFile(bundlePath, code),
-    ),
+    bundleCode().then((code) => writeFile(bundlePath, code)),
   ]);
   process.env[VARIABLES.cli] = cli.path;
   process.env[VARIABLES.address] = server.address;

@@ -1,7 +1,5 @@
-import { readdirSync } from 'node:fs';
-import path from 'node:path';
-import { bundleWorkflowCode, DefaultLogger } from '@temporalio/worker';
 import type { ReusableVMWorkflowCreator } from '@temporalio/worker/lib/workflow/reusable-vm';
+import { bundleCode } from '../../src/worker/bundle';
 import { liesOfBatch } from './batch/oracle';
 import { type BatchPlan, drawBatchPlan } from './batch/plan';
 import { SITUATIONS_OF_BATCHES } from './batch/situations';
@@ -14,7 +12,6 @@ import { SITUATIONS } from './situations';
 import { loadWorkflows } from './worker/workflow-code';
 import type { Entry } from './world';
 
-const CORE = path.resolve(__dirname, '../../src/core');
 const ACTIVITIES = [
   ...['getJob', 'pollJob', 'sendMessage', 'workerSettings', 'pendingDetails', 'followUpResult', 'takeTurn'],
   ...['awaitEnd', 'runItems', 'closeChunks'],
@@ -22,18 +19,7 @@ const ACTIVITIES = [
 
 /** The workflow bundle as a worker has it. */
 export async function bundleWorkflows(): Promise<ReusableVMWorkflowCreator> {
-  const { code } = await bundleWorkflowCode({
-    workflowsPath: require.resolve('../../src/workflows/index.ts'),
-    logger: new DefaultLogger('WARN'),
-    // Evaluated once for all workflows, and frozen: they are pure.
-    preloadModules: [
-      ...readdirSync(CORE, { encoding: 'utf8', recursive: true })
-        .filter((file) => file.endsWith('.ts'))
-        .map((file) => path.join(CORE, file)),
-      ...['@noble/hashes/sha2.js', '@noble/hashes/utils.js', '@temporalio/common'],
-    ],
-  });
-  return loadWorkflows(code, ACTIVITIES);
+  return loadWorkflows(await bundleCode(), ACTIVITIES);
 }
 
 /** The situations of a kind of world, and whether one has met it. */
