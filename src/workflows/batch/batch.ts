@@ -18,6 +18,7 @@ import { settingProblems } from '../../core/batch/items';
 import {
   type BatchActivities,
   type BatchInput,
+  batchMemo,
   type BatchMemo,
   type BatchSettings,
   type BatchSource,
@@ -37,14 +38,14 @@ import {
   progressOf,
   summaryOf,
 } from '../../core/batch/progress';
-import { problemTexts } from '../../core/checks';
+import { isRecord, problemTexts } from '../../core/checks';
 import { measure } from '../../core/metrics';
 import { keyword } from '../../core/starts';
 import { workerSettings } from '../activity-proxies';
 import { failure } from '../failure';
 import { tell } from '../notice';
 import { updatesOfRun } from '../updates';
-import { checkBatch, type ContinuedBatch, isContinued } from './input';
+import { checkBatch } from './input';
 
 /** Items that may be begun in a round, which costs seven events. */
 const ROUND_ITEMS = 200;
@@ -77,11 +78,11 @@ const { runItems, closeChunks } = proxyActivities<BatchActivities>({
  *
  * @throws ApplicationFailure `InvalidBatch`, `ToleranceExceeded` or `BatchIncomplete`, with the summary as its detail
  */
-export async function followUpBatch(input: BatchInput | ContinuedBatch): Promise<BatchSummary> {
-  const { workflowId, startTime, continuedFromExecutionRunId, typedSearchAttributes } = workflowInfo();
-  // A cron schedule and a retry policy make runs too, with the input of a caller.
-  if (continuedFromExecutionRunId !== undefined && isContinued(input))
-    return new Batch({ items: input.items, chunks: input.chunks }, input.continued).run();
+export async function followUpBatch(input: BatchInput): Promise<BatchSummary> {
+  const { workflowId, startTime, continuedFromExecutionRunId, memo, typedSearchAttributes } = workflowInfo();
+  // A cron schedule and a retry policy make runs too, with the input and the memo of a caller.
+  const continued = continuedFromExecutionRunId === undefined ? null : batchMemo(memo);
+  if (continued !== null && isRecord(input)) return new Batch(input, continued).run();
   const plan = checkBatch(input, workflowId);
   const { items, chunks, begun, ...given } = plan;
   // Lists and filters find the batch by it. The action of a schedule can't set it: it does not know the batch id.
@@ -206,7 +207,7 @@ class Batch {
     const { typedSearchAttributes, memo: first } = workflowInfo();
     const memo = { ...first, [MEMO_BATCH]: this.memo };
     const next = makeContinueAsNewFunc<typeof followUpBatch>({ memo, typedSearchAttributes });
-    await next({ ...this.source, continued: this.memo });
+    await next(this.source);
   }
 
   /** What the activity, a further run and everybody without a worker know. */

@@ -5,27 +5,12 @@ import {
   MAX_INPUT_BYTES,
   settingProblems,
 } from '../../core/batch/items';
-import {
-  type BatchInput,
-  type BatchMemo,
-  type BatchSource,
-  isBegun,
-  isChunks,
-  isPosition,
-} from '../../core/batch/state';
+import { type BatchInput, type BatchSource, isBegun, isChunks } from '../../core/batch/state';
 import { isRecord, oneOf, type Problem, problemTexts, text, typeName } from '../../core/checks';
 import { TRY_AGAIN } from '../../core/end';
 import { batchIdOf, batchWorkflowId } from '../../core/ids';
 import { jsonBytes, quote } from '../../core/text';
 import { failure } from '../failure';
-
-export interface ContinuedBatch extends BatchSource {
-  readonly continued: BatchMemo;
-}
-
-export function isContinued(input: unknown): input is ContinuedBatch {
-  return isRecord(input) && isRecord(input.continued) && isPosition(input.continued);
-}
 
 export type BatchPlan = Required<Omit<BatchInput, keyof BatchSource>> & BatchSource;
 
