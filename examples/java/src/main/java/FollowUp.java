@@ -14,6 +14,7 @@ import java.net.URLEncoder;
 import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
+import java.time.Duration;
 import java.util.HexFormat;
 import java.util.Map;
 import java.util.stream.Collectors;
@@ -54,11 +55,12 @@ public final class FollowUp {
     return !sent.isNull() && !sent.asText().equals(HexFormat.of().formatHex(digest));
   }
 
-  /** The client of TEMPORAL_* and temporal.toml. */
+  /** The client of TEMPORAL_* and temporal.toml. It waits for the connection; a first call gives up sooner. */
   static WorkflowClient connect() throws IOException {
     ClientConfigProfile profile = ClientConfigProfile.load();
     return WorkflowClient.newInstance(
-        WorkflowServiceStubs.newServiceStubs(profile.toWorkflowServiceStubsOptions()),
+        WorkflowServiceStubs.newConnectedServiceStubs(
+            profile.toWorkflowServiceStubsOptions(), Duration.ofSeconds(30)),
         profile.toWorkflowClientOptions());
   }
 
