@@ -16,10 +16,7 @@ export function workflowCode(): Pick<WorkerOptions, 'workflowBundle'> {
   return { workflowBundle: { codePath: BUNDLE } };
 }
 
-/**
- * Workflows and `core`, which is evaluated once for all workflows: it keeps nothing. A cached workflow needs 56 KB of the heap
- * and not 152, and its start 0.65 ms and not 1.2 (measured).
- */
+/** `core` keeps nothing, and is evaluated once for all workflows: each needs a third of the heap and starts in half the time. */
 export async function bundleCode(): Promise<string> {
   const core = readdirSync(join(ROOT, 'core'), { encoding: 'utf8', recursive: true });
   const { code } = await bundleWorkflowCode({

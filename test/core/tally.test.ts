@@ -1,5 +1,14 @@
 import { expect, it } from '@jest/globals';
-import { addCounts } from '../../src/core/tally';
+import { addCounts, needsDecision } from '../../src/core/tally';
+import { JOB } from '../harness/samples';
+
+// The simulation has the changes of the job.
+it('an activity that polls leaves refusals to the workflow, and absorbs other trouble', () => {
+  const trouble = { kind: 'trouble', label: '', message: '' } as const;
+  const all = [401, 403, 404, 429, 503];
+  const decided = all.filter((httpStatus) => needsDecision({ ...trouble, httpStatus }, JOB));
+  expect(decided).toEqual([401, 403, 404]);
+});
 
 it('a tally holds 32 names at most, any word may be one; further ones count as other', () => {
   let observed: Record<string, number> = {};
