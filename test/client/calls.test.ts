@@ -46,10 +46,12 @@ it('does not connect with an option that it does not know, such as an address', 
 });
 
 it('clients share the storage of their signals: Node asks each one about each promise, for ever', async () => {
-  const { contexts, calls: runs } = jest.spyOn(AsyncLocalStorage.prototype, 'run').mock;
+  const run = jest.spyOn(AsyncLocalStorage.prototype, 'run');
+  const { contexts, calls: runs } = run.mock;
   const clients = [followUps, new FollowUpClient(new Client())];
   for (const each of clients) await each.getHandle('f').describe({ timeout: 1 }).catch(String);
   const storages = contexts.filter((_, nth) => runs[nth]?.[0] instanceof AbortSignal);
+  run.mockRestore();
   expect([storages.length > 1, new Set(storages).size]).toEqual([true, 1]);
 });
 
