@@ -17,7 +17,8 @@ export interface NotifyOptions {
 const ANSWER_LIMIT_MS = 10_000;
 /** A receiver that hangs must not take the slots of the worker's other questions. */
 const AT_ONCE = 10;
-const DAY_MS = 24 * 3_600_000;
+/** By the activity's retry policy, which the server holds above the delay of a failure. */
+const LONGEST_WAIT_MS = 15 * 60_000;
 
 export const SECRETS =
   'one secret, or two with a comma between them, without white space: whsec_ and 24 to 64 bytes in base64';
@@ -53,7 +54,7 @@ export function postNoticeBy({ url, secrets }: NotifyOptions): NoticeActivities[
       const [wait, date] = ['retry-after', 'date'].map((name) => headers.get(name) ?? undefined);
       const waitMs = parseRetryAfter(wait, date);
       if (waitMs === undefined) throw again(message);
-      throw again(message, { nextRetryDelay: Math.min(Math.max(waitMs, 1_000), DAY_MS) });
+      throw again(message, { nextRetryDelay: Math.min(Math.max(waitMs, 1_000), LONGEST_WAIT_MS) });
     } finally {
       underWay -= 1;
     }

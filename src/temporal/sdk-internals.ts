@@ -42,13 +42,19 @@ export function decodeFirst(
   return decodeFromPayloadsAtIndex<unknown>(loadedDataConverter, 0, payloads, context);
 }
 
-/** An activity that has not ended, with the details of its latest heartbeat; undefined where there is none of this type. */
+/**
+ * The latest activity of a type that has not ended, with the details of its latest heartbeat; undefined where there is none.
+ * The server lists them in any order, and still has one that was given up until its worker hears of it. The SDK counts them.
+ */
 export async function pendingActivity(
   client: Client,
   { workflowId, raw }: Pick<WorkflowExecutionDescription, 'workflowId' | 'raw'>,
   type: string,
 ) {
-  const pending = raw.pendingActivities?.find(({ activityType }) => activityType?.name === type);
+  const pending = (raw.pendingActivities ?? [])
+    .filter(({ activityType }) => activityType?.name === type)
+    .sort((one, other) => Number(one.activityId) - Number(other.activityId))
+    .at(-1);
   if (!pending) return undefined;
   const { heartbeatDetails, activityId = '', state } = pending;
   const details = await decodeFirst(client, heartbeatDetails?.payloads, workflowId, activityId);

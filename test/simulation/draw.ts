@@ -67,6 +67,17 @@ const STORIES: readonly ((plan: Plan, luck: Luck) => Partial<Plan>)[] = [
       deed('pendingDetails started', 1, 0, { kind: 'complete by hand', activity: 'pollJob', value: null }),
     ],
   }),
+  // The worker of a POST dies, no other one takes the send up until the deadline, and somebody cancels right then.
+  ({ request, jobs: [job] }, luck) => ({
+    request: { ...request, whenActive: 'send', confirm: '1s', deadline: '2m' },
+    jobs: [{ ...job, status: 'completed', spells: [] }],
+    workers: 2,
+    deeds: [
+      deed('post begun', 1, 0, { kind: 'hold queue', queue: 'sends', ms: 600_000 }),
+      deed(luck.of('dies', ['post begun', 'post processed']), 1, 0, { kind: 'kill', backAfterMs: 1_000 }),
+      deed('pendingDetails started', 2, 0, { kind: 'cancel' }),
+    ],
+  }),
   // Somebody extends the deadline right when the run would continue as new, and something else comes.
   ({ request, jobs: [job] }, luck) => ({
     request: { ...request, deadline: '30m', polling: { ...request.polling, timerPolls: 'all' } },

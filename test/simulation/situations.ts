@@ -40,6 +40,7 @@ const OF_DEEDS: Readonly<Record<string, string>> = {
   'a send is paused while it looks at the job': 'pause send at (sendMessage started|look asked|look reached)',
   'a send is cancelled between two attempts': 'cancel .*“sendMessage backs off',
   'a paused send is cancelled': 'cancel .* with a paused send',
+  'a send is cancelled while it is given up at the deadline': 'cancel at pendingDetails started” in sending',
   'a send is completed by hand': 'complete by hand in (baseline|sending)',
   'a poll is completed by hand': 'complete by hand in (watch|needs-decision)',
   'a poll reports in the task that gives it up': 'complete by hand at pendingDetails started” in needs',

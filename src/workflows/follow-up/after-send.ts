@@ -104,12 +104,14 @@ function afterPosting(
   state.job = baseline ?? state.job;
   if (outcome.verdict !== 'accepted') state.lastAnswer = outcome.message;
   state.delivery = afterPost(state.delivery, outcome);
+  // An earlier POST that may have arrived has a baseline of its own.
+  if (outcome.verdict !== 'not-sent' || state.delivery.verdict === 'not-sent')
+    state.baseline = baseline && jobState(baseline);
   if (outcome.verdict === 'not-sent') {
     if (!outcome.repeatable) return refused(state, sentence(outcome.message), outcome);
     const met = afterReading(trouble, { kind: 'trouble', ...outcome }, endedAt);
     return { kind: 'again', phase: 'sending', trouble: met };
   }
-  state.baseline = baseline && jobState(baseline);
   // The worker's clock may be wrong by minutes: the POST was made between the start of the send and now.
   state.sentAt = Math.max(askedAt, Math.min(sentAt, endedAt));
   // The POST ended before the workflow heard of it: freshness counts from then, by the workflow's clock.

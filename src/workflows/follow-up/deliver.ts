@@ -4,12 +4,12 @@ import { nextWait, waitUntil } from '../../core/cadence';
 import { provesDelivery } from '../../core/evidence';
 import { isTerminal } from '../../core/job';
 import type { Phase } from '../../core/result';
-import { NO_TROUBLE } from '../../core/tally';
+import { isLost, isUnauthorized, NO_TROUBLE } from '../../core/tally';
 import { formatDuration } from '../../core/units';
 import { tellOf } from '../notice';
 import { afterSend } from './after-send';
 import type { FollowUpContext } from './context';
-import { followUpFailure, refuseAfterDeadline, sentence } from './failures';
+import { followUpFailure, lostJob, refuseAfterDeadline, sentence } from './failures';
 import { lastAnswerInWords, readNext } from './poll';
 import { send } from './send';
 import { confirmed, told, type Watch } from './state';
@@ -108,8 +108,8 @@ async function readForProof(context: FollowUpContext, watch: Watch): Promise<boo
   const { polling, reconcileMs, confirmMs } = state.plan;
   const { freshFrom } = watch.observations;
   const until = freshFrom - confirmMs + reconcileMs;
-  context.enter('reconciling');
   while (!foundByReading(context, watch)) {
+    context.enter(isUnauthorized(watch.trouble) ? 'unauthorized' : 'reconciling');
     refuseAfterDeadline(state);
     const now = Date.now();
     const { fresh } = watch.observations;
@@ -118,7 +118,6 @@ async function readForProof(context: FollowUpContext, watch: Watch): Promise<boo
     const waitMs = now < freshFrom ? freshFrom - now : waitUntil(at, polling, watch.trouble, now);
     const why = `${lastAnswerInWords(context)}; did it arrive? next read in ${formatDuration(waitMs)}`;
     await readNext(context, watch, { waitMs, why, single: true });
-    context.show();
   }
   return true;
 }
@@ -145,7 +144,9 @@ async function askOperator(context: FollowUpContext, watch: Watch): Promise<stri
   }
 }
 
-function foundByReading({ state }: FollowUpContext, watch: Watch): boolean {
+/** @throws ApplicationFailure `JobNotFound` */
+function foundByReading({ state, lastAskedAt }: FollowUpContext, watch: Watch): boolean {
+  if (isLost(watch.trouble, lastAskedAt, state.plan.confirmMs)) throw lostJob(state);
   if (!provesDelivery(watch.observations)) return false;
   state.delivery = confirmed(state.delivery, 'read');
   return true;

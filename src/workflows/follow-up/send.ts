@@ -28,7 +28,7 @@ import { earlierBaseline } from './state';
  * Looks at the job and makes at most one POST, by one activity. The outcome of a POST under way is always awaited.
  *
  * @param permittedRunId the one run that may make the POST
- * @throws CancelledFailure when the workflow is cancelled and nothing was sent
+ * @throws CancelledFailure when the workflow was cancelled before
  */
 export async function send(
   context: FollowUpContext,
@@ -49,15 +49,16 @@ export async function send(
   );
   try {
     await endOrDeadline(context, activity, timeLimitMs(context), () => askAfter(context));
-    const end = activity.end === undefined ? await giveUp(context, activity) : activity.end;
-    const message = state.lastAnswer ?? 'no worker has taken the send up; does one poll its task queue?';
-    return end === null || end === 'untold' ? { kind: 'not-permitted', message } : end;
   } catch (error) {
     if (!isCancellation(error)) throw error;
-    const result = await CancellationScope.nonCancellable(() => giveUp(context, activity));
-    if (result === null) throw error;
-    return result;
   }
+  // Once: a cancellation while it is given up must not forget what was recorded.
+  const end =
+    activity.end === undefined
+      ? await CancellationScope.nonCancellable(() => giveUp(context, activity))
+      : activity.end;
+  const message = state.lastAnswer ?? 'no worker has taken the send up; does one poll its task queue?';
+  return end === null || end === 'untold' ? { kind: 'not-permitted', message } : end;
 }
 
 /** Its end is null if nothing was sent, and `untold` if it was cancelled: what it had recorded does not come with that. */

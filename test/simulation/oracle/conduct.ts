@@ -1,5 +1,6 @@
 import { FOLLOW_UP_WORKFLOW } from '../../../src/core/names';
 import { outcomeText } from '../../../src/core/result';
+import type { Request } from '../agent-service';
 import { BEGIN } from '../clock';
 import { fromPayload } from '../temporal/history';
 import { END_MS, isAtRest, isPoll, type Rule } from './case';
@@ -187,6 +188,17 @@ export const RULES_OF_UNDISTURBED: readonly Rule[] = [
       ({ askedAt }) => askedAt > Math.max(heardAt, active?.heardAt ?? Infinity) && askedAt < freshAt,
     );
     if (idle !== undefined) yield `read ${idle.number} decides nothing`;
+  },
+  /** Five 404s in a row that span `confirm` are its end, also while nobody knows whether the message arrived. */
+  function* givesALostJobUp({ world, plan }) {
+    let lost: Request[] = [];
+    for (const request of world.service.requests) {
+      const isOver =
+        lost.length >= 5 && (lost.at(-1)?.askedAt ?? 0) - (lost[0]?.heardAt ?? 0) >= plan.confirmMs;
+      if (isOver) yield `request ${request.number} after ${lost.length} answers that there is no such job`;
+      const isLost = isPoll(request) && request.answer === 'http 404' && request.heardAt !== null;
+      lost = isLost ? [...lost, request] : [];
+    }
   },
   /** Its history grows with its reads, of which a cool-down holds back some: nothing wakes it for nothing. */
   function* staysWithinItsHistory({ world }) {
