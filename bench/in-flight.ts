@@ -12,12 +12,9 @@ import { pollInterval } from '../src/core/cadence';
 import type { Polling } from '../src/core/request';
 import { eachConcurrently } from '../src/temporal/each-concurrently';
 import { ours } from './contestants';
-import { type Ground, metricOf } from './ground';
+import { type Ground, IN_CONTAINER, metricOf } from './ground';
 import { memoryMib } from './process-usage';
 import { quantile, report, runBench, say, wholeNumber } from './run';
-
-/** Of the worker process, in MiB; the worker sizes its cache of workflows by it. */
-const HEAP_LIMIT_MIB = 768;
 
 /** Callers at once, for the starts and for the results; the server limits the long polls of a namespace to 1,200. */
 const CALLERS = 50;
@@ -39,7 +36,7 @@ async function measure(ground: Ground, followUps: number): Promise<void> {
   const [metricsPort = 0] = await freePorts(1);
   const workerMetrics = `127.0.0.1:${metricsPort}`;
   const workerPid = await ground.startWorker(ours, {
-    NODE_OPTIONS: `--max-old-space-size=${HEAP_LIMIT_MIB}`,
+    ...IN_CONTAINER,
     FOLLOW_UP_METRICS_ADDRESS: workerMetrics,
   });
   await sleep(IDLE_MS);

@@ -16,7 +16,7 @@ import { batchWorkflowId } from '../src/core/ids';
 import { FOLLOW_UP_WORKFLOW } from '../src/core/names';
 import { BATCH_ID, batchEvents, checkByJournal, requestOf } from './batch-items';
 import { ours } from './contestants';
-import type { Ground } from './ground';
+import { type Ground, IN_CONTAINER } from './ground';
 import { memoryMib } from './process-usage';
 import { report, runBench, say, wholeNumber } from './run';
 
@@ -33,7 +33,7 @@ async function measure(ground: Ground, items: number): Promise<void> {
     const requests = Array.from({ length: items }, (_, index) => requestOf(ground, index));
     const file = path.join(folder, 'items.jsonl');
     writeFileSync(file, requests.map((request) => `${JSON.stringify(request)}\n`).join(''));
-    const worker = await ground.startWorker(ours);
+    const worker = await ground.startWorker(ours, IN_CONTAINER);
 
     const run = ['run', file, '--batch-id', BATCH_ID, '--concurrency', String(CONCURRENCY), '--no-wait'];
     const begun = () => countOf(ground, '');

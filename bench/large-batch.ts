@@ -11,7 +11,7 @@ import { DEFAULT_TASK_QUEUES } from '../src/core/names';
 import { workersPolling } from '../src/temporal/sdk-internals';
 import { BATCH_ID, batchEvents, checkByJournal, requestOf } from './batch-items';
 import { ours } from './contestants';
-import type { Ground } from './ground';
+import { type Ground, IN_CONTAINER } from './ground';
 import { memoryMib } from './process-usage';
 import { report, runBench, say, wholeNumber } from './run';
 
@@ -24,8 +24,8 @@ async function measure(ground: Ground, items: number, { concurrency, steer }: Op
   const { client } = ground;
   const { batches } = new FollowUpClient(client);
   const requests = Array.from({ length: items }, (_, index) => requestOf(ground, index));
-  const staying = await ground.startWorker(ours);
-  const killed = await ground.startWorker(ours);
+  const staying = await ground.startWorker(ours, IN_CONTAINER);
+  const killed = await ground.startWorker(ours, IN_CONTAINER);
   while ((await workersPolling(client, DEFAULT_TASK_QUEUES.followUp)).length < 2) await sleep(500);
 
   const startedAt = performance.now();
