@@ -22,17 +22,15 @@ export function createActivities(
 ): FollowUpActivities & BatchActivities & Partial<NoticeActivities> {
   const polls = new InProcessPolls(inProcess);
   const api = measured(agentApi);
-  const notifies = notify === undefined ? {} : { notify: true };
   return {
-    workerSettings: () => Promise.resolve({ ...settings, ...notifies }),
+    workerSettings: () => Promise.resolve({ ...settings, ...(notify && { notify: true }) }),
     getJob: getJobBy(api),
     pollJob: pollJobBy(api, polls),
     pendingDetails: pendingDetailsBy(polls),
     followUpResult,
     takeTurn,
     awaitEnd,
-    // So that a batch needs no event to know.
-    runItems: async (input) => ({ ...(await runItems(input)), ...notifies }),
+    runItems,
     closeChunks,
     sendMessage: sendMessageBy(api),
     ...(notify === undefined ? {} : { postNotice: postNoticeBy(notify) }),

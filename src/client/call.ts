@@ -8,7 +8,7 @@ import { ConfigurationError } from '../temporal/config';
 import { describeWorkflow } from '../temporal/existing-run';
 import { serverError } from '../temporal/server-error';
 import { workersPolling } from '../temporal/sdk-internals';
-import { endedEarly, InvalidRequestError, noAnswer, NotFoundError, type Reached, silence } from './errors';
+import { endedEarly, invalid, noAnswer, NotFoundError, type Reached, refuse, silence } from './errors';
 import { unknownOptions } from './options';
 
 /** What every call takes. */
@@ -65,8 +65,7 @@ export class Calls {
     const { signal, timeout } = options;
     signal?.throwIfAborted();
     if (this.#isClosed) throw closed();
-    const unknown = unknownOptions(options, ['signal', 'timeout', ...others]);
-    if (unknown.length > 0) throw new InvalidRequestError(unknown);
+    refuse(unknownOptions(options, ['signal', 'timeout', ...others]));
     checkTimeout(timeout);
     const call = new AbortController();
     // The SDK adds a listener for each request, and some calls make many at a time.
@@ -188,7 +187,7 @@ export function checkTimeout(timeout: unknown): void {
   if (timeout === undefined) return;
   if (typeof timeout === 'number' && timeout > 0 && timeout <= MAX_TIMEOUT_MS) return;
   const text = `must be milliseconds, more than 0 and at most ${MAX_TIMEOUT_MS}; it is ${quote(timeout)}`;
-  throw new InvalidRequestError([{ field: 'timeout', text }]);
+  throw invalid('timeout', text);
 }
 
 function closed(reached: Reached = {}): FollowUpError {

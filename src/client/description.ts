@@ -5,7 +5,7 @@ import { keyword, keywordKey } from '../core/starts';
 import { singleLine } from '../core/text';
 import { describeWorkflow, type RunState, stateOf } from '../temporal/existing-run';
 import { listWorkflows } from '../temporal/lists';
-import { InvalidRequestError, notFound } from './errors';
+import { notFound, refuse } from './errors';
 import { nameProblems, unknownOptions } from './options';
 
 /** What the Temporal server knows of a follow-up, without a worker. */
@@ -73,7 +73,7 @@ function descriptionOf(info: Omit<WorkflowExecutionInfo, 'raw'>): FollowUpDescri
 /** Why the latest workflow task of a run fails, again and again; null where it does not. */
 export async function failedTask(
   { workflowService, options }: Client,
-  { workflowId, runId, raw }: WorkflowExecutionDescription,
+  { workflowId, runId, raw }: Pick<WorkflowExecutionDescription, 'workflowId' | 'runId' | 'raw'>,
 ): Promise<string | null> {
   if ((raw.pendingWorkflowTask?.attempt ?? 1) <= 1) return null;
   const { history } = await workflowService.getWorkflowExecutionHistoryReverse({
@@ -115,7 +115,7 @@ export function checkFilter(filter: FollowUpFilter): void {
     if (field === 'outcome' && !/^[a-z -]*$/i.test(String(value)))
       problems.push({ field, text: 'must be the beginning of an outcome, such as unknown or completed' });
   }
-  if (problems.length > 0) throw new InvalidRequestError(problems);
+  refuse(problems);
 }
 
 export async function* listFollowUps(

@@ -9,6 +9,15 @@ export class InvalidRequestError extends FollowUpError {
   }
 }
 
+export function invalid(field: string, text: string): InvalidRequestError {
+  return new InvalidRequestError([{ field, text }]);
+}
+
+/** @throws InvalidRequestError where there are any */
+export function refuse(problems: readonly Problem[]): void {
+  if (problems.length > 0) throw new InvalidRequestError(problems);
+}
+
 /** Thrown when a name is taken by another message, batch or schedule. Nothing was started or changed. */
 export class ConflictError extends FollowUpError {}
 

@@ -8,7 +8,7 @@ import { formatRate, parseRate, type RateText } from '../core/units';
 import { grpcError, hasGrpcStatus } from '../temporal/grpc-status';
 import { ACTIVITY_TASKS } from '../temporal/sdk-internals';
 import { type CallOptions, type Calls, SERVER_LIMIT_MS, within } from './call';
-import { InvalidRequestError } from './errors';
+import { invalid, refuse } from './errors';
 import { unknownOptions } from './options';
 
 export interface Limits {
@@ -116,8 +116,7 @@ const OPTIONS = ['sendsTotal', 'sendsPerProject', 'readsTotal', 'readsPerProject
 /** @throws InvalidRequestError with every problem */
 export function checkLimits(change: LimitsChange): Changes {
   const given: unknown = change;
-  if (!isRecord(given))
-    throw new InvalidRequestError([{ field: 'limits', text: `must be an object, not ${typeName(given)}` }]);
+  if (!isRecord(given)) throw invalid('limits', `must be an object, not ${typeName(given)}`);
   const { projectWeights = {}, ...rates } = change;
   const problems = unknownOptions(rates, OPTIONS);
   const rate = (field: keyof typeof rates): Rate => {
@@ -142,7 +141,7 @@ export function checkLimits(change: LimitsChange): Changes {
   const reads = queueChange(rate('readsTotal'), rate('readsPerProject'), weights, unset);
   if (problems.length === 0 && isEmpty(sends) && isEmpty(reads))
     problems.push({ field: 'limits', text: 'no change given; give at least one limit or project weight' });
-  if (problems.length > 0) throw new InvalidRequestError(problems);
+  refuse(problems);
   return { sends, reads };
 }
 

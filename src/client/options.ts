@@ -1,6 +1,6 @@
 import type { Problem } from '../core/checks';
 import { quote } from '../core/text';
-import { InvalidRequestError } from './errors';
+import { refuse } from './errors';
 
 export function unknownOptions(given: object, options: readonly string[]): Problem[] {
   const text = `is not an option here; the options are ${options.join(', ')}`;
@@ -9,8 +9,7 @@ export function unknownOptions(given: object, options: readonly string[]): Probl
 
 /** @throws InvalidRequestError */
 export function checkName(field: string, value: unknown): void {
-  const problems = nameProblems(field, value);
-  if (problems.length > 0) throw new InvalidRequestError(problems);
+  refuse(nameProblems(field, value));
 }
 
 /** Callers without TypeScript give anything, and no server takes half a character. */

@@ -9,7 +9,7 @@ import {
   type ScheduleOptions,
   type ScheduleOverlapPolicy,
 } from '@temporalio/client';
-import { BATCH_PRIORITY_KEY, batchIdProblem, batchSummary, MAX_INPUT_BYTES } from '../core/batch/items';
+import { BATCH_PRIORITY, batchIdProblem, batchSummary, MAX_INPUT_BYTES } from '../core/batch/items';
 import type { BatchInput } from '../core/batch/state';
 import { isRecord, type Problem } from '../core/checks';
 import { batchIdOf, batchWorkflowId } from '../core/ids';
@@ -20,20 +20,16 @@ import { grpcError, hasGrpcStatus } from '../temporal/grpc-status';
 import { msNumberToTs, withConflictToken } from '../temporal/sdk-internals';
 import { type BatchItems, checkBatch, checkRunOptions, type RunOptions } from './batch/check';
 import type { CallOptions, Calls } from './call';
-import { ConflictError, InvalidRequestError, notFound, scheduleConflict } from './errors';
+import { ConflictError, invalid, notFound, refuse, scheduleConflict } from './errors';
 import { checkName } from './options';
 
 /** When a schedule fires, and how each of its batches runs. */
-export interface NewScheduleOptions
-  extends Pick<ScheduleOptions, 'spec' | 'policies' | 'state'>, RunOptions, CallOptions {}
+export type NewScheduleOptions = Pick<ScheduleOptions, 'spec' | 'policies' | 'state'> & RunOptions;
 
 /** What is left out stays, also what somebody else has set. `spec` and `items`, with their options, are replaced as a whole. */
-export interface ScheduleChange extends Partial<Omit<NewScheduleOptions, keyof CallOptions>> {
+export interface ScheduleChange extends Partial<NewScheduleOptions> {
   readonly items?: BatchItems | undefined;
 }
-
-/** A restart loses no firing, and an outage's are not sent in the middle of the day. */
-const CATCHUP_WINDOW = '10m';
 
 export interface Triggered {
   /**
@@ -72,12 +68,12 @@ export class ScheduleClient {
    * @param requests at most 1 MiB as JSON, kept in the schedule. They have no `requestId`, because each firing sends anew.
    * @param options `policies.catchupWindow` is `10m` unless given
    * @throws InvalidRequestError with every problem, also for what the server refuses
-   * @throws ConflictError when a schedule has this id; use {@link ScheduleHandle.update} to change it
+   * @throws ConflictError when a schedule has this id
    */
   async create(
     scheduleId: string,
     requests: BatchItems,
-    { signal, timeout, ...options }: NewScheduleOptions,
+    { signal, timeout, ...options }: NewScheduleOptions & CallOptions,
   ): Promise<ScheduleHandle> {
     const noSpec = { field: 'spec', text: 'is missing; it says when the schedule fires' };
     checkRunOptions(options, ['spec', 'policies', 'state'], isRecord(options.spec) ? [] : [noSpec]);
@@ -89,17 +85,15 @@ export class ScheduleClient {
       // Temporal appends the time of each firing.
       workflowId: batchWorkflowId(scheduleId),
       // The SDK's type lacks it; it is sent nevertheless.
-      priority: { priorityKey: BATCH_PRIORITY_KEY },
+      priority: BATCH_PRIORITY,
       ...this.#startOf(scheduleId, items),
       args: [{ items, ...settings }] as [BatchInput],
     };
-    const withDefault = { catchupWindow: CATCHUP_WINDOW, ...given(policies) };
+    // A restart loses no firing, and an outage's are not sent in the middle of the day.
+    const withDefault = { catchupWindow: '10m', ...given(policies) };
     const schedule = { scheduleId, action, spec, state, policies: withDefault };
     await this.#calls.run({ signal, timeout }, (client) =>
-      client.schedule.create(schedule).catch((error: unknown) => {
-        if (error instanceof ScheduleAlreadyRunning) throw scheduleConflict(scheduleId);
-        refusedInWords(error);
-      }),
+      client.schedule.create(schedule).catch(refusedInWords),
     );
     return this.getHandle(scheduleId);
   }
@@ -124,7 +118,7 @@ export class ScheduleClient {
     checkRunOptions(settings);
     const items = requests && (await checkSchedule(scheduleId, requests));
     const changed = ({ action, ...now }: ScheduleDescription) => {
-      const [input, ...further] = (action.args ?? []) as BatchInput[];
+      const [input] = (action.args ?? []) as BatchInput[];
       return {
         spec: spec ?? now.spec,
         policies: { ...now.policies, ...given(policies) },
@@ -134,7 +128,7 @@ export class ScheduleClient {
           ...(items && this.#startOf(scheduleId, items)),
           // The typed ones are the same, and the SDK takes one of the two.
           searchAttributes: {},
-          args: [{ ...input, ...given({ items, ...settings }) }, ...further] as [BatchInput],
+          args: [{ ...input, ...given({ items, ...settings }) }] as [BatchInput],
         },
       };
     };
@@ -147,28 +141,23 @@ export class ScheduleClient {
   }
 }
 
-/** As Temporal appends the time of a firing to its workflow id. */
-const EXAMPLE_SUFFIX = '-2006-01-02T15:04:05Z';
-
 const NO_NAMES = 'must not be given in a schedule: from the second firing on, nothing would be sent';
 
 /** @throws InvalidRequestError */
-export async function checkSchedule(scheduleId: string, requests: BatchItems): Promise<FollowUpRequest[]> {
-  // With the names that a firing gives them.
-  const batchId = `${scheduleId}${EXAMPLE_SUFFIX}`;
+export async function checkSchedule(scheduleId: string, requests: BatchItems<unknown>) {
+  // Of any firing.
+  const batchId = `${scheduleId}-2006-01-02T15:04:05Z`;
   const text = batchIdProblem(batchId);
-  if (text !== undefined) throw new InvalidRequestError([{ field: 'scheduleId', text }]);
+  if (text !== undefined) throw invalid('scheduleId', text);
   const { items } = await checkBatch(requests, { batchId });
   const checked = items.map(({ request }) => request);
-  const problems = items.flatMap(({ key }, index): Problem[] =>
-    key === null ? [{ item: index + 1, field: 'requestId', text: NO_NAMES }] : [],
-  );
+  const problems: Problem[] = [];
+  for (const [index, { key }] of items.entries())
+    if (key === null) problems.push({ item: index + 1, field: 'requestId', text: NO_NAMES });
   const mib = jsonBytes(checked) / MAX_INPUT_BYTES;
-  if (mib > 1) {
-    const text = `${mib.toFixed(1)} MiB as JSON, and a schedule holds 1 MiB at most; let cron run "batch run" instead`;
-    problems.push({ field: 'items', text });
-  }
-  if (problems.length > 0) throw new InvalidRequestError(problems);
+  const tooMuch = `${mib.toFixed(1)} MiB as JSON, and a schedule holds 1 MiB at most; let cron run "batch run" instead`;
+  if (mib > 1) problems.push({ field: 'items', text: tooMuch });
+  refuse(problems);
   return checked;
 }
 
@@ -203,10 +192,9 @@ async function trigger(
 ): Promise<Triggered> {
   const { namespace, identity } = client.options;
   const before = await ofBatches(client, scheduleId);
-  const { workflowId } = before;
   const expected = batchWorkflowId(scheduleId);
-  if (workflowId !== expected) {
-    const message = `The batches of the schedule ${JSON.stringify(scheduleId)} have the workflow id ${JSON.stringify(workflowId)}, which no batch id names. Nothing was started. Set it back to ${JSON.stringify(expected)}.`;
+  if (before.workflowId !== expected) {
+    const message = `The batches of the schedule ${JSON.stringify(scheduleId)} have the workflow id ${JSON.stringify(before.workflowId)}, which no batch id names. Nothing was started. Set it back to ${JSON.stringify(expected)}.`;
     throw new ConflictError('CONFLICT', message);
   }
   const now = Date.now();
@@ -241,10 +229,10 @@ function given<Fields extends object>(fields: Fields): Fields {
 }
 
 function refusedInWords(error: unknown): never {
+  if (error instanceof ScheduleAlreadyRunning) throw scheduleConflict(error.scheduleId);
   const refused = grpcError(error);
   // The SDK makes a TypeError of "Invalid schedule spec: …".
-  if (error instanceof TypeError)
-    throw new InvalidRequestError([{ field: 'spec', text: `is refused: ${error.message}` }]);
+  if (error instanceof TypeError) throw invalid('spec', `is refused: ${error.message}`);
   if (refused?.status !== 'INVALID_ARGUMENT') throw error;
-  throw new InvalidRequestError([{ field: 'schedule', text: `the server refuses it: ${refused.words}` }]);
+  throw invalid('schedule', `the server refuses it: ${refused.words}`);
 }

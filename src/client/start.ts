@@ -13,7 +13,14 @@ import { promptDigestOf, readInput } from '../temporal/existing-run';
 import { retryOptions, startOptions } from '../temporal/start-follow-up';
 import type { CallOptions } from './call';
 import { describeFollowUp, findFollowUp } from './description';
-import { ConflictError, InvalidRequestError, type Reached, retryRefused, wrongState } from './errors';
+import {
+  ConflictError,
+  invalid,
+  InvalidRequestError,
+  type Reached,
+  retryRefused,
+  wrongState,
+} from './errors';
 import { awaitResult } from './result';
 
 /** Without a `requestId`, a caller that repeats a start would send twice. */
@@ -49,7 +56,7 @@ export async function startFollowUp(
 ): Promise<StartOfFollowUp> {
   const plan = planOf(request);
   const delay = startDelay === undefined ? { ms: 0 } : parseDuration(startDelay);
-  if ('problem' in delay) throw new InvalidRequestError([{ field: 'startDelay', text: delay.problem }]);
+  if ('problem' in delay) throw invalid('startDelay', delay.problem);
   const { requestId } = plan;
   const start = startOptions(plan);
   const { workflowId } = start;

@@ -12,6 +12,11 @@ export function followUpWorkflowId(projectId: string, jobId: string, requestId: 
   return ['follow-up', ...[projectId, jobId, requestId].map(percentEncode)].join(':');
 }
 
+/** The part of a follow-up's workflow id that names the job. */
+export function jobOf(workflowId: string): string {
+  return workflowId.slice(0, workflowId.lastIndexOf(':'));
+}
+
 /** `follow-up-turn:{projectId}:{jobId}`, percent-encoded; a digest where that is too long. */
 export function turnWorkflowId(projectId: string, jobId: string): string {
   const names = [projectId, jobId].map(percentEncode).join(':');

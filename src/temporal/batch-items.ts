@@ -2,9 +2,10 @@ import type { Client } from '@temporalio/client';
 import { type BatchItem, inStartOrder, itemsOf, MAX_INPUT_BYTES, requestIdOf } from '../core/batch/items';
 import type { BatchInput, BatchSettings, BatchSource } from '../core/batch/state';
 import { FollowUpError } from '../core/errors';
-import { chunkWorkflowId, digestOf, followUpWorkflowId } from '../core/ids';
+import { chunkWorkflowId, digestOf, followUpWorkflowId, jobOf } from '../core/ids';
 import type { FollowUpRequest } from '../core/request';
 import { readOwnInput } from './existing-run';
+import { Kept } from './kept';
 
 /** Where the items of a batch are: in chunks, or in the input of this run of the batch. */
 export interface ItemsSource
@@ -31,16 +32,17 @@ export class ItemsGoneError extends FollowUpError {
 
 /** The items of a batch by their numbers in the order of the start, read when they are asked for. All throw ItemsGoneError. */
 export class ItemsOfBatch {
+  /** @param alive is called between questions, of which there may be many */
   constructor(
     protected readonly client: Client,
     protected readonly source: ItemsSource,
+    protected readonly alive = () => Promise.resolve(),
   ) {}
 
   async named(number: number): Promise<NamedItem> {
     return this.pick(await this.names(number), number);
   }
 
-  /** As it is started. */
   async request(number: number): Promise<FollowUpRequest> {
     const item = this.pick(await this.part(number), number);
     return { ...item.request, requestId: requestIdOf(this.source.batchId, item) };
@@ -102,36 +104,8 @@ export class ItemsOfBatch {
   }
 }
 
-/** The part of a follow-up's workflow id that names the job. */
-export function jobOf(workflowId: string): string {
-  return workflowId.slice(0, workflowId.lastIndexOf(':'));
-}
-
-/** For a client. The names of every batch have room: all are walked over at each look. */
-const KEPT_BYTES = 64 * 1_024 * 1_024;
-
 /** Of the name of an item, or of its end, about. */
 export const ITEM_BYTES = 300;
-
-/** What a batch asks for every few seconds, and was used last. */
-export class Kept<T> {
-  private readonly ofClient = new WeakMap<Client, Map<string, [value: Promise<T>, bytes: number]>>();
-
-  get(client: Client, run: string, bytes: number, read: () => Promise<T>): Promise<T> {
-    const all = this.ofClient.get(client) ?? new Map<string, [Promise<T>, number]>();
-    this.ofClient.set(client, all);
-    const known = all.get(run);
-    const [value] = known ?? [read()];
-    all.delete(run);
-    all.set(run, known ?? [value, bytes]);
-    if (known !== undefined) return value;
-    value.catch(() => all.delete(run));
-    let total = 0;
-    for (const [each, [, its]] of [...all].reverse())
-      if ((total += its) > KEPT_BYTES && each !== run) all.delete(each);
-    return value;
-  }
-}
 
 const names = new Kept<readonly NamedItem[]>();
 

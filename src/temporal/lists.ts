@@ -23,6 +23,9 @@ export async function* listWorkflows(
 
 export const RUNNING = ' AND CloseTime IS NULL';
 
+/** A list is a moment behind; what happened so long ago is in it. */
+export const LIST_LAG_MS = 60_000;
+
 /** The workflow ids of the follow-ups of a batch that run. */
 export async function openOf(client: Client, batchId: string): Promise<Set<string>> {
   const open = new Set<string>();

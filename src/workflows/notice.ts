@@ -8,7 +8,7 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import { NOTICE_WORKFLOW } from '../core/names';
-import type { Notice, NoticeActivities } from '../core/activities';
+import type { Notice, NoticeActivities, WorkerSettings } from '../core/activities';
 import { keywordKey } from '../core/starts';
 import { workerSettings } from './activity-proxies';
 import { type FollowUpState, told } from './follow-up/state';
@@ -27,10 +27,18 @@ export async function followUpNotice(notice: Notice): Promise<void> {
 }
 
 /**
- * Starts the workflow that tells of an event, and waits for its start only: the server would drop it where its parent ends before.
- * A replay makes the same id; made of the run's own id, it would be another one in a run that a reset has made.
+ * Where the worker has a receiver, starts the workflow that tells of an event, and waits for its start only: the server would
+ * drop it where its parent ends before. A replay makes the same id; made of the run's own id, it would be another one in a run
+ * that a reset has made.
+ *
+ * @param known the worker's settings; null where it has not been asked yet
  */
-export async function tell(event: Omit<Notice, 'timestamp'>): Promise<void> {
+export async function tell(
+  event: Omit<Notice, 'timestamp'>,
+  known: WorkerSettings | null = null,
+): Promise<void> {
+  const { notify = false } = known ?? (await workerSettings());
+  if (!notify) return;
   const notice = { ...event, timestamp: new Date(Date.now()).toISOString() };
   await CancellationScope.nonCancellable(() =>
     startChild(NOTICE_WORKFLOW, {
@@ -44,11 +52,8 @@ export async function tell(event: Omit<Notice, 'timestamp'>): Promise<void> {
   );
 }
 
-/** Tells the worker's receiver, where it has one, of an end or, with null, that the follow-up needs a decision. */
+/** Tells of an end or, with null, that the follow-up needs a decision. */
 export async function tellOf(state: FollowUpState, outcome: string | null): Promise<void> {
-  // One that was cancelled before its first step has not asked yet.
-  const { notify = false } = state.settings ?? (await workerSettings());
-  if (!notify) return;
   const { plan, job, evidence } = state;
   const { workflowId, typedSearchAttributes } = workflowInfo();
   const data = {
@@ -63,5 +68,8 @@ export async function tellOf(state: FollowUpState, outcome: string | null): Prom
     verdict: told(state).verdict,
     evidence,
   };
-  await tell({ type: outcome === null ? 'follow-up.needs-decision' : 'follow-up.ended', data });
+  await tell(
+    { type: outcome === null ? 'follow-up.needs-decision' : 'follow-up.ended', data },
+    state.settings,
+  );
 }

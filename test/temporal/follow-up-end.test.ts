@@ -90,7 +90,7 @@ it('the client tells an item that it can’t decode once its batch has ended', a
   jest.replaceProperty(client.connection, 'workflowService', service);
   const report = {
     ...{ workflowId: 'follow-up-batch:b', runId: 'run', batchId: 'b', startedAt: 0 },
-    memo: { ...START, bound: 1, cursor: 1, begun: null, movingSince: null },
+    memo: { ...START, bound: 1, cursor: 1 },
   } as unknown as BatchReport;
   const told = async (endedAt: string | null) => new BatchEnds(client).news({ ...report, endedAt });
   expect(await told(null)).toEqual([]);

@@ -1,18 +1,18 @@
 import { Context } from '@temporalio/activity';
-import { type Client, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
+import { WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
 import { ApplicationFailure } from '@temporalio/common';
-import { BATCH_PRIORITY_KEY } from '../../core/batch/items';
+import { BATCH_PRIORITY } from '../../core/batch/items';
 import { batchMemo, type BatchMemo, type Lane } from '../../core/batch/state';
 import { checkRequest } from '../../core/check-request';
-import type { End } from '../../core/end';
 import { fairnessKey } from '../../core/ids';
 import { FOLLOW_UP_WORKFLOW } from '../../core/names';
 import { keyword } from '../../core/starts';
-import { ITEM_BYTES, ItemsOfBatch, type ItemsSource, Kept } from '../../temporal/batch-items';
+import { ITEM_BYTES, ItemsOfBatch } from '../../temporal/batch-items';
 import { eachConcurrently } from '../../temporal/each-concurrently';
 import { describeWorkflow } from '../../temporal/existing-run';
-import { findEnd, type FoundFollowUp } from '../../temporal/follow-up-end';
+import { findEnd } from '../../temporal/follow-up-end';
 import { grpcError, isTransient } from '../../temporal/grpc-status';
+import { Kept } from '../../temporal/kept';
 import { addEnds, lastingEnd, type ListedEnd, listWorkflows, RUNNING } from '../../temporal/lists';
 import { retryOptions, startOptions } from '../../temporal/start-follow-up';
 import { ownRun } from '../attempt';
@@ -29,26 +29,16 @@ export async function readMemo(): Promise<BatchMemo> {
 
 const endsBefore = new Kept<ReadonlyMap<string, ListedEnd>>();
 
-/** The items of a batch, and what the server knows of their follow-ups. */
 export class ItemsOnServer extends ItemsOfBatch {
   /** Those that take a place: what runs by the list of the server, which lags, and what the lanes have or may have begun. */
   open = new Set<string>();
-
-  /** @param alive is called between questions, of which there may be many */
-  constructor(
-    client: Client,
-    source: ItemsSource,
-    private readonly alive: () => Promise<void>,
-  ) {
-    super(client, source);
-  }
 
   /** The list may show for ever as open what has ended or was deleted. */
   async checkOpen(): Promise<void> {
     await eachConcurrently([...this.open], async (id) => {
       await this.alive();
       const found = await describeWorkflow(this.client, id);
-      if (found === null || found.closeTime !== undefined) this.open.delete(id);
+      if (!found || found.closeTime) this.open.delete(id);
     });
   }
 
@@ -62,14 +52,14 @@ export class ItemsOnServer extends ItemsOfBatch {
     });
   }
 
-  async ask(item: number, foreignBefore = 0): Promise<FoundFollowUp> {
+  async ask(item: number, foreignBefore = 0) {
     const { workflowId, promptDigest } = await this.named(item);
     await this.alive();
     return findEnd(this.client, { workflowId, promptDigest, foreignBefore });
   }
 
   /** The end of an item in an earlier run of the batch, where the list tells it for good. */
-  async endBefore(workflowId: string): Promise<End | undefined> {
+  async endBefore(workflowId: string) {
     const { client, alive, source } = this;
     const read = () => addEnds(client, source.batchId, new Map<string, ListedEnd>(), { alive });
     const ends = await endsBefore.get(client, source.runId, ITEM_BYTES * source.items, read);
@@ -93,21 +83,17 @@ export class ItemsOnServer extends ItemsOfBatch {
   }
 
   /** @param retried the run that ended, for one more of the same follow-up; null to start only one that does not exist */
-  async start(
-    item: number,
-    retried: string | null,
-    permission: () => number,
-  ): Promise<'started' | 'exists' | 'unknown'> {
+  async start(item: number, retried: string | null, permission: () => number) {
     const request = await this.request(item);
     const checked = checkRequest(request);
     if (!checked.ok) throw new TypeError('an item is started that was not checked');
     const start = {
       ...startOptions(checked.plan, this.source.batchId),
-      ...(retried === null ? {} : retryOptions(retried)),
+      ...(retried !== null && retryOptions(retried)),
       taskQueue: Context.current().info.taskQueue,
       args: [request] as [unknown],
       // Its activities inherit the priority: single follow-ups go first.
-      priority: { priorityKey: BATCH_PRIORITY_KEY, fairnessKey: fairnessKey(request.projectId) },
+      priority: { ...BATCH_PRIORITY, fairnessKey: fairnessKey(request.projectId) },
     };
     try {
       const leftMs = permission();

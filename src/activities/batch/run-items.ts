@@ -13,11 +13,10 @@ import {
   withEnd,
 } from '../../core/batch/state';
 import { type End, endWithoutReceipt, mayTryAgain } from '../../core/end';
-import { chunkWorkflowId } from '../../core/ids';
-import { jobOf } from '../../temporal/batch-items';
+import { chunkWorkflowId, jobOf } from '../../core/ids';
 import { eachConcurrently } from '../../temporal/each-concurrently';
 import { cancelAll, ignoreClosed } from '../../temporal/existing-run';
-import { openOf } from '../../temporal/lists';
+import { LIST_LAG_MS, openOf } from '../../temporal/lists';
 import { askAgainIn, ownRun, serverClock } from '../attempt';
 import { askPermission } from '../send-message';
 import { ItemsOnServer, readMemo } from './on-server';
@@ -26,7 +25,7 @@ import { ItemsOnServer, readMemo } from './on-server';
 const BUSY_WAIT_MS = 1_000;
 const QUIET_WAIT_MS = 5_000;
 
-/** The server hears at least so often that the attempt lives. Its heartbeat time-out is half a minute. */
+/** Its heartbeat time-out is half a minute. */
 const BEAT_MS = 5_000;
 
 /** Items that are started by one permission of the server. */
@@ -34,9 +33,6 @@ const GROUP = 10;
 
 /** How long one attempt starts items: a worker that is lost costs as little. */
 const ATTEMPT_MS = 60_000;
-
-/** After so long a list shows what was open before the batch's start. */
-const LIST_LAG_MS = 60_000;
 
 /** Of so many looks one asks for what the list shows as open: about once a minute. */
 const LOOKS_PER_CHECK = 12;
@@ -91,7 +87,6 @@ class Work {
     await this.start();
   }
 
-  /** Whether the workflow has something to do. */
   isOver(): boolean {
     const { position, memo } = this;
     const { cursor, settled } = position;
@@ -148,7 +143,7 @@ class Work {
   }
 
   /** Whether an item has begun or may begin; its end, where it has ended. */
-  private async standing(item: number, state: Lane[2]): Promise<'free' | 'open' | End> {
+  private async standing(item: number, state: Lane[2]) {
     const { workflowId } = await this.items.named(item);
     const isCancelled = this.memo.ending === 'cancel-running';
     if (this.items.open.has(workflowId) && !isCancelled) return 'open';
@@ -178,14 +173,12 @@ class Work {
       await this.deal();
       const ready = await this.readyLanes();
       this.memo = await readMemo();
-      const free = this.memo.concurrency - this.items.open.size;
-      const group = ready.slice(0, Math.max(0, free));
+      const group = ready.slice(0, Math.max(0, this.memo.concurrency - this.items.open.size));
       if (!this.mayStart() || group.length === 0) return;
       await this.startGroup(group);
     }
   }
 
-  /** Opens lanes for free places. */
   private async deal(): Promise<void> {
     const { concurrency, bound } = this.memo;
     for (;;) {
@@ -202,7 +195,6 @@ class Work {
     }
   }
 
-  /** A group of lanes whose next item may begin. */
   private async readyLanes(): Promise<Lane[]> {
     const busy = new Set([...this.items.open].map(jobOf));
     const ready: Lane[] = [];
@@ -228,8 +220,7 @@ class Work {
       const how = await this.items.start(next, retried, permission);
       if (how === 'started') this.replace([next, end, 'open']);
       if (how !== 'exists') return;
-      const isFirst = !wasBegun(this.position.begun, next);
-      const found = await this.items.ask(next, isFirst ? Infinity : 0);
+      const found = await this.items.ask(next, wasBegun(this.position.begun, next) ? 0 : Infinity);
       // The server takes no further run of a name that belongs to another message, or of one that is completed.
       const isRefused = found.runId === retried || found.end?.outcome === 'conflict';
       // Any other end is found by the next look.

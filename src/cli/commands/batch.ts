@@ -1,7 +1,6 @@
 import { Command } from 'commander';
 import {
   type BatchHandle,
-  type BatchItems,
   type CallOptions,
   checkBatch,
   type RunOptions,
@@ -127,7 +126,7 @@ async function cancel(session: Session, batch: BatchHandle, followUps: boolean):
 type StartFlags = RunOptions & WaitFlags;
 
 function addRunCommand(batches: Command, session: Session): void {
-  const command = batches
+  const run = batches
     .command('run')
     .description(
       'Sends the follow-ups of a file, and waits for their jobs. If any line is wrong, nothing is sent. The same file ' +
@@ -139,7 +138,7 @@ function addRunCommand(batches: Command, session: Session): void {
       'your name for the batch (default: a hash of its projects, jobs, prompts and request ids)',
     )
     .option('--json', JSON_HELP);
-  addLineFlags(addRunFlags(command.option(...NO_WAIT)))
+  addLineFlags(addRunFlags(run.option(...NO_WAIT)))
     .addHelpText(
       'after',
       `
@@ -151,15 +150,17 @@ Example:
     )
     .action(async (file: string, flags: StartFlags & RequestFlags & { readonly batchId?: string }) => {
       const { batchId: name, concurrency, tolerate } = flags;
-      const check = (requests: BatchItems) => checkBatch(requests, { batchId: name, concurrency, tolerate });
-      const batch = await readBatch(session.stdin, file, flags, check);
+      const batch = await readBatch(session.stdin, file, flags, (requests) =>
+        checkBatch(requests, { batchId: name, concurrency, tolerate }),
+      );
       const { batchId, items } = batch;
       // Printed before anything is started, so that an interrupted caller can come back by it.
       session.note(`batch       ${batchId} (${counted(items.length, 'item')})`);
       const nothingToDo = `already run as ${batchId}; give --batch-id to send it once more. This is its end`;
       const { batches: client } = await session.connect();
-      const start = (settings: RunOptions & CallOptions) => client.start(batch, settings);
-      await runBatch(session, client.getHandle(batchId), flags, nothingToDo, start);
+      await runBatch(session, client.getHandle(batchId), flags, nothingToDo, (settings) =>
+        client.start(batch, settings),
+      );
     });
 }
 

@@ -36,14 +36,14 @@ export function scheduleCommand(session: Session): Command {
     });
   verb('trigger', 'Lets a schedule fire now, a paused one too. Prints the id of the batch that it starts.')
     .addOption(overlapFlag("if a batch runs (default: the schedule's own policy)"))
-    .action(async (id: string, { overlap }: Pick<ScheduleFlags, 'overlap'>) => {
+    .action(async (id: string, { overlap }: ScheduleFlags) => {
       const { schedules: client } = await session.connect();
       const { outcome, batchId } = await client.getHandle(id).trigger(overlapOf(overlap));
       session.print({ scheduleId: id, outcome, batchId }, batchId ?? '');
+      const skipped = 'skipped: a batch of this schedule runs; --overlap can change that';
+      const waiting = 'requested, but no batch was started yet: it may wait for one that runs';
       if (batchId !== null) session.note(`watch it    ${session.command('batch', 'watch', batchId)}`);
-      else if (outcome === 'skipped')
-        session.note('skipped: a batch of this schedule runs; --overlap can change that');
-      else session.note('requested, but no batch was started yet: it may wait for one that runs');
+      else session.note(outcome === 'skipped' ? skipped : waiting);
     });
   const update = verb(
     'update',
@@ -65,13 +65,8 @@ export function scheduleCommand(session: Session): Command {
   return schedules;
 }
 
-/** Says what was done, and when the schedule fires next. @param items null where they stay */
-async function tellNext(
-  session: Session,
-  done: string,
-  handle: ScheduleHandle,
-  items: number | null,
-): Promise<void> {
+/** @param items null where they stay */
+async function tellNext(session: Session, done: string, handle: ScheduleHandle, items: number | null) {
   const { scheduleId } = handle;
   // What was done is told also where the server does not answer this. It names times of a paused schedule too.
   const { state, info } = (await handle.describe().catch(() => null)) ?? {};
@@ -90,12 +85,7 @@ interface ScheduleFlags extends RunOptions, RequestFlags {
   readonly cron?: string[];
   readonly calendar?: string[];
   readonly every?: number[];
-  readonly offset?: number;
-  readonly timezone?: string;
   readonly overlap?: string;
-  readonly catchupWindow?: number;
-  readonly pauseOnFailure?: boolean;
-  readonly paused?: boolean;
 }
 
 /** Cron expressions, time zones and ranges are checked by the server. */
@@ -140,7 +130,7 @@ function several<T>(read: (text: string) => T) {
   return (text: string, before: readonly T[] = []): T[] => [...before, read(text)];
 }
 
-function overlapOf(text: string | undefined): ScheduleOverlapPolicy | undefined {
+function overlapOf(text: string | undefined) {
   return text?.toUpperCase().replace('-', '_') as ScheduleOverlapPolicy | undefined;
 }
 
@@ -152,16 +142,8 @@ function overlapFlag(help: string): Option {
 }
 
 /** In the order of a cron expression of seven fields, and what each is if it is left out. */
-const CALENDAR = {
-  second: '0',
-  minute: '0',
-  hour: '0',
-  dayOfMonth: '*',
-  month: '*',
-  dayOfWeek: '*',
-  year: '*',
-  comment: '',
-};
+const TIME = { second: '0', minute: '0', hour: '0' };
+const CALENDAR = { ...TIME, dayOfMonth: '*', month: '*', dayOfWeek: '*', year: '*', comment: '' };
 
 /** The cron expression of a calendar, which is how the Temporal CLI sends one too. */
 function cronOf(text: string): string {

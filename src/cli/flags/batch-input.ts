@@ -4,7 +4,7 @@ import { parse as parseJson } from 'lossless-json';
 import { InvalidRequestError, type Problem } from '../../client';
 import { checkItems, CONCURRENCY, MAX_BATCH_ITEMS } from '../../core/batch/items';
 import { isRecord, type JsonObject, problemText, typeName } from '../../core/checks';
-import { fieldOf, type FollowUpRequest, type RequestField, requestWith } from '../../core/request';
+import { type RequestField, requestWith } from '../../core/request';
 import { quote } from '../../core/text';
 import {
   FIELDS,
@@ -39,15 +39,14 @@ const COLUMN_OF_FIELD = Object.fromEntries(
 
 export const COLUMNS = Object.values(COLUMN_OF_FIELD);
 
-/** A field goes by the name of its column, or by its name in the request's JSON. */
-function fieldNamed(name: string): RequestField | undefined {
+function fieldNamed(name: string) {
   return FIELDS.find((field) => name === field || name === COLUMN_OF_FIELD[field]);
 }
 
 /** The whole input is held in memory, with its items; 100,000 items of 2 KiB are 200 MiB. */
 const MAX_INPUT_BYTES = 256 * 1_024 * 1_024;
 
-/** What a line gives. Lines count from 1. */
+/** Lines count from 1. */
 type Line = readonly [line: number, given: JsonObject];
 type Report = (line: number, words: string) => void;
 
@@ -62,7 +61,7 @@ export async function readBatch<Checked>(
   stdin: AsyncIterable<Uint8Array>,
   file: string,
   flags: RequestFlags,
-  check: (requests: readonly FollowUpRequest[]) => Promise<Checked>,
+  check: (requests: readonly JsonObject[]) => Promise<Checked>,
 ): Promise<Checked> {
   if (file === '-' && flags.promptFile === '-')
     throw invalid('--prompt-file', 'stdin can be read only once, and the items are read from it');
@@ -78,7 +77,7 @@ export async function readBatch<Checked>(
   const report: Report = (line, words) => {
     if (problems.length < MAX_BATCH_ITEMS) problems.push({ line, field: `line ${line}`, text: words });
   };
-  const usual = FIELDS.map((field) => [field, fieldOf(defaults, field)] as const);
+  const usual = fieldsOf(defaults, 0, report);
   // No column's name begins with a brace or a bracket.
   const read = /^\s*[[{]/.test(text) ? jsonLines : csvLines;
   for (const [line, given] of read(text, report)) {
@@ -88,8 +87,7 @@ export async function readBatch<Checked>(
     if (requests.length > MAX_BATCH_ITEMS) break;
   }
   try {
-    // The checker takes whatever a line holds.
-    const checked = await check(requests as unknown as FollowUpRequest[]);
+    const checked = await check(requests);
     if (problems.length === 0) return checked;
   } catch (error) {
     if (!(error instanceof InvalidRequestError)) throw error;
@@ -103,7 +101,7 @@ export async function readBatch<Checked>(
   throw new InvalidRequestError(problems.sort((one, other) => one.line - other.line));
 }
 
-/** JSON Lines (jsonlines.org): one object a line; blank lines are skipped. */
+/** JSON Lines (jsonlines.org); blank lines are skipped. */
 function* jsonLines(text: string, report: Report): Generator<Line> {
   // JSON itself would take the last one.
   const onDuplicateKey = ({ key }: { readonly key: string }): never => {
@@ -116,9 +114,7 @@ function* jsonLines(text: string, report: Report): Generator<Line> {
       if (!isRecord(value)) throw new SyntaxError(`it is ${typeName(value)}`);
       yield [index + 1, value];
     } catch (error) {
-      const isTooDeep = error instanceof RangeError;
-      if (!isTooDeep && !(error instanceof SyntaxError)) throw error;
-      const why = isTooDeep ? 'it is nested too deep' : error.message;
+      const why = error instanceof RangeError ? 'it is nested too deep' : (error as SyntaxError).message;
       report(index + 1, `is not a JSON object (${why}); JSON Lines has one whole object a line`);
     }
   }
@@ -170,8 +166,8 @@ function* csvLines(text: string, report: Report): Generator<Line> {
   }
 }
 
-/** The fields that a line gives. Null stands for a field that is not given. */
-function fieldsOf(given: JsonObject, line: number, report: Report): Map<RequestField, unknown> {
+/** Null stands for a field that is not given. */
+function fieldsOf(given: JsonObject, line: number, report: Report) {
   const fields = new Map<RequestField, unknown>();
   const flat = Object.entries(given).flatMap(([name, value]): [string, unknown][] => {
     const inner = name === 'polling' ? (value ?? {}) : null;

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { createReadStream } from 'node:fs';
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { InvalidRequestError } from '../../client';
+import { invalid } from '../../client/errors';
 import { BATCH_POLLING_INITIAL } from '../../core/batch/items';
 import type { JsonObject } from '../../core/checks';
 import {
@@ -101,9 +101,7 @@ export function durationOf(text: string): number {
   throw new InvalidArgumentError(`${parsed.problem}.`);
 }
 
-export function invalid(field: string, text: string): InvalidRequestError {
-  return new InvalidRequestError([{ field, text }]);
-}
+export { invalid };
 
 /** The message, unaltered; undefined where no flag gives one. @throws InvalidRequestError */
 export async function readPrompt(

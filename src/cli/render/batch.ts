@@ -4,7 +4,7 @@ import { EXIT } from '../ends';
 import type { Session } from '../session';
 import { columns } from './text';
 
-/** How an item ended, as one line; the link or the message comes last, because it may be long. */
+/** The link or the message comes last, because it may be long. */
 export function itemLine(end: ItemEnd): string {
   const { settledAt, outcome, delivery, projectId, jobId, message, prLink } = end;
   const parts = [

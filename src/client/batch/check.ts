@@ -12,7 +12,7 @@ import { isRecord, type Problem, typeName } from '../../core/checks';
 import { batchIdOf, digestOf } from '../../core/ids';
 import { FollowUpError } from '../../core/errors';
 import type { FollowUpRequest } from '../../core/request';
-import { InvalidRequestError } from '../errors';
+import { invalid, refuse } from '../errors';
 import { unknownOptions } from '../options';
 
 /** How a batch runs. What is left out is as the batch had it before. */
@@ -27,17 +27,15 @@ export interface RunOptions {
 export function checkRunOptions(
   options: RunOptions,
   others: readonly string[] = [],
-  problems: Problem[] = [],
+  problems: readonly Problem[] = [],
 ): void {
   const { concurrency, tolerate } = options;
-  problems.push(...settingProblems(concurrency ?? CONCURRENCY.default, tolerate ?? null));
-  problems.push(...unknownOptions(options, ['concurrency', 'tolerate', ...others]));
-  if (problems.length > 0) throw new InvalidRequestError(problems);
+  const ofSettings = settingProblems(concurrency ?? CONCURRENCY.default, tolerate ?? null);
+  const unknown = unknownOptions(options, ['concurrency', 'tolerate', ...others]);
+  refuse([...problems, ...ofSettings, ...unknown]);
 }
 
-/** Nothing of it is started yet. */
 export interface CheckedBatch {
-  /** As given, or a hash of the items. */
   readonly batchId: string;
   /** In the order of the input. */
   readonly items: readonly BatchItem[];
@@ -46,7 +44,7 @@ export interface CheckedBatch {
 }
 
 /** What a batch sends. */
-export type BatchItems = Iterable<FollowUpRequest> | AsyncIterable<FollowUpRequest>;
+export type BatchItems<Item = FollowUpRequest> = Iterable<Item> | AsyncIterable<Item>;
 
 export function isChecked(items: unknown): items is CheckedBatch {
   return isRecord(items) && 'digest' in items;
@@ -66,16 +64,15 @@ export interface NewBatchOptions extends RunOptions {
  *   `UNEXPECTED_FAILURE` with what `requests` throws
  */
 export async function checkBatch(
-  requests: Iterable<unknown> | AsyncIterable<unknown>,
+  requests: BatchItems<unknown>,
   { batchId: given, ...options }: NewBatchOptions = {},
 ): Promise<CheckedBatch> {
   const named = given && batchIdOf(given);
   const text = given === undefined ? undefined : batchIdProblem(named);
   checkRunOptions(options, ['batchId'], text === undefined ? [] : [{ field: 'batchId', text }]);
-  const refuse = (words: string) => new InvalidRequestError([{ field: 'items', text: words }]);
   const isList = isRecord(requests) || Array.isArray(requests);
   if (!isList || !(Symbol.iterator in requests || Symbol.asyncIterator in requests))
-    throw refuse(`must be a list or an iterable of requests, not ${typeName(requests)}`);
+    throw invalid('items', `must be a list or an iterable of requests, not ${typeName(requests)}`);
   const inputs: unknown[] = [];
   // A prompt that all items share is held once.
   const prompts = new Map<unknown, unknown>();
@@ -95,7 +92,7 @@ export async function checkBatch(
   if (inputs.length === 0) problems.push({ field: 'items', text: 'there are no items' });
   const tooMany = `a batch has at most ${MAX_BATCH_ITEMS} items, and there are more; divide it`;
   if (inputs.length > MAX_BATCH_ITEMS) problems.push({ field: 'items', text: tooMany });
-  if (problems.length > 0) throw new InvalidRequestError(problems);
+  refuse(problems);
   return { batchId: named ?? defaultBatchId(items), items, digest: itemsDigest(items) };
 }
 

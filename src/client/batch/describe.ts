@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Client, type WorkflowExecutionDescription, WorkflowFailedError } from '@temporalio/client';
+import { type Client, WorkflowFailedError } from '@temporalio/client';
 import { itemsOf } from '../../core/batch/items';
 import { type BatchView, type ItemEnd, progressOf } from '../../core/batch/progress';
 import { batchMemo, type BatchInput, begunBy, isPosition, START, wasBegun } from '../../core/batch/state';
@@ -12,7 +12,7 @@ import { eachConcurrently } from '../../temporal/each-concurrently';
 import { describeWorkflow, readOwnInput, stateOf } from '../../temporal/existing-run';
 import { findEnd } from '../../temporal/follow-up-end';
 import { isTransient } from '../../temporal/grpc-status';
-import { addEnds, lastingEnd, type ListedEnd, openOf } from '../../temporal/lists';
+import { addEnds, lastingEnd, LIST_LAG_MS, type ListedEnd, openOf } from '../../temporal/lists';
 import { pendingActivity, workersPolling } from '../../temporal/sdk-internals';
 import { SERVER_LIMIT_MS, within } from '../call';
 import { failedTask } from '../description';
@@ -22,17 +22,18 @@ import { itemsDigest } from './check';
 /** The latest run of a batch as the server knows it. After a reset its memo may be as old as the point of the reset. */
 export type BatchReport = NonNullable<Awaited<ReturnType<typeof lookForBatch>>>;
 
-/** Null where there is none. */
 export async function lookForBatch(client: Client, batchId: string) {
   const info = await describeWorkflow(client, batchWorkflowId(batchId));
   if (info?.type !== BATCH_WORKFLOW) return null;
   const pending = await pendingActivity(client, info, 'runItems');
   const details = pending?.details;
   const written = batchMemo(info.memo);
-  const memo = written !== null && isPosition(details) ? { ...written, ...details } : written;
-  const { workflowId, runId, taskQueue } = info;
+  const memo = written && isPosition(details) ? { ...written, ...details } : written;
   return {
-    ...{ batchId, workflowId, runId, taskQueue, info, pending, memo },
+    ...info,
+    batchId,
+    pending,
+    memo,
     state: stateOf(info.status.name),
     startedAt: memo ? Date.parse(memo.startedAt) : info.startTime.getTime(),
     endedAt: info.closeTime?.toISOString() ?? null,
@@ -40,15 +41,14 @@ export async function lookForBatch(client: Client, batchId: string) {
 }
 
 /** @throws NotFoundError */
-export async function findBatch(client: Client, batchId: string): Promise<BatchReport> {
+export async function findBatch(client: Client, batchId: string) {
   const found = await lookForBatch(client, batchId);
   if (found === null) throw notFound('batch', batchId, client.options.namespace);
   return found;
 }
 
-/** How a batch stands, and why it does not go on. */
 export async function viewOf(client: Client, batch: BatchReport): Promise<BatchView> {
-  const { info, pending, memo, taskQueue, state, endedAt } = batch;
+  const { pending, memo, taskQueue, state, endedAt } = batch;
   const progress = memo && progressOf(memo, state, endedAt);
   const withoutMemo = state === 'running' ? state : state === 'failed' ? 'incomplete' : 'terminated';
   const words = [progress?.message];
@@ -58,10 +58,10 @@ export async function viewOf(client: Client, batch: BatchReport): Promise<BatchV
     if (paused) words.push('somebody has paused its activity; `temporal activity unpause` lets it go on');
     else if (failure?.message && failure.applicationFailureInfo?.type !== NO_CHANGE)
       words.push(`its activity fails, and is tried again: ${failure.message}`);
-    words.push(await failedTask(client, info));
+    words.push(await failedTask(client, batch));
     if ((await workersPolling(client, taskQueue)).length === 0) words.push(silence(taskQueue, 0));
   } else if (state === 'terminated' || state === 'timed-out' || (state === 'failed' && !progress))
-    words.push(await failureOf(client, info));
+    words.push(await failureOf(client, batch));
   return {
     state: progress?.state ?? withoutMemo,
     message: words.filter(Boolean).join('; ') || null,
@@ -70,7 +70,7 @@ export async function viewOf(client: Client, batch: BatchReport): Promise<BatchV
 }
 
 /** With what it has failed, or why somebody has terminated it. */
-async function failureOf(client: Client, { workflowId, runId }: WorkflowExecutionDescription) {
+async function failureOf(client: Client, { workflowId, runId }: BatchReport) {
   const run = client.workflow.getHandle(workflowId, runId);
   const failed: unknown = await run.result().catch((error: unknown) => error);
   if (failed instanceof WorkflowFailedError) return failed.cause?.message ?? failed.message;
@@ -83,20 +83,18 @@ export async function inputOf(client: Client, batch: BatchReport) {
   const run = await readOwnInput(client, workflowId, runId);
   if (run === undefined) throw new ItemsGoneError(batchId);
   // Whoever starts a batch by its workflow may give it anything.
-  const { items, chunks, ...input } = (isRecord(run.input) ? run.input : {}) as Partial<BatchInput>;
+  const { items, chunks, ...input } = (isRecord(run.input) ? run.input : {}) as BatchInput;
   // A run that continues as new has no such fields in its input.
   const known = input.digest ?? memo?.digest ?? null;
   // Another client than ours makes none.
   const digest = known ?? (Array.isArray(items) ? itemsDigest(itemsOf(items)) : null);
-  const position = memo ?? { ...START, bound: 0, begun: input.begun ?? null, movingSince: null };
+  const position = memo ?? { ...START, begun: input.begun ?? null };
   const count = chunks?.items ?? items?.length ?? 0;
   const source = { batchId, workflowId, runId, digest, items: count, chunks };
   const all = new ItemsOfBatch(client, source);
-  return { items, chunks, digest, count, read: (first: number) => all.part(first), position, all };
+  const read = (chunk: number) => all.part(chunks?.firsts[chunk] ?? 0);
+  return { items, chunks, digest, count, read, position, all };
 }
-
-/** The list is a moment behind: what closed so shortly before the last one may come later. */
-const LAG_MS = 60_000;
 
 /** How the items of a batch have ended, by the server's list. What that does not know is asked for by its id. */
 export class BatchEnds {
@@ -110,7 +108,7 @@ export class BatchEnds {
   async news(batch: BatchReport): Promise<ItemEnd[]> {
     const { batchId, memo, startedAt, endedAt } = batch;
     const { all, position } = await inputOf(this.client, batch);
-    const since = this.listedTo > 0 ? new Date(this.listedTo - LAG_MS) : undefined;
+    const since = this.listedTo > 0 ? new Date(this.listedTo - LIST_LAG_MS) : undefined;
     await addEnds(this.client, batchId, this.listed, { since });
     for (const { closedAt } of this.listed.values()) this.listedTo = Math.max(this.listedTo, +closedAt);
     const open = await openOf(this.client, batchId);
@@ -123,7 +121,7 @@ export class BatchEnds {
       const [, projectId = '', jobId = '', requestId = ''] = workflowId.split(':').map(decodeURIComponent);
       ends.push({ workflowId, projectId, jobId, requestId, ...end, settledAt });
     };
-    const unknown: (readonly [NamedItem, boolean])[] = [];
+    const unknown: [NamedItem, boolean][] = [];
     let number = -1;
     for await (const item of all.all()) {
       number += 1;
@@ -160,12 +158,7 @@ export interface BatchLook {
 
 const REFRESH_MS = 2_000;
 
-/** `BatchHandle.watch` says what it does. */
-export async function* looksAt(
-  client: Client,
-  batchId: string,
-  signal: AbortSignal | undefined,
-): AsyncGenerator<BatchLook, void> {
+export async function* looksAt(client: Client, batchId: string, signal: AbortSignal | undefined) {
   await findBatch(client, batchId);
   const reader = new BatchEnds(client);
   let settled: number | undefined = -1;

@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Client, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
 import {
-  type BatchItem,
   batchStart,
   batchSummary,
   CONCURRENCY,
@@ -10,14 +9,7 @@ import {
   MAX_CHUNKS,
   MAX_INPUT_BYTES,
 } from '../../core/batch/items';
-import {
-  type BatchInput,
-  type BatchSource,
-  type Begun,
-  begunBy,
-  CHUNK_WORKFLOW,
-  type Lane,
-} from '../../core/batch/state';
+import { type BatchInput, type Begun, begunBy, CHUNK_WORKFLOW, type Lane } from '../../core/batch/state';
 import { SEND_PERMISSION_MS } from '../../core/cadence';
 import { mayTryAgain, type TryAgain } from '../../core/end';
 import { batchWorkflowId, chunkWorkflowId } from '../../core/ids';
@@ -25,7 +17,7 @@ import { BATCH_WORKFLOW } from '../../core/names';
 import { jsonBytes } from '../../core/text';
 import { eachConcurrently } from '../../temporal/each-concurrently';
 import { describeWorkflow, type RunState, stateOf } from '../../temporal/existing-run';
-import { batchConflict, InvalidRequestError, wrongState } from '../errors';
+import { batchConflict, invalid, wrongState } from '../errors';
 import { type CheckedBatch, checkRunOptions, type RunOptions } from './check';
 import { BatchEnds, type BatchReport, findBatch, inputOf, lookForBatch } from './describe';
 
@@ -53,19 +45,11 @@ interface BatchStart {
   readonly partBytes?: number | undefined;
 }
 
-/** The items of a batch; chunks must be stored before it starts. */
-interface Source extends BatchSource {
-  readonly count: number;
-  readonly digest: string | null;
-  /** The items of a chunk. @param end the number after its last one; undefined for the last chunk */
-  readonly read: (first: number, end?: number) => readonly BatchItem[] | Promise<readonly BatchItem[]>;
-}
+/** The items of a batch; `read` takes the number of a chunk. */
+type Source = Omit<Awaited<ReturnType<typeof inputOf>>, 'position' | 'all'>;
 
 /** @throws InvalidRequestError when they need too many chunks */
-export function startBatch(
-  start: BatchStart,
-  { batchId, items, digest }: CheckedBatch,
-): Promise<StartOfBatch> {
+export function startBatch(start: BatchStart, { batchId, items, digest }: CheckedBatch) {
   const { partBytes } = start;
   const count = items.length;
   const ordered = inStartOrder(items);
@@ -73,13 +57,12 @@ export function startBatch(
   const firsts = isSmall ? [] : cutChunks(ordered, partBytes);
   if (firsts.length > MAX_CHUNKS) {
     const text = `the messages are so large that the batch has ${firsts.length} parts; at most ${MAX_CHUNKS} are possible, so divide it`;
-    throw new InvalidRequestError([{ field: 'items', text }]);
+    throw invalid('items', text);
   }
-  const input = isSmall
-    ? { items: items.map(({ request }) => request) }
-    : { chunks: { items: count, firsts } };
-  const read: Source['read'] = (first, end) => ordered.slice(first, end);
-  return runBatch(start, batchId, { ...input, digest, count, read }, null);
+  const own = isSmall ? items.map(({ request }) => request) : undefined;
+  const chunks = isSmall ? undefined : { items: count, firsts };
+  const read = (chunk: number) => Promise.resolve(ordered.slice(firsts[chunk], firsts[chunk + 1]));
+  return runBatch(start, batchId, { items: own, chunks, digest, count, read }, null);
 }
 
 export async function retryBatch(start: BatchStart, batchId: string): Promise<StartOfBatch | null> {
@@ -158,8 +141,8 @@ export const QUIET_AFTER_MS = SEND_PERMISSION_MS + 5_000;
 
 /** What a run that has ended has begun, and those before it. What it may have begun is asked for now, before it is forgotten. */
 async function begunOf(client: Client, batch: BatchReport, signal: AbortSignal): Promise<Begun> {
-  const { startedAt, info } = batch;
-  const wasReset = Boolean(info.raw.workflowExtendedInfo?.lastResetTime);
+  const { startedAt, raw } = batch;
+  const wasReset = Boolean(raw.workflowExtendedInfo?.lastResetTime);
   const { position, all, count } = await inputOf(client, batch);
   const { movingSince, lanes } = position;
   const begun = begunBy(position);
@@ -224,8 +207,8 @@ async function storeChunks(
   { chunks, digest, read }: Source,
 ): Promise<void> {
   const { firsts = [] } = chunks ?? {};
-  await eachConcurrently(firsts.entries(), async ([chunk, first]) => {
-    const items = await read(first, firsts[chunk + 1]);
+  await eachConcurrently(firsts.keys(), async (chunk) => {
+    const items = await read(chunk);
     // The SDK keeps each request as long as its signal, so each chunk gets its own.
     await client.withAbortSignal(new AbortController().signal, () =>
       client.workflow.start(CHUNK_WORKFLOW, {

@@ -8,7 +8,6 @@ import { parseDuration } from '../units';
 
 export const MAX_BATCH_ITEMS = 100_000;
 
-/** Open follow-ups of one batch at a time. */
 export const CONCURRENCY = { minimum: 1, maximum: 1_000, default: 50 } as const;
 
 /** Bytes of items as JSON in a batch's own input: a payload may have 2 MiB. */
@@ -24,9 +23,8 @@ export const MAX_CHUNKS = 2_000;
 export const BATCH_POLLING_INITIAL = '30s';
 
 /** Temporal's default is 3; tasks with a larger number wait. */
-export const BATCH_PRIORITY_KEY = 4;
+export const BATCH_PRIORITY = { priorityKey: 4 };
 
-/** One follow-up of a batch. */
 export interface BatchItem {
   /** A short hash of project, job, prompt and occurrence; null if the request has a `requestId` of its own. */
   readonly key: string | null;
@@ -48,7 +46,7 @@ export function itemsOf(requests: readonly FollowUpRequest[]): BatchItem[] {
     const request = requestWith(fields) as unknown as FollowUpRequest;
     const { projectId, jobId, prompt, requestId } = request;
     if (requestId !== undefined) return { key: null, request };
-    const message = [projectId, jobId, digestOf(prompt)] as const;
+    const message = [projectId, jobId, digestOf(prompt)];
     const name = JSON.stringify(message);
     const occurrence = (occurrences.get(name) ?? 0) + 1;
     occurrences.set(name, occurrence);
@@ -56,12 +54,10 @@ export function itemsOf(requests: readonly FollowUpRequest[]): BatchItem[] {
   });
 }
 
-/** The `requestId` of an item: its own, or made of the batch's id and its key. */
 export function requestIdOf(batchId: string, { key, request }: BatchItem): string {
   return request.requestId ?? `${batchId}-${key ?? ''}`;
 }
 
-/** Polling begins at `BATCH_POLLING_INITIAL`, or at the caller's own maximum where that is shorter. */
 function withBatchCadence(input: unknown): unknown {
   if (!isRecord(input)) return input;
   const polling = input.polling ?? {};
@@ -142,12 +138,10 @@ export function checkItems(inputs: readonly unknown[], batchId: string, enough =
   return { items, problems: problems.sort((one, other) => (one.item ?? 0) - (other.item ?? 0)) };
 }
 
-/** Characters of a batch id: with a hyphen and an item's key it must still be a valid `requestId`. */
-const MAX_BATCH_ID_CHARACTERS = 100;
-
 /** Why a value is not a batch id; undefined if it is. */
 export function batchIdProblem(batchId: unknown): string | undefined {
-  const problem = nameProblem(batchId, MAX_BATCH_ID_CHARACTERS);
+  // With a hyphen and an item's key it must still be a valid `requestId`.
+  const problem = nameProblem(batchId, 100);
   if (problem !== undefined || typeof batchId !== 'string') return problem;
   if (batchId.includes('/'))
     return "must not hold a slash, which Temporal's HTTP API can't carry in a workflow id";
@@ -164,21 +158,16 @@ export function settingProblems(concurrency: unknown, tolerate: unknown): Proble
   if (!count(concurrency) || concurrency < minimum || concurrency > maximum)
     report('concurrency', concurrency, `a whole number from ${minimum} to ${maximum}`);
   const shapes = '{ "items": N } or { "percent": P }, P from 0 to 100 (for the starter N or P%), or null';
-  if (!isTolerance(tolerate)) report('tolerate', tolerate, shapes);
+  const { items, percent } = isRecord(tolerate) && Object.keys(tolerate).length === 1 ? tolerate : {};
+  const isShare = typeof percent === 'number' && percent >= 0 && percent <= 100;
+  if (tolerate !== null && !count(items) && !isShare) report('tolerate', tolerate, shapes);
   return problems;
-}
-
-function isTolerance(value: unknown): value is Tolerance {
-  if (value === null) return true;
-  if (!isRecord(value) || Object.keys(value).length !== 1) return false;
-  const { items, percent } = value;
-  return count(items) || (typeof percent === 'number' && percent >= 0 && percent <= 100);
 }
 
 export function batchStart(batchId: string) {
   return {
     typedSearchAttributes: [keyword('FollowUpBatch', batchId)],
-    priority: { priorityKey: BATCH_PRIORITY_KEY },
+    priority: BATCH_PRIORITY,
   };
 }
 

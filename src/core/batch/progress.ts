@@ -43,16 +43,12 @@ export interface BatchView extends Pick<BatchProgress, 'state'> {
   readonly summary: BatchProgress | null;
 }
 
-export function summaryOf(memo: BatchMemo): Omit<BatchSummary, 'endedAt'> {
+export function summaryOf(memo: BatchMemo) {
   return pick(memo, SUMMED);
 }
 
 /** @param run how the workflow stands, in the words of `stateOf` @param endedAt ISO 8601, UTC; null while it runs */
-export function progressOf(
-  memo: BatchMemo,
-  run: 'running' | 'completed' | 'failed' | 'cancelled' | 'terminated' | 'timed-out',
-  endedAt: string | null = null,
-): BatchProgress {
+export function progressOf(memo: BatchMemo, run: string, endedAt: string | null = null): BatchProgress {
   const { open, concurrency, paused, ending } = memo;
   const end = endOf(memo);
   const going = ending !== null ? 'ending' : paused ? 'paused' : 'running';
@@ -86,9 +82,6 @@ const AFTER_FAILURES =
 const AFTER_STOP =
   '`batch run` with the same file continues it; open items continue unless they were cancelled too';
 
-const AFTER_REFUSAL = 'correct its input, and start it under another batch id';
-
-/** What an operator can do. */
 const NEXT_STEP: Partial<Record<BatchState, string>> = {
   paused: '`batch resume` starts items again, and open ones continue meanwhile',
   'tolerance-exceeded': AFTER_FAILURES,
@@ -98,14 +91,11 @@ const NEXT_STEP: Partial<Record<BatchState, string>> = {
 };
 
 /** For the Web UI and the starter. */
-export function batchRows({
-  state,
-  message,
-  summary,
-}: BatchView): (readonly [name: string, value: string])[] {
+export function batchRows({ state, message, summary }: BatchView) {
   const hasFailures = state === 'done' && Object.keys(summary?.byFailure ?? {}).length > 0;
   // A batch has a summary from its first task on, unless its input was refused.
-  const next = state === 'incomplete' && summary === null ? AFTER_REFUSAL : NEXT_STEP[state];
+  const isRefused = state === 'incomplete' && summary === null;
+  const next = isRefused ? 'correct its input, and start it under another batch id' : NEXT_STEP[state];
   const rows: [name: string, value: string | null | undefined][] = [
     ['state', state],
     ['why', message],
@@ -117,7 +107,7 @@ export function batchRows({
       Object.entries(counts)
         .map(([each, count]) => `${each} × ${count}`)
         .join(', ');
-    const after = () => formatDuration(Date.parse(endedAt ?? '') - Date.parse(startedAt));
+    const lasted = Date.parse(endedAt ?? '') - Date.parse(startedAt);
     rows.push(
       ['settled', `${settled} of ${items}`],
       ['open', endedAt === null ? `${open} (concurrency ${concurrency})` : null],
@@ -126,7 +116,7 @@ export function batchRows({
       ['evidence', inWords(summary.byEvidence)],
       ['unknown', `${unknownDeliveries} deliveries`],
       ['started', startedAt],
-      ['ended', endedAt && `${endedAt} (after ${after()})`],
+      ['ended', endedAt && `${endedAt} (after ${formatDuration(lasted)})`],
     );
   }
   return rows.flatMap(([name, value]) => (value ? [[name, value] as const] : []));
@@ -134,14 +124,14 @@ export function batchRows({
 
 /** The current details for the Web UI. @param now in milliseconds since the epoch */
 export function batchDetails(summary: BatchProgress, now: number): string {
-  const { batchId, state, message, firstFailures } = summary;
+  const { batchId, firstFailures } = summary;
   const rows = [
-    ...batchRows({ state, message, summary }),
+    ...batchRows({ ...summary, summary }),
     ['as of', `${new Date(now).toISOString().slice(0, 19)}Z; ${code('batch status')} knows the latest`],
     ['its items', `the workflows with ${code(`FollowUpBatch = "${batchId}"`)}`],
   ] as const;
-  const failures = firstFailures.map(({ workflowId, outcome, message: words }) =>
-    ['-', code(workflowId), words === null ? outcome : `${outcome}: ${code(words)}`].join(' '),
+  const failures = firstFailures.map(({ workflowId, outcome, message }) =>
+    ['-', code(workflowId), message === null ? outcome : `${outcome}: ${code(message)}`].join(' '),
   );
   const parts = [`**Batch ${code(batchId)}**`, markdownTable(rows)];
   if (failures.length > 0) parts.push('**First failures**', failures.join('\n'));

@@ -42,17 +42,19 @@ const countFields = {
 
 export const COUNTS = Object.keys(countFields) as (keyof typeof countFields)[];
 
-/** How far a batch is. The activity moves it on; the workflow keeps it. */
-export const isPosition = fields({
+const positionFields = {
   ...begunFields,
   ...countFields,
   /** Follow-ups of the batch that run, by the latest look. */
   open: count,
   begun: orNull(isBegun),
-});
+};
+
+/** How far a batch is. The activity moves it on; the workflow keeps it. */
+export const isPosition = fields(positionFields);
 export type Position = Checked<typeof isPosition>;
 
-export const START: Position = {
+export const START: Position & Pick<BatchMemo, 'bound' | 'movingSince'> = {
   cursor: 0,
   lanes: [],
   settled: 0,
@@ -63,15 +65,16 @@ export const START: Position = {
   firstFailures: [],
   open: 0,
   begun: null,
+  bound: 0,
+  movingSince: null,
 };
 
-/** Whether none of the items in its lanes was begun. */
 export function isIdle({ lanes }: Position): boolean {
   return lanes.every(([, , state]) => state === 'free');
 }
 
 export function positionOf(memo: BatchMemo): Position {
-  return pick(memo, Object.keys(START) as (keyof Position)[]);
+  return pick(memo, Object.keys(positionFields) as (keyof Position)[]);
 }
 
 export function pick<T, Name extends keyof T>(whole: T, names: readonly Name[]): Pick<T, Name> {
@@ -117,11 +120,10 @@ export function begunBy({ cursor, lanes, begun }: Position): Begun {
   return { cursor: Math.max(cursor, begun.cursor), lanes: [...walked, ...notWalked] };
 }
 
-/** How a batch is to run. */
 export interface BatchSettings {
   readonly batchId: string;
   readonly items: number;
-  /** The SHA-256 of items, options and order, in hexadecimal digits; null where no client of ours has made it. */
+  /** As in CheckedBatch; null where no client of ours has made it. */
   readonly digest: string | null;
   readonly again: TryAgain | null;
   readonly startedAt: string;
@@ -168,7 +170,6 @@ export const isChunks = fields({
 });
 export type Chunks = Checked<typeof isChunks>;
 
-/** The items of a batch in its input. */
 export interface BatchSource {
   /** At most 1 MiB as JSON. */
   readonly items?: readonly FollowUpRequest[] | undefined;
@@ -176,20 +177,14 @@ export interface BatchSource {
   readonly chunks?: Chunks | undefined;
 }
 
+/** What a start may give beside the items. */
+export type BatchGiven = Pick<
+  BatchMemo,
+  'batchId' | 'concurrency' | 'tolerate' | 'digest' | 'begun' | 'again'
+>;
+
 /** The input of `followUpBatch`. */
-export interface BatchInput extends BatchSource {
-  /** @default the workflow id without `follow-up-batch:` */
-  readonly batchId?: string;
-  /** How many follow-ups are open at a time: 1 to 1,000. @default 50 */
-  readonly concurrency?: number;
-  /** Beyond it no further item is started, and the batch fails. @default null, no limit */
-  readonly tolerate?: Tolerance;
-  readonly digest?: string | null;
-  /** By the runs before this one. @default null, it is the first */
-  readonly begun?: Begun | null;
-  /** @default null, what has ended keeps its end */
-  readonly again?: TryAgain | null;
-}
+export type BatchInput = BatchSource & Partial<BatchGiven>;
 
 export interface BatchActivities {
   /** Starts the items and waits for them, by retries, until the workflow has something to decide or to write down. */

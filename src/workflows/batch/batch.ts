@@ -41,7 +41,6 @@ import {
 import { isRecord, problemTexts } from '../../core/checks';
 import { measure } from '../../core/metrics';
 import { keyword } from '../../core/starts';
-import { workerSettings } from '../activity-proxies';
 import { failure } from '../failure';
 import { tell } from '../notice';
 import { updatesOfRun } from '../updates';
@@ -58,8 +57,8 @@ const CANCEL_REQUEST_MS = 5_000;
 
 /**
  * They ask the Temporal server only, so they are on the queue of workflow tasks. There is no schedule-to-close: a batch lasts
- * as long as its items. An attempt works for a minute at most, and asks for its next one with an interval of its own; without
- * one its worker was lost, which is noticed in half a minute: longer than a permission to start.
+ * as long as its items. An attempt asks for its next one with an interval of its own; without one its worker was lost, which
+ * is noticed in half a minute: longer than a permission to start.
  */
 const { runItems, closeChunks } = proxyActivities<BatchActivities>({
   startToCloseTimeout: '5 minutes',
@@ -84,47 +83,54 @@ export async function followUpBatch(input: BatchInput): Promise<BatchSummary> {
   const continued = continuedFromExecutionRunId === undefined ? null : batchMemo(memo);
   if (continued !== null && isRecord(input)) return new Batch(input, continued).run();
   const plan = checkBatch(input, workflowId);
-  const { items, chunks, begun, ...given } = plan;
-  // Lists and filters find the batch by it. The action of a schedule can't set it: it does not know the batch id.
+  const { items, chunks, ...given } = plan;
+  // The action of a schedule can't set it: it does not know the batch id.
   const ofBatch = keyword('FollowUpBatch', plan.batchId);
   if (typedSearchAttributes.get(ofBatch.key) !== ofBatch.value) upsertSearchAttributes([ofBatch]);
   const count = chunks?.items ?? items?.length ?? 0;
-  const settings = { ...given, items: count, startedAt: startTime.toISOString() };
-  const nothing = { ...START, begun, paused: false, ending: null, rounds: 0, bound: 0, movingSince: null };
-  return new Batch({ items, chunks }, { ...settings, ...nothing }).run();
+  const first = { items: count, startedAt: startTime.toISOString(), paused: false, ending: null, rounds: 0 };
+  return new Batch({ items, chunks }, { ...START, ...given, ...first }).run();
 }
 
-/** Holds a part of a batch's items in its input. It runs only where its start delay is over. */
+/** It runs only where its start delay is over. */
 export function followUpBatchItems(): Promise<void> {
   return Promise.resolve();
 }
 
 class Batch {
   private readonly whole = CancellationScope.current();
-  /** ISO 8601, UTC. */
   private endedAt: string | null = null;
-  /** Whether its end is told, by the latest round. */
-  private notify: boolean | undefined;
 
   constructor(
-    /** Handed on as it is. */
     private readonly source: BatchSource,
     private memo: BatchMemo,
   ) {
-    this.receiveOperators();
+    setHandler(defineQuery<BatchProgress>('progress'), () => this.progress(), {
+      description: 'Where the batch stands: counts, open follow-ups, the first failures.',
+    });
+    const set = updatesOfRun<BatchProgress>();
+    const offer = (name: BatchUpdate, values: Partial<BatchSettings>, description: string) => {
+      set(name, () => this.change(values), { description, unblocks: name !== 'pause' });
+    };
+    offer('pause', { paused: true }, 'Starts no further item until resume; open ones continue.');
+    offer('resume', { paused: false }, 'Continues after pause.');
+    set('setConcurrency', (concurrency: number) => this.change({ concurrency }), {
+      description: 'How many follow-ups may be open at a time, 1 to 1,000. Those open beyond it continue.',
+      refusal: (concurrency) => problemTexts(settingProblems(concurrency, null)) || undefined,
+    });
+    const words = 'Cancels the batch and its open follow-ups. To leave them running, cancel the workflow.';
+    offer('cancelRunning', { ending: 'cancel-running' }, words);
     this.whole.cancelRequested.catch(() => {
       const { ending } = this.memo;
       if (ending === null || ending === 'tolerance') this.change({ ending: 'cancelled' });
     });
   }
 
-  run(): Promise<BatchSummary> {
-    return CancellationScope.nonCancellable(() => this.toItsEnd());
-  }
+  readonly run = () => CancellationScope.nonCancellable(() => this.toItsEnd());
 
   private async toItsEnd(): Promise<BatchSummary> {
     await this.work();
-    const { batchId, digest } = this.memo;
+    const { batchId, digest, items, settled, unknownDeliveries } = this.memo;
     const { chunks } = this.source;
     if (chunks) await closeChunks({ batchId, digest, chunks });
     if (this.memo.ending === 'cancel-running')
@@ -134,20 +140,13 @@ class Batch {
     const endedAt = (this.endedAt = new Date(Date.now()).toISOString());
     measure(metricMeter, 'batchEnds', 1, { outcome: type });
     this.write();
-    await this.tellEnd(type);
+    const { workflowId } = workflowInfo();
+    const data = { workflowId, batchId, outcome: type, items, settled, unknownDeliveries };
+    await tell({ type: 'follow-up-batch.ended', data });
     if (state === 'cancelled') throw new CancelledFailure('The batch was cancelled.');
     const summary = { ...summaryOf(this.memo), endedAt };
     if (message !== null) throw failure(type, message, summary);
     return summary;
-  }
-
-  private async tellEnd(outcome: string): Promise<void> {
-    const notify = this.notify ?? (await workerSettings()).notify;
-    if (notify !== true) return;
-    const { workflowId } = workflowInfo();
-    const { batchId, items, settled, unknownDeliveries } = this.memo;
-    const data = { workflowId, batchId, outcome, items, settled, unknownDeliveries };
-    await tell({ type: 'follow-up-batch.ended', data });
   }
 
   private async work(): Promise<void> {
@@ -168,29 +167,24 @@ class Batch {
     }
   }
 
-  /** Lets the activity work until there is something to decide. */
   private async round(): Promise<void> {
     const bound = Math.max(this.memo.cursor + ROUND_ITEMS, this.memo.begun?.cursor ?? 0);
     const { items, rounds } = this.memo;
     this.change({ bound: Math.min(items, bound), rounds: rounds + 1, movingSince: Date.now() });
-    let end: { readonly answer: unknown } | undefined;
-    const { chunks } = this.source;
-    const running = runItems({ chunks }).catch((error: unknown) => error);
-    void running.then((answer) => (end = { answer }));
-    const hasEnded = () => end !== undefined;
+    let answer: unknown;
+    const hear = (end: unknown) => (answer = end ?? null);
+    void runItems({ chunks: this.source.chunks }).then(hear, hear);
+    const hasEnded = () => answer !== undefined;
     const isCancelled = () => this.memo.ending === 'cancelled';
-    while (end === undefined) {
+    while (!hasEnded()) {
       await condition(() => hasEnded() || isCancelled());
       // Its last word; it is lost where the activity's worker is dead.
       if (!(await condition(() => hasEnded() || !isCancelled(), LAST_WORD_MS))) return;
     }
-    const { answer } = end;
     if (answer instanceof Error && !(answer instanceof ActivityFailure)) throw answer;
-    if (isPosition(answer)) {
-      this.notify = 'notify' in answer;
-      this.take(answer);
-      // Nobody knows what it has begun: the next run of the batch asks for everything that may have been.
-    } else if (!isCancelled()) this.memo = { ...this.memo, ending: 'broken-off' };
+    if (isPosition(answer)) this.take(answer);
+    // Nobody knows what it has begun: the next run of the batch asks for everything that may have been.
+    else if (!isCancelled()) this.memo = { ...this.memo, ending: 'broken-off' };
   }
 
   private take(position: Position): void {
@@ -223,27 +217,10 @@ class Batch {
   /** What is over keeps its end: nobody cancels a batch of which every item has ended. */
   private change(values: Partial<BatchSettings>): BatchProgress {
     const isDone = this.memo.settled >= this.memo.items;
-    if (this.endedAt !== null || (isDone && values.ending !== undefined)) return this.progress();
-    this.memo = { ...this.memo, ...values };
-    this.write();
+    if (this.endedAt === null && !(isDone && values.ending !== undefined)) {
+      this.memo = { ...this.memo, ...values };
+      this.write();
+    }
     return this.progress();
-  }
-
-  private receiveOperators(): void {
-    setHandler(defineQuery<BatchProgress>('progress'), () => this.progress(), {
-      description: 'Where the batch stands: counts, open follow-ups, the first failures.',
-    });
-    const set = updatesOfRun<BatchProgress>();
-    const offer = (name: BatchUpdate, values: Partial<BatchSettings>, description: string) => {
-      set(name, () => this.change(values), { description, unblocks: name !== 'pause' });
-    };
-    offer('pause', { paused: true }, 'Starts no further item until resume; open ones continue.');
-    offer('resume', { paused: false }, 'Continues after pause.');
-    set('setConcurrency', (concurrency: number) => this.change({ concurrency }), {
-      description: 'How many follow-ups may be open at a time, 1 to 1,000. Those open beyond it continue.',
-      refusal: (concurrency) => problemTexts(settingProblems(concurrency, null)) || undefined,
-    });
-    const words = 'Cancels the batch and its open follow-ups. To leave them running, cancel the workflow.';
-    offer('cancelRunning', { ending: 'cancel-running' }, words);
   }
 }

@@ -5,14 +5,14 @@ import {
   MAX_INPUT_BYTES,
   settingProblems,
 } from '../../core/batch/items';
-import { type BatchInput, type BatchSource, isBegun, isChunks } from '../../core/batch/state';
+import { type BatchGiven, type BatchSource, isBegun, isChunks } from '../../core/batch/state';
 import { isRecord, oneOf, type Problem, problemTexts, text, typeName } from '../../core/checks';
 import { TRY_AGAIN } from '../../core/end';
 import { batchIdOf, batchWorkflowId } from '../../core/ids';
 import { jsonBytes, quote } from '../../core/text';
 import { failure } from '../failure';
 
-export type BatchPlan = Required<Omit<BatchInput, keyof BatchSource>> & BatchSource;
+export type BatchPlan = BatchGiven & BatchSource;
 
 const DEFAULTS = { concurrency: CONCURRENCY.default, tolerate: null, digest: null, begun: null, again: null };
 
@@ -21,14 +21,9 @@ const FIELDS = ['batchId', 'items', 'chunks', ...Object.keys(DEFAULTS)];
 /** Fields and items may have a million, and a workflow task takes five seconds at most. */
 const ENOUGH_PROBLEMS = 1_000;
 
-/** What only our client gives. */
 const OF_CLIENT = { chunks: isChunks, digest: text, begun: isBegun, again: oneOf(...TRY_AGAIN) };
 
-/**
- * The input may come from any client: an invalid one would stall the batch later.
- *
- * @throws ApplicationFailure `InvalidBatch` with every problem
- */
+/** An invalid input would stall the batch later. @throws ApplicationFailure `InvalidBatch` with every problem */
 export function checkBatch(input: unknown, workflowId: string): BatchPlan {
   if (!isRecord(input))
     throw invalid([

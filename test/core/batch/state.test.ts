@@ -6,6 +6,7 @@ import {
   begunBy,
   isBeyondTolerance,
   type Lane,
+  type Position,
   START,
   wasBegun,
   withEnd,
@@ -19,7 +20,7 @@ import type { End, Outcome } from '../../../src/core/end';
 const MEMO: BatchMemo = {
   ...START,
   ...{ batchId: 'nightly', items: 50, digest: null, again: null, startedAt: '2026-01-01T00:00:00.000Z' },
-  ...{ concurrency: 50, tolerate: null, rounds: 0, bound: 0, movingSince: null, paused: false, ending: null },
+  ...{ concurrency: 50, tolerate: null, rounds: 0, paused: false, ending: null },
 };
 
 /**
@@ -104,7 +105,7 @@ describe('what earlier runs have begun', () => {
 it('the first twenty failures of a batch are named, be they jobs or follow-ups without one', () => {
   const many = (outcome: Outcome) => Array<Outcome>(18).fill(outcome);
   const outcomes = ['completed', 'archived', ...many('failed'), ...many('gone')];
-  const { firstFailures } = outcomes.reduce(
+  const { firstFailures } = outcomes.reduce<Position>(
     (position, outcome, nth) => withEnd(position, `w-${nth}`, { ...ITEM_END, outcome } as End),
     START,
   );

@@ -1,5 +1,5 @@
 import { type BatchMemo, CHUNK_WORKFLOW, isBeyondTolerance, MEMO_BATCH } from '../../../src/core/batch/state';
-import { jobOf } from '../../../src/temporal/batch-items';
+import { jobOf } from '../../../src/core/ids';
 import type { Request } from '../agent-service';
 import { heldBetween } from '../oracle/case';
 import { fromPayload } from '../temporal/history';

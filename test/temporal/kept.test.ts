@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import type { Client } from '@temporalio/client';
-import { Kept } from '../../src/temporal/batch-items';
+import { Kept } from '../../src/temporal/kept';
 
 const MIB = 1_024 * 1_024;
 
