@@ -18,14 +18,13 @@ const LOG_FOLDER = path.resolve(__dirname, '../.cache/bench');
  * So short bunches are many, and the server's limit of 20 of them a second would hold timers of 100 ms up for as long as
  * 23 s, with half of the machine idle (measured).
  */
-const QUICK_TIMERS = {
+const SERVER_SETTINGS = {
   'history.timerProcessorMaxTimeShift': '50ms',
   'history.timerProcessorMaxPollRPS': 1_000,
   'history.timerProcessorMaxPollHostRPS': 1_000,
+  // As in production: the dev server asks its database for the names of search attributes at each use.
+  'system.forceSearchAttributesCacheRefreshOnRead': false,
 };
-
-/** The dev server asks its database for the names of search attributes at each use; in production they are cached. */
-const CACHED_NAMES = { 'system.forceSearchAttributesCacheRefreshOnRead': false };
 
 /** The heap of a worker in a container of 1 GiB (`deploy/kubernetes`); it sizes its cache of workflows by it. */
 export const IN_CONTAINER = { NODE_OPTIONS: '--max-old-space-size=768' };
@@ -50,7 +49,7 @@ export class Ground {
   static async open(cli: string): Promise<Ground> {
     mkdirSync(LOG_FOLDER, { recursive: true });
     const [metricsPort = 0] = await freePorts(1);
-    const options = { cli, metricsPort, searchAttributes: true, dynamicConfig: { ...QUICK_TIMERS, ...CACHED_NAMES } };
+    const options = { cli, metricsPort, searchAttributes: true, dynamicConfig: SERVER_SETTINGS };
     const server = await startDevServer(options);
     try {
       const connection = await Connection.connect({ address: server.address });
