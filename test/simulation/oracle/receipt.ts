@@ -107,6 +107,8 @@ export const RULES_OF_RECEIPTS: readonly RuleOfReceipt[] = [
   },
   /** The baseline is what a look right before a POST has shown. */
   function* hasTheBaseline({ byHand, posts, shown, isUndisturbed }, { baseline, delivery }) {
+    if (baseline === null && isUndisturbed && posts.length > 0)
+      yield 'the look before the POST is no baseline';
     if (baseline === null || byHand > 0) return;
     const looks = shown.filter((get) => !isPoll(get));
     const before = posts.map((post) =>
