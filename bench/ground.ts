@@ -26,7 +26,7 @@ const SERVER_SETTINGS = {
   'system.forceSearchAttributesCacheRefreshOnRead': false,
 };
 
-/** The heap of a worker in a container of 1 GiB (`deploy/kubernetes`); it sizes its cache of workflows by it. */
+/** A heap that leaves room in a container of 1 GiB (`deploy/kubernetes`); the worker sizes its cache by it. */
 export const IN_CONTAINER = { NODE_OPTIONS: '--max-old-space-size=768' };
 
 /** A worker that bundles its workflows takes some five seconds, and on a busy machine several times that. */

@@ -118,7 +118,7 @@ export class ScheduleClient {
     checkRunOptions(settings);
     const items = requests && (await checkSchedule(scheduleId, requests));
     const changed = ({ action, ...now }: ScheduleDescription) => {
-      const [input] = (action.args ?? []) as BatchInput[];
+      const [input, ...further] = (action.args ?? []) as BatchInput[];
       return {
         spec: spec ?? now.spec,
         policies: { ...now.policies, ...given(policies) },
@@ -128,7 +128,7 @@ export class ScheduleClient {
           ...(items && this.#startOf(scheduleId, items)),
           // The typed ones are the same, and the SDK takes one of the two.
           searchAttributes: {},
-          args: [{ ...input, ...given({ items, ...settings }) }] as [BatchInput],
+          args: [{ ...input, ...given({ items, ...settings }) }, ...further] as [BatchInput],
         },
       };
     };

@@ -72,10 +72,6 @@ export class ItemsOfBatch {
     return next;
   };
 
-  async *all(): AsyncGenerator<NamedItem, void, undefined> {
-    for (let next = 0; next < this.source.items; next = this.partOf(next).end) yield* await this.names(next);
-  }
-
   private pick<T>(part: readonly T[], number: number): T {
     const item = part[number - this.partOf(number).first];
     if (item === undefined) throw new ItemsGoneError(this.source.batchId);

@@ -25,7 +25,7 @@ import { ItemsOnServer, readMemo } from './on-server';
 const BUSY_WAIT_MS = 1_000;
 const QUIET_WAIT_MS = 5_000;
 
-/** Its heartbeat time-out is half a minute. */
+/** The heartbeat time-out of `runItems` is half a minute. */
 const BEAT_MS = 5_000;
 
 /** Items that are started by one permission of the server. */

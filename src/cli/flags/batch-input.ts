@@ -114,7 +114,9 @@ function* jsonLines(text: string, report: Report): Generator<Line> {
       if (!isRecord(value)) throw new SyntaxError(`it is ${typeName(value)}`);
       yield [index + 1, value];
     } catch (error) {
-      const why = error instanceof RangeError ? 'it is nested too deep' : (error as SyntaxError).message;
+      const isTooDeep = error instanceof RangeError;
+      if (!isTooDeep && !(error instanceof SyntaxError)) throw error;
+      const why = isTooDeep ? 'it is nested too deep' : error.message;
       report(index + 1, `is not a JSON object (${why}); JSON Lines has one whole object a line`);
     }
   }

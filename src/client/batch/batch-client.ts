@@ -45,7 +45,7 @@ export class BatchClient {
   ): Promise<StartedBatch> {
     const reached: Reached = { unconfirmed: 'batch' };
     const start = await this.#calls.run({ signal, timeout, reached }, async (client, over) => {
-      // A batch that was checked has its id. To check 100,000 items takes seconds.
+      // To check 100,000 items takes seconds.
       if (isChecked(items)) checkRunOptions(options);
       const batch = isChecked(items) ? items : await checkBatch(items, options);
       reached.workflowId = batchWorkflowId(batch.batchId);

@@ -36,6 +36,7 @@ export function checkRunOptions(
 }
 
 export interface CheckedBatch {
+  /** As given, or a hash of the items. */
   readonly batchId: string;
   /** In the order of the input. */
   readonly items: readonly BatchItem[];

@@ -107,7 +107,7 @@ export class BatchEnds {
   /** What has ended since the last question, in the order of the ends. */
   async news(batch: BatchReport): Promise<ItemEnd[]> {
     const { batchId, memo, startedAt, endedAt } = batch;
-    const { all, position } = await inputOf(this.client, batch);
+    const { all, position, count } = await inputOf(this.client, batch);
     const since = this.listedTo > 0 ? new Date(this.listedTo - LIST_LAG_MS) : undefined;
     await addEnds(this.client, batchId, this.listed, { since });
     for (const { closedAt } of this.listed.values()) this.listedTo = Math.max(this.listedTo, +closedAt);
@@ -122,9 +122,8 @@ export class BatchEnds {
       ends.push({ workflowId, projectId, jobId, requestId, ...end, settledAt });
     };
     const unknown: [NamedItem, boolean][] = [];
-    let number = -1;
-    for await (const item of all.all()) {
-      number += 1;
+    for (let number = 0; number < count; number += 1) {
+      const item = await all.named(number);
       const { workflowId } = item;
       if (this.told.has(workflowId) || open.has(workflowId)) continue;
       const known = this.listed.get(workflowId);

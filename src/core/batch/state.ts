@@ -123,7 +123,7 @@ export function begunBy({ cursor, lanes, begun }: Position): Begun {
 export interface BatchSettings {
   readonly batchId: string;
   readonly items: number;
-  /** As in CheckedBatch; null where no client of ours has made it. */
+  /** Of items, options and order; null where no client of ours has made it. */
   readonly digest: string | null;
   readonly again: TryAgain | null;
   readonly startedAt: string;
@@ -177,7 +177,7 @@ export interface BatchSource {
   readonly chunks?: Chunks | undefined;
 }
 
-/** What a start may give beside the items. */
+/** Beside the items. Defaults: the batch id of the workflow id, a `concurrency` of 50, and else null. */
 export type BatchGiven = Pick<
   BatchMemo,
   'batchId' | 'concurrency' | 'tolerate' | 'digest' | 'begun' | 'again'

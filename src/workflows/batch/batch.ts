@@ -183,7 +183,7 @@ class Batch {
     }
     if (answer instanceof Error && !(answer instanceof ActivityFailure)) throw answer;
     if (isPosition(answer)) this.take(answer);
-    // Nobody knows what it has begun: the next run of the batch asks for everything that may have been.
+    // Nobody knows what it has begun: the next run of the batch asks.
     else if (!isCancelled()) this.memo = { ...this.memo, ending: 'broken-off' };
   }
 

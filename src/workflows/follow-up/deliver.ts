@@ -4,7 +4,7 @@ import { nextWait, waitUntil } from '../../core/cadence';
 import { provesDelivery } from '../../core/evidence';
 import { isTerminal } from '../../core/job';
 import type { Phase } from '../../core/result';
-import { isLost, isUnauthorized, NO_TROUBLE } from '../../core/tally';
+import { isUnauthorized, NO_TROUBLE } from '../../core/tally';
 import { formatDuration } from '../../core/units';
 import { tellOf } from '../notice';
 import { afterSend } from './after-send';
@@ -12,7 +12,7 @@ import type { FollowUpContext } from './context';
 import { followUpFailure, lostJob, refuseAfterDeadline, sentence } from './failures';
 import { lastAnswerInWords, readNext } from './poll';
 import { send } from './send';
-import { confirmed, told, type Watch } from './state';
+import { confirmed, isGone, told, type Watch } from './state';
 import { takeTurn } from './turn';
 import { waitUntilAtRest } from './watch';
 
@@ -109,6 +109,7 @@ async function readForProof(context: FollowUpContext, watch: Watch): Promise<boo
   const { freshFrom } = watch.observations;
   const until = freshFrom - confirmMs + reconcileMs;
   while (!foundByReading(context, watch)) {
+    refuseWithoutJob(context, watch);
     context.enter(isUnauthorized(watch.trouble) ? 'unauthorized' : 'reconciling');
     refuseAfterDeadline(state);
     const now = Date.now();
@@ -140,13 +141,17 @@ async function askOperator(context: FollowUpContext, watch: Watch): Promise<stri
       return null;
     }
     if (decision !== null) return decision.runId;
+    refuseWithoutJob(context, watch);
     refuseAfterDeadline(state);
   }
 }
 
 /** @throws ApplicationFailure `JobNotFound` */
-function foundByReading({ state, lastAskedAt }: FollowUpContext, watch: Watch): boolean {
-  if (isLost(watch.trouble, lastAskedAt, state.plan.confirmMs)) throw lostJob(state);
+function refuseWithoutJob({ state, lastAskedAt }: FollowUpContext, watch: Watch): void {
+  if (state.job !== null && isGone(watch, lastAskedAt, state.plan.confirmMs)) throw lostJob(state);
+}
+
+function foundByReading({ state }: FollowUpContext, watch: Watch): boolean {
   if (!provesDelivery(watch.observations)) return false;
   state.delivery = confirmed(state.delivery, 'read');
   return true;
