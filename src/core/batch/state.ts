@@ -157,7 +157,7 @@ export function isBeyondTolerance(
   position: Position,
 ): boolean {
   if (tolerate === null) return false;
-  // A percentage is of all items. In floating point 29 % of 100 are less than 29.
+  // In floating point 29 % of 100 are less than 29.
   const tolerated = 'items' in tolerate ? tolerate.items : (tolerate.percent * items) / 100 + 1e-6;
   return failuresOf(position) > tolerated;
 }
