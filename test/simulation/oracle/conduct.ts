@@ -6,6 +6,8 @@ import { fromPayload } from '../temporal/history';
 import { END_MS, isAtRest, isPoll, type Rule } from './case';
 
 const PERMISSION_MS = 10_000;
+/** From an answer to the workflow that hears of it. */
+const HEARD_MS = 15_000;
 /** Of a run that makes no request, and of one request by a timer and an activity. */
 const EVENTS = { atMost: 30, ofRequest: 14 };
 
@@ -189,13 +191,14 @@ export const RULES_OF_UNDISTURBED: readonly Rule[] = [
     );
     if (idle !== undefined) yield `read ${idle.number} decides nothing`;
   },
-  /** Five 404s in a row that span `confirm` are its end, also while nobody knows whether the message arrived. */
-  function* givesALostJobUp({ world, plan }) {
+  /** Five 404s in a row that span `confirm` are its end, unless its link is all that is waited for. */
+  function* givesALostJobUp({ world, plan, hasEntered }) {
+    if (hasEntered('settling')) return;
     let lost: Request[] = [];
     for (const request of world.service.requests) {
-      const isOver =
-        lost.length >= 5 && (lost.at(-1)?.askedAt ?? 0) - (lost[0]?.heardAt ?? 0) >= plan.confirmMs;
-      if (isOver) yield `request ${request.number} after ${lost.length} answers that there is no such job`;
+      const spanMs = (lost.at(-1)?.askedAt ?? 0) - (lost[0]?.heardAt ?? 0) - HEARD_MS;
+      if (lost.length >= 5 && spanMs >= plan.confirmMs)
+        yield `request ${request.number} after ${lost.length} answers that there is no such job`;
       const isLost = isPoll(request) && request.answer === 'http 404' && request.heardAt !== null;
       lost = isLost ? [...lost, request] : [];
     }
