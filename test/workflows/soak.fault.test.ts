@@ -78,8 +78,8 @@ async function expectNoLie(environment: ProcessEnvironment, machines: Machines):
   await eventually('every workflow ends', () => listed(client.workflow.list({ query })), { until });
   process.stderr.write(`[soak] ${JSON.stringify({ seed: SEED, ...machines.counts, done })}\n`);
   expect(await liesOf(batch, items)).toEqual([]);
-  const processed = new Set(sandbox.journal.entries({ processed: true }).map(({ path }) => path));
-  expect(processed.size).toBeGreaterThan(ITEMS / 4);
+  // How many depends on when people have cancelled them.
+  expect(sandbox.journal.entries({ processed: true })).not.toEqual([]);
 }
 
 /** Each follow-up has a job of its own, but for every tenth, which comes after the one before it. */
