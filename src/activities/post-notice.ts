@@ -17,7 +17,7 @@ export interface NotifyOptions {
 const ANSWER_LIMIT_MS = 10_000;
 /** A receiver that hangs must not take the slots of the worker's other questions. */
 const AT_ONCE = 10;
-/** By the activity's retry policy, which the server holds above the delay of a failure. */
+/** The maximum interval of the activity's retry policy: the server waits no longer, whatever a failure asks for. */
 const LONGEST_WAIT_MS = 15 * 60_000;
 
 export const SECRETS =

@@ -56,9 +56,10 @@ export function afterReading(trouble: Trouble, answer: JobAnswer, heardAt: numbe
   return { last: answer, count: trouble.count + 1, notFound };
 }
 
-/** Whether a job that was read before is gone. */
-export function isLost({ notFound }: Trouble, askedAt: number, confirmMs: number): boolean {
-  return notFound !== null && notFound.count >= MIN_NOT_FOUND && askedAt - notFound.since >= confirmMs;
+/** Whether a job that was read before is gone. @param freshFrom from when on an answer says so */
+export function isLost({ notFound }: Trouble, askedAt: number, confirmMs: number, freshFrom = 0): boolean {
+  if (notFound === null || askedAt < freshFrom) return false;
+  return notFound.count >= MIN_NOT_FOUND && askedAt - notFound.since >= confirmMs;
 }
 
 /** A rotated key helps, so this is a delay and not an end. */

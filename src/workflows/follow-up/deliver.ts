@@ -4,7 +4,7 @@ import { nextWait, waitUntil } from '../../core/cadence';
 import { provesDelivery } from '../../core/evidence';
 import { isTerminal } from '../../core/job';
 import type { Phase } from '../../core/result';
-import { isUnauthorized, NO_TROUBLE } from '../../core/tally';
+import { isLost, isUnauthorized, NO_TROUBLE } from '../../core/tally';
 import { formatDuration } from '../../core/units';
 import { tellOf } from '../notice';
 import { afterSend } from './after-send';
@@ -12,7 +12,7 @@ import type { FollowUpContext } from './context';
 import { followUpFailure, lostJob, refuseAfterDeadline, sentence } from './failures';
 import { lastAnswerInWords, readNext } from './poll';
 import { send } from './send';
-import { confirmed, isGone, told, type Watch } from './state';
+import { confirmed, told, type Watch } from './state';
 import { takeTurn } from './turn';
 import { waitUntilAtRest } from './watch';
 
@@ -148,7 +148,9 @@ async function askOperator(context: FollowUpContext, watch: Watch): Promise<stri
 
 /** @throws ApplicationFailure `JobNotFound` */
 function refuseWithoutJob({ state, lastAskedAt }: FollowUpContext, watch: Watch): void {
-  if (state.job !== null && isGone(watch, lastAskedAt, state.plan.confirmMs)) throw lostJob(state);
+  const { trouble, observations } = watch;
+  const isGone = isLost(trouble, lastAskedAt, state.plan.confirmMs, observations.freshFrom);
+  if (state.job !== null && isGone) throw lostJob(state);
 }
 
 function foundByReading({ state }: FollowUpContext, watch: Watch): boolean {

@@ -23,7 +23,7 @@ import {
   PHASES,
   type Receipt,
 } from '../../core/result';
-import { isLost, NO_TROUBLE } from '../../core/tally';
+import { NO_TROUBLE } from '../../core/tally';
 import { isTrouble, isWorkerSettings } from '../../core/activities';
 
 const isWatch = mutable(
@@ -95,11 +95,6 @@ export function record(watch: Watch, job: JobState, askedAt: number, receivedAt:
   watch.steady = watch.last !== null && sameState(watch.last, job);
   watch.last = jobState(job);
   watch.observations = afterRead(watch.observations, job, askedAt, receivedAt);
-}
-
-/** Whether the job is gone that was read before: only a fresh answer says so. */
-export function isGone({ trouble, observations }: Watch, askedAt: number, confirmMs: number): boolean {
-  return askedAt >= observations.freshFrom && isLost(trouble, askedAt, confirmMs);
 }
 
 /** The job before a POST of unknown delivery, where a look at `askedAt` is fresh. */

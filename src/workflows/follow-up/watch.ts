@@ -3,12 +3,12 @@ import { nextWait, waitUntil } from '../../core/cadence';
 import { belief, idleUntil, type Observations } from '../../core/evidence';
 import { type AgentJob, isTerminal } from '../../core/job';
 import type { FollowUpResult, Phase } from '../../core/result';
-import { isUnauthorized } from '../../core/tally';
+import { isLost, isUnauthorized } from '../../core/tally';
 import { formatDuration } from '../../core/units';
 import type { FollowUpContext } from './context';
 import { lostJob, overdue, refuseAfterDeadline } from './failures';
 import { lastAnswerInWords, readNext } from './poll';
-import { type ContinuedFollowUp, type FollowUpState, isGone, newWatch, record, type Watch } from './state';
+import { type ContinuedFollowUp, type FollowUpState, newWatch, record, type Watch } from './state';
 
 /** Watches the job until its terminal status is believed and its link has settled. */
 export async function watchJob(context: FollowUpContext, watch: Watch): Promise<AgentJob> {
@@ -61,7 +61,7 @@ export function nextStep(
     if (settledAt === null || now >= deadlineAt) return { kind: 'settled', evidence } as const;
     return read('settling', waitUntil(settledAt, plan.polling, trouble, now));
   }
-  if (isGone(watch, lastAskedAt, plan.confirmMs)) return 'lost';
+  if (isLost(trouble, lastAskedAt, plan.confirmMs, observations.freshFrom)) return 'lost';
   if (now >= deadlineAt) return lastAskedAt >= deadlineAt ? 'overdue' : read('watching', 0);
   const isAtRest = last !== null && isTerminal(last.status);
   const idleMs = Math.min(idleUntil(observations), deadlineAt) - now;
@@ -88,7 +88,7 @@ export async function waitUntilAtRest(context: FollowUpContext, active: AgentJob
   const waiting = newWatch(active, since, since);
   record(waiting, active, since, since);
   while (waiting.last === null || !isTerminal(waiting.last.status)) {
-    if (isGone(waiting, context.lastAskedAt, plan.confirmMs)) throw lostJob(state);
+    if (isLost(waiting.trouble, context.lastAskedAt, plan.confirmMs)) throw lostJob(state);
     context.enter(isUnauthorized(waiting.trouble) ? 'unauthorized' : 'waiting');
     refuseAfterDeadline(state);
     const waitMs = nextWait(plan.polling, Date.now() - since, waiting.trouble);
