@@ -6,10 +6,11 @@ import tseslint from 'typescript-eslint';
 /** A folder may import from the folders listed beside it, and from nothing else in src. */
 const mayImport = {
   core: [],
-  workflows: ['core'],
-  'agent-api': ['core'],
+  'follow-up': ['core'],
+  workflows: ['core', 'follow-up'],
+  'agent-api': ['core', 'follow-up'],
   temporal: ['core'],
-  activities: ['core', 'agent-api', 'temporal'],
+  activities: ['core', 'follow-up', 'agent-api', 'temporal'],
   client: ['core', 'temporal'],
   cli: ['core', 'temporal', 'client'],
   worker: ['core', 'agent-api', 'activities', 'temporal'],
@@ -144,8 +145,21 @@ export default tseslint.config(
     },
   },
   {
+    files: ['src/follow-up/**/*.ts'],
+    rules: {
+      'no-restricted-imports': [
+        'error',
+        {
+          patterns: [
+            { regex: '^(?!\\.)', message: 'The engine in src/follow-up is pure, and imports no package.' },
+          ],
+        },
+      ],
+    },
+  },
+  {
     // What may run in the workflow sandbox: deterministic code only, and nothing that swells the bundle (docs/architecture.md).
-    files: ['src/workflows/**/*.ts', 'src/core/**/*.ts'],
+    files: ['src/workflows/**/*.ts', 'src/follow-up/**/*.ts', 'src/core/**/*.ts'],
     rules: {
       '@typescript-eslint/no-restricted-imports': [
         'error',

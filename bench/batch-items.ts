@@ -15,9 +15,10 @@ const LOST_PERCENT = 2;
 /** Quick, so that the engine is measured and not the waiting. */
 const QUICK: Partial<FollowUpRequest> = {
   polling: { initial: '2s', growth: 0, maximum: '2s', jitter: 0.1 },
-  reconcile: '4s',
-  settle: '2s',
-  confirm: '4s',
+  whenActive: 'send',
+  reconcileTimeout: '4s',
+  prLinkTimeout: '2s',
+  maxStaleness: '4s',
 };
 
 export function requestOf({ sandbox }: Ground, index: number): FollowUpRequest {

@@ -6,29 +6,29 @@ import { costOf } from './history-cost';
 import { cpuSeconds } from './process-usage';
 import { quantile } from './run';
 
-/** A batch: so many follow-ups at once, each of a job that is done after so many polls. */
+/** The size of a batch: the number of follow-ups, and the number of polls after which the job of each has ended. */
 export interface Length {
   readonly polls: number;
   readonly followUps: number;
 }
 
-/** What one batch of follow-ups of the same length has cost; everything but the rate is per follow-up. */
+/** The cost of one batch of follow-ups with the same number of polls. Every figure apart from the rate is per follow-up. */
 export interface BatchFigures {
   readonly followUpsPerSecond: number;
   readonly serverCpuMs: number;
   readonly workerCpuMs: number;
   readonly events: number;
-  /** Billable ones by Temporal's rules: those that history shows, and the heartbeats that have reached the server. */
+  /** The billable actions by Temporal's rules: the ones that the history shows, and the heartbeats that reached the server. */
   readonly actions: number;
 }
 
-/** Follow-ups are equal but for the meeting of two workflow tasks; so many histories are read of each batch. */
+/** The number of histories that are read of each batch. Follow-ups differ only if two events share a workflow task. */
 const HISTORIES = 9;
 
 /**
- * Starts so many follow-ups at once, each of a job that is done at its `polls`th read, and waits for the last result.
+ * Starts the follow-ups of a batch at the same time, and waits for the last result. The job of each has ended at the last poll.
  *
- * @throws Error when a job was not read exactly so often, or got another message than one
+ * @throws Error if a job was not read exactly `polls` times, or did not receive exactly one message
  */
 export async function runBatch(
   ground: Ground,
@@ -77,7 +77,7 @@ async function historyCost(client: Client, workflowId: string) {
   return costOf(events ?? []);
 }
 
-/** By the sandbox's journal, which knows: one message to each job, and so many reads since. */
+/** The sandbox's journal has every request: one message to each job, and `polls` reads after it. */
 function expectExactReads({ sandbox }: Ground, projectId: string, { followUps, polls }: Length): void {
   const reads = new Map<string, number>();
   for (const { jobId, processed } of sandbox.journal.entries({ projectId })) {

@@ -3,7 +3,7 @@
  * server, and gives the same figures on each run: `npm run docs` makes the table of docs/performance.md of them.
  */
 import { checkRequest } from '../src/core/check-request';
-import { pollInterval, type Random } from '../src/core/cadence';
+import { pollInterval, type Random } from '../src/follow-up/cadence';
 import type { Polling } from '../src/core/request';
 import { seededRandom } from '../sandbox/random';
 

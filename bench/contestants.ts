@@ -6,12 +6,12 @@ import type { FollowUpRequest } from '../src/core/request';
 import type { JobKey } from '../sandbox';
 import type { Job } from './peers/activities';
 
-/** A way of following a job up: a worker process, and how a caller of it starts one and waits for its end. */
+/** A way to send a message and wait for the job: a worker process, and the calls that start a workflow and wait for its end. */
 export interface Contestant {
   readonly name: string;
-  /** What node runs as the worker process: options, file, arguments. */
+  /** The options, file and arguments with which node runs the worker process. Contestants with the same array share a process. */
   readonly program: readonly string[];
-  /** Of its workflow tasks. */
+  /** The task queue of the worker's workflow tasks. */
   readonly taskQueue: string;
   /** @returns the workflow id */
   start(client: Client, job: JobKey, polling: FollowUpRequest['polling']): Promise<string>;
@@ -21,30 +21,43 @@ export interface Contestant {
 
 const PROMPT = 'Please fix the broken links on the start page.';
 
-/** Polls by a fixed interval, the shortest that our request takes: the same for all. */
+/** Every contestant polls at this fixed interval, the shortest that a request may have. */
 const INTERVAL_MS = 100;
 export const FIXED = {
   initial: `${INTERVAL_MS}ms`,
-  maximum: `${INTERVAL_MS}ms`,
+  // Without growth, no interval is longer than the first one.
   growth: 0,
   jitter: 0,
 } as const satisfies FollowUpRequest['polling'];
 
-/** Ours: the compiled worker as `npm start` runs it, and callers that use our client. */
+/** The compiled worker as `npm start` runs it, and callers that use `FollowUpClient`. Without the job lock, as the plain loop. */
 export const ours: Contestant = {
   name: FOLLOW_UP_WORKFLOW,
   program: [path.resolve(__dirname, '../dist/worker.js')],
   taskQueue: DEFAULT_TASK_QUEUES.followUp,
-  async start(client, job, polling = FIXED) {
-    // The textbook loop believes every answer; the sandbox has neither of the delays for which confirm stands.
-    const request = { ...job, prompt: PROMPT, requestId: job.jobId, polling, confirm: '0s' } as const;
-    const { workflowId } = await new FollowUpClient(client).start(request);
-    return workflowId;
-  },
+  start: (client, job, polling = FIXED) => startFollowUp(client, job, { polling, whenActive: 'send' }),
   result: (client, workflowId) => new FollowUpClient(client).getHandle(workflowId).result(),
 };
 
-/** The loop of bench/peers, against which ours is measured. */
+/** The same with the job lock, which no other follow-up holds: the default `whenActive`, in the same worker process. */
+export const oursWithLock: Contestant = {
+  ...ours,
+  name: `${FOLLOW_UP_WORKFLOW} with the job lock`,
+  start: (client, job, polling = FIXED) => startFollowUp(client, job, { polling, whenActive: 'wait' }),
+};
+
+async function startFollowUp(
+  client: Client,
+  job: JobKey,
+  options: Pick<FollowUpRequest, 'polling' | 'whenActive'>,
+): Promise<string> {
+  // The plain loop accepts every response, and the sandbox has neither of the delays that maxStaleness covers.
+  const request = { ...job, prompt: PROMPT, requestId: job.jobId, maxStaleness: '0s', ...options } as const;
+  const { workflowId } = await new FollowUpClient(client).start(request);
+  return workflowId;
+}
+
+/** The plain loop of bench/peers, with which `ours` is compared. */
 export const textbookLoop: Contestant = {
   name: 'textbookLoop',
   program: ['--import', 'tsx', path.resolve(__dirname, 'peers/worker.ts')],

@@ -3,20 +3,20 @@ import type { WorkflowHandle } from '@temporalio/client';
 type History = Awaited<ReturnType<WorkflowHandle['fetchHistory']>>;
 export type HistoryEvent = NonNullable<History['events']>[number];
 
-/** What the history of one run has cost. */
+/** The cost of one run. */
 export interface HistoryCost {
   readonly events: number;
-  /** As the server counted when the last workflow task began: what that task itself has written is not in it. */
+  /** The Temporal server's count when the last workflow task started, without the events that this task wrote. */
   readonly bytes: number;
   readonly workflowTasks: number;
   /**
-   * What Temporal Cloud bills, as far as history shows it (https://docs.temporal.io/evaluate/cloud/actions). Heartbeats and
-   * queries are billed too, and leave no event.
+   * The billable actions that the history shows (https://docs.temporal.io/evaluate/cloud/actions). Heartbeats and queries are
+   * billed too, and add no event.
    */
   readonly actions: number;
 }
 
-/** What one run has cost, by its history; a run that was not reset, and that no schedule has started. */
+/** Computes the cost of one run from its history. The run was not reset, and no schedule started it. */
 export function costOf(events: readonly HistoryEvent[]): HistoryCost {
   const sizes = events.map(({ workflowTaskStartedEventAttributes: task }) =>
     numberOf(task?.historySizeBytes),
@@ -29,7 +29,7 @@ export function costOf(events: readonly HistoryEvent[]): HistoryCost {
   };
 }
 
-/** The events that are one action each; a retry of an activity has no event, but the last attempt tells its number. */
+/** Most billed events are one action each. A retry of an activity has no event, but the last attempt has its number. */
 function actionsOf(event: HistoryEvent): number {
   const { activityTaskStartedEventAttributes: attempt } = event;
   if (attempt) return Math.max(0, (attempt.attempt ?? 1) - 1);
@@ -49,7 +49,7 @@ function tasksWithMarkers(events: readonly HistoryEvent[]): number {
   return new Set(markers.map((marker) => numberOf(marker.workflowTaskCompletedEventId))).size;
 }
 
-/** An int64 of the wire: a `Long`, or a text in a recorded history. */
+/** An int64 is a `Long`, or a text in a recorded history. */
 function numberOf(value: { toString(): string } | null | undefined): number {
   return value ? Number(value.toString()) : 0;
 }

@@ -1,15 +1,14 @@
 /**
- * Many follow-ups that wait at once on one worker process: `npm run bench:in-flight [-- N]`. Their first polls come after
- * some seconds, so that more want to wait in the worker's process than may, and the others wait as retries; then the
- * intervals grow. In the end the sandbox finishes every job, and every result is compared with its job, and the time at
- * which its end was seen with the cadence.
+ * Many follow-ups that wait at once on one worker process: `npm run bench:in-flight [-- N]`. Every follow-up polls with the
+ * retries of one activity, and the intervals grow. At the end, the sandbox finishes every job. The bench compares every result
+ * with its job, and the time of the read that returned the end with the cadence.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
 import { freePorts } from '../dev/free-ports';
 import type { JobKey } from '../sandbox';
-import { pollInterval } from '../src/core/cadence';
 import type { Polling } from '../src/core/request';
+import { pollInterval } from '../src/follow-up/cadence';
 import { eachConcurrently } from '../src/temporal/each-concurrently';
 import { ours } from './contestants';
 import { type Ground, IN_CONTAINER, metricOf } from './ground';
@@ -19,7 +18,7 @@ import { quantile, report, runBench, say, wholeNumber } from './run';
 /** Callers at once, for the starts and for the results; the server limits the long polls of a namespace to 1,200. */
 const CALLERS = 50;
 
-/** The server hands out some hundred polls a second; so few leave its time to the starts and the ends. */
+/** The Temporal server delivers about a hundred polls per second. This number leaves most of its time to the starts and ends. */
 const POLLS_PER_SECOND = 25;
 const SHORTEST_MAXIMUM_MS = 60_000;
 
@@ -110,9 +109,9 @@ async function untilSent({ sandbox }: Ground, key: JobKey): Promise<number> {
 }
 
 /**
- * The first poll comes after five seconds, as by default. Then the intervals grow faster and further than by default, so that
- * the polls of those that have started leave the server time for the starts (measured on two cores: with a growth of 0.5 the
- * starts fell from 12 to 5 a second within 12,000). No poll has a timer of its own.
+ * The first poll comes after five seconds, as in the default. Then the intervals grow faster and become longer than in the
+ * default, so that the polls of follow-ups that were started leave the Temporal server time for further starts. (Measured on two
+ * cores: with a growth of 0.5, the rate of starts fell from 12 to 5 per second within 12,000 starts.) No poll has its own timer.
  */
 function cadence(followUps: number): Polling {
   const maximumMs = Math.max(SHORTEST_MAXIMUM_MS, Math.ceil((followUps / POLLS_PER_SECOND) * 1_000));

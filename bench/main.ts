@@ -1,39 +1,42 @@
 /**
- * Measures what a follow-up costs, beside a plain loop, and how soon it acts when it is alone: `npm run bench`. It takes some
- * minutes, prints the table of docs/performance.md, and leaves it in `reports/bench.json`.
+ * Measures the cost of a follow-up next to the cost of a plain loop, and the delays of a single follow-up: `npm run bench`. The
+ * bench takes about ten minutes, prints the table of docs/performance.md, and writes the table to `reports/bench.json`.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type BatchFigures, type Length, runBatch } from './batch';
-import { type Contestant, FIXED, ours, textbookLoop } from './contestants';
+import { type Contestant, FIXED, ours, oursWithLock, textbookLoop } from './contestants';
 import type { Ground } from './ground';
 import { quantile, report, runBench, say } from './run';
 
 /**
- * How many at once, so that all cores are busy and the intervals cost no time: on two idle cores some 10 to 30 s a batch. A
- * contestant whose polls cost little needs more of them: sixty take six seconds at least.
+ * The follow-ups of a batch run at the same time, so that all cores are busy and the intervals take no time. On two idle cores, a
+ * batch takes 10 to 30 s. A contestant whose polls cost less needs more follow-ups, because sixty polls take at least six seconds.
  */
 const HEATS: readonly (readonly [Contestant, Length])[] = [
   [ours, { polls: 4, followUps: 120 }],
+  [oursWithLock, { polls: 4, followUps: 120 }],
   [textbookLoop, { polls: 4, followUps: 120 }],
-  [ours, { polls: 60, followUps: 300 }],
+  [ours, { polls: 20, followUps: 100 }],
+  [textbookLoop, { polls: 20, followUps: 60 }],
+  [ours, { polls: 60, followUps: 80 }],
   [textbookLoop, { polls: 60, followUps: 30 }],
 ];
 
-/** Round by round, so that a change of the machine's speed meets all. */
+/** Every round measures every contestant, so that a change of the machine's speed affects all of them. */
 const ROUNDS = 3;
 
-/** Fills the caches of all programs, and has the code compiled that runs often. */
+/** Fills the caches of all programs, and lets Node compile the code that runs often. */
 const WARM_UP: Length = { polls: 4, followUps: 80 };
 
 const ALONE = 20;
-/** Between two follow-ups: what the one before has left to do on the server is then done. */
+/** The pause between two follow-ups, in which the Temporal server finishes the work of the previous one. */
 const REST_MS = 200;
 
 async function measure(ground: Ground): Promise<void> {
-  const pids = new Map<Contestant, number>();
-  for (const contestant of [ours, textbookLoop]) {
-    const pid = await ground.startWorker(contestant);
-    pids.set(contestant, pid);
+  const pids = new Map<Contestant['program'], number>();
+  for (const contestant of [ours, oursWithLock, textbookLoop]) {
+    const pid = pids.get(contestant.program) ?? (await ground.startWorker(contestant));
+    pids.set(contestant.program, pid);
     say(`${contestant.name}: warming up`);
     await runBatch(ground, contestant, pid, WARM_UP);
   }
@@ -43,7 +46,7 @@ async function measure(ground: Ground): Promise<void> {
   const batches = HEATS.map((): BatchFigures[] => []);
   for (let round = 1; round <= ROUNDS; round += 1) {
     for (const [index, [contestant, length]] of HEATS.entries()) {
-      const figures = await runBatch(ground, contestant, pids.get(contestant) ?? NaN, length);
+      const figures = await runBatch(ground, contestant, pids.get(contestant.program) ?? NaN, length);
       batches[index]?.push(figures);
       const rate = figures.followUpsPerSecond.toFixed(1);
       say(`round ${round}: ${contestant.name}, ${length.polls} polls: ${rate} follow-ups/s`);
@@ -58,7 +61,9 @@ async function measure(ground: Ground): Promise<void> {
       );
     const [followUpsPerSecond, serverCpuMs] = [median('followUpsPerSecond'), median('serverCpuMs')];
     const [workerCpuMs, events, actions] = [median('workerCpuMs'), median('events'), median('actions')];
-    return { polls, workflow: name, followUpsPerSecond, serverCpuMs, workerCpuMs, events, actions };
+    const serverCpuRatio = quantile(cpuRatios(batches, index), 0.5);
+    const figures = { followUpsPerSecond, serverCpuMs, serverCpuRatio, workerCpuMs, events, actions };
+    return { polls, workflow: name, ...figures };
   });
   report('bench.json', rows);
   const [toPost, toResult] = [0, 1].map((index) =>
@@ -67,10 +72,27 @@ async function measure(ground: Ground): Promise<void> {
       0.5,
     ),
   );
-  console.log(`One at a time: start to POST ${toPost} ms, job done to result ${toResult} ms (medians).`);
+  console.log(
+    `One at a time: ${toPost} ms from start to POST, ${toResult} ms from last read to result (medians).`,
+  );
 }
 
-/** Follows a job up that is done at its first read: milliseconds from the start to the POST, and from that read to the result. */
+/** The Temporal server's CPU time in each round, divided by the plain loop's in the same round with the same number of polls. */
+function cpuRatios(batches: readonly (readonly BatchFigures[])[], heat: number): number[] {
+  const polls = HEATS[heat]?.[1].polls;
+  const loop = HEATS.findIndex(
+    ([contestant, length]) => contestant === textbookLoop && length.polls === polls,
+  );
+  return (batches[heat] ?? []).map(
+    ({ serverCpuMs }, round) => serverCpuMs / (batches[loop]?.[round]?.serverCpuMs ?? NaN),
+  );
+}
+
+/**
+ * Runs one follow-up whose job ends at its first read.
+ *
+ * @returns the milliseconds from the start to the POST, and from that read to the result
+ */
 async function followOne({ sandbox, client }: Ground): Promise<readonly [number, number]> {
   await sleep(REST_MS);
   const { projectId, jobId } = sandbox.addJob({ projectId: 'alone', turn: { reads: 1 } });

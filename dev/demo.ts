@@ -58,7 +58,7 @@ async function demo({
       say(`SIGKILL to the worker, process ${worker.pid}`);
       worker.kill('SIGKILL');
       worker = await startWorker();
-      say(`another worker goes on, process ${worker.pid}`);
+      say(`another worker continues, process ${worker.pid}`);
     };
     const code = await (trouble === true
       ? sendIntoTrouble(env, sandbox, replaceWorker)
@@ -97,21 +97,21 @@ function ownQueues(): Settings {
   const suffix = `demo-${process.pid}`;
   return {
     FOLLOW_UP_TASK_QUEUE: `follow-up-${suffix}`,
-    AGENT_API_TASK_QUEUE: `agent-api-${suffix}`,
+    AGENT_API_READ_TASK_QUEUE: `agent-api-read-${suffix}`,
     AGENT_API_SEND_TASK_QUEUE: `agent-api-send-${suffix}`,
   };
 }
 
 async function sendFollowUp(env: NodeJS.ProcessEnv, sandbox: Sandbox): Promise<number> {
-  // Two polls see it active before the third finds it done.
+  // Two polls return `active`, and the third one returns the end.
   const { jobId } = sandbox.addJob({ projectId: 'docs', turn: { durationMs: 11_000 } });
-  // The sandbox's reads don't lag, and it takes a message up at once; the default of 30s is for a service that is not known.
-  return send(env, ['--job', jobId, '--confirm', '2s']);
+  // The sandbox's reads do not lag, and a turn starts at once. The default of 30s is for an agent service without known delays.
+  return send(env, ['--job', jobId, '--max-staleness', '2s']);
 }
 
 /**
- * The answer to the POST is lost after the service has processed the message, and then the worker is killed. Another one goes
- * on. The message must have arrived once.
+ * The agent service processes the message, and the response to the POST is lost. Then the worker is killed, and another worker
+ * continues. The message must have arrived once.
  */
 async function sendIntoTrouble(
   env: NodeJS.ProcessEnv,
@@ -125,8 +125,8 @@ async function sendIntoTrouble(
     `trouble: the service will process the message to ${job.jobId}, and close the connection without an answer`,
   );
   let replaced: Promise<void> | undefined;
-  // Nobody knows yet whether the message has arrived: until `confirm` is over, no answer proves it.
-  const words = ['--job', job.jobId, '--confirm', '5s', '--polling-initial', '2s'];
+  // It is unknown whether the message arrived, because no response shows it before `maxStaleness` is over.
+  const words = ['--job', job.jobId, '--max-staleness', '5s', '--polling-initial', '2s'];
   const code = await send(env, words, async (progress) => {
     if (/ (reconciling|watching) /.test(progress)) await (replaced ??= replaceWorker());
   });
@@ -171,7 +171,7 @@ Everything stays up until Ctrl-C. In another terminal:
 ${Object.entries(settings)
   .map(([name, value]) => `  export ${name}=${value}\n`)
   .join('')}  npm run -s starter -- list
-  npm run -s starter -- send --project docs --job job-2 --prompt 'Add a table of contents.' --confirm 2s
+  npm run -s starter -- send --project docs --job job-2 --prompt 'Add a table of contents.' --max-staleness 2s
   npm run starter -- --help
 
 ${uiUrl === undefined ? '' : `Temporal's Web UI: ${uiUrl}\n`}The sandbox's jobs:  ${sandbox.baseUrl}/sandbox/jobs

@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Connection } from '@temporalio/client';
-import { SEARCH_ATTRIBUTES } from '../src/core/names';
+import { SEARCH_ATTRIBUTE_TYPES } from '../src/core/names';
 import { expectFreePort, freePorts } from './free-ports';
 import { keepWords, spawnTethered, type TetheredProcess } from './tether';
 
@@ -112,7 +112,10 @@ function serverArguments(options: DevServerOptions, port: number, uiPort: number
     ...(options.httpPort === undefined ? [] : ['--http-port', String(options.httpPort)]),
     ...(options.databaseFile === undefined ? [] : ['--db-filename', options.databaseFile]),
     ...(options.searchAttributes
-      ? SEARCH_ATTRIBUTES.flatMap((name) => ['--search-attribute', `${name}=Keyword`])
+      ? Object.entries(SEARCH_ATTRIBUTE_TYPES).flatMap(([name, type]) => [
+          '--search-attribute',
+          `${name}=${type}`,
+        ])
       : []),
     ...dynamicConfig.flatMap(([name, value]) => [
       '--dynamic-config-value',

@@ -100,13 +100,7 @@ function code(minimum: number) {
 }
 
 const BUSY = 'the service is temporarily unavailable';
-const PORTAL = textAnswer(
-  200,
-  '<!doctype html><title>Sign in</title><h1>Sign in to the guest network</h1>\n',
-  {
-    'content-type': 'text/html; charset=utf-8',
-  },
-);
+const PORTAL = '<!doctype html><title>Sign in</title><h1>Sign in to the guest network</h1>\n';
 
 /** Every fault that the sandbox knows: the list on the command line and every check are made of this table. */
 export const FAULTS: Readonly<Record<string, Fault>> = {
@@ -120,9 +114,12 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
     (values) => refuse(values.code, values.words ?? `answered with ${values.code} on demand`),
   ),
   html: fault(
-    'answers 200 with the page of a sign-in portal',
-    { processed: processed.default('no') },
-    (values) => instead(values.processed, () => PORTAL),
+    'answers with the page of a sign-in portal, or of a gateway',
+    { processed: processed.default('no'), code: code(200).default(200) },
+    (values) => {
+      const headers = { 'content-type': 'text/html; charset=utf-8' };
+      return instead(values.processed, () => textAnswer(values.code, PORTAL, headers));
+    },
   ),
   redirect: fault('redirects to the same path with 307', {}, () =>
     instead('no', (path) => errorAnswer(307, 'moved', { location: path })),

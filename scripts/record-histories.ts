@@ -1,8 +1,10 @@
 /**
- * Records the histories of follow-ups of every kind, for the replay tests: `npm run record-histories`.
+ * Records the histories of follow-ups of every kind, for the replay tests: `npm run record-histories`. With `--replace`, the script
+ * replaces the histories of this version.
  *
- * A history is kept for ever, by the release whose workflow made it; a change to the workflow must still replay all of
- * them. Those of a release that is out are never recorded anew, so that a folder that exists is refused.
+ * Every history is kept permanently, in a folder named after the release that recorded it, because a changed workflow must still
+ * replay all of them. The histories of a published release are never recorded again. The script therefore rejects a folder that
+ * exists.
  */
 import { mkdir, mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
 import os from 'node:os';
@@ -17,170 +19,173 @@ import { findTemporalCli } from '../dev/temporal-cli';
 import { eventually } from '../test/harness/eventually';
 import { Environment } from '../test/harness/environment';
 import { type Following, QUICK } from '../test/harness/following';
-import { pendingRead } from '../test/harness/pending-poll';
 
 const ROOT = path.resolve(__dirname, '..');
 
+/** The turn ends when the script ends it. */
 const endless = { turn: { durationMs: null } };
 
-/** One read by a timer, one by the activity two seconds later, and then intervals of six seconds and more. */
+/** One poll by a timer, then polls by retries at intervals of six seconds and more, so that an update comes between two of them. */
 const SLOW = { initial: '500ms', growth: 3, maximum: '10m', jitter: 0, timerPolls: 1 } as const;
+
+const LINK = 'https://example.test/pull/10';
+
+/** The default, which uses the job lock; the requests of tests send at once. */
+const WAIT = { whenActive: 'wait' } as const;
+
+/** The connection is reset before the agent service has processed the message. */
+const LOST = { name: 'reset', operation: 'message', times: 1 } as const;
 
 type Paths = Record<string, (environment: Environment) => Promise<Following>>;
 
-/** Each follows one path through the workflow to its end. */
+/** Each function starts a follow-up that takes one path through the workflow, and performs every other action of this path. */
 const paths: Paths = {
-  accepted: (environment) => environment.follow(),
-  'ten-polls-by-timers': (environment) => ofPolls(environment, 10, { timerPolls: 'all' }),
-  'ten-polls': (environment) => ofPolls(environment, 10),
-  'sixty-polls': (environment) => ofPolls(environment, 60),
-  'settled-without-link': (environment) => environment.follow({ turn: { outcome: 'no-change' } }),
-  stale: async (environment) => {
-    const following = await environment.follow(
-      { pullRequest: true, turn: { durationMs: 3_000 } },
-      { confirm: '5s' },
-    );
-    environment.sandbox.setFault({ name: 'stale', ...following.key, parameters: { for: '1s' } });
+  accepted: (environment) => environment.follow({}, WAIT),
+  'ten-polls-by-timers': (environment) => followForPolls(environment, 10, { timerPolls: 'all' }),
+  'ten-polls': (environment) => followForPolls(environment, 10),
+  'sixty-polls': (environment) => followForPolls(environment, 60),
+  'completed-without-link': (environment) => environment.follow({ turn: { outcome: 'no-change' } }),
+  'link-late': (environment) =>
+    environment.follow(
+      { turn: { outcome: 'new-pull-request', reads: 2 } },
+      { prLinkTimeout: '30s' },
+      {
+        name: 'late-link',
+        parameters: { reads: 1 },
+      },
+    ),
+  stale: (environment) =>
+    environment.follow(
+      { pullRequest: true, turn: { reads: 3 } },
+      { maxStaleness: '5s' },
+      { name: 'stale', parameters: { reads: 1 } },
+    ),
+  'turn-never-active': (environment) =>
+    environment.follow({ turn: { outcome: 'no-change' } }, {}, { name: 'invisible-turn' }),
+  'active-job-waited-for': (environment) => environment.follow({ status: 'active' }, WAIT),
+  'active-job-waited-for-by-retries': async (environment) => {
+    const polling = { initial: '1s', growth: 0, jitter: 0, timerPolls: 0 } as const;
+    const following = await environment.follow({ status: 'active', ...endless }, { ...WAIT, polling });
+    await untilPolledByRetry(following);
+    following.changeJob({ status: 'completed' });
+    await following.reached({ operation: 'message' });
+    following.changeJob({ status: 'failed' });
     return following;
   },
-  'confirmed-unseen-turn': async (environment) => {
-    const following = await environment.follow({ turn: { outcome: 'no-change' } });
-    environment.sandbox.setFault({ name: 'invisible-turn', ...following.key });
+  'job-lock-waited-for': async (environment) => {
+    const holder = await environment.follow(endless, WAIT);
+    await holder.progressWhen(({ phase }) => phase === 'watching');
+    const following = await environment.send({ ...holder.key, ...WAIT });
+    await following.progressWhen(({ phase }) => phase === 'waiting-for-job');
+    holder.changeJob({ status: 'completed', prLink: LINK });
+    await holder.result();
+    await following.reached({ operation: 'message' }, { atLeast: 2 });
+    following.changeJob({ status: 'failed' });
     return following;
   },
-  'waited-for-an-active-job': (environment) =>
-    environment.follow({ status: 'active' }, { whenActive: 'wait' }),
   'rejected-active': (environment) => environment.follow({ status: 'active' }, { whenActive: 'reject' }),
   rejected: (environment) =>
-    troubled(environment, { name: 'status', operation: 'message', parameters: { code: 403 } }),
+    environment.follow({}, WAIT, { name: 'status', operation: 'message', parameters: { code: 403 } }),
   'sent-after-429': (environment) =>
-    troubled(environment, { name: 'http-429', operation: 'message', times: 1 }),
-  reconciled: (environment) => troubled(environment, { name: 'processed-then-close' }),
-  'delivery-unknown': (environment) => troubled(environment, { name: 'reset', operation: 'message' }),
-  resent: (environment) =>
-    troubled(environment, { name: 'reset', operation: 'message', times: 1 }, { onUnknownDelivery: 'resend' }),
-  'assumed-delivered': (environment) =>
-    troubled(
-      environment,
-      { name: 'reset', operation: 'message', times: 1 },
-      { onUnknownDelivery: 'assume-delivered' },
+    environment.follow({}, {}, { name: 'http-429', operation: 'message', times: 1 }),
+  'sent-after-401': (environment) =>
+    environment.follow(
+      {},
+      WAIT,
+      { name: 'status', operation: 'get', times: 2, parameters: { code: 401 } },
+      { name: 'status', operation: 'message', times: 1, parameters: { code: 401 } },
     ),
-  asked: async (environment) => {
-    const fault = { name: 'reset', operation: 'message', times: 1 } as const;
-    const following = await troubled(environment, fault, { onUnknownDelivery: 'ask' });
+  'delivery-shown-by-read': (environment) => environment.follow({}, {}, { name: 'processed-then-close' }),
+  'delivery-unknown': (environment) => environment.follow({}, {}, LOST),
+  resent: (environment) => environment.follow({}, { onUnknownDelivery: 'resend' }, LOST),
+  'assumed-delivered': (environment) =>
+    environment.follow({}, { onUnknownDelivery: 'assume-delivered' }, LOST),
+  'decided-not-delivered': async (environment) => {
+    const following = await environment.follow({}, { onUnknownDelivery: 'ask' }, LOST);
     await following.progressWhen(({ phase }) => phase === 'needs-decision');
-    await following.handle.executeUpdate('resolveDelivery', { args: ['not-delivered'] });
+    await following.update('resolveDelivery', 'not-delivered', following.firstRunId);
     return following;
   },
-  'poll-trouble': async (environment) => {
-    const following = await environment.follow();
-    environment.sandbox.setFault({ name: 'http-503', ...following.key, operation: 'get', times: 2, skip: 1 });
-    return following;
-  },
-  'steered-by-updates': async (environment) => {
-    const following = await environment.follow(endless, { polling: { initial: '15s', maximum: '15s' } });
+  'polls-failed': (environment) =>
+    environment.follow({}, {}, { name: 'http-503', operation: 'get', times: 2, skip: 1 }),
+  'updated-between-timer-polls': async (environment) => {
+    const polling = { initial: '15s', maximum: '15s', timerPolls: 'all' } as const;
+    const following = await environment.follow(endless, { polling });
     await following.progressWhen(({ phase }) => phase === 'watching');
-    await following.handle.executeUpdate('extendDeadline', { args: ['60s'] });
-    environment.sandbox.changeJob(following.key, { status: 'failed' });
-    await following.handle.executeUpdate('pollNow');
+    await following.update('extendDeadline', '20m');
+    following.changeJob({ status: 'failed' });
+    await following.update('pollNow');
     return following;
   },
-  'polled-on-polled-now': async (environment) => {
-    const following = await environment.follow(endless, { polling: SLOW, deadline: '60s' });
-    await polledOn(following);
-    await following.handle.executeUpdate('pollNow');
-    environment.sandbox.changeJob(following.key, { status: 'failed' });
-    await following.handle.executeUpdate('pollNow');
+  'poll-interrupted-by-poll-now': async (environment) => {
+    const following = await environment.follow(endless, { ...WAIT, polling: SLOW });
+    await untilPolledByRetry(following);
+    await following.update('pollNow');
+    following.changeJob({ status: 'failed' });
+    await following.update('pollNow');
     return following;
   },
-  'polled-on-cancelled': async (environment) => {
-    const following = await environment.follow(endless, { polling: SLOW, deadline: '60s' });
-    await polledOn(following);
+  'poll-interrupted-by-cancellation': async (environment) => {
+    const following = await environment.follow(endless, { ...WAIT, polling: SLOW });
+    await untilPolledByRetry(following);
     await following.handle.cancel();
     return following;
   },
-  'polled-on-asked': async (environment) => {
-    const fault = { name: 'reset', operation: 'message', times: 1 } as const;
+  'poll-interrupted-by-decision': async (environment) => {
     const polling = { ...SLOW, growth: 1, timerPolls: 0 } as const;
-    const asked = { onUnknownDelivery: 'ask', polling, deadline: '60s' } as const;
-    const following = await troubled(environment, fault, asked);
-    await polledOn(following);
-    await following.handle.executeUpdate('resolveDelivery', { args: ['delivered'] });
+    const following = await environment.follow(endless, { onUnknownDelivery: 'ask', polling }, LOST);
+    await following.progressWhen(({ phase }) => phase === 'needs-decision');
+    await untilPolledByRetry(following);
+    await following.update('resolveDelivery', 'delivered');
+    following.changeJob({ status: 'failed' });
     return following;
   },
-  'polled-on-waited': async (environment) => {
-    const polling = { initial: '1s', growth: 0, maximum: '1s', jitter: 0, timerPolls: 0 } as const;
-    const asked = { whenActive: 'wait', polling, deadline: '60s' } as const;
-    const following = await environment.follow({ status: 'active', ...endless }, asked);
-    await polledOn(following);
-    environment.sandbox.changeJob(following.key, { status: 'completed' });
-    await environment.sandbox.journal.waitFor({ ...following.key, operation: 'message' });
-    environment.sandbox.changeJob(following.key, { status: 'failed' });
-    return following;
-  },
-  'job-not-found': (environment) => environment.send({ projectId: 'nowhere', jobId: 'nobody' }),
-  deadline: (environment) => environment.follow(endless, { deadline: '4s' }),
+  'job-not-found': (environment) => environment.send({ projectId: 'nowhere', jobId: 'nobody', ...WAIT }),
+  'deadline-exceeded': (environment) => environment.follow(endless, { deadline: '4s' }),
   cancelled: async (environment) => {
-    const following = await environment.follow(endless);
+    const following = await environment.follow(endless, { polling: { ...QUICK.polling, timerPolls: 'all' } });
     await following.progressWhen(({ polls }) => polls > 1);
     await following.handle.cancel();
     return following;
   },
 };
 
-/** On a server that suggests to continue as new after a few polls, as every server does after 4,096 events. */
+/** On a Temporal server that suggests to continue as new after a few polls, as every server does after 4,096 events. */
 const continuing: Paths = {
   'continued-as-new': async (environment) => {
-    const following = await environment.follow(endless, { polling: { ...QUICK.polling, timerPolls: 'all' } });
+    const polling = { ...QUICK.polling, timerPolls: 'all' } as const;
+    const following = await environment.follow(endless, { ...WAIT, polling });
     const { runId } = await following.handle.describe();
     await following.progressWhen(({ polls }) => polls >= 10);
     if ((await following.handle.describe()).runId === runId)
       throw new Error('the run did not continue as new');
-    environment.sandbox.changeJob(following.key, {
-      status: 'completed',
-      prLink: 'https://example.test/pull/11',
-    });
+    following.changeJob({ status: 'completed', prLink: LINK });
     return following;
   },
 };
 
-/** A follow-up whose job ends at its poll of that number. */
-async function ofPolls(
+/** A follow-up whose job ends at the poll with this number. */
+async function followForPolls(
   environment: Environment,
   polls: number,
-  how: PollingRequest = {},
+  options: PollingRequest = {},
 ): Promise<Following> {
-  const polling = { initial: '200ms', growth: 0, maximum: '200ms', jitter: 0, ...how } as const;
-  const following = await environment.follow(endless, { polling, deadline: '10m' });
-  // The first GET is the look before the send.
-  await environment.sandbox.journal.waitFor(
-    { ...following.key, operation: 'get', ending: 'answered' },
-    { atLeast: polls, timeoutMs: 120_000 },
-  );
-  environment.sandbox.changeJob(following.key, {
-    status: 'completed',
-    prLink: 'https://example.test/pull/10',
-  });
+  const polling = { initial: '200ms', growth: 0, jitter: 0, ...options } as const;
+  const following = await environment.follow(endless, { ...WAIT, polling });
+  // The first GET is the baseline read.
+  await following.reached({ operation: 'get', ending: 'answered' }, { atLeast: polls });
+  following.changeJob({ status: 'completed', prLink: LINK });
   return following;
 }
 
-/** Waits until an activity that polls has made its first read. */
-async function polledOn(following: Following): Promise<void> {
-  await eventually('a heartbeat of the poll', async () => (await pendingRead(following))?.heartbeatDetails);
-}
-
-/** A follow-up to a job whose service misbehaves in one way. */
-async function troubled(
-  environment: Environment,
-  fault: Parameters<Environment['sandbox']['setFault']>[0],
-  asked: Parameters<Environment['follow']>[1] = {},
-): Promise<Following> {
-  const { projectId, jobId } = environment.sandbox.addJob({
-    projectId: `with-${fault.name}`,
-    turn: { durationMs: 3_000 },
+/** Waits until `pollJob` has made its first read, and waits for the next one. */
+async function untilPolledByRetry({ handle }: Following): Promise<void> {
+  await eventually('a retry of pollJob is pending', async () => {
+    const { raw } = await handle.describe();
+    return raw.pendingActivities?.find(
+      ({ activityType, attempt }) => activityType?.name === 'pollJob' && (attempt ?? 0) > 2,
+    );
   });
-  environment.sandbox.setFault({ ...fault, projectId, jobId });
-  return environment.send({ projectId, jobId, ...asked });
 }
 
 async function main(): Promise<void> {
@@ -188,7 +193,7 @@ async function main(): Promise<void> {
   if (process.argv.includes('--replace')) await rm(folder, { recursive: true, force: true });
   if (await stat(folder).catch(() => undefined)) {
     throw new Error(
-      `the histories of ${version} are recorded; --replace records an unreleased version's anew`,
+      `the histories of ${version} exist; for an unpublished version, --replace records them again`,
     );
   }
   const scratch = await mkdtemp(path.join(os.tmpdir(), 'record-histories-'));
@@ -216,7 +221,7 @@ async function record(
   await withEnvironment(bundlePath, cli, dynamicConfig, async (environment) => {
     for (const [name, follow] of Object.entries(followed)) {
       const { handle, firstRunId } = await follow(environment);
-      // A failure is the end of some paths.
+      // Some paths end with a failure.
       await handle.result().catch(() => undefined);
       const { runId: lastRunId } = await handle.describe();
       for (const [index, runId] of [...new Set([firstRunId, lastRunId])].entries()) {
@@ -227,7 +232,7 @@ async function record(
   });
 }
 
-/** A batch in which an item fails beyond the tolerance, and the same one again, which finds what has ended. */
+/** A batch that exceeds `maxFailures`, and a further run of the same batch, which finds the items that have ended. */
 async function recordBatch(folder: string, bundlePath: string, cli: string): Promise<void> {
   await withEnvironment(bundlePath, cli, {}, async (environment) => {
     const { batches } = new FollowUpClient(environment.client, { taskQueue: environment.taskQueue });
@@ -249,13 +254,17 @@ async function recordBatch(folder: string, bundlePath: string, cli: string): Pro
   });
 }
 
+/** Otherwise, every poll could come a second late. */
+const TIMERS_ON_TIME = { 'history.timerProcessorMaxTimeShift': '10ms' };
+
 async function withEnvironment(
   bundlePath: string,
   cli: string,
-  dynamicConfig: Record<string, number>,
+  dynamicConfig: Readonly<Record<string, number>>,
   work: (environment: Environment) => Promise<void>,
 ): Promise<void> {
-  const server = await startDevServer({ cli, searchAttributes: true, dynamicConfig });
+  const settings = { ...TIMERS_ON_TIME, ...dynamicConfig };
+  const server = await startDevServer({ cli, searchAttributes: true, dynamicConfig: settings });
   try {
     const environment = await Environment.open({ address: server.address, bundlePath });
     await work(environment).finally(() => environment.close());
@@ -273,7 +282,7 @@ async function save(
   const history = await environment.client.workflow.getHandle(workflowId, runId).fetchHistory();
   const recorded = JSON.parse(historyToJSON(history)) as object;
   const text = JSON.stringify({ workflowId, ...recorded });
-  // A failure's stack names files; where they lie on this machine is nobody's business.
+  // The stack of a failure has paths of files. The history does not need the folder of this machine.
   await writeFile(file, `${text.replaceAll(`${ROOT}${path.sep}`, '')}\n`);
   console.log(`${path.basename(file)}: ${history.events?.length ?? 0} events`);
 }

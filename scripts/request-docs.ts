@@ -5,6 +5,9 @@ import { REQUEST_FIELDS, REQUEST_OPTIONS } from '../src/core/request';
 type Field = (typeof REQUEST_FIELDS)[keyof typeof REQUEST_FIELDS];
 type Schema = Readonly<Record<string, unknown>>;
 
+const NAME = '[^\\u0000-\\u001f\\u007f-\\u009f\\ufffd]+';
+const NAME_RULE = 'No control characters and no U+FFFD';
+
 /** The JSON Schema of `FollowUpRequest`, for callers in other languages. */
 export function requestSchema(): Schema {
   const properties: Record<string, Schema> = {};
@@ -21,7 +24,7 @@ export function requestSchema(): Schema {
     title: 'FollowUpRequest',
     description:
       'The input of the workflow followUp: one message to one agent job. Null stands for an absent optional field. ' +
-      `Beyond this schema: a prompt is at most ${MAX_PROMPT_BYTES} bytes of UTF-8; deadline is more than confirm; ` +
+      `Beyond this schema: a prompt is at most ${MAX_PROMPT_BYTES} bytes of UTF-8; deadline is longer than maxStaleness; ` +
       'polling.maximum is not below polling.initial; the intervals of polling are at least ' +
       `${REQUEST_OPTIONS['polling.initial'].minimumMs}ms, and no duration is longer than 3650d; no text holds a lone ` +
       `surrogate; the workflow id made of the three ids is at most ${MAX_WORKFLOW_ID_BYTES} bytes long. With requestId, the ` +
@@ -34,11 +37,18 @@ export function requestSchema(): Schema {
     properties,
     $defs: {
       id: {
-        description: 'Not "." or "..", no control characters.',
+        description: `${NAME_RULE}. No segment between "/" and "\\" is "." or "..".`,
         type: 'string',
         minLength: 1,
         maxLength: MAX_ID_CHARACTERS,
-        pattern: '^(?!\\.{1,2}$)[^\\u0000-\\u001f\\u007f-\\u009f]+$',
+        pattern: `^(?!(?:[^\\ufffd]*[/\\\\])?\\.{1,2}(?:[/\\\\]|$))${NAME}$`,
+      },
+      name: {
+        description: `${NAME_RULE}.`,
+        type: ['string', 'null'],
+        minLength: 1,
+        maxLength: MAX_ID_CHARACTERS,
+        pattern: `^${NAME}$`,
       },
       duration: {
         description: 'A number with a unit: 500ms, 30s, 10m, 24h, 7d. A bare number is refused.',
@@ -62,9 +72,11 @@ function pollingSchema(properties: Readonly<Record<string, Schema>>): Schema {
 function fieldSchema(field: Field): Schema {
   switch (field.kind) {
     case 'id':
-      return field.required ? { $ref: '#/$defs/id' } : { anyOf: [{ $ref: '#/$defs/id' }, { type: 'null' }] };
+      return { $ref: '#/$defs/id' };
+    case 'name':
+      return { $ref: '#/$defs/name' };
     case 'prompt':
-      return { type: 'string', minLength: 1, maxLength: MAX_PROMPT_BYTES };
+      return { type: 'string', minLength: 1, maxLength: MAX_PROMPT_BYTES, pattern: '^[^\\ufffd]+$' };
     case 'choice':
       return { enum: [...field.choices, null], default: field.default };
     case 'duration':
@@ -85,7 +97,7 @@ function fieldSchema(field: Field): Schema {
 }
 
 function isRequired(field: Field): boolean {
-  return field.kind === 'prompt' || (field.kind === 'id' && field.required);
+  return field.kind === 'prompt' || field.kind === 'id';
 }
 
 function sentence(help: string): string {
@@ -108,12 +120,16 @@ function defaultText(field: Field): string {
   return isRequired(field) ? 'required' : 'the workflow id';
 }
 
+const NAME_BOUNDS = `1 to ${MAX_ID_CHARACTERS} characters, no control characters, no U+FFFD`;
+
 function boundsOf(field: Field): string[] {
   switch (field.kind) {
     case 'id':
-      return [`1 to ${MAX_ID_CHARACTERS} characters; not \`.\` or \`..\`, no control characters`];
+      return [`${NAME_BOUNDS}; no segment between \`/\` and \`\\\` is \`.\` or \`..\``];
+    case 'name':
+      return [NAME_BOUNDS];
     case 'prompt':
-      return [`1 character to ${MAX_PROMPT_BYTES / 1_024} KiB of UTF-8`];
+      return [`1 character to ${MAX_PROMPT_BYTES / 1_024} KiB of UTF-8, no U+FFFD`];
     case 'number':
       return [`${field.minimum} to ${field.maximum}`];
     default:

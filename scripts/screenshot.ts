@@ -1,6 +1,6 @@
 /**
- * Takes the pictures of the Web UI in docs: `npm run screenshot`. Follow-ups and a batch run on a dev server, a sandbox
- * agent service and a worker of their own, with some trouble on the way, and a headless Chromium takes the pictures.
+ * Takes the pictures of the Web UI in docs: `npm run screenshot`. The script starts a dev server, a sandbox agent service with
+ * some faults, and a worker, and runs follow-ups and a batch. A headless Chromium takes the pictures.
  */
 import path from 'node:path';
 import { Client, Connection } from '@temporalio/client';
@@ -14,10 +14,10 @@ import { eventually } from '../test/harness/eventually';
 
 const DOCS = path.resolve(__dirname, '../docs');
 
-/** Some polls while the agent works, so that the timeline has something to tell. */
+/** The agent works for some polls, so that the timeline has several kinds of polls. */
 const TURN_MS = 16_000;
 
-/** Until a page stands still whose text is shown: that of a running workflow goes on asking. */
+/** The time until a page has its final layout after its text is shown. The page of a running workflow keeps polling. */
 const SETTLE_MS = 3_000;
 
 const PROJECT = 'docs';
@@ -67,29 +67,29 @@ async function onStage(server: DevServer, work: (stage: Stage) => Promise<void>)
   }
 }
 
-/** One with a 503 on its way: what came in, what came out, and the timeline. */
+/** A follow-up with one failed read: its input, its result and the timeline. */
 async function finished({ followUps, sandbox }: Stage, server: DevServer): Promise<void> {
   const job = { projectId: PROJECT, jobId: 'job-1042' };
   sandbox.addJob({ projectId: PROJECT, id: job.jobId, turn: { durationMs: TURN_MS } });
-  // The look before the send is the first read, poll 1 the second.
+  // The baseline read is the first GET, and poll 1 is the second one.
   sandbox.setFault({ name: 'http-503', ...job, operation: 'get', skip: 2, times: 1 });
   const followUp = await followUps.start({
     ...job,
     prompt: PROMPT,
     requestId: 'release-7.2-links',
     polling: { initial: '3s', jitter: 0, timerPolls: 3 },
-    confirm: '5s',
+    maxStaleness: '5s',
   });
   await followUp.result();
   await picture(
     'web-ui',
     pageOf(server.uiUrl ?? '', followUp.workflowId, followUp.runId),
-    'poll 4 and on',
+    'poll 4 and later ones',
     1_210,
   );
 }
 
-/** One whose answer was lost, and whose job was not at rest before: only a person can say whether the message arrived. */
+/** A follow-up into a running turn whose response was lost: only an operator can decide whether the message arrived. */
 async function undecided({ followUps, sandbox }: Stage, server: DevServer): Promise<void> {
   const job = { projectId: PROJECT, jobId: 'job-2077' };
   sandbox.addJob({ projectId: PROJECT, id: job.jobId, status: 'active', turn: { durationMs: null } });
@@ -98,9 +98,10 @@ async function undecided({ followUps, sandbox }: Stage, server: DevServer): Prom
     ...job,
     prompt: PROMPT,
     requestId: 'release-7.2-glossary',
+    whenActive: 'send',
     onUnknownDelivery: 'ask',
-    confirm: '1s',
-    reconcile: '1s',
+    maxStaleness: '1s',
+    reconcileTimeout: '1s',
   });
   await eventually('it waits for a decision', () => followUp.describe(), {
     until: ({ phase }) => phase === 'needs-decision',
@@ -109,19 +110,19 @@ async function undecided({ followUps, sandbox }: Stage, server: DevServer): Prom
   await picture('web-ui-decision', `${page}/user-metadata`, 'why:', 1_100);
 }
 
-/** One that runs, with an item whose job is not there. */
+/** A running batch with an item whose job does not exist. */
 async function inABatch({ followUps, sandbox }: Stage, server: DevServer): Promise<void> {
   const items = Array.from({ length: 8 }, (_, index) => ({
     projectId: PROJECT,
     jobId: `job-3${index}`,
     prompt: PROMPT,
   }));
-  // The second one is not there.
+  // The job of the second item does not exist.
   for (const [index, { jobId }] of items.entries()) {
     const turn = { durationMs: index < 4 ? 1_000 : null };
     if (index !== 1) sandbox.addJob({ projectId: PROJECT, id: jobId, turn });
   }
-  const quick = { confirm: '2s' } as const;
+  const quick = { maxStaleness: '2s' } as const;
   const batch = await followUps.batches.start(
     items.map((item) => ({ ...item, ...quick })),
     { batchId: 'release-7.2', concurrency: 4 },

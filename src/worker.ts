@@ -11,7 +11,7 @@ import { connectionCheck, keyCheck, type Reasons, startHealthServer } from './wo
 import { createLogger } from './worker/logging';
 import { FollowUpPlugin, shutdownLimitMs } from './worker/plugin';
 import { connectToTemporal, installRuntime } from './worker/temporal';
-import { defaultInProcessPolls, FollowUpWorkers } from './worker/workers';
+import { FollowUpWorkers } from './worker/workers';
 
 /** With 2, starting it again without a change does not help. */
 const EXIT = { drained: 0, failed: 1, misconfigured: 2 } as const;
@@ -46,7 +46,6 @@ async function main(): Promise<number> {
 async function work(loaded: LoadedConfig, logger: Logger, stop: AbortSignal): Promise<void> {
   const { config, shown, redactor, warnings } = loaded;
   const { agentApi, taskQueues, temporal } = config;
-  const inProcessPolls = config.inProcessPolls ?? defaultInProcessPolls();
   const version = workerVersion();
   logger.info('the worker starts', { version, ...shown });
   for (const warning of warnings) logger.warn(warning);
@@ -66,8 +65,8 @@ async function work(loaded: LoadedConfig, logger: Logger, stop: AbortSignal): Pr
   const connection = await connectToTemporal(temporal, runtime, stop, waitFor, logger);
   waitFor('the workers are starting');
   const api = createAgentApi(agentApi);
-  const plugin = new FollowUpPlugin({ agentApi: api, taskQueues, inProcessPolls, notify: config.notify });
-  const workers = await FollowUpWorkers.create(connection, { ...config, inProcessPolls }, code, plugin);
+  const plugin = new FollowUpPlugin({ agentApi: api, taskQueues, notify: config.notify });
+  const workers = await FollowUpWorkers.create(connection, config, code, plugin);
   const reachable = connectionCheck(connection, temporal);
   const keyIsGood = keyCheck(api, logger);
   notReady = async () => [...workers.notRunning(), ...(await reachable()), ...(await keyIsGood())];

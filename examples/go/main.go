@@ -28,14 +28,14 @@ type Receipt struct {
 
 // Job is the part of the result that this example looks at.
 type Job struct {
-	Status   string  `json:"status"`
-	PrLink   *string `json:"prLink"`
-	FollowUp Receipt `json:"followUp"`
+	Status  string  `json:"status"`
+	PrLink  *string `json:"prLink"`
+	Receipt Receipt `json:"receipt"`
 }
 
 // Details are the first detail of every failure of a follow-up.
 type Details struct {
-	FollowUp Receipt `json:"followUp"`
+	Receipt Receipt `json:"receipt"`
 }
 
 // refuseConflict ends the program if the follow-up of this request id carries another prompt: then this one was not sent.
@@ -85,8 +85,8 @@ func main() {
 	defer c.Close()
 	result, err := followUp(context.Background(), c, workflowID(project, job, request), map[string]string{
 		"projectId": project, "jobId": job, "requestId": request, "prompt": prompt,
-		// The sandbox of the demo neither lags nor takes messages up late; for your agent service leave `confirm` out.
-		"confirm": "2s",
+		// The sandbox of the demo neither lags nor takes messages up late; for your agent service leave `maxStaleness` out.
+		"maxStaleness": "2s",
 	})
 	var failure *temporal.ApplicationError
 	if errors.As(err, &failure) {
@@ -94,13 +94,13 @@ func main() {
 		if err := failure.Details(&details); err != nil {
 			log.Fatal(err)
 		}
-		refuseConflict(details.FollowUp, prompt)
-		log.Fatalf("%s, delivery %s: %s", failure.Type(), details.FollowUp.Delivery.Verdict, failure.Message())
+		refuseConflict(details.Receipt, prompt)
+		log.Fatalf("%s, delivery %s: %s", failure.Type(), details.Receipt.Delivery.Verdict, failure.Message())
 	}
 	if err != nil {
 		log.Fatal(err)
 	}
-	refuseConflict(result.FollowUp, prompt)
+	refuseConflict(result.Receipt, prompt)
 	link := "null"
 	if result.PrLink != nil {
 		link = *result.PrLink

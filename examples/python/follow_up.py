@@ -42,11 +42,11 @@ def is_conflict(receipt: dict, prompt: str) -> bool:
 async def main(project_id: str, job_id: str, request_id: str, prompt: str) -> int:
     client = await Client.connect(**ClientConfig.load_client_connect_config())  # TEMPORAL_*, temporal.toml
     request = {"projectId": project_id, "jobId": job_id, "requestId": request_id, "prompt": prompt}
-    # The sandbox of the demo neither lags nor takes messages up late; for your agent service leave `confirm` out.
-    request["confirm"] = "2s"
+    # The sandbox of the demo neither lags nor takes messages up late; for your agent service leave `maxStaleness` out.
+    request["maxStaleness"] = "2s"
     try:
         job = await follow_up(client, workflow_id(project_id, job_id, request_id), request)
-        if is_conflict(job["followUp"], prompt):
+        if is_conflict(job["receipt"], prompt):
             print(CONFLICT, file=sys.stderr, flush=True)
             return 1
         print(job["status"], job["prLink"], flush=True)
@@ -55,7 +55,7 @@ async def main(project_id: str, job_id: str, request_id: str, prompt: str) -> in
         failure = error.cause
         if not isinstance(failure, ApplicationError):
             raise
-        receipt = failure.details[0]["followUp"]
+        receipt = failure.details[0]["receipt"]
         end = f"{failure.type}, delivery {receipt['delivery']['verdict']}: {failure.message}"
         print(CONFLICT if is_conflict(receipt, prompt) else end, file=sys.stderr, flush=True)
         return 1

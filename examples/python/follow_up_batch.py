@@ -49,7 +49,7 @@ async def main(batch_id: str, file: str) -> int:
     print(json.dumps(summary, indent=2), flush=True)
     # How each item ended stands in its memo, which a list of the server shows without a worker.
     async for item in client.list_workflows(f"WorkflowType = 'followUp' AND FollowUpBatch = '{batch_id}'"):
-        end = (await item.memo()).get("followUp", {})
+        end = (await item.memo()).get("followUpReceipt", {})
         print(item.id, end.get("outcome"), end.get("prLink"), flush=True)
     return 0
 

@@ -5,11 +5,11 @@ def refuse_conflict:
   else "conflict: the follow-up of this request id carries another prompt; nothing was sent for this one\n" | halt_error(1) end;
 if .workflowExecutionCompletedEventAttributes then
   .workflowExecutionCompletedEventAttributes.result[0]
-  | (.followUp | refuse_conflict), "\(.status) \(.prLink)"
+  | (.receipt | refuse_conflict), "\(.status) \(.prLink)"
 elif .workflowExecutionFailedEventAttributes then
   .workflowExecutionFailedEventAttributes.failure
-  | (.applicationFailureInfo.details[0].followUp // {} | refuse_conflict),
-    ("\(.applicationFailureInfo.type), delivery \(.applicationFailureInfo.details[0].followUp.delivery.verdict): \(.message)\n"
+  | (.applicationFailureInfo.details[0].receipt // {} | refuse_conflict),
+    ("\(.applicationFailureInfo.type), delivery \(.applicationFailureInfo.details[0].receipt.delivery.verdict): \(.message)\n"
     | halt_error(1))
 else
   "\(.eventType)\n" | halt_error(1)

@@ -6,8 +6,8 @@ const followUps = await FollowUpClient.connect(); // TEMPORAL_*, or the profile 
 
 try {
   // Starts it, attaches to it while it runs, or finds it after its end: the message is sent once.
-  // The sandbox of the demo neither lags nor takes messages up late; for your agent service leave `confirm` out.
-  const handle = await followUps.start({ projectId, jobId, requestId, prompt, confirm: '2s' });
+  // The sandbox of the demo neither lags nor takes messages up late; for your agent service leave `maxStaleness` out.
+  const handle = await followUps.start({ projectId, jobId, requestId, prompt, maxStaleness: '2s' });
   const job = await handle.result();
   console.log(job.status, job.prLink);
 } catch (error) {

@@ -1,22 +1,25 @@
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/common';
-import { NO_CHANGE } from '../core/names';
+import { POLL_AGAIN } from '../core/names';
 
-export function ownRun(): { readonly workflowId: string; readonly runId: string } {
+export function currentRun(): { readonly workflowId: string; readonly runId: string } {
   return Context.current().info.workflowExecution ?? { workflowId: '', runId: '' };
 }
 
-/** The server's clock, which may be slow by the attempt's wait in its queue: workers' clocks may differ by minutes. */
+/**
+ * The Temporal server's clock, which may be slow by the time that the attempt waited in its queue. Workers' clocks may differ by
+ * minutes.
+ */
 export function serverClock(): () => number {
   const { currentAttemptScheduledTimestampMs } = Context.current().info;
-  const begunAt = performance.now();
-  return () => Math.round(currentAttemptScheduledTimestampMs + performance.now() - begunAt);
+  const startedAt = performance.now();
+  return () => Math.round(currentAttemptScheduledTimestampMs + performance.now() - startedAt);
 }
 
-/** With this failure an activity asks for its next attempt; until then it takes no slot. */
-export function askAgainIn(waitMs: number, message: string, ...details: unknown[]): ApplicationFailure {
+/** The failure with which an activity requests its next attempt; until then, the activity takes no slot. */
+export function pollAgainIn(waitMs: number, message: string, ...details: unknown[]): ApplicationFailure {
   return ApplicationFailure.create({
-    type: NO_CHANGE,
+    type: POLL_AGAIN,
     message,
     nonRetryable: false,
     category: ApplicationFailureCategory.BENIGN,

@@ -3,7 +3,7 @@ import { ApplicationFailure } from '@temporalio/common';
 import { cancelledInWords, conflictInWords, failureOf, type Outcome } from '../core/end';
 import type { FollowUpActivities } from '../core/activities';
 import { findEnd } from '../temporal/follow-up-end';
-import { askAgainIn } from './attempt';
+import { pollAgainIn } from './attempt';
 
 /** Of the first question, as many have ended; then it may take hours. */
 const FIRST_WAIT_MS = 2_000;
@@ -25,14 +25,14 @@ export const followUpResult: FollowUpActivities['followUpResult'] = async (follo
   const meant = { ...followUp, wantsResult: true, foreignBefore: Infinity };
   const { end, trouble, result, failure, receipt = null } = await findEnd(client, meant);
   const why = trouble?.message ?? 'the follow-up still runs';
-  if (end === null) throw askAgainIn(Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * info.attempt), why);
+  if (end === null) throw pollAgainIn(Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * info.attempt), why);
   const { outcome, delivery, message } = end;
   if (result !== undefined && outcome !== 'broken') return result;
   let words = outcome === 'broken' ? message : (failure?.message ?? message);
   if (outcome === 'cancelled') words = cancelledInWords(receipt);
   // Where nothing is left to compare, nothing is known of what was sent.
   if (outcome === 'conflict' && delivery === 'not-sent') words = conflictInWords(followUp.workflowId);
-  const { details = { job: null, followUp: receipt } } = (failure && failureOf(failure)) ?? {};
+  const { details = { job: null, receipt } } = (failure && failureOf(failure)) ?? {};
   // Not as it was: after one that may be retried, such as another program's, the server would ask again for ever.
   throw ApplicationFailure.nonRetryable(words, TYPES[outcome] ?? outcome, details);
 };

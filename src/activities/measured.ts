@@ -1,6 +1,5 @@
 import { log, metricMeter } from '@temporalio/activity';
 import type { AgentApi } from '../agent-api/client';
-import { COOLING_DOWN } from '../agent-api/cooldowns';
 import { measure } from '../core/metrics';
 
 /** Never throws: what becomes of a message must not depend on a metric. */
@@ -9,7 +8,6 @@ export function measured(api: AgentApi): AgentApi {
     const begunAt = performance.now();
     const end = await exchange;
     const answer = 'label' in end ? String(end.label) : 'job';
-    if (answer === COOLING_DOWN) return end;
     try {
       measure(metricMeter, 'exchanges', 1, { operation, answer });
       measure(metricMeter, 'exchangeSeconds', (performance.now() - begunAt) / 1_000, { operation });

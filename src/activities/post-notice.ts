@@ -2,8 +2,8 @@ import { activityInfo } from '@temporalio/activity';
 import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/common';
 import { Webhook } from 'standardwebhooks';
 import { ApiKeyError, type ApiKeySource } from '../agent-api/api-key';
-import { parseRetryAfter } from '../agent-api/outcome';
-import { errorTrouble } from '../agent-api/trouble';
+import { failureFromError } from '../agent-api/error-failures';
+import { parseRetryAfter } from '../agent-api/retry-after';
 import type { NoticeActivities } from '../core/activities';
 
 /** Where the ends of follow-ups and batches are told, as Standard Webhooks. */
@@ -78,7 +78,7 @@ async function post(url: string, secrets: string, body: string) {
     return response;
   } catch (error) {
     // Its own words may show the URL, which may hold a token.
-    throw again(`no answer from the receiver (${errorTrouble(error).label})`);
+    throw again(`no answer from the receiver (${failureFromError(error).label})`);
   }
 }
 

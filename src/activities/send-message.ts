@@ -1,87 +1,136 @@
 import { Context } from '@temporalio/activity';
 import { ActivityPausedError, ActivityResetError } from '@temporalio/client';
 import type { AgentApi } from '../agent-api/client';
+import {
+  type FollowUpActivities,
+  noReport,
+  SEND_PERMISSION_MS,
+  type SendCheckpoint,
+  type SendEnd,
+  type SendInput,
+} from '../core/activities';
 import { singleLine } from '../core/text';
-import { type FollowUpActivities, noReport, type SendCheckpoint } from '../core/activities';
-import { SEND_PERMISSION_MS } from '../core/cadence';
-import { decideSend } from '../core/evidence';
+import { decideSend } from '../follow-up/evidence';
 import { contextOf } from '../temporal/sdk-internals';
-import { askAgainIn, ownRun } from './attempt';
+import { currentRun, pollAgainIn, serverClock } from './attempt';
+import { acquireJobLock } from './job-lock';
 
-/** What start-to-close leaves beyond the two exchanges. */
+/** What the start-to-close timeout leaves for the requests to the Temporal server, besides the two HTTP requests. */
 const REPORT_MS = 15_000;
 
-/** By the send's retry policy, too. */
-const AGAIN_MS = 5_000;
+/** The interval of the send's retry policy, too. */
+const RETRY_MS = 5_000;
 
 const RESET =
   'this run was reset to a point before its send, and the run before it may have sent the message';
 const EARLIER_ATTEMPT = 'an earlier attempt of the send may have sent the message, and did not report';
 
 /**
- * The one place where a message can leave. It makes no POST that somebody else may have made before: another attempt, whose
- * heartbeat details it finds, or the run before a reset. A POST that has begun ignores cancellation and shutdown: its outcome is
- * worth more than the seconds it takes.
+ * The only function that sends a message. It makes no POST that may have been made before: by another attempt, whose heartbeat
+ * details it finds, or by the run before a reset. A POST in progress ignores cancellation and shutdown, because its outcome is
+ * worth more than the seconds that it takes.
  */
-export function sendMessageBy(agentApi: AgentApi): FollowUpActivities['sendMessage'] {
+export function createSendMessage(agentApi: AgentApi): FollowUpActivities['sendMessage'] {
   return async (input) => {
-    const { info } = Context.current();
-    const exchangeMs = Math.max(1_000, (info.startToCloseTimeoutMs - REPORT_MS) / 2);
+    const { client, info } = Context.current();
     const earlier = info.heartbeatDetails as SendCheckpoint | null | undefined;
-    if (earlier) return { kind: 'posted', ...earlier, outcome: noReport(EARLIER_ATTEMPT) };
-
-    const { insist = false } = input;
-    const look = await agentApi.getJob(input, { timeoutMs: exchangeMs, before: 'send', insist });
-    if (ownRun().runId !== input.permittedRunId) {
-      const baseline = look.kind === 'job' ? look.job : null;
-      return { kind: 'reset', baseline, label: 'reset', message: RESET };
+    if (earlier) {
+      const end = { kind: 'posted', ...earlier, outcome: noReport(EARLIER_ATTEMPT) } as const;
+      return { end, lockRunId: null };
     }
-    const mayPost =
-      look.kind === 'job' && decideSend(look.job, input.whenActive, input.earlierBaseline) === 'send';
-    const checkpoint = mayPost ? { baseline: look.job, sentAt: Date.now() } : null;
-    const permission = await askPermission(checkpoint).catch(reasonOfRefusal);
-    if (look.kind === 'trouble') return { kind: 'unread', trouble: look };
-    if (checkpoint === null) return { kind: 'held-back', job: look.job };
-    if (typeof permission === 'string') return { kind: 'not-permitted', message: permission };
-    const outcome = await agentApi
-      .sendMessage(input, {
-        timeoutMs: exchangeMs,
-        beforeFirstByte: () => {
-          checkpoint.sentAt = Date.now();
-          return permission() > 0 ? undefined : 'the worker stood still while it was connecting';
-        },
-      })
-      .catch((error: unknown) => noReport(`the send broke off (${String(error)})`));
-    return { kind: 'posted', ...checkpoint, outcome };
+    const startedTick = performance.now();
+    let lockRunId: string | null = null;
+    if (input.whenActive === 'wait') {
+      const { workflowId } = currentRun();
+      const holder = { workflowId, firstRunId: input.firstRunId };
+      const lock = await acquireJobLock(client, input, holder, info.taskQueue);
+      if (lock.kind === 'held')
+        return { end: await unlessPaused({ kind: 'lock-held', holder: lock.holder }), lockRunId };
+      ({ lockRunId } = lock);
+    }
+    const end = await readAndPost(agentApi, input, startedTick);
+    return { end: await unlessPaused(end), lockRunId };
   };
 }
 
+/** @param startedTick when the attempt started, by `performance.now()` */
+async function readAndPost(agentApi: AgentApi, input: SendInput, startedTick: number): Promise<SendEnd> {
+  const attemptMs = Context.current().info.startToCloseTimeoutMs;
+  const requestMs = Math.max(1_000, (attemptMs - REPORT_MS) / 2);
+  const serverTime = serverClock();
+  const read = await agentApi.getJob(input, { timeoutMs: requestMs });
+  if (currentRun().runId !== input.permittedRunId) {
+    const baseline = read.kind === 'job' ? read.job : null;
+    return { kind: 'reset', baseline, label: 'reset', message: RESET };
+  }
+  if (read.kind === 'failure') return { ...read, kind: 'not-read' };
+  const { job } = read;
+  if (decideSend(job, input.whenActive, input.earlierBaseline) !== 'send')
+    return { kind: 'job-not-ready', job };
+  const cooldown = agentApi.cooldown(input.projectId);
+  if (cooldown !== null) return { ...cooldown, kind: 'postponed' };
+  if (serverTime() >= input.deadlineAt) return postponed('deadline', 'the deadline passed before the send');
+  // The attempt's timeout must not end a POST that still gets its response.
+  const leftMs = attemptMs - (performance.now() - startedTick);
+  if (leftMs < requestMs + SEND_PERMISSION_MS)
+    return postponed(
+      'late',
+      'the Temporal server or the baseline read took too long; the message is sent with the next try',
+    );
+
+  const checkpoint = { baseline: job, sentAt: Date.now() };
+  const permission = await requestSendPermission(checkpoint).catch(reasonOfRejection);
+  if (typeof permission === 'string') return postponed('not_permitted', permission);
+  const outcome = await agentApi
+    .sendMessage(input, {
+      timeoutMs: requestMs,
+      beforeFirstByte: () => {
+        checkpoint.sentAt = Date.now();
+        return permission() > 0 ? undefined : 'the worker stood still while it was connecting';
+      },
+    })
+    .catch((error: unknown) => noReport(`the send failed with an unexpected error (${String(error)})`));
+  return { kind: 'posted', ...checkpoint, outcome };
+}
+
+function postponed(label: string, message: string): SendEnd {
+  return { kind: 'postponed', label, message };
+}
+
+/** An activity that an operator paused must not end before its POST: the workflow would send with the next one, which is not paused. */
+async function unlessPaused(end: SendEnd): Promise<SendEnd> {
+  const isOver = end.kind === 'posted' || end.kind === 'reset';
+  if (!isOver) await requestSendPermission(null).catch(reasonOfRejection);
+  return end;
+}
+
 /**
- * Asks the server whether it still waits for this attempt: a process that was frozen may wake after it has been given up.
+ * Asks the Temporal server whether it still waits for this attempt: a process that was frozen may continue after the attempt was
+ * given up.
  *
- * @param details what the next attempt must know: without them, nothing was begun
+ * @param details what the next attempt must know: without them, no POST was started
  * @returns the milliseconds for which the permission still holds
- * @throws what the server says (cancelled, paused, reset, given up), or the error of a call without an answer
+ * @throws the rejection of the Temporal server (cancelled, paused, reset, given up), or the error of a request without a response
  */
-export async function askPermission(details: unknown): Promise<() => number> {
+export async function requestSendPermission(details: unknown): Promise<() => number> {
   const { info, client } = Context.current();
   const askedAt = Date.now();
   const askedTick = performance.now();
   await client.activity.heartbeat(info.taskToken, details, { serializationContext: contextOf(info) });
-  // The wall clock shows a suspended machine, the monotonic one a wall clock that was set back.
+  // The wall clock shows a suspended machine; the monotonic clock shows a wall clock that was set back.
   return () => SEND_PERMISSION_MS - Math.max(Date.now() - askedAt, performance.now() - askedTick);
 }
 
 /**
  * @returns why nothing may be sent
- * @throws ApplicationFailure where the activity was paused or reset: its end would let another one follow that is not paused
+ * @throws ApplicationFailure if the activity was paused or reset: a result would let an unpaused activity follow
  */
-async function reasonOfRefusal(error: unknown): Promise<string> {
+async function reasonOfRejection(error: unknown): Promise<string> {
   const reason = error instanceof Error ? error.message : String(error);
   if (error instanceof ActivityPausedError || error instanceof ActivityResetError) {
-    // The server keeps the details of a heartbeat that it refuses: the next attempt would send nothing.
-    await askPermission(null).catch(() => undefined);
-    throw askAgainIn(AGAIN_MS, `nothing was sent: the activity is ${reason}`);
+    // The Temporal server keeps the details of a heartbeat that it rejects: the next attempt would send nothing.
+    await requestSendPermission(null).catch(() => undefined);
+    throw pollAgainIn(RETRY_MS, `nothing was sent: the activity is ${reason}`);
   }
-  return singleLine(`the server did not confirm that the send is still wanted (${reason})`, 300);
+  return singleLine(`the Temporal server did not confirm that the send is still wanted (${reason})`, 300);
 }

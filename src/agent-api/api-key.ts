@@ -1,11 +1,11 @@
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { formatDuration } from '../core/units';
-import { errorTrouble } from './trouble';
+import { failureFromError } from './error-failures';
 import { MIN_SECRET_CHARACTERS } from './redaction';
 
 export interface ApiKeySource {
-  /** @throws ApiKeyError, which never holds any part of a key */
+  /** @throws ApiKeyError, which never has any part of a key */
   current(): Promise<string>;
 }
 
@@ -21,10 +21,10 @@ export class ApiKeyError extends Error {
   }
 }
 
-/** No key is longer; more of a file is not read into memory. */
+/** No key is longer, so no more of a file is read into memory. */
 const MAX_KEY_CHARACTERS = 16_384;
 
-/** Anything but visible ASCII would let a key break out of its header; a shorter one can't be hidden. */
+/** Only visible ASCII is allowed, because other characters could end the header. A shorter key can't be redacted. */
 const KEY = new RegExp(`^[\\x21-\\x7e]{${MIN_SECRET_CHARACTERS},${MAX_KEY_CHARACTERS}}$`);
 
 const ADMIN_KEY = `the admin key alone: at least ${MIN_SECRET_CHARACTERS} printable ASCII characters without white space`;
@@ -42,16 +42,16 @@ export function keyFromText(text: string): ApiKeySource {
   return { current: () => Promise.resolve(key) };
 }
 
-/** A file answers within milliseconds; a mount that takes longer hangs. */
+/** A file is normally read within milliseconds. A mount that takes longer hangs. */
 const FILE_LIMIT_MS = 2_000;
 
 /**
- * A key in a file. Every use reads it again: unlike time stamps, that shows a swapped Kubernetes symlink. While it can't be read
- * or holds no key, the last good one stays in use. At most one read is under way: one that hangs occupies one of the four
- * threads with which Node reads files and finds hosts.
+ * Reads the key from a file for every request, because time stamps do not show a changed symlink of Kubernetes. While the file
+ * can't be read or has no key, the last valid key is used. At most one read is in progress, because a read that hangs occupies
+ * one of the four threads with which Node reads files and resolves host names.
  *
- * @param right what must be in it. @default the admin key
- * @throws ApiKeyError when the file can't be read now, or holds no key
+ * @param right the description of valid content for errors. @default the admin key
+ * @throws ApiKeyError if the file can't be read at the start or has no key
  */
 export async function keyFromFile(path: string, right?: string): Promise<ApiKeySource> {
   const name = `the key file ${JSON.stringify(path)}`;
@@ -86,7 +86,7 @@ export async function keyFromFile(path: string, right?: string): Promise<ApiKeyS
 async function readKey(path: string, name: string, right?: string): Promise<string> {
   let file: FileHandle | undefined;
   try {
-    // Without O_NONBLOCK, opening a pipe waits for somebody to write into it.
+    // Without O_NONBLOCK, opening a pipe waits for a writer.
     file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
     if (!(await file.stat()).isFile())
       throw new ApiKeyError(name, "is not a regular file, so it can't be read at each rotation");
@@ -94,7 +94,7 @@ async function readKey(path: string, name: string, right?: string): Promise<stri
     return checkedKey(buffer.toString('latin1', 0, bytesRead), name, right);
   } catch (error) {
     if (error instanceof ApiKeyError) throw error;
-    throw new ApiKeyError(name, `can't be read: ${errorTrouble(error).label}`, { cause: error });
+    throw new ApiKeyError(name, `can't be read: ${failureFromError(error).label}`, { cause: error });
   } finally {
     await file?.close();
   }

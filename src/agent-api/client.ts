@@ -1,21 +1,25 @@
 import { type Dispatcher, EnvHttpProxyAgent, Pool } from 'undici';
-import type { JobAddress, JobAnswer, PostOutcome } from '../core/activities';
+import type { JobAddress, JobResponse, PostOutcome } from '../core/activities';
 import { idProblem } from '../core/check-request';
 import { percentEncode } from '../core/ids';
 import { type ApiKeySource, checkedKey } from './api-key';
-import { Cooldowns } from './cooldowns';
+import { Cooldowns, type PostCooldown } from './cooldowns';
+import { failureFromError, requestFailure } from './error-failures';
 import { type Exchange, exchange, type ExchangeLimits, type NoAnswer } from './exchange';
-import { INVALID_ID, jobAnswer, PROXY_CREDENTIALS, retryAfter, sendOutcome } from './outcome';
+import { INVALID_ID, toJobResponse, PROXY_CREDENTIALS, sendOutcome, startsCooldown } from './outcome';
 import { Redactor } from './redaction';
-import { errorTrouble, type Operation, trouble } from './trouble';
+import { retryAfter } from './retry-after';
 
-/** The agent service's two operations, of one exchange each. What the wire does is a value, and never thrown. */
+/** The agent service's two operations. Each makes one HTTP request. A failed request is a returned value, not an exception. */
 export interface AgentApi {
-  /** Of one exchange, in milliseconds. */
+  /** The timeout of one HTTP request, in milliseconds. */
   readonly timeoutMs: number;
-  getJob(address: JobAddress, limits?: ReadLimits): Promise<JobAnswer>;
+  getJob(address: JobAddress, limits?: ReadLimits): Promise<JobResponse>;
+  /** Makes one POST, even during a cool-down. A caller checks {@link cooldown} first. */
   sendMessage(message: JobAddress & { readonly prompt: string }, limits?: SendLimits): Promise<PostOutcome>;
-  /** Closes its connections; reads under way break off. */
+  /** Returns why the project's POSTs are paused in this process, or null if they are not paused. */
+  cooldown(projectId: string): PostCooldown | null;
+  /** Closes the connections. Reads in progress fail. */
   close(): Promise<void>;
 }
 
@@ -23,33 +27,27 @@ export interface AgentApiOptions {
   /** An http or https URL; a path prefix and trailing slashes are fine. */
   readonly baseUrl: string;
   readonly apiKey: ApiKeySource;
-  /** Of one exchange, in milliseconds, from connecting to the last byte. */
+  /** The timeout of one HTTP request, in milliseconds, from connecting to the last byte. */
   readonly timeoutMs: number;
-  /** For an https base URL. Nothing is taken from the environment here. @default none */
+  /** The proxy for an https base URL. Environment variables are not read here. @default none */
   readonly proxy?: Proxy | undefined;
-  /** @internal a simulation plays the service here. @default by undici */
+  /** @internal Replaces the HTTP client in simulations and tests. @default undici */
   readonly exchange?: typeof exchange;
 }
 
 export interface Proxy {
   readonly url: string;
-  /** What `NO_PROXY` holds. @default none */
+  /** The value of `NO_PROXY`. @default none */
   readonly noProxy?: string;
 }
 
 interface ReadLimits {
-  /** @default that of the client */
+  /** @default the client's timeout */
   readonly timeoutMs?: number;
-  /** A read before a POST waits while the service wants no POST. @default 'read' */
-  readonly before?: Operation;
-  /** It is made also while the service wants quiet. @default false */
-  readonly insist?: boolean;
 }
 
-interface SendLimits {
-  /** @default that of the client */
-  readonly timeoutMs?: number;
-  /** See {@link ExchangeLimits}: a process may have been frozen while it was connecting. */
+interface SendLimits extends ReadLimits {
+  /** See {@link ExchangeLimits}: the process may have been frozen while it was connecting. */
   readonly beforeFirstByte?: () => string | undefined;
 }
 
@@ -57,7 +55,7 @@ const MAX_CONNECT_TIMEOUT_MS = 10_000;
 
 const CHECK_PROXY = 'check HTTPS_PROXY';
 
-/** `identity`: a compressed body would have to be bounded twice. */
+/** `identity` is requested, because the size of a compressed body would have to be limited twice. */
 const HEADERS = {
   accept: 'application/json',
   'accept-encoding': 'identity',
@@ -72,9 +70,9 @@ const POST = {
   headers: { ...HEADERS, 'content-type': 'application/json' },
 } as const;
 
-/** It follows no redirect and repeats nothing. @throws TypeError for a `baseUrl` that can't be one */
+/** Creates a client that follows no redirects and repeats no requests. @throws TypeError if `baseUrl` is invalid */
 export function createAgentApi(options: AgentApiOptions): AgentApi {
-  const { baseUrl, apiKey, timeoutMs, proxy, exchange: make = exchange } = options;
+  const { baseUrl, apiKey, timeoutMs, proxy, exchange: makeExchange = exchange } = options;
   if (!/^https?:\/\/[^?#]+$/i.test(baseUrl) || !URL.canParse(baseUrl))
     throw new TypeError('baseUrl must be an http:// or https:// URL without query and fragment');
   const { origin, pathname } = new URL(baseUrl);
@@ -89,69 +87,73 @@ export function createAgentApi(options: AgentApiOptions): AgentApi {
   const reads = connectionsTo(origin, proxy, limitsOf(timeoutMs).connectTimeoutMs);
   const cooldowns = new Cooldowns();
 
-  /** One exchange, if there can be one. */
-  async function ask(
+  /** Makes one HTTP request, or returns why the request could not be started. */
+  async function makeRequest(
     { projectId, jobId }: JobAddress,
     request: typeof GET | (typeof POST & { readonly body: string }),
-    quiet: NoAnswer['brokenBy'] | null,
     connections: Dispatcher,
     limits: ExchangeLimits,
   ): Promise<Exchange> {
-    const unasked = (brokenBy: NoAnswer['brokenBy']) =>
+    const notStarted = (brokenBy: NoAnswer['brokenBy']) =>
       ({ kind: 'no answer', started: false, brokenBy }) as const;
-    const impossible = idProblem(projectId) ?? idProblem(jobId);
-    if (impossible !== undefined) return unasked(trouble(INVALID_ID, `a project or job id ${impossible}`));
-    if (quiet !== null) return unasked(quiet);
+    const problem = idProblem(projectId) ?? idProblem(jobId);
+    if (problem !== undefined)
+      return notStarted(requestFailure(INVALID_ID, `a project or job ID ${problem}`));
     let key: string;
     try {
-      // A source of the caller's own may give anything.
+      // A custom key source may return any value.
       key = checkedKey(await apiKey.current(), 'the key of the agent service');
     } catch (error) {
-      return unasked({ ...errorTrouble(error, redactor.text), label: 'no key' });
+      return notStarted({ ...failureFromError(error, redactor.text), label: 'no_key' });
     }
     redactor.remember(key);
     const path = `${prefix}/v2/agent/${percentEncode(projectId)}/job/${percentEncode(jobId)}${request.path}`;
     const headers = { ...request.headers, authorization: `Bearer ${key}` };
-    // The id that was asked for is compared as it is.
+    // The requested job ID is not redacted, because the response's ID is compared with it.
     const field = (text: string) => (text === jobId ? text : redactor.field(text));
-    const asked = { ...request, origin, path, headers };
-    const result = await make(connections, asked, limits, { text: redactor.text, field });
-    const operation = request.method === 'GET' ? 'read' : 'send';
-    if (result.kind === 'answer') cooldowns.heard(operation, projectId, result.status, retryAfter(result));
-    return result;
+    const options = { ...request, origin, path, headers };
+    return makeExchange(connections, options, limits, { text: redactor.text, field });
   }
 
   return {
     timeoutMs,
-    async getJob(address, { timeoutMs: ownTimeoutMs = timeoutMs, before = 'read', insist = false } = {}) {
+    async getJob(address, { timeoutMs: ownTimeoutMs = timeoutMs } = {}) {
       try {
-        const quiet = insist ? null : cooldowns.of(before, address.projectId);
-        return jobAnswer(await ask(address, GET, quiet, reads, limitsOf(ownTimeoutMs)), address.jobId);
+        return toJobResponse(await makeRequest(address, GET, reads, limitsOf(ownTimeoutMs)), address.jobId);
       } catch (error) {
-        // A bug must not be repeated by the server's short interval.
-        return { kind: 'trouble', ...errorTrouble(error, redactor.text) };
+        // A bug is reported as a failed read, because the server would retry a failed activity at a short interval.
+        return { kind: 'failure', ...failureFromError(error, redactor.text) };
       }
     },
     async sendMessage(message, { timeoutMs: ownTimeoutMs = timeoutMs, beforeFirstByte } = {}) {
-      const quiet = cooldowns.of('send', message.projectId);
       const limits = { ...limitsOf(ownTimeoutMs), beforeFirstByte };
       const connection = connectionsTo(origin, proxy, limits.connectTimeoutMs, FOR_ONE_POST);
       const body = JSON.stringify({ prompt: message.prompt });
-      const result = await ask(message, { ...POST, body }, quiet, connection, limits);
-      await connection.destroy();
+      const result = await makeRequest(message, { ...POST, body }, connection, limits);
+      closeWithoutWaiting(connection);
+      if (result.kind === 'answer')
+        cooldowns.recordResponse(message.projectId, startsCooldown(result), retryAfter(result));
       return sendOutcome(result, message.jobId);
     },
+    cooldown: (projectId) => cooldowns.find(projectId),
     close: () => reads.destroy(),
   };
 }
 
+/** Nothing after a POST may delay or change its outcome, so a failure to close the connection is ignored. */
+function closeWithoutWaiting(connection: Dispatcher): void {
+  void Promise.resolve()
+    .then(() => connection.destroy())
+    .catch(() => undefined);
+}
+
 /**
- * A kept connection that the server is closing turns a POST into a message that may have arrived. Without pipelining undici asks
- * the server to close it after the answer.
+ * Every POST has a new connection, because the delivery is unknown if the server closes a reused connection during the POST.
+ * Without pipelining, undici requests that the server closes the connection after the response.
  */
 const FOR_ONE_POST: Pool.Options = { connections: 1, pipelining: 0 };
 
-/** The exchange has time limits of its own; undici's for connecting closes the socket of an attempt that was given up. */
+/** `exchange` has its own timeouts. undici's connect timeout also closes the socket of an abandoned connection attempt. */
 function connectionsTo(
   origin: string,
   proxy: Proxy | undefined,
@@ -160,11 +162,11 @@ function connectionsTo(
 ): Dispatcher {
   const options = { headersTimeout: 0, bodyTimeout: 0, connectTimeout: connectTimeoutMs, ...own };
   if (proxy === undefined) return new Pool(origin, options);
-  // By a tunnel (CONNECT) the proxy sees neither key nor prompt. The request begins when TLS inside it is made.
+  // In a tunnel (CONNECT), the proxy can read neither the key nor the prompt. The request starts after the TLS handshake.
   return new EnvHttpProxyAgent({
     ...options,
     httpsProxy: proxy.url,
-    // An http base URL is one of this machine or a mistake.
+    // An http base URL is on this machine or is a mistake, so the proxy is not used.
     httpProxy: '',
     noProxy: proxy.noProxy ?? '',
     proxyTls: { timeout: connectTimeoutMs },
@@ -174,19 +176,19 @@ function connectionsTo(
   });
 }
 
-/** The codes are our own: undici takes a proxy that hangs up for a lost connection, and asks for the tunnel again and again (7.30). */
+/** Errors of the proxy get their own codes: undici 7.30 repeats the CONNECT indefinitely if the proxy closes the connection. */
 function proxyConnections(proxy: URL, options: Pool.Options): Dispatcher {
   const pool = new Pool(proxy.origin, options);
   const connect = pool.connect.bind(pool);
   const proxyError = (code: string, message: string) =>
     Object.assign(new Error(`${message}; ${CHECK_PROXY}`), { code });
   const tunnel = async (params: Parameters<typeof connect>[0]): Promise<Dispatcher.ConnectData> => {
-    const answer = await connect(params).catch((error: unknown) => {
-      const { message } = errorTrouble(error);
+    const response = await connect(params).catch((error: unknown) => {
+      const { message } = failureFromError(error);
       throw proxyError('PROXY_ERROR', `no tunnel through the proxy ${proxy.host}: ${message}`);
     });
-    const { statusCode, socket } = answer;
-    if (statusCode === 200) return answer;
+    const { statusCode, socket } = response;
+    if (statusCode === 200) return response;
     socket.on('error', () => undefined).destroy();
     const code = statusCode === 407 ? PROXY_CREDENTIALS : 'PROXY_ERROR';
     throw proxyError(code, `the proxy ${proxy.host} answered CONNECT with ${statusCode}`);

@@ -1,77 +1,83 @@
-import { boundedRetryAfter, type Random } from '../core/cadence';
-import type { NoAnswer } from './exchange';
-import type { Operation } from './trouble';
+import type { RequestFailure } from '../core/activities';
+import { limitRetryAfter, type Random } from '../follow-up/cadence';
+import { counted } from '../core/text';
 
-/** The label where nothing was asked. */
-export const COOLING_DOWN = 'cooling down';
+/** The failure of a POST that is not made, because its project has a cool-down. */
+export type PostCooldown = RequestFailure & {
+  /** The rest of the cool-down and a random share of its length, so that waiting follow-ups do not all send at once. */
+  readonly retryAfterMs: number;
+};
 
-/** Of a 429 that names no time: from here it doubles with each refusal in a row, up to five minutes. */
+export const COOLING_DOWN = 'cooling_down';
+
+/** The first cool-down without a `Retry-After`. Every further one in a row is twice as long, up to five minutes. */
 const FIRST_MS = 5_000;
-const MAX_UNNAMED_MS = 5 * 60_000;
+const MAX_BACKOFF_MS = 5 * 60_000;
 
-/** Those who waited come back within this share of the wait, and not all at its end. */
+/** Follow-ups that waited send again within this share of the cool-down's length. */
 const SPREAD = 0.1;
 
-/** Beyond so many the oldest is forgotten, and learnt again by one refusal. */
+/** At this number of projects, the oldest cool-down is dropped. The next 429 starts a new one. */
 const MAX_COOLDOWNS = 1_000;
 
 interface Cooldown {
   readonly until: number;
   readonly lengthMs: number;
-  /** Refusals in a row that named no time. */
-  readonly unnamed: number;
+  /** The number of rejections in a row without a `Retry-After`. */
+  readonly backoffs: number;
 }
 
-const NONE: Cooldown = { until: 0, lengthMs: 0, unnamed: 0 };
+const NONE: Cooldown = { until: 0, lengthMs: 0, backoffs: 0 };
 
 /**
- * Until when the service wants no request for a project: it limits projects, so a refusal of one follow-up holds for all. A
- * refused send says nothing of reads; a refused read holds both, because a service that is too busy to be read is too busy for
- * a message.
+ * The projects whose POSTs are paused in this process. The agent service limits requests per project, so a rejected POST of one
+ * follow-up pauses the POSTs of all. Reads neither start nor obey a cool-down, because a rejected POST does not show that reads
+ * are limited.
  */
 export class Cooldowns {
   private readonly cooldowns = new Map<string, Cooldown>();
 
   constructor(
-    /** Milliseconds of a clock that nobody sets: a wall clock that goes back would close a project for hours. */
+    /** Milliseconds of a monotonic clock. A wall clock that is set back would extend a cool-down by hours. */
     private readonly now: () => number = () => performance.now(),
     private readonly random: Random = Math.random,
   ) {}
 
-  /** A 429 closes the project, and so does a 503 that names a time. */
-  heard(operation: Operation, projectId: string, status: number, retryAfterMs: number | undefined): void {
+  /** Records the response to a POST. @param startsCooldown whether the message was not processed because of a limit */
+  recordResponse(projectId: string, startsCooldown: boolean, retryAfterMs: number | undefined): void {
     const now = this.now();
-    const key = `${operation} ${projectId}`;
-    const before = this.cooldowns.get(key) ?? NONE;
-    // An answer to a request from before the cool-down says nothing new, unless it names a later time.
-    const cooling = before.until > now;
-    if (status !== 429 && !(status === 503 && retryAfterMs !== undefined)) {
-      if (!cooling) this.cooldowns.delete(key);
+    const previous = this.cooldowns.get(projectId) ?? NONE;
+    // During a cool-down, a response belongs to an earlier POST. Only a later `Retry-After` changes the cool-down.
+    const isCoolingDown = previous.until > now;
+    if (!startsCooldown) {
+      if (!isCoolingDown) this.cooldowns.delete(projectId);
       return;
     }
-    if (cooling && retryAfterMs === undefined) return;
-    const unnamed = retryAfterMs === undefined ? before.unnamed + 1 : 0;
-    const unnamedMs = Math.min(MAX_UNNAMED_MS, FIRST_MS * 2 ** Math.min(unnamed - 1, 10));
-    const lengthMs = retryAfterMs === undefined ? unnamedMs : boundedRetryAfter(retryAfterMs);
+    if (isCoolingDown && retryAfterMs === undefined) return;
+    const backoffs = retryAfterMs === undefined ? previous.backoffs + 1 : 0;
+    const backoffMs = Math.min(MAX_BACKOFF_MS, FIRST_MS * 2 ** Math.min(backoffs - 1, 10));
+    const lengthMs = retryAfterMs === undefined ? backoffMs : limitRetryAfter(retryAfterMs);
     const until = now + lengthMs;
-    if (cooling && until <= before.until) return;
-    this.cooldowns.delete(key);
-    this.cooldowns.set(key, { until, lengthMs, unnamed });
+    if (isCoolingDown && until <= previous.until) return;
+    this.cooldowns.delete(projectId);
+    this.cooldowns.set(projectId, { until, lengthMs, backoffs });
     const [oldest = ''] = this.cooldowns.keys();
     if (this.cooldowns.size > MAX_COOLDOWNS) this.cooldowns.delete(oldest);
   }
 
-  of(operation: Operation, projectId: string): NoAnswer['brokenBy'] | null {
-    const ofReads = this.cooldowns.get(`read ${projectId}`) ?? NONE;
-    const ofSends = operation === 'send' ? this.cooldowns.get(`send ${projectId}`) : undefined;
-    const { until, lengthMs, unnamed } = ofSends && ofSends.until > ofReads.until ? ofSends : ofReads;
+  /** Returns null if the project's POSTs are not paused. */
+  find(projectId: string): PostCooldown | null {
+    const { until, lengthMs, backoffs } = this.cooldowns.get(projectId) ?? NONE;
     const waitMs = until - this.now();
     if (waitMs <= 0) return null;
     const untilText = new Date(Date.now() + waitMs).toISOString().replace(/\.\d+/, '');
-    const why = unnamed === 0 ? 'as the service asked' : `after ${unnamed} refusals (429) in a row`;
+    const reason =
+      backoffs === 0
+        ? 'the agent service requested this wait with Retry-After'
+        : `the agent service returned 429 for ${counted(backoffs, 'POST')} in a row`;
     return {
       label: COOLING_DOWN,
-      message: `project cooling down until ${untilText}, ${why}`,
+      message: `the project's POSTs are paused until ${untilText}, because ${reason}`,
       retryAfterMs: Math.ceil(waitMs + SPREAD * lengthMs * this.random()),
     };
   }

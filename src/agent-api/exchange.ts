@@ -2,14 +2,14 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
 import { isRecord } from '../core/checks';
 import { formatDuration } from '../core/units';
-import type { SendTrouble } from '../core/activities';
+import type { RequestFailure } from '../core/activities';
+import { failureFromError } from './error-failures';
 import type { Redact } from './redaction';
-import { errorTrouble } from './trouble';
 
-/** The most that is read of a body; a job is a few hundred bytes. */
+/** The maximum size of a body that is read. A job has a few hundred bytes. */
 const MAX_BODY_BYTES = 1_048_576;
 
-/** How one HTTP exchange ended. No text of it holds the key: this is where they all come in. */
+/** The result of one HTTP request. Every text of it is redacted here, so no text has the key. */
 export type Exchange = Answer | NoAnswer;
 
 export interface Answer {
@@ -17,40 +17,40 @@ export interface Answer {
   readonly status: number;
   readonly headers: Readonly<Record<'location' | 'retryAfter' | 'date', string | undefined>>;
   readonly body: Body;
-  /** Why the body is not whole; null where it is. */
-  readonly brokenBy: SendTrouble | null;
+  /** Why the body is incomplete, or null if it is complete. */
+  readonly brokenBy: RequestFailure | null;
 }
 
-/** A longer text without structure is a dump, not a message. */
+/** A longer plain text is not an error message. */
 const MAX_PLAIN_TEXT_CHARACTERS = 1_024;
 
 export interface Body {
   readonly isHtml: boolean;
-  /** Of JSON, or a short text as it is; undefined for anything else. */
+  /** The value of a JSON body, or a short plain text. Any other body has the value undefined. */
   readonly value?: unknown;
 }
 
 export interface NoAnswer {
   readonly kind: 'no answer';
-  /** Whether the first byte may have left: undici announces a request on its connection (TLS included) right before it writes. */
+  /** Whether the first byte may have been sent. undici reports the start after the TLS handshake, right before it writes. */
   readonly started: boolean;
-  readonly brokenBy: SendTrouble & { readonly retryAfterMs?: number };
+  readonly brokenBy: RequestFailure;
 }
 
 export interface ExchangeLimits {
-  /** To the last byte of the body, in milliseconds. */
+  /** The timeout to the last byte of the body, in milliseconds. */
   readonly timeoutMs: number;
   readonly connectTimeoutMs: number;
   readonly connectHint?: string;
-  /** Asked once the connection is made (TLS included): a reason that it returns keeps the request from being written. */
+  /** Called after the TLS handshake, right before the request is written. A returned reason prevents the request. */
   readonly beforeFirstByte?: (() => string | undefined) | undefined;
 }
 
 /**
- * One request and its whole answer. Nothing is followed, and nothing is tried twice. Never rejects.
+ * Makes one HTTP request and reads the whole response. Redirects are not followed, and nothing is repeated. Never rejects.
  *
- * Timers of our own bound it: an AbortSignal would not end a request that waits for its connection, and undici's own timers are
- * reset by every byte.
+ * The timeouts are own timers: an AbortSignal does not end a request that waits for its connection, and every received byte
+ * resets undici's timers.
  */
 export function exchange(
   dispatcher: Dispatcher,
@@ -60,72 +60,96 @@ export function exchange(
 ): Promise<Exchange> {
   return new Promise((resolve) => {
     let controller: Dispatcher.DispatchController | undefined;
-    let answer: Pick<Answer, 'status' | 'headers'> | undefined;
+    let response: ResponseHead | undefined;
     const chunks: Buffer[] = [];
     let bytes = 0;
     let settled = false;
 
-    const end = (brokenBy: SendTrouble | null) => {
+    const end = (brokenBy: RequestFailure | null) => {
       if (settled) return;
       settled = true;
       for (const timer of timers) clearTimeout(timer);
-      if (answer === undefined) {
+      if (response === undefined) {
         const started = controller !== undefined;
-        resolve({ kind: 'no answer', started, brokenBy: brokenBy ?? errorTrouble(undefined) });
-      } else {
-        const body = bodyOf(new TextDecoder().decode(Buffer.concat(chunks)), redact);
-        resolve({ kind: 'answer', ...answer, body, brokenBy });
+        resolve({ kind: 'no answer', started, brokenBy: brokenBy ?? failureFromError(undefined) });
+      } else resolve(readResponse(response, chunks, brokenBy, redact));
+      try {
+        controller?.abort(new Error('the exchange is over'));
+      } catch {
+        // The result is known, so closing the connection can't change it.
       }
-      controller?.abort(new Error('the exchange is over'));
     };
 
     const origin = String(request.origin);
     const timers = [
       setTimeout(() => {
-        const missing = answer === undefined ? `no answer from ${origin}` : 'no complete body';
+        const missing = response === undefined ? `no answer from ${origin}` : 'no complete body';
         end({ label: 'timeout', message: `timeout: ${missing} within ${formatDuration(timeoutMs)}` });
       }, timeoutMs),
       setTimeout(() => {
         if (controller !== undefined) return;
         const words = `no connection to ${origin} within ${formatDuration(connectTimeoutMs)}`;
-        end({ label: 'connect timeout', message: `connect timeout: ${words}${connectHint}` });
+        end({ label: 'connect_timeout', message: `connect timeout: ${words}${connectHint}` });
       }, connectTimeoutMs),
     ];
 
     dispatcher.dispatch(request, {
       onRequestStart(starting) {
-        // Given up while it was connecting; or undici, which may start a request again after its connection was lost,
-        // would write it a second time.
+        // The request was abandoned while it was connecting, or undici starts it again after its connection was lost.
+        // In both cases, the request must not be written.
         const isOver = settled || controller !== undefined;
         const message = isOver ? 'the exchange is over' : beforeFirstByte?.();
         if (message === undefined) {
           controller = starting;
           return;
         }
-        if (!isOver) end({ label: 'held back', message });
+        if (!isOver) end({ label: 'held_back', message });
         starting.abort(new Error(message));
       },
       onResponseStart(_, status, headers) {
-        // 100 to 199 only announce the answer.
-        if (status >= 200) answer = { status, headers: readHeaders(headers, redact) };
+        // The statuses 100 to 199 are sent before the response.
+        if (status >= 200) response = { status, headers };
       },
       onResponseData(_, chunk) {
         const room = MAX_BODY_BYTES - bytes;
         chunks.push(chunk.subarray(0, room));
         bytes += chunk.length;
-        if (chunk.length > room) end({ label: 'too large', message: 'the body has more than 1 MiB' });
+        if (chunk.length > room) end({ label: 'too_large', message: 'the body has more than 1 MiB' });
       },
       onResponseEnd() {
         end(null);
       },
       onResponseError(_, error) {
-        end(errorTrouble(error, redact.text));
+        end(failureFromError(error, redact.text));
       },
     });
   });
 }
 
-/** The only headers that are read. A service may send each twice; undici hands on a list then. */
+interface ResponseHead {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+}
+
+/** Never throws: the received status is a fact about a POST, also if the rest of the response can't be read. */
+function readResponse(
+  { status, headers }: ResponseHead,
+  chunks: readonly Buffer[],
+  brokenBy: RequestFailure | null,
+  redact: Redact,
+): Answer {
+  try {
+    const body = bodyOf(new TextDecoder().decode(Buffer.concat(chunks)), redact);
+    return { kind: 'answer', status, headers: readHeaders(headers, redact), body, brokenBy };
+  } catch {
+    // The error may have a part of the response, and so of the key.
+    const unreadable = { label: 'unreadable', message: 'the response could not be read' };
+    const none = { location: undefined, retryAfter: undefined, date: undefined };
+    return { kind: 'answer', status, headers: none, body: { isHtml: false }, brokenBy: unreadable };
+  }
+}
+
+/** Reads the only headers that are used. undici passes a list if a header was sent more than once. */
 function readHeaders(headers: IncomingHttpHeaders, redact: Redact): Answer['headers'] {
   const read = (name: string) => {
     const [first] = [headers[name]].flat();
@@ -134,15 +158,15 @@ function readHeaders(headers: IncomingHttpHeaders, redact: Redact): Answer['head
   return { location: read('location'), retryAfter: read('retry-after'), date: read('date') };
 }
 
-/** Of a whole body, as redaction takes time. A field that goes beyond is left out, and a message is cut before it is redacted. */
+/** The maximum for a whole body, because redaction takes time. A longer field is omitted, and a longer message is cut first. */
 const MAX_READ_CHARACTERS = 16_384;
 
-/** What a cut message loses after it is redacted: the cut may have left half a key, of a hundred characters spelled by eighty each. */
+/** Removed from the end of a cut message: a part of the key may be there, with up to 80 characters for each of its 100. */
 const TAIL_CHARACTERS = MAX_READ_CHARACTERS / 2;
 
 /**
- * JSON is redacted after it was parsed, text by text: escapes of JSON have no part in a key then, and what stands for the
- * key can't break the document. A truncated body that parses as an object is whole, for its last brace is there.
+ * Reads a body. JSON is redacted after parsing, text by text: the key then has no JSON escapes, and its replacement can't make the
+ * document invalid. A truncated body that parses as an object is complete, because it has its last brace.
  */
 export function bodyOf(body: string, redact: Redact): Body {
   if (/^\s*<[!?a-z]/i.test(body)) return { isHtml: true };
@@ -155,7 +179,7 @@ export function bodyOf(body: string, redact: Redact): Body {
   }
 }
 
-/** What is read of a body: a job's fields and an error's messages. A hostile service may send 1 MiB of others. */
+/** The fields that are read: a job's fields and an error's messages. A hostile service may send 1 MiB of other fields. */
 const READ: Readonly<Record<string, readonly string[]>> = {
   body: 'id status prLink archivedAt createdAt source model error message detail'.split(' '),
   source: ['repository', 'ref'],

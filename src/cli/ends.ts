@@ -97,7 +97,7 @@ export function endOfResult(workflowId: string, result: FollowUpResult): End {
     ...rowIf('source', source || null),
     ...rowIf('model', model),
     ...rowIf('archivedAt', archivedAt),
-    ...receiptRows(result.followUp),
+    ...receiptRows(result.receipt),
     ['workflow', workflowId],
   ]);
   const exitCode = isTerminal(status) ? EXIT[status] : EXIT.other;
@@ -126,7 +126,7 @@ export function endOfError(error: unknown): End {
   const exitCode = EXIT_OF_END[code];
   if (exitCode === undefined)
     return failed(USAGE_ERRORS.includes(code) ? EXIT.usage : EXIT.other, type, message, null);
-  const details = error.details ?? (code === 'CANCELLED' ? { job, followUp: receipt } : null);
+  const details = error.details ?? (code === 'CANCELLED' ? { job, receipt } : null);
   const rows = [
     ...rowIf('http status', error.details?.httpStatus),
     ...rowIf('service', error.details?.serviceMessage),

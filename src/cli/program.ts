@@ -10,7 +10,7 @@ import { type OutputStream, Session } from './session';
 
 const ENVIRONMENT_HELP = `Environment:
   TEMPORAL_*, temporal.toml    the connection, as for the Temporal CLI and every SDK (default: localhost:7233)
-  FOLLOW_UP_TASK_QUEUE, AGENT_API_TASK_QUEUE, AGENT_API_SEND_TASK_QUEUE, FOLLOW_UP_DATA_CONVERTER
+  FOLLOW_UP_TASK_QUEUE, AGENT_API_READ_TASK_QUEUE, AGENT_API_SEND_TASK_QUEUE, FOLLOW_UP_DATA_CONVERTER
                                as the workers have them; only they need the agent service's key
   TEMPORAL_UI_URL, DEBUG       to print the page of a follow-up in the Web UI; the stacks of errors`;
 

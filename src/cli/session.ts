@@ -52,7 +52,7 @@ export class Session {
     return (this.connected ??= FollowUpClient.connect({
       env,
       taskQueue: variable(env, 'FOLLOW_UP_TASK_QUEUE'),
-      readTaskQueue: variable(env, 'AGENT_API_TASK_QUEUE'),
+      readTaskQueue: variable(env, 'AGENT_API_READ_TASK_QUEUE'),
       sendTaskQueue: variable(env, 'AGENT_API_SEND_TASK_QUEUE'),
     }));
   }

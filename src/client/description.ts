@@ -1,10 +1,11 @@
 import type { Client, WorkflowExecutionDescription, WorkflowExecutionInfo } from '@temporalio/client';
-import { FOLLOW_UP_WORKFLOW, MEMO_RECEIPT, type SearchAttributeName } from '../core/names';
-import { isReceipt, type Phase, type Receipt } from '../core/result';
-import { keyword, keywordKey } from '../core/starts';
+import { FOLLOW_UP_WORKFLOW, type KeywordName, MEMO_RECEIPT } from '../core/names';
+import { isReceipt, isVerdict, type Phase, type Receipt, type Verdict } from '../core/result';
+import { keyword, keywordKey, OUTCOME_KEY } from '../core/starts';
 import { singleLine } from '../core/text';
 import { describeWorkflow, type RunState, stateOf } from '../temporal/existing-run';
 import { listWorkflows } from '../temporal/lists';
+import { pendingActivity } from '../temporal/sdk-internals';
 import { notFound, refuse } from './errors';
 import { nameProblems, unknownOptions } from './options';
 
@@ -21,8 +22,13 @@ export interface FollowUpDescription {
   readonly taskQueue: string;
   /** By its last transition, as the fields below; null where it is not set. */
   readonly phase: string | null;
-  /** Such as `completed` or `unknown DeliveryUnknown`; null while it runs, and where somebody terminated it. */
+  /** How the follow-up ended, such as `completed` or `DeliveryUnknown`. Null while it runs, and if it was terminated. */
   readonly outcome: string | null;
+  /**
+   * The delivery's verdict when the follow-up ended. While it runs, the verdict is `unknown` if a send in progress has recorded its
+   * permission, after which the message may have been sent at any moment; null otherwise, and for a running follow-up in a list.
+   */
+  readonly verdict: Verdict | null;
   readonly jobStatus: string | null;
   readonly projectId: string | null;
   readonly jobId: string | null;
@@ -37,7 +43,25 @@ export async function describeFollowUp(client: Client, workflowId: string): Prom
   const info = await findFollowUp(client, workflowId);
   // The first event alone: no task is made before the delay is over.
   const beginsAt = info.historyLength === 1 ? (info.executionTime?.toISOString() ?? null) : null;
-  return { ...descriptionOf(info), beginsAt, taskTrouble: await failedTask(client, info) };
+  const description = descriptionOf(info);
+  const verdict = (await mayBeSending(client, info)) ? 'unknown' : description.verdict;
+  return { ...description, verdict, beginsAt, taskTrouble: await failedTask(client, info) };
+}
+
+/** Whether a send is in progress that has recorded its permission. */
+async function mayBeSending(client: Client, info: WorkflowExecutionDescription): Promise<boolean> {
+  try {
+    const pending = await pendingActivity(client, info, 'sendMessage');
+    return pending !== undefined && hasRecordedPermission(pending);
+  } catch {
+    // This client can't decode the heartbeat, which may be a permission.
+    return true;
+  }
+}
+
+/** Whether a send has recorded its permission, after which the message may have been sent. */
+export function hasRecordedPermission({ details }: { readonly details: unknown }): boolean {
+  return details !== null && details !== undefined;
 }
 
 /** @throws NotFoundError when there is no such workflow, or it is not a follow-up */
@@ -49,8 +73,10 @@ export async function findFollowUp(client: Client, workflowId: string) {
 }
 
 function descriptionOf(info: Omit<WorkflowExecutionInfo, 'raw'>): FollowUpDescription {
-  const valueOf = (name: SearchAttributeName): string | null =>
+  const valueOf = (name: KeywordName): string | null =>
     info.typedSearchAttributes.get(keywordKey(name)) ?? null;
+  // A server need not keep the order of a KeywordList.
+  const values = info.typedSearchAttributes.get(OUTCOME_KEY) ?? [];
   const receipt = info.memo?.[MEMO_RECEIPT];
   return {
     workflowId: info.workflowId,
@@ -61,7 +87,8 @@ function descriptionOf(info: Omit<WorkflowExecutionInfo, 'raw'>): FollowUpDescri
     endedAt: info.closeTime?.toISOString() ?? null,
     taskQueue: info.taskQueue,
     phase: valueOf('FollowUpPhase'),
-    outcome: valueOf('FollowUpOutcome'),
+    outcome: values.find((value) => !isVerdict(value)) ?? null,
+    verdict: values.find(isVerdict) ?? null,
     jobStatus: valueOf('AgentJobStatus'),
     projectId: valueOf('AgentProject'),
     jobId: valueOf('AgentJob'),
@@ -92,16 +119,15 @@ export async function failedTask(
 /** A field that is left out does not restrict the list. */
 export interface FollowUpFilter {
   readonly phase?: Phase | undefined;
-  /** How it begins: `unknown`, `rejected` and `not-sent` find every end with this verdict. */
+  /** The outcome, such as `completed` or `DeadlineExceeded`, or the verdict, such as `unknown`. */
   readonly outcome?: string | undefined;
   readonly projectId?: string | undefined;
   readonly jobId?: string | undefined;
   readonly batchId?: string | undefined;
 }
 
-const FILTERS: Readonly<Record<keyof FollowUpFilter, SearchAttributeName>> = {
+const FILTERS: Readonly<Record<Exclude<keyof FollowUpFilter, 'outcome'>, KeywordName>> = {
   phase: 'FollowUpPhase',
-  outcome: 'FollowUpOutcome',
   projectId: 'AgentProject',
   jobId: 'AgentJob',
   batchId: 'FollowUpBatch',
@@ -109,25 +135,25 @@ const FILTERS: Readonly<Record<keyof FollowUpFilter, SearchAttributeName>> = {
 
 /** @throws InvalidRequestError */
 export function checkFilter(filter: FollowUpFilter): void {
-  const problems = unknownOptions(filter, Object.keys(FILTERS));
+  const problems = unknownOptions(filter, [...Object.keys(FILTERS), 'outcome']);
   for (const [field, value] of Object.entries(filter)) {
     if (value !== undefined) problems.push(...nameProblems(field, value));
-    if (field === 'outcome' && !/^[a-z -]*$/i.test(String(value)))
-      problems.push({ field, text: 'must be the beginning of an outcome, such as unknown or completed' });
+    if (field === 'outcome' && !/^[a-z-]*$/i.test(String(value)))
+      problems.push({ field, text: 'must be an outcome or a verdict, such as completed or unknown' });
   }
   refuse(problems);
 }
 
 export async function* listFollowUps(
   client: Client,
-  { outcome = '', ...exact }: FollowUpFilter,
+  { outcome, ...exact }: FollowUpFilter,
 ): AsyncGenerator<FollowUpDescription, void, undefined> {
   const wanted = Object.entries(exact).flatMap(([field, value]) =>
-    value === undefined ? [] : [keyword(FILTERS[field as keyof FollowUpFilter], value)],
+    value === undefined ? [] : [keyword(FILTERS[field as keyof typeof FILTERS], value)],
   );
-  const restriction = outcome && ` AND FollowUpOutcome STARTS_WITH '${outcome}'`;
+  const restriction = outcome === undefined ? '' : ` AND ${OUTCOME_KEY.name} = '${outcome}'`;
   for await (const info of listWorkflows(client, wanted, { restriction })) {
     const found = descriptionOf(info);
-    if (found.outcome?.startsWith(outcome) ?? outcome === '') yield found;
+    if (outcome === undefined || outcome === found.outcome || outcome === found.verdict) yield found;
   }
 }

@@ -16,7 +16,7 @@ import { type NamedRequest, startFollowUp, type StartOfFollowUp, type StartOptio
 export interface FollowUpClientOptions {
   /** Where the workers poll for workflows. @default 'follow-up' */
   readonly taskQueue?: string | undefined;
-  /** Where the workers poll for the activities that read, for their limits. @default 'agent-api' */
+  /** Where the workers poll for the activities that read, for their limits. @default 'agent-api-read' */
   readonly readTaskQueue?: string | undefined;
   /** Where the workers poll for the activity that sends, for its limits. @default 'agent-api-send' */
   readonly sendTaskQueue?: string | undefined;
@@ -49,7 +49,7 @@ export class FollowUpClient {
     this.schedules = new ScheduleClient(this.#calls);
     this.limits = new LimitsClient(this.#calls, {
       sends: options.sendTaskQueue ?? DEFAULT_TASK_QUEUES.agentApiSend,
-      reads: options.readTaskQueue ?? DEFAULT_TASK_QUEUES.agentApi,
+      reads: options.readTaskQueue ?? DEFAULT_TASK_QUEUES.agentApiRead,
     });
   }
 

@@ -8,7 +8,6 @@ import {
   type FailureDetails,
   type FailureType,
   type FollowUpProgress,
-  outcomeText,
   type Phase,
   type Receipt,
   type Verdict,
@@ -41,7 +40,7 @@ const STATUS: Partial<Record<string, number>> = { cancelled: 4, terminated: 5, '
 
 /** Elsewhere the message was accepted. */
 const USUAL: readonly (readonly [Verdict, ...string[]])[] = [
-  ['not-sent', 'baseline', 'waiting', 'InvalidRequest', 'JobNotFound'],
+  ['not-sent', 'starting', 'waiting-for-job', 'InvalidRequest', 'JobNotFound'],
   ['rejected', 'FollowUpRejected'],
   ['unknown', 'DeliveryUnknown', 'needs-decision'],
 ];
@@ -52,7 +51,7 @@ export class InMemoryRun {
   readonly request: NamedRequest;
   /** The last event of its history. */
   readonly ended: Promise<object>;
-  private fate: Fate = { phase: 'baseline' };
+  private fate: Fate = { phase: 'starting' };
   private resent = 0;
   private readonly startedAt = new Date();
   private endedAt: Date | null = null;
@@ -102,8 +101,8 @@ export class InMemoryRun {
       promptDigest: digestOf(request.prompt),
       polls: 0,
       sentAt: wasSent ? this.startedAt.toISOString() : null,
-      settledAt: endedAt?.toISOString() ?? null,
-      observed: {},
+      endedAt: endedAt?.toISOString() ?? null,
+      responseCounts: {},
     };
   }
 
@@ -122,9 +121,9 @@ export class InMemoryRun {
   }
 
   progress(): FollowUpProgress {
-    const { delivery, evidence, observed, polls } = this.receipt;
+    const { delivery, evidence, responseCounts, polls } = this.receipt;
     const deadlineAt = new Date(this.deadlineAt).toISOString();
-    const seen = { delivery, evidence, observed, polls, nextPollAt: null, lastAnswer: null };
+    const seen = { delivery, evidence, responseCounts, polls, nextPollAt: null, lastResponse: null };
     return { phase: this.phase, job: this.job, deadlineAt, ...seen };
   }
 
@@ -156,13 +155,16 @@ export class InMemoryRun {
   info() {
     const { start, runId, endedAt, end = '' } = this;
     const { FollowUpPhase, ...indexedFields } = { ...start.searchAttributes?.indexedFields };
-    const keyword = (value: string) => ({ ...FollowUpPhase, data: Buffer.from(JSON.stringify(value)) });
+    const attribute = (value: unknown, type = 'Keyword') => ({
+      metadata: { ...FollowUpPhase?.metadata, type: Buffer.from(type) },
+      data: Buffer.from(JSON.stringify(value)),
+    });
     const receipt = { [MEMO_RECEIPT]: defaultPayloadConverter.toPayload(this.receipt) };
     const attributes = {
-      FollowUpPhase: keyword(this.phase),
-      ...(isTerminal(end) && { AgentJobStatus: keyword(this.job.status) }),
+      FollowUpPhase: attribute(this.phase),
+      ...(isTerminal(end) && { AgentJobStatus: attribute(this.job.status) }),
       ...(!['', 'terminated', 'timed-out'].includes(end) && {
-        FollowUpOutcome: keyword(outcomeText(end, this.receipt.delivery.verdict)),
+        FollowUpOutcome: attribute([end, this.receipt.delivery.verdict], 'KeywordList'),
       }),
     };
     return {
@@ -179,14 +181,14 @@ export class InMemoryRun {
   }
 
   private closed() {
-    const { end = '', receipt: followUp, fate } = this;
+    const { end = '', receipt, fate } = this;
     const { httpStatus, serviceMessage, message = 'The test says so.' } = fate;
     if (this.status === COMPLETED)
-      return { workflowExecutionCompletedEventAttributes: { result: payloads({ ...this.job, followUp }) } };
+      return { workflowExecutionCompletedEventAttributes: { result: payloads({ ...this.job, receipt }) } };
     if (end === 'cancelled') return { workflowExecutionCanceledEventAttributes: {} };
     if (end === 'terminated') return { workflowExecutionTerminatedEventAttributes: { reason: message } };
     if (end === 'timed-out') return { workflowExecutionTimedOutEventAttributes: {} };
-    const details = { job: fate.job ? this.job : null, followUp, httpStatus, serviceMessage };
+    const details = { job: fate.job ? this.job : null, receipt, httpStatus, serviceMessage };
     return { workflowExecutionFailedEventAttributes: { failure: failureOf(message, end, details) } };
   }
 }

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import {
   type Client,
   QueryNotRegisteredError,
@@ -6,15 +7,21 @@ import {
   WorkflowUpdateFailedError,
   WorkflowUpdateRPCTimeoutOrCancelledError,
 } from '@temporalio/client';
+import { readsBeforeAttempt } from '../core/activities';
 import { isRecord } from '../core/checks';
 import { QUERY_PROGRESS } from '../core/names';
-import type { FollowUpProgress, Phase } from '../core/result';
-import { addCounts } from '../core/tally';
-import { isTally } from '../core/activities';
+import type { Delivery, FollowUpProgress } from '../core/result';
+import { singleLine } from '../core/text';
+import { addCounts } from '../core/response-counts';
 import { grpcError } from '../temporal/grpc-status';
 import { optionalTsToDate, pendingActivity, workersPolling } from '../temporal/sdk-internals';
 import { SERVER_LIMIT_MS, within, WORKER_LIMIT_MS } from './call';
-import { describeFollowUp, findFollowUp, type FollowUpDescription } from './description';
+import {
+  describeFollowUp,
+  findFollowUp,
+  type FollowUpDescription,
+  hasRecordedPermission,
+} from './description';
 import { noAnswer, silence, updateRefused, wrongState } from './errors';
 
 /** Where a follow-up stands. */
@@ -28,22 +35,18 @@ export type ProgressReport =
       readonly workers: number;
     };
 
-/** By the worker and, while an activity polls, by the heartbeats of that. */
+/** A follow-up that polls every 100 ms could change between any two requests. */
+const MAX_QUERIES = 3;
+
+/** Returns the progress from the worker, with what the Temporal server knows of the pending activity. */
 export async function readProgress(client: Client, workflowId: string): Promise<ProgressReport> {
   try {
-    let progress = await queryProgress(client, workflowId);
+    const progress = await queryProgress(client, workflowId);
     // A batch has a query of this name too.
     if (!isRecord(progress) || !('phase' in progress)) await findFollowUp(client, workflowId);
-    for (;;) {
-      const whole = await withPendingPoll(client, workflowId, progress);
-      if (whole === undefined) return { from: 'worker', progress };
-      const later = await queryProgress(client, workflowId);
-      // If the workflow has counted more, the activity has ended in between, and another one is pending.
-      if (later.polls === progress.polls) return { from: 'worker', progress: whole };
-      progress = later;
-    }
+    return { from: 'worker', progress: await withPendingActivity(client, workflowId, progress) };
   } catch (error) {
-    // The server may know more, and throws where there is no follow-up.
+    // The Temporal server may know more, and throws if there is no follow-up.
     if (!isOfServer(error)) throw error;
     const description = await within(client, SERVER_LIMIT_MS, () => describeFollowUp(client, workflowId));
     const workers = await workersPolling(client, description.taskQueue);
@@ -62,45 +65,88 @@ function queryProgress(client: Client, workflowId: string): Promise<FollowUpProg
   return within(client, WORKER_LIMIT_MS, () => handle.query<FollowUpProgress>(QUERY_PROGRESS));
 }
 
-const POLLING_PHASES: readonly Phase[] = ['waiting', 'watching', 'needs-decision'];
-
 /**
- * The progress with what a pending activity has counted. Nothing is counted twice: what is pending after the workflow has
- * answered was not in that answer. If the workflow counts no more afterwards, nothing is missing.
+ * Adds what the Temporal server knows of the pending send or poll. The workflow reports a send in progress as `unknown`; if the
+ * server has recorded no send permission, nothing was sent yet.
  *
- * @returns undefined where none can be pending
+ * The pending activity belongs to the progress only if the workflow reports the same progress before and after. Otherwise, a later
+ * send without a permission could be mistaken for an earlier one, and its delivery for the one before both.
+ *
+ * @param first the progress that the workflow has just reported
  */
-async function withPendingPoll(
+async function withPendingActivity(
   client: Client,
   workflowId: string,
-  progress: FollowUpProgress,
-): Promise<FollowUpProgress | undefined> {
-  const { phase, nextPollAt: planned } = progress;
-  // While an activity polls, the next read that the workflow knows of has passed.
-  const isPlanned = planned !== null && Date.parse(planned) > Date.now();
-  if (isPlanned || !POLLING_PHASES.includes(phase)) return undefined;
+  first: FollowUpProgress,
+): Promise<FollowUpProgress> {
+  let progress = first;
+  for (let queries = 1; queries < MAX_QUERIES && isActivityExpected(progress); queries += 1) {
+    const pending = await describePending(client, workflowId, progress);
+    const later = await queryProgress(client, workflowId);
+    if (isDeepStrictEqual(later, progress)) return wholeProgress(progress, pending);
+    progress = later;
+  }
+  return wholeProgress(progress, undefined);
+}
+
+/** Whether an activity is pending that knows more than the workflow. */
+function isActivityExpected({ deliveryBeforeSend, nextPollAt }: FollowUpProgress): boolean {
+  // While an activity polls, the time of the next read that the workflow knows has passed.
+  return deliveryBeforeSend !== undefined || (nextPollAt !== null && Date.parse(nextPollAt) <= Date.now());
+}
+
+async function describePending(client: Client, workflowId: string, progress: FollowUpProgress) {
   const handle = client.workflow.getHandle(workflowId);
   const description = await within(client, SERVER_LIMIT_MS, () => handle.describe());
-  const pending = await pendingActivity(client, description, 'pollJob');
+  const type = progress.deliveryBeforeSend === undefined ? 'pollJob' : 'sendMessage';
+  return pendingActivity(client, description, type);
+}
+
+/** @param pending undefined if nothing is known of a pending activity: a send in progress is then reported as `unknown` */
+function wholeProgress(
+  { deliveryBeforeSend, ...progress }: FollowUpProgress,
+  pending: Pending | undefined,
+): FollowUpProgress {
   if (pending === undefined) return progress;
-  const counted = isTally(pending.details) ? pending.details : null;
-  const nextPollAt = nextReadAt(pending, counted?.nextReadAt ?? 0);
-  const whole = { ...progress, nextPollAt, lastAnswer: counted?.lastAnswer ?? progress.lastAnswer };
-  // A read before the send is not a poll, and no receipt counts it.
-  if (counted === null || phase === 'waiting') return whole;
-  const polls = progress.polls + counted.polls;
-  return { ...whole, polls, observed: addCounts(progress.observed, counted.observed) };
+  return deliveryBeforeSend === undefined
+    ? withPendingPoll(progress, pending)
+    : withPendingSend(progress, pending, deliveryBeforeSend);
 }
 
 type Pending = NonNullable<Awaited<ReturnType<typeof pendingActivity>>>;
 
-/** Null while an operator has paused it, and while it reads. @param readAt by the latest heartbeat */
-function nextReadAt(pending: Pending, readAt: number): string | null {
-  const { paused, isStarted, nextAttemptScheduleTime, scheduledTime } = pending;
-  if (paused === true) return null;
-  // It has passed where an attempt waits for a worker.
-  if (!isStarted) return optionalTsToDate(nextAttemptScheduleTime ?? scheduledTime)?.toISOString() ?? null;
-  return readAt > Date.now() ? new Date(readAt).toISOString() : null;
+function withPendingSend(progress: FollowUpProgress, pending: Pending, before: Delivery): FollowUpProgress {
+  const failure = pending.lastFailure?.message;
+  const lastResponse = failure
+    ? `the send fails, and is tried again: ${singleLine(failure, 300)}`
+    : pending.isStarted
+      ? 'a worker is sending the message'
+      : 'no worker has started the send: none polls the task queue for sends, or a rate limit delays it';
+  if (hasRecordedPermission(pending)) return { ...progress, lastResponse };
+  const deliveryUnknownReason = before.verdict === 'unknown' ? progress.deliveryUnknownReason : undefined;
+  return { ...progress, delivery: before, deliveryUnknownReason, lastResponse };
+}
+
+/** The reads of a pending poll returned the job as the workflow knows it. */
+function withPendingPoll(progress: FollowUpProgress, pending: Pending): FollowUpProgress {
+  const nextPollAt = nextAttemptAt(pending);
+  const reads = readsBeforeAttempt(pending.attempt ?? 1);
+  // A read before the send is not a poll, and no receipt counts it.
+  if (progress.delivery.verdict === 'not-sent' || reads === 0 || progress.job === null)
+    return { ...progress, nextPollAt };
+  const responseCounts = addCounts(progress.responseCounts, { [progress.job.status]: reads });
+  return { ...progress, nextPollAt, polls: progress.polls + reads, responseCounts };
+}
+
+/** Null while an operator has paused the activity, and while it reads. */
+function nextAttemptAt({
+  paused,
+  isStarted,
+  nextAttemptScheduleTime,
+  scheduledTime,
+}: Pending): string | null {
+  if (paused === true || isStarted) return null;
+  return optionalTsToDate(nextAttemptScheduleTime ?? scheduledTime)?.toISOString() ?? null;
 }
 
 type Found = Pick<FollowUpDescription, 'workflowId' | 'taskQueue' | 'state' | 'runId'> & {
@@ -121,9 +167,11 @@ export async function updateFollowUp(
   const find = () => describeFollowUp(client, workflowId);
   const progress = await updateRunning<FollowUpProgress>(client, find, update);
   // The update has taken effect, whether the server answers or not.
-  const whole = (await withPendingPoll(client, workflowId, progress).catch(() => undefined)) ?? progress;
-  // Whoever has had the job read gets that answer, not the pending activity's latest.
-  return { ...whole, lastAnswer: progress.lastAnswer };
+  const whole = await withPendingActivity(client, workflowId, progress).catch(() =>
+    wholeProgress(progress, undefined),
+  );
+  // A caller who requested a read gets its response, and not the pending activity's latest one.
+  return { ...whole, lastResponse: progress.lastResponse };
 }
 
 /** Some wait for a read of the job: the default limit of one HTTP exchange, 30 s, and some room. */

@@ -1,10 +1,10 @@
 import { type Client, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
-import { SEND_PERMISSION_MS } from '../core/cadence';
+import { SEND_PERMISSION_MS } from '../core/activities';
 import { checkRequest } from '../core/check-request';
 import { conflictInWords, sentInWords } from '../core/end';
 import { FollowUpError } from '../core/errors';
 import { digestOf } from '../core/ids';
-import { FOLLOW_UP_WORKFLOW } from '../core/names';
+import { FOLLOW_UP_WORKFLOW, MEMO_START_DELAY } from '../core/names';
 import type { FollowUpPlan, FollowUpRequest } from '../core/request';
 import { mayBeRetried } from '../core/result';
 import { keywordKey } from '../core/starts';
@@ -66,7 +66,7 @@ export async function startFollowUp(
       ...start,
       taskQueue,
       args: [request],
-      ...(delay.ms > 0 && { startDelay: delay.ms }),
+      ...(delay.ms > 0 && { startDelay: delay.ms, memo: { ...start.memo, [MEMO_START_DELAY]: delay.ms } }),
     });
     reached.unconfirmed = undefined;
     return { workflowId, requestId, runId, attached: false, promptCompared: true };
@@ -95,7 +95,7 @@ export async function retryFollowUp(
   const { runId, taskQueue, closeTime, priority } = found;
   if (closeTime === undefined) throw wrongState(workflowId, 'running');
   const receipt = await awaitResult(client, workflowId, signal).then(
-    ({ followUp }) => followUp,
+    ({ receipt }) => receipt,
     (error: unknown) => {
       if (error instanceof FollowUpError) return error.receipt;
       throw error;

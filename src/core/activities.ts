@@ -5,7 +5,6 @@ import {
   type Checked,
   count,
   fields,
-  mapOf,
   number,
   oneOf,
   optional,
@@ -18,144 +17,164 @@ import type { FollowUpRequest, Polling, WhenActive } from './request';
 import type { FollowUpResult } from './result';
 import { singleLine } from './text';
 
-/** Recorded in history for a replay. The limits are of one HTTP exchange and of one `pollJob`. */
+/** The worker's task queues and timeouts. They are recorded in the history, so that a replay uses the same ones. */
 export const isWorkerSettings = fields({
   readTaskQueue: text,
   sendTaskQueue: text,
+  /** The timeout of one HTTP request, in milliseconds. */
   httpTimeoutMs: number,
-  pollLimitMs: number,
-  /** There is a receiver of notices. */
+  /** Whether the worker has a receiver of notifications. */
   notify: optional(boolean),
 });
 export type WorkerSettings = Checked<typeof isWorkerSettings>;
 
 export type JobAddress = Pick<FollowUpRequest, 'projectId' | 'jobId'>;
 
-export interface ReadInput extends JobAddress {
-  /** Also while the service wants quiet: a person asks, or it is the last read. @default false */
-  readonly insist?: boolean | undefined;
-}
-
-const trouble = {
-  /** For its count: `http 503`, `timeout`, `ECONNREFUSED`, `not a job`, … */
+const requestFailure = {
+  /** One word for counts: `http_503`, `timeout`, `ECONNREFUSED`, `not_a_job`, … */
   label: text,
-  /** A sentence, bounded, without the key. */
+  /** One sentence for operators, of limited length and without the API key. */
   message: text,
+  /** The status with which the agent service itself responded. */
   httpStatus: optional(number),
-  /** The service's own words. */
+  /** The status of a response that came from a gateway, and not from the agent service. */
+  gatewayStatus: optional(number),
+  /** The error text of the agent service. */
   serviceMessage: optional(text),
+  /** The wait that the agent service asked for, in milliseconds, without a limit. */
+  retryAfterMs: optional(number),
+  /** The cause is a configuration error: every repetition would fail in the same way. */
+  isPermanent: optional(boolean),
 };
-/** What the service, or a lack of it, has said instead of the job. */
-export type SendTrouble = Checked<ReturnType<typeof fields<typeof trouble>>>;
+export const isRequestFailure = fields(requestFailure);
+/** Why one request did not bring the job. */
+export type RequestFailure = Checked<typeof isRequestFailure>;
 
-/** What the service asked for, unbounded. */
-const retryAfterMs = optional(number);
+/** The response to one read. A failure only postpones the next read, and is never the job's failure. */
+export const isJobResponse = anyOf(
+  fields({ kind: oneOf('job'), job: isAgentJob }),
+  fields({ kind: oneOf('failure'), ...requestFailure }),
+);
+export type JobResponse = Checked<typeof isJobResponse>;
 
-const readTrouble = fields({ kind: oneOf('trouble'), ...trouble, retryAfterMs });
-export type ReadTrouble = Checked<typeof readTrouble>;
-
-/** Trouble is an answer too: a delay, never the job's failure. */
-export const isJobAnswer = anyOf(fields({ kind: oneOf('job'), job: isAgentJob }), readTrouble);
-export type JobAnswer = Checked<typeof isJobAnswer>;
-
-/** The latest answers that said nothing about the job; `notFound` are the 404s in a row up to the last one. */
-export const isTrouble = fields({
-  last: orNull(readTrouble),
-  count,
-  notFound: orNull(fields({ count, since: time })),
-});
-export type Trouble = Checked<typeof isTrouble>;
-
-/** Times are by the workflow's clock. */
 export interface PollJobInput extends JobAddress {
-  /** Another answer ends the poll. */
+  /** The job as the workflow knows it: any other response ends the activity. */
   readonly known: JobState;
-  /** When the turn, or the wait for it, began: the interval grows with its age. */
+  /** When the first read is due, in milliseconds since the epoch. */
+  readonly firstReadAt: number;
+  /** When the turn (or the wait for an idle job) started, in milliseconds since the epoch: the interval grows with its age. */
   readonly since: number;
   readonly polling: Polling;
-  readonly trouble: Trouble;
-  readonly firstWaitMs: number;
-  /** No read begins then or later. */
-  readonly endsAt: number;
+  /** The number of polls before this activity, for its messages. */
+  readonly pollsBefore: number;
 }
 
-/** Sums of them stay counts. */
+/** How many reads `pollJob` has made before an attempt. The first attempt only waits, and each later one makes one read. */
+export function readsBeforeAttempt(attempt: number): number {
+  return Math.max(0, attempt - 2);
+}
+
+/** Sums of such numbers stay counts. */
 const reads: Check<number> = (value): value is number => count(value) && value <= 2 ** 32;
 
-/** Of the answers that changed nothing. */
-export const isTally = fields({
-  polls: reads,
-  observed: mapOf(reads),
-  trouble: isTrouble,
-  lastAnswer: orNull(text),
-  nextReadAt: orNull(time),
-});
-export type Tally = Checked<typeof isTally>;
+/** The first detail of a failure of the type `PollAgain`: how many reads the activity has made. */
+export const isPollProgress = fields({ reads });
 
 export const isPollJobResult = fields({
-  /** It needs a decision; null if the time was over. */
-  answer: orNull(isJobAnswer),
-  /** When it was asked for at the earliest, by the server's clock; 0 without one. */
-  askedAt: time,
-  before: isTally,
+  /** How many reads the activity made, including the one that ended it. */
+  reads,
+  /** The response that differs from the known job. */
+  response: isJobResponse,
+  /** When the read that ended the activity was requested at the earliest, by the Temporal server's clock. */
+  requestedAt: time,
 });
 export type PollJobResult = Checked<typeof isPollJobResult>;
 
-interface SendInput extends ReadInput {
+/** The follow-up that holds a job lock. A retry of the follow-up has another first run, and is another holder. */
+export const isJobLockHolder = fields({ workflowId: text, firstRunId: text });
+export type JobLockHolder = Checked<typeof isJobLockHolder>;
+
+export interface SendInput extends JobAddress {
   readonly prompt: string;
   readonly whenActive: WhenActive;
-  /** The first run, or the one that an operator named. A reset has made any other: the run before it may have sent. */
+  /** The only run that may make the POST: the first run, or the run that an operator named. */
   readonly permittedRunId: string;
   /** The job before an earlier POST of unknown delivery, if there was one. */
   readonly earlierBaseline: JobState | null;
+  /** No POST starts at this time or later, in milliseconds since the epoch. */
+  readonly deadlineAt: number;
+  /** The first run of the follow-up, which holds the job lock. */
+  readonly firstRunId: string;
 }
+
+/** What one POST proved; docs/guarantees.md has the table. */
+const isPostOutcome = anyOf(
+  fields({ verdict: oneOf('accepted'), job: isAgentJob }),
+  fields({ verdict: oneOf('rejected', 'unknown'), ...requestFailure }),
+  fields({
+    verdict: oneOf('not-sent'),
+    ...requestFailure,
+    /** The agent service received the request and did not process it (429, 401). The POST then counts as a send. */
+    reachedService: boolean,
+  }),
+);
+export type PostOutcome = Checked<typeof isPostOutcome>;
+
+/** The outcome of a POST that was not reported. @param why one sentence */
+export function noReport(why: string): PostOutcome {
+  return { verdict: 'unknown', label: 'no_report', message: singleLine(why, 300) };
+}
+
+const checkpoint = {
+  /** The job right before the POST; null if it is not known. */
+  baseline: orNull(isAgentJob),
+  /** When the POST started, by the worker's clock. */
+  sentAt: time,
+};
 
 /**
- * What one POST proved (docs/guarantees.md). It is not `repeatable` after a configuration error, and `answered` by a 429: then it
- * counts as a send, although it was not processed.
+ * How long a send permission is valid, in milliseconds: less than the 15 s that the start-to-close timeout of a send leaves besides
+ * its two HTTP requests.
  */
-const postOutcome = anyOf(
-  fields({ verdict: oneOf('accepted'), job: isAgentJob }),
-  fields({ verdict: oneOf('rejected', 'unknown'), ...trouble }),
-  fields({ verdict: oneOf('not-sent'), ...trouble, repeatable: boolean, answered: boolean, retryAfterMs }),
-);
-export type PostOutcome = Checked<typeof postOutcome>;
+export const SEND_PERMISSION_MS = 10_000;
 
-export function noReport(why: string): PostOutcome {
-  return { verdict: 'unknown', label: 'no report', message: singleLine(why, 300) };
-}
-
-/** The job right before the POST, null where it is not known, and when the POST began, by the worker's clock. */
-const checkpoint = { baseline: orNull(isAgentJob), sentAt: time };
-
-/** The details of a send's one heartbeat, recorded before the POST: they alone show that it may have begun. */
+/** The details of the heartbeat with which the Temporal server grants the send permission. No POST starts without it. */
 export const isSendCheckpoint = fields(checkpoint);
 export type SendCheckpoint = Checked<typeof isSendCheckpoint>;
 
-const posted = fields({ kind: oneOf('posted'), ...checkpoint, outcome: postOutcome });
-export type Posted = Checked<typeof posted>;
+const isPosted = fields({ kind: oneOf('posted'), ...checkpoint, outcome: isPostOutcome });
+export type Posted = Checked<typeof isPosted>;
 
-/** Only `posted` may have sent anything. */
-export const isSendResult = anyOf(
-  fields({ kind: oneOf('unread'), trouble: readTrouble }),
-  /** `decideSend` forbids the POST. */
-  fields({ kind: oneOf('held-back'), job: isAgentJob }),
-  /** The server no longer wants the send, or has not taken it up by the deadline. */
-  fields({ kind: oneOf('not-permitted'), message: text }),
-  /** Another run is permitted, and the one before this may have sent the message. */
-  fields({ kind: oneOf('reset'), ...trouble, baseline: orNull(isAgentJob) }),
-  posted,
+/** How one send activity ended. Only `posted` and `reset` mean that a message may have been sent. */
+const isSendEnd = anyOf(
+  /** Another follow-up holds the job lock. */
+  fields({ kind: oneOf('lock-held'), holder: isJobLockHolder }),
+  /** The baseline read failed. */
+  fields({ kind: oneOf('not-read'), ...requestFailure }),
+  /** `decideSend` does not allow the POST for this job. */
+  fields({ kind: oneOf('job-not-ready'), job: isAgentJob }),
+  /** A cool-down, the deadline or the Temporal server does not allow the POST now. */
+  fields({ kind: oneOf('postponed'), ...requestFailure }),
+  /** Another run has the permit, and the run before this one may have sent the message. */
+  fields({ kind: oneOf('reset'), ...requestFailure, baseline: orNull(isAgentJob) }),
+  isPosted,
 );
+export type SendEnd = Checked<typeof isSendEnd>;
+
+export const isSendResult = fields({
+  end: isSendEnd,
+  /** The run ID of the job lock that this follow-up holds; null if it holds none. */
+  lockRunId: orNull(text),
+});
 export type SendResult = Checked<typeof isSendResult>;
 
-/** What the server knows of a pending activity. */
-export interface PendingDetails {
-  /** Of its latest heartbeat: a {@link Tally} or a {@link SendCheckpoint}, or null. */
-  readonly details: unknown;
-  readonly started: boolean;
-  /** How the attempt before has failed, in at most 300 characters, or null. */
-  readonly failure: string | null;
-}
+/** What the Temporal server has recorded of a send that is given up, at a moment after which it grants no permission. */
+export const isSendRecord = anyOf(
+  fields({ kind: oneOf('checkpoint'), ...checkpoint }),
+  fields({ kind: oneOf('nothing') }),
+  fields({ kind: oneOf('unknown') }),
+);
+export type SendRecord = Checked<typeof isSendRecord>;
 
 export interface NamedFollowUp {
   readonly workflowId: string;
@@ -167,29 +186,28 @@ export interface NamedFollowUp {
   readonly wantsResult?: boolean;
 }
 
-/** The follow-up that has a turn, in all of its runs; a retry of it is another one. */
-export const isTurnHolder = fields({ workflowId: text, firstRunId: text });
-export type TurnHolder = Checked<typeof isTurnHolder>;
-
-/** The activities as the workflows see them. Those that wait are retries of themselves, by failures of the type `NO_CHANGE`. */
+/** The activities as the workflows see them. Activities that wait are retried, with failures of the type `PollAgain`. */
 export interface FollowUpActivities {
   workerSettings(): Promise<WorkerSettings>;
-  getJob(read: ReadInput): Promise<JobAnswer>;
-  /** Reads until an answer `needsDecision`; in the worker's process, or as retries. */
+  /** Reads the job once. */
+  getJob(address: JobAddress): Promise<JobResponse>;
+  /** Reads the job with each attempt after the first, until the response differs from the known job. */
   pollJob(input: PollJobInput): Promise<PollJobResult>;
-  /** Of an activity of this run. It ends a `pollJob` in this process. */
-  pendingDetails(activity: string): Promise<PendingDetails>;
-  /** Waits for a result, for somebody else's workflow. @throws ApplicationFailure as `ChildFollowUp.result` */
-  followUpResult(followUp: NamedFollowUp): Promise<FollowUpResult>;
-  /** Takes the turn at a job, or waits for it. */
-  takeTurn(job: JobAddress, holder: TurnHolder): Promise<void>;
-  /** Waits until a follow-up has ended. */
-  awaitEnd(holder: TurnHolder): Promise<void>;
-  /** Looks at the job, and makes one POST if the job and the server allow it. */
+  /** Returns how many reads the pending `pollJob` of this run has made. */
+  countPollReads(): Promise<number>;
+  /** Acquires the job lock, reads the job, and makes one POST if the job and the Temporal server allow it. */
   sendMessage(input: SendInput): Promise<SendResult>;
+  /** Keeps the pending `sendMessage` of this run from starting, and returns what it has recorded. */
+  stopSend(): Promise<SendRecord>;
+  /** Waits until the job lock is free, and acquires it. @returns the lock's run ID */
+  waitForJobLock(job: JobAddress, holder: JobLockHolder): Promise<string>;
+  /** Ends the lock workflow. @param lockRunId null if it is not known whether the follow-up holds the lock */
+  releaseJobLock(job: JobAddress, holder: JobLockHolder, lockRunId: string | null): Promise<void>;
+  /** Waits for a result, for another client's workflow. @throws ApplicationFailure as `ChildFollowUp.result` */
+  followUpResult(followUp: NamedFollowUp): Promise<FollowUpResult>;
 }
 
-/** What a receiver is told, by Standard Webhooks 1.0.0. docs/notify.md has the fields of `data`: never the prompt. */
+/** A webhook message, as Standard Webhooks 1.0.0 defines it. docs/notify.md has the fields of `data`; none has the prompt. */
 export interface Notice {
   readonly type: 'follow-up.ended' | 'follow-up.needs-decision' | 'follow-up-batch.ended';
   /** When it happened, ISO 8601 in UTC. */

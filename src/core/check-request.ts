@@ -23,10 +23,10 @@ type CheckedRequest =
   | { readonly ok: false; readonly problems: readonly Problem[] };
 
 /**
- * Checks a request before anything is started, and the input of a workflow, and fills in the defaults.
+ * Checks a request and adds the defaults. Clients check before they start anything, and the workflow checks its input.
  *
- * @param workflowId of the workflow, if there is one: the name of the follow-up if it has no `requestId`, else the derived one
- * @returns the plan, or every problem at once
+ * @param workflowId the workflow's ID, if a workflow checks: the request ID of a request without one, otherwise the derived ID
+ * @returns the plan, or all problems
  */
 export function checkRequest(input: unknown, workflowId?: string): CheckedRequest {
   if (!isRecord(input)) {
@@ -44,13 +44,13 @@ export function checkRequest(input: unknown, workflowId?: string): CheckedReques
   if (isRecord(polling)) problems.push(...otherFields(polling, 'polling.'));
   else refuse('polling', `must be an object, not ${typeName(polling)}`);
   problems.push(...otherFields(input));
-  // A value that is not of its row's kind is a problem.
+  // The cast is valid without problems: every value then has the kind of its row.
   const plan = { requestId: workflowId, ...requestWith(values) } as unknown as FollowUpPlan;
   if (problems.length === 0) {
-    const { deadlineMs, confirmMs } = plan;
+    const { deadlineMs, maxStalenessMs } = plan;
     const { initialMs, maximumMs } = plan.polling;
-    if (deadlineMs <= confirmMs)
-      refuse('deadline', `must be more than the confirm time, ${confirmMs} ms; it is ${deadlineMs} ms`);
+    if (deadlineMs <= maxStalenessMs)
+      refuse('deadline', `must be longer than maxStaleness, ${maxStalenessMs} ms; it is ${deadlineMs} ms`);
     if (maximumMs < initialMs)
       refuse(
         'polling.maximum',
@@ -65,13 +65,18 @@ export function checkRequest(input: unknown, workflowId?: string): CheckedReques
   return problems.length > 0 ? { ok: false, problems } : { ok: true, plan };
 }
 
+function identityProblem(kind: 'id' | 'name' | 'prompt', given: unknown): string | undefined {
+  if (kind === 'prompt') return promptProblem(given);
+  return kind === 'id' ? idProblem(given) : nameProblem(given, MAX_ID_CHARACTERS);
+}
+
 function readField(
   row: RequestRow,
   given: unknown,
 ): { readonly value: unknown } | { readonly problem: string } {
   if ('required' in row) {
     if (given === undefined && !row.required) return { value: given };
-    const problem = row.kind === 'id' ? idProblem(given) : promptProblem(given);
+    const problem = identityProblem(row.kind, given);
     return problem === undefined ? { value: given } : { problem };
   }
   const value = given ?? row.default;
@@ -95,10 +100,10 @@ function readField(
 
 const FIELDS = Object.keys(REQUEST_FIELDS);
 
-/** An input may have 100,000 of them. */
+/** The maximum number of reported unknown fields. An input may have 100,000 unknown fields. */
 const MAX_OTHER_FIELDS = 50;
 
-/** A misspelt option must not be a default. */
+/** Reports unknown fields, because a misspelled option would otherwise silently have its default. */
 function otherFields(given: JsonObject, group = ''): Problem[] {
   const names = FIELDS.map((field) => field.split('.')).map(([name, inner]) => (group === '' ? name : inner));
   const others = Object.keys(given).filter((name) => !names.includes(name) && given[name] !== undefined);
@@ -111,24 +116,33 @@ function workflowIdProblem(
   given: string | undefined,
 ): string | undefined {
   const derived = followUpWorkflowId(projectId, jobId, requestId);
-  // Percent-encoded, so one byte a character.
+  // Every character of a percent-encoded text has one byte.
   if (derived.length > MAX_WORKFLOW_ID_BYTES)
     return `the workflow id made of project, job and request id would be ${derived.length} bytes long; at most ${MAX_WORKFLOW_ID_BYTES} are possible, so shorten one of them`;
   if (given === undefined || given === derived) return undefined;
   return `its follow-up must have the workflow id ${quote(derived, MAX_WORKFLOW_ID_BYTES)}; this workflow's id is ${quote(given, MAX_WORKFLOW_ID_BYTES)}`;
 }
 
-/** Why a value is not a name that a URL can carry as one path segment; undefined if it is. */
+/** Returns why a value is not a project ID or a job ID, or undefined if it is one. A URL has each of them as one path segment. */
 export function idProblem(value: unknown): string | undefined {
-  if (value === '.' || value === '..') return `must not be "${value}": no URL can carry it as a path segment`;
-  return nameProblem(value, MAX_ID_CHARACTERS);
+  return (
+    nameProblem(value, MAX_ID_CHARACTERS) ?? (typeof value === 'string' ? segmentProblem(value) : undefined)
+  );
 }
 
+/** Gateways may decode `%2F` and `%5C` before they route a request. A segment `.` or `..` would then lead to another path. */
+function segmentProblem(id: string): string | undefined {
+  const segment = id.split(/[/\\]/).find((each) => each === '.' || each === '..');
+  if (segment === undefined) return undefined;
+  return `must not have the path segment "${segment}", because a URL with this segment leads to another path`;
+}
+
+/** Returns why a value is not a name, or undefined if it is one. A name may have any path segments, because no URL has it. */
 export function nameProblem(value: unknown, maximum: number): string | undefined {
   return textProblem(value, (text) => {
     const length = Array.from(text).length;
     if (length > maximum) return `must have at most ${maximum} characters; it has ${length}`;
-    return /\p{Cc}/u.test(text) ? 'must not hold control characters' : undefined;
+    return /\p{Cc}/u.test(text) ? 'must not have control characters' : undefined;
   });
 }
 
@@ -144,5 +158,9 @@ function textProblem(value: unknown, more: (text: string) => string | undefined)
   if (value === undefined) return 'is missing';
   if (typeof value !== 'string') return `must be a text, not ${typeName(value)}`;
   if (value === '') return 'must not be empty';
-  return value.isWellFormed() ? more(value) : 'must not hold a lone surrogate: it has no UTF-8 form';
+  if (!value.isWellFormed()) return 'must not have a lone surrogate, because UTF-8 can not encode it';
+  // A UTF-8 decoder returns U+FFFD for the bytes of another encoding, such as Latin-1.
+  if (value.includes('\ufffd'))
+    return 'must not have U+FFFD, because this character replaces bytes that are not UTF-8; send the text as UTF-8';
+  return more(value);
 }

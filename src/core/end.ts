@@ -65,8 +65,8 @@ export function endOfMemo(memo: unknown): End | null {
 
 export function endOfResult(result: unknown): End {
   if (!isFollowUpResult(result) || !isTerminal(result.status)) return endWithoutReceipt('broken');
-  const { status, prLink, followUp } = result;
-  return { outcome: status, ...byReceipt(followUp), prLink: boundedLink(prLink), message: null };
+  const { status, prLink, receipt } = result;
+  return { outcome: status, ...byReceipt(receipt), prLink: boundedLink(prLink), message: null };
 }
 
 export const IN_HISTORY = 'whether the message was sent is in its history.';
@@ -153,9 +153,9 @@ export function failureOf({ type, details }: Failure) {
 export function endOfFailure(failure: Failure): End {
   const own = failureOf(failure);
   if (own === undefined) return endWithoutReceipt('broken', failure.message);
-  const { job, followUp } = own.details;
+  const { job, receipt } = own.details;
   const prLink = boundedLink(job?.prLink);
-  return { ...endWithoutReceipt(own.type, failure.message), ...byReceipt(followUp), prLink };
+  return { ...endWithoutReceipt(own.type, failure.message), ...byReceipt(receipt), prLink };
 }
 
 function byReceipt({ delivery, evidence }: Receipt) {

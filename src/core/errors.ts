@@ -56,7 +56,7 @@ export class FollowUpError extends Error {
     this.name = new.target.name;
     this.workflowId = workflowId ?? null;
     this.job = details?.job ?? null;
-    this.receipt = details?.followUp ?? receipt ?? null;
+    this.receipt = details?.receipt ?? receipt ?? null;
     this.details = details ?? null;
     this.state = state ?? null;
   }

@@ -17,11 +17,13 @@ export function jobOf(workflowId: string): string {
   return workflowId.slice(0, workflowId.lastIndexOf(':'));
 }
 
-/** `follow-up-turn:{projectId}:{jobId}`, percent-encoded; a digest where that is too long. */
-export function turnWorkflowId(projectId: string, jobId: string): string {
+/** `follow-up-job-lock:{projectId}:{jobId}`, percent-encoded. An ID that would be too long has a digest instead. */
+export function jobLockWorkflowId(projectId: string, jobId: string): string {
   const names = [projectId, jobId].map(percentEncode).join(':');
-  const workflowId = `follow-up-turn:${names}`;
-  return utf8Bytes(workflowId) <= MAX_WORKFLOW_ID_BYTES ? workflowId : `follow-up-turn:${digestOf(names)}`;
+  const workflowId = `follow-up-job-lock:${names}`;
+  return utf8Bytes(workflowId) <= MAX_WORKFLOW_ID_BYTES
+    ? workflowId
+    : `follow-up-job-lock:${digestOf(names)}`;
 }
 
 const BATCH = 'follow-up-batch:';

@@ -5,11 +5,11 @@ import { EVIDENCES, FAILURE_TYPES, VERDICTS } from './result';
 
 const OPERATIONS = ['read', 'send'] as const;
 
-/** In the words of `observed`. Another status counts with its hundred, every other failure as `other`. */
+/** In the words of `responseCounts`. Another status counts with its hundred, every other failure as `other`. */
 const ANSWERS: readonly string[] = (
-  'job,http 3xx,http 400,http 401,http 403,http 404,http 409,http 423,http 429,http 4xx,http 500,http 502,http 503,' +
-  'http 504,http 5xx,not a job,another job,too large,timeout,connect timeout,ECONNREFUSED,ECONNRESET,ENOTFOUND,' +
-  'EAI_AGAIN,no key,held back,other'
+  'job,http_3xx,http_400,http_401,http_403,http_404,http_409,http_423,http_429,http_4xx,http_500,http_502,http_503,' +
+  'http_504,http_5xx,not_a_job,another_job,too_large,timeout,connect_timeout,ECONNREFUSED,ECONNRESET,ENOTFOUND,' +
+  'EAI_AGAIN,no_key,held_back,other'
 ).split(',');
 
 const OPEN_STATES = ['any', 'sending', 'needs-decision', 'unauthorized', 'batch'] as const;
@@ -36,21 +36,21 @@ export const METRICS = {
     'exchanges_total',
     'activities',
     { operation: OPERATIONS, answer: ANSWERS },
-    'exchanges with the agent service, by what came back or kept them from being made; `job` is a good answer',
+    'requests to the agent service, by the response or by the reason why no request was made; `job` is a response with the job',
   ),
   exchangeSeconds: histogram(
     'exchange_seconds',
     'activities',
     { operation: OPERATIONS },
-    'how long an exchange took, from connecting to the last byte or to its failure',
-    // To the default time limit of 30 s, and to the largest one.
+    'the time of one request, from connecting to the last byte or to the failure',
+    // Up to the default timeout of 30 s, and up to the longest timeout.
     [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 600],
   ),
   deliveries: counter(
     'deliveries_total',
     FOLLOW_UP_WORKFLOW,
     { verdict: VERDICTS },
-    'follow-ups whose delivery has its last verdict, after reading and decisions',
+    'follow-ups whose delivery has its final verdict, after all reads and decisions',
   ),
   ends: counter(
     'ends_total',
@@ -59,32 +59,32 @@ export const METRICS = {
       outcome: [...TERMINAL_STATUSES, ...FAILURE_TYPES, 'cancelled'],
       evidence: [...EVIDENCES, 'none'],
     },
-    'ends of follow-ups, by final status or failure; a terminated one has no end here',
+    'follow-ups that ended, by final status or failure; a terminated follow-up is not counted',
   ),
   batchEnds: counter(
     'batch_ends_total',
     BATCH_WORKFLOW,
     { outcome: ['done', 'ToleranceExceeded', 'BatchIncomplete', 'cancelled'] },
-    'ends of batches; a terminated or invalid one has no end here',
+    'batches that ended; a terminated or invalid batch is not counted',
   ),
   batchItems: counter(
     'batch_items_total',
     BATCH_WORKFLOW,
     { outcome: OUTCOMES },
-    'ends of items of batches, those included that a batch finds ended',
+    'items of batches that ended, including items that had ended before the batch started them',
   ),
   open: gauge(
     'open_workflows',
     'worker',
     { state: OPEN_STATES },
     'open workflows of the namespace, counted by the server: follow-ups (`any`; before their send; in two phases) and ' +
-      'batches. Each worker asks once a minute, so take the maximum',
+      'batches. Each worker requests the counts once a minute, so use the maximum',
   ),
   openAskedAt: gauge(
     'open_asked_timestamp_seconds',
     'worker',
     {},
-    'when the server last answered these questions, in seconds since 1970',
+    'when the Temporal server last returned these counts, in seconds since 1970',
   ),
 };
 
@@ -138,7 +138,7 @@ export function beginCounters(meter: Meter, by: string, sdkLabels: Readonly<Reco
 
 function inSet(text: string | null, values: readonly string[] | null = []): string {
   const value = text ?? 'none';
-  const hundred = value.replace(/^(http \d)\d\d$/, '$1xx');
+  const hundred = value.replace(/^(http_\d)\d\d$/, '$1xx');
   return [value, hundred].find((each) => values === null || values.includes(each)) ?? 'other';
 }
 

@@ -3,35 +3,41 @@
 export const FOLLOW_UP_WORKFLOW = 'followUp';
 export const BATCH_WORKFLOW = 'followUpBatch';
 export const NOTICE_WORKFLOW = 'followUpNotice';
-export const TURN_WORKFLOW = 'followUpTurn';
+export const JOB_LOCK_WORKFLOW = 'followUpJobLock';
 
 export const QUERY_PROGRESS = 'progress';
 export const UPDATE_POLL_NOW = 'pollNow';
 export const UPDATE_EXTEND_DEADLINE = 'extendDeadline';
 export const UPDATE_RESOLVE_DELIVERY = 'resolveDelivery';
 
-/* Memos: of a cancelled follow-up its receipt, of an item of a batch its end; of a start, and of a turn. */
-export const MEMO_RECEIPT = 'followUp';
+/* Memos. A cancelled follow-up leaves its receipt, and a batch item its receipt and outcome. */
+export const MEMO_RECEIPT = 'followUpReceipt';
 export const MEMO_PROMPT_DIGEST = 'followUpPromptSha256';
-export const MEMO_TURN_HOLDER = 'followUpTurnHolder';
+/** The start delay in milliseconds, which the client writes: the workflow can't see it, and its deadline counts after it. */
+export const MEMO_START_DELAY = 'followUpStartDelayMs';
+export const MEMO_JOB_LOCK_HOLDER = 'followUpJobLockHolder';
 
 /** The type of the failure with which an activity that polls asks for its next attempt. */
-export const NO_CHANGE = 'NoChange';
+export const POLL_AGAIN = 'PollAgain';
 
-/** All of type Keyword. The worker checks and registers them at its start. */
-export const SEARCH_ATTRIBUTES = [
-  'FollowUpPhase',
-  'FollowUpOutcome',
-  'AgentJobStatus',
-  'AgentProject',
-  'AgentJob',
-  'FollowUpBatch',
-] as const;
-export type SearchAttributeName = (typeof SEARCH_ATTRIBUTES)[number];
+/** The search attributes and their types. The worker checks and registers them when it starts. */
+export const SEARCH_ATTRIBUTE_TYPES = {
+  FollowUpPhase: 'Keyword',
+  /** The outcome and the delivery's verdict: a filter finds each of the two values with `=`. */
+  FollowUpOutcome: 'KeywordList',
+  AgentJobStatus: 'Keyword',
+  AgentProject: 'Keyword',
+  AgentJob: 'Keyword',
+  FollowUpBatch: 'Keyword',
+} as const;
+export type SearchAttributeName = keyof typeof SEARCH_ATTRIBUTE_TYPES;
+export const SEARCH_ATTRIBUTES = Object.keys(SEARCH_ATTRIBUTE_TYPES) as readonly SearchAttributeName[];
+/** The search attributes that have one text as their value. */
+export type KeywordName = Exclude<SearchAttributeName, 'FollowUpOutcome'>;
 
 export const DEFAULT_TASK_QUEUES = {
   followUp: 'follow-up',
-  agentApi: 'agent-api',
+  agentApiRead: 'agent-api-read',
   /** Sends and reads have limits of their own. */
   agentApiSend: 'agent-api-send',
 } as const;

@@ -9,27 +9,27 @@ type OnUnknownDelivery = (typeof ON_UNKNOWN_DELIVERY)[number];
 
 /** One message to one agent job: the input of the workflow `followUp`. docs/request.md says more of each field. */
 export interface FollowUpRequest {
-  /** 1 to 128 characters; not `.` or `..`, no control characters, no lone surrogates. */
+  /** 1 to 128 characters without control characters and U+FFFD. No segment between `/` and `\` is `.` or `..`. */
   readonly projectId: string;
   /** Same rules as `projectId`. */
   readonly jobId: string;
-  /** The message, sent unaltered: 1 character to 256 KiB of UTF-8. */
+  /** The message, sent unaltered: 1 character to 256 KiB of UTF-8, without U+FFFD. */
   readonly prompt: string;
   /** Your name for it. The same name is the same follow-up, sent once. @default the workflow id as given */
   readonly requestId?: string;
-  /** If the job is not in a terminal status before the send. @default 'send' */
+  /** What happens if the job is not idle before the send. @default 'wait' */
   readonly whenActive?: WhenActive | undefined;
-  /** If nobody can tell whether the message arrived. @default 'fail' */
+  /** What happens if it is unknown whether the message arrived. @default 'fail' */
   readonly onUnknownDelivery?: OnUnknownDelivery | undefined;
-  /** From the first task of the workflow to the last read; more than `confirm`. @default '24h' */
+  /** The time from the workflow's start (after its start delay) to the last read. Longer than `maxStaleness`. @default '24h' */
   readonly deadline?: DurationText | undefined;
   readonly polling?: PollingRequest | undefined;
-  /** How long an unknown delivery is looked for before `onUnknownDelivery` decides. @default '2m' */
-  readonly reconcile?: DurationText | undefined;
-  /** How long a `completed` job without `prLink` is re-read before null is believed. @default '30s' */
-  readonly settle?: DurationText | undefined;
-  /** No terminal status is believed before; one that nothing shows to be new must hold as long again. @default '30s' */
-  readonly confirm?: DurationText | undefined;
+  /** How long the job is read after an unknown delivery before `onUnknownDelivery` decides. @default '2m' */
+  readonly reconcileTimeout?: DurationText | undefined;
+  /** How long a `completed` job without `prLink` is read again before null is accepted. @default '30s' */
+  readonly prLinkTimeout?: DurationText | undefined;
+  /** How old a response may be: a terminal status is accepted only from a read made at least this long after the POST. @default '30s' */
+  readonly maxStaleness?: DurationText | undefined;
 }
 
 /** The next interval is `growth` × the turn's age, within bounds, ± `jitter`. */
@@ -42,7 +42,7 @@ export interface PollingRequest {
   readonly maximum?: DurationText | undefined;
   /** 0 to 0.5, at the maximum too. @default 0.1 */
   readonly jitter?: number | undefined;
-  /** How many of the first polls are a durable timer and an activity each; then one activity reads on. @default 2 */
+  /** How many of the first polls are a durable timer and a read activity each; the later ones are retries of one activity. @default 2 */
   readonly timerPolls?: number | 'all' | undefined;
 }
 
@@ -64,9 +64,9 @@ export const isWatchPlan = fields({
   whenActive: oneOf(...WHEN_ACTIVE),
   onUnknownDelivery: oneOf(...ON_UNKNOWN_DELIVERY),
   deadlineMs: number,
-  reconcileMs: number,
-  settleMs: number,
-  confirmMs: number,
+  reconcileTimeoutMs: number,
+  prLinkTimeoutMs: number,
+  maxStalenessMs: number,
   polling: isPolling,
 });
 export type FollowUpPlan = Checked<typeof isWatchPlan> & { readonly prompt: string };
@@ -89,7 +89,7 @@ export const REQUEST_IDENTITY = {
   jobId: { kind: 'id', required: true, shortName: 'job', help: 'the job that receives the message' },
   prompt: { kind: 'prompt', required: true, help: 'the message, sent unaltered' },
   requestId: {
-    kind: 'id',
+    kind: 'name',
     required: false,
     help: "the caller's name for this follow-up: the same name is the same follow-up, and its message is not sent again",
   },
@@ -103,46 +103,48 @@ export const REQUEST_OPTIONS = {
   whenActive: {
     kind: 'choice',
     choices: WHEN_ACTIVE,
-    default: 'send',
+    default: 'wait',
     help:
-      'if the job is not in a terminal status before the send: `send`, `wait` until it is, or `reject`; follow-ups with ' +
-      '`wait` to one job take turns',
+      'if the job is not idle before the send: `wait` until it is idle, `send` into the running turn, or `reject`; with ' +
+      '`wait`, the job lock serializes follow-ups to one job',
   },
   onUnknownDelivery: {
     kind: 'choice',
     choices: ON_UNKNOWN_DELIVERY,
     default: 'fail',
     help:
-      'if nobody can tell whether the message arrived: `fail`, `assume-delivered`, `resend` (at most one further POST), ' +
+      'if it is unknown whether the message arrived: `fail`, `assume-delivered`, `resend` (at most one further POST), ' +
       'or `ask` an operator',
   },
   deadline: {
     kind: 'duration',
     default: '24h',
-    help: 'from the first task of the workflow to the end of the watch; more than `confirm`',
+    help:
+      "the time from the workflow's start (after its start delay) to the end of the watch; no message is sent after it; must be " +
+      'longer than `maxStaleness`',
   },
-  reconcile: {
+  reconcileTimeout: {
     kind: 'duration',
     default: '2m',
-    help: 'how long an unknown delivery is looked for by reading the job, before `onUnknownDelivery` decides',
+    help: 'how long the job is read to find out whether a message of unknown delivery arrived; then `onUnknownDelivery` decides',
   },
-  settle: {
+  prLinkTimeout: {
     kind: 'duration',
     default: '30s',
-    help: 'how long a `completed` job without `prLink` is re-read before null is believed',
+    help: 'how long a `completed` job without `prLink` is read again before null is accepted',
   },
-  confirm: {
+  maxStaleness: {
     kind: 'duration',
     default: '30s',
     help:
-      'for so long after the POST an answer may still be from before it: nothing terminal is believed earlier; ' +
-      'a status that nothing shows to be new must hold for as long again',
+      'how long after the POST a response may still describe the job before the message: no terminal status is accepted ' +
+      'earlier, and if nothing shows that the status is new, it must stay the same for this time again',
   },
   'polling.initial': {
     kind: 'duration',
     default: '5s',
     minimumMs: MIN_POLLING_MS,
-    help: 'the shortest interval between polls, and that of reads that confirm',
+    help: 'the shortest interval between polls',
   },
   'polling.growth': {
     kind: 'number',
@@ -169,7 +171,7 @@ export const REQUEST_OPTIONS = {
     default: 2,
     // More would fill a history: each poll takes 11 events.
     maximum: 1_000,
-    help: 'how many of the first polls are a durable timer and an activity each, or `all`; then one activity reads on',
+    help: 'how many of the first polls are a durable timer and a read activity each, or `all`; the later ones are retries of one activity',
   },
 } as const satisfies Readonly<Record<string, RequestOption>>;
 

@@ -22,11 +22,6 @@ export function mayBeRetried(verdict: Verdict | null | undefined): boolean {
   return verdict === 'not-sent' || verdict === 'rejected';
 }
 
-/** The attribute `FollowUpOutcome`, such as `unknown DeliveryUnknown`: a filter can tell only how a text begins. */
-export function outcomeText(outcome: string, verdict: Verdict): string {
-  return verdict === 'accepted' ? outcome : `${verdict} ${outcome}`;
-}
-
 /** A later version may add a word, which older readers take. */
 export type ConfirmedBy = 'response' | 'read' | 'operator' | 'assumed';
 
@@ -38,8 +33,14 @@ export const isDelivery = fields({
 });
 export type Delivery = Checked<typeof isDelivery>;
 
-/** Why a terminal status was believed: `belief` in evidence.ts, and docs/result.md. */
-export const EVIDENCES = ['seen-active', 'status-changed', 'job-changed', 'confirmed'] as const;
+/** Why a terminal status was accepted: `judgeEnd` in src/follow-up/evidence.ts, and docs/result.md. */
+export const EVIDENCES = [
+  'seen-active',
+  'status-changed',
+  'job-changed',
+  'unchanged',
+  'active-before',
+] as const;
 export type Evidence = (typeof EVIDENCES)[number];
 /** Any text, as for {@link ConfirmedBy}. */
 export const isEvidence = text as Check<Evidence>;
@@ -48,25 +49,25 @@ export const isEvidence = text as Check<Evidence>;
 export const isReceipt = fields({
   requestId: text,
   delivery: isDelivery,
-  /** Null until a terminal status is believed. */
+  /** Null until a terminal status is accepted. */
   evidence: orNull(isEvidence),
   /** The job right before the send, once it was read. */
   baseline: orNull(isJobState),
   /** SHA-256 in hexadecimal digits; null if the request was invalid. */
   promptDigest: orNull(text),
-  /** Reads since the send whose answer was reported. */
+  /** The number of reads since the send whose response was reported. */
   polls: count,
-  /** When the POST began; null while nothing was sent. */
+  /** When the POST started; null if nothing was sent. */
   sentAt: orNull(text),
   /** Null while the follow-up runs. */
-  settledAt: orNull(text),
-  /** How often each answer was seen: a status, `http 503`, …; at most 32 keys, then `other`. */
-  observed: mapOf(count),
+  endedAt: orNull(text),
+  /** The count of each response to a poll: a status, `http_503`, `timeout`, …; at most 32 keys, then `other`. */
+  responseCounts: mapOf(count),
 });
 export type Receipt = Checked<typeof isReceipt>;
 
 /** The final job, and the receipt that says how it is known. */
-export const isFollowUpResult = fields({ ...jobFields, followUp: isReceipt });
+export const isFollowUpResult = fields({ ...jobFields, receipt: isReceipt });
 export type FollowUpResult = Checked<typeof isFollowUpResult>;
 
 /** The types of the `ApplicationFailure` with which a follow-up can end. */
@@ -83,7 +84,7 @@ export type FailureType = (typeof FAILURE_TYPES)[number];
 export const isFailureDetails = fields({
   /** The last job that was seen. */
   job: orNull(isAgentJob),
-  followUp: isReceipt,
+  receipt: isReceipt,
   /** Of the answer that decided, if one did. */
   httpStatus: optional(number),
   /** The service's own words. */
@@ -93,15 +94,16 @@ export type FailureDetails = Checked<typeof isFailureDetails>;
 
 /** What a follow-up does in each phase, as the search attribute `FollowUpPhase` names it. */
 const DOING = {
-  baseline: 'reads the job, then sends the message; a limit can make it wait (`limits show`)',
-  waiting: 'waits for its turn, and until the job is at rest (whenActive: wait); then the message is sent',
-  sending: 'sends the message, once a limit lets it (`limits show`)',
+  starting: 'reads the job, then sends the message; a rate limit can delay both (`limits show`)',
+  'waiting-for-job':
+    'waits for the job lock and until the job is idle (whenActive is wait); then sends the message',
+  sending: 'sends the message; a rate limit can delay it (`limits show`)',
   reconciling: 'reads the job to find out whether the message arrived',
   'needs-decision': 'waits for a decision, and reads the job meanwhile',
   watching: 'the message is sent; reads the job until it ends',
-  confirming: 'the job shows as ended; reads it until that is certain (confirm)',
-  settling: 'the job is completed; waits for its pull request (settle)',
-  unauthorized: 'tries again to read the job',
+  confirming: 'the job has a terminal status; reads the job until the status is accepted (maxStaleness)',
+  'waiting-for-link': 'the job is completed; waits for its pull request link (prLinkTimeout)',
+  unauthorized: 'waits until the agent service accepts the key, and tries again',
   done: 'nothing; the result is the final job',
   failed: 'nothing; it has ended, and its failure says why (in the Web UI under Event History)',
   cancelled: 'nothing; the watch has ended, and the agent continues if the message arrived',
@@ -109,23 +111,30 @@ const DOING = {
 export type Phase = keyof typeof DOING;
 export const PHASES = Object.keys(DOING) as readonly Phase[];
 
-/** The answer of query and updates. While an activity polls on, it is from before; the client adds what its heartbeats say. */
-export interface FollowUpProgress extends Pick<Receipt, 'delivery' | 'evidence' | 'observed' | 'polls'> {
+/**
+ * The result of the query and the updates. The reads of a pending `pollJob` are not in it; the client adds them from the Temporal
+ * server's description of the workflow.
+ */
+export interface FollowUpProgress extends Pick<Receipt, 'evidence' | 'responseCounts' | 'polls'> {
+  /** While the message is being sent, the verdict is `unknown`, and the send is counted. */
+  readonly delivery: Delivery;
+  /** While the message is being sent: the delivery if the Temporal server has recorded no send permission. Absent otherwise. */
+  readonly deliveryBeforeSend?: Delivery | undefined;
   readonly phase: Phase;
   readonly job: AgentJob | null;
   /** Null while no read is planned. */
   readonly nextPollAt: string | null;
   readonly deadlineAt: string;
-  /** Why nobody can tell whether the message arrived. */
-  readonly doubt?: string | undefined;
+  /** The reason why it is unknown whether the message arrived. */
+  readonly deliveryUnknownReason?: string | undefined;
   /** Such as `completed`, `http 503: try later` or `ECONNREFUSED`; null before the first. */
-  readonly lastAnswer: string | null;
+  readonly lastResponse: string | null;
 }
 
 const WAIT =
   'nothing, unless the last answer is an error that stays: then mend its cause. Cancelling ends the watch, not the agent';
 const NEW_KEY =
-  'give the workers a valid AGENT_API_KEY or AGENT_API_KEY_FILE; reading then continues by itself';
+  'give the workers a valid AGENT_API_KEY or AGENT_API_KEY_FILE; the follow-up then continues automatically';
 const RETRY =
   "mend the cause; then the starter's `retry` sends the message. A corrected request needs a new request id";
 
@@ -138,7 +147,11 @@ const AFTER: Readonly<Record<Verdict, string>> = {
 
 /** What a follow-up does, why, and what to do. @param decide how the reader decides about an unknown delivery */
 export function phaseRows(
-  { phase, doubt, delivery }: Pick<FollowUpProgress, 'phase' | 'doubt' | 'delivery'>,
+  {
+    phase,
+    deliveryUnknownReason,
+    delivery,
+  }: Pick<FollowUpProgress, 'phase' | 'deliveryUnknownReason' | 'delivery'>,
   decide: string,
 ): (readonly [name: string, value: string])[] {
   const rows: [string, string][] = [['phase', phase]];
@@ -146,12 +159,12 @@ export function phaseRows(
   if (!PHASES.includes(phase)) return [...rows, ['doing', 'see its worker, which is newer']];
   rows.push(['doing', DOING[phase]]);
   if (phase === 'needs-decision') {
-    const why = `nobody can tell whether the message arrived: ${doubt ?? 'the send has no answer'}`;
+    const why = `nobody can tell whether the message arrived: ${deliveryUnknownReason ?? 'the send has no answer'}`;
     const effect = 'delivered waits for the end of the job, not-delivered sends the message once more';
     return [...rows, ['why', why], ['what to do', `look at the job; then ${decide}: ${effect}`]];
   }
   if (phase === 'unauthorized') {
-    const why = "the agent service refuses the worker's key; the last answer has its words";
+    const why = "the agent service rejects the worker's key; the last response has its error text";
     return [...rows, ['why', why], ['what to do', NEW_KEY]];
   }
   if (phase === 'done') return rows;

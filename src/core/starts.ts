@@ -1,15 +1,23 @@
 import { digestOf, followUpWorkflowId } from './ids';
-import { MEMO_PROMPT_DIGEST, type SearchAttributeName } from './names';
+import { type KeywordName, MEMO_PROMPT_DIGEST } from './names';
 import type { FollowUpRequest } from './request';
+import type { Verdict } from './result';
 import { markdownCode, MAX_ATTRIBUTE_CHARACTERS, truncate } from './text';
 
-export function keywordKey(name: SearchAttributeName) {
+export function keywordKey(name: KeywordName) {
   return { name, type: 'KEYWORD' as const };
 }
 
 /** A search attribute: a longer text can end a workflow (measured). */
-export function keyword(name: SearchAttributeName, text: string) {
+export function keyword(name: KeywordName, text: string) {
   return { key: keywordKey(name), value: truncate(text, MAX_ATTRIBUTE_CHARACTERS) };
+}
+
+export const OUTCOME_KEY = { name: 'FollowUpOutcome', type: 'KEYWORD_LIST' } as const;
+
+/** The search attribute `FollowUpOutcome`, such as `["DeliveryUnknown", "unknown"]`. */
+export function outcomeKeywords(outcome: string, verdict: Verdict) {
+  return { key: OUTCOME_KEY, value: [truncate(outcome, MAX_ATTRIBUTE_CHARACTERS), verdict] };
 }
 
 type NamedRequest = Pick<FollowUpRequest, 'projectId' | 'jobId' | 'prompt'> & { readonly requestId: string };
@@ -23,7 +31,7 @@ export function followUpStart(request: NamedRequest, batchId?: string) {
     memo: { [MEMO_PROMPT_DIGEST]: digestOf(prompt) },
     typedSearchAttributes: [
       // What the workflow would set first: this saves an event.
-      keyword('FollowUpPhase', 'baseline'),
+      keyword('FollowUpPhase', 'starting'),
       keyword('AgentProject', projectId),
       keyword('AgentJob', jobId),
       ...(batchId === undefined ? [] : [keyword('FollowUpBatch', batchId)]),

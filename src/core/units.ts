@@ -6,7 +6,7 @@ const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as c
 export type DurationText = `${number}${keyof typeof UNIT_MS}`;
 
 /** Ten years. Longer timers of Temporal are not certain to work. */
-const MAX_DURATION_MS = 3_650 * UNIT_MS.d;
+export const MAX_DURATION_MS = 3_650 * UNIT_MS.d;
 
 export function parseDuration(text: unknown): { ms: number } | { problem: string } {
   const form = /^(\d{1,20}(?:\.\d{1,20})?)(ms|s|m|h|d)$/;

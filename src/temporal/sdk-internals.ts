@@ -2,7 +2,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Client, WorkflowExecutionDescription } from '@temporalio/client';
 import { InternalWorkflowStartOptionsSymbol } from '@temporalio/client/lib/internal';
-import type { ApplicationFailure } from '@temporalio/common';
 import { decodeFromPayloadsAtIndex } from '@temporalio/common/lib/internal-non-workflow';
 import { optionalTsToDate } from '@temporalio/common/lib/time';
 
@@ -72,29 +71,15 @@ export function contextOf({ namespace, workflowExecution, activityId }: RunningA
   return { type: 'activity', namespace, workflowId, activityId, isLocal: false } as const;
 }
 
-/**
- * Fails an attempt with `failure`, whose details the server also keeps as heartbeat details for the next one: in a field of
- * `RespondActivityTaskFailed` that the SDK (1.24) does not set. A heartbeat before would be one more call for each poll. The
- * attempt then has to tell the SDK that it is completed asynchronously.
- *
- * @throws ActivityNotFoundError when the server no longer waits for the attempt; other errors of the call
- */
-export async function failWithHeartbeatDetails(
-  { activity, workflowService }: Client,
-  info: RunningActivity & { readonly taskToken: Uint8Array },
-  failure: ApplicationFailure,
+/** Keeps the next attempt of a pending activity from starting. The SDK has no call for it. */
+export async function pauseActivity(
+  { workflowService, options }: Client,
+  execution: { readonly workflowId: string; readonly runId: string },
+  id: string,
+  reason: string,
 ): Promise<void> {
-  const service = Object.create(workflowService, {
-    respondActivityTaskFailed: {
-      value: (request: Parameters<Service['respondActivityTaskFailed']>[0]) =>
-        workflowService.respondActivityTaskFailed({
-          ...request,
-          lastHeartbeatDetails: request.failure?.applicationFailureInfo?.details ?? null,
-        }),
-    },
-  }) as Service;
-  const client = Object.create(activity, { workflowService: { value: service } }) as typeof activity;
-  await client.fail(info.taskToken, failure, { serializationContext: contextOf(info) });
+  const { namespace, identity } = options;
+  await workflowService.pauseActivity({ namespace, execution, id, reason, identity });
 }
 
 const MAX_CONFLICTS = 10;

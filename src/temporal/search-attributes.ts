@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { SEARCH_ATTRIBUTES } from '../core/names';
+import { SEARCH_ATTRIBUTE_TYPES, type SearchAttributeName, SEARCH_ATTRIBUTES } from '../core/names';
 import type { ConnectionLike } from '@temporalio/client';
 import { grpcError, hasGrpcStatus } from './grpc-status';
 import { noNamespace, notSetUp, SearchAttributesError } from './server-error';
 
-/** Of Temporal's `IndexedValueType`. */
-const KEYWORD = 2;
+/** Temporal's `IndexedValueType`. */
+const INDEXED_VALUE_TYPES = { Keyword: 2, KeywordList: 7 } as const;
 
 /** Frontends keep a copy of the attributes for a while; a new one is known everywhere after some seconds at most. */
 const VISIBLE_WITHIN_MS = 15_000;
@@ -24,16 +24,18 @@ export async function ensureSearchAttributes(
   namespace: string,
 ): Promise<string[]> {
   const types = await readTypes(connection, namespace);
-  const wrong = SEARCH_ATTRIBUTES.filter((name) => name in types && types[name] !== KEYWORD);
+  const typeOf = (name: SearchAttributeName) => INDEXED_VALUE_TYPES[SEARCH_ATTRIBUTE_TYPES[name]];
+  const wrong = SEARCH_ATTRIBUTES.filter((name) => name in types && types[name] !== typeOf(name));
+  const needed = wrong.map((name) => `${name} (must be ${SEARCH_ATTRIBUTE_TYPES[name]})`);
   if (wrong.length > 0)
     throw new SearchAttributesError(
-      `The namespace ${namespace} has search attributes whose type is not Keyword: ${wrong.join(', ')}. ` +
+      `The namespace ${namespace} has search attributes with the wrong type: ${needed.join(', ')}. ` +
         'Remove or rename them (temporal operator search-attribute remove), or use another namespace.',
     );
   const missing = SEARCH_ATTRIBUTES.filter((name) => !(name in types));
   const names = missing.join(', ');
   if (missing.length === 0) return [];
-  const searchAttributes = Object.fromEntries(missing.map((name) => [name, KEYWORD] as const));
+  const searchAttributes = Object.fromEntries(missing.map((name) => [name, typeOf(name)] as const));
   const add = () => connection.operatorService.addSearchAttributes({ namespace, searchAttributes });
   const problem = `lacks the search attributes ${names}, and the server does not let this process register them`;
   await bounded(connection, add).catch(refusedAs(namespace, problem, missing));
@@ -68,7 +70,7 @@ async function readTypes(connection: ConnectionLike, namespace: string): Promise
   }
 }
 
-function refusedAs(namespace: string, problem: string, names: readonly string[]) {
+function refusedAs(namespace: string, problem: string, names: readonly SearchAttributeName[]) {
   return (error: unknown): never => {
     if (!isRefused(error)) throw error;
     throw notSetUp(namespace, `${problem} (${grpcError(error)?.words ?? ''})`, names, error);

@@ -1,6 +1,6 @@
 import { NamespaceNotFoundError } from '@temporalio/common';
 import { FollowUpError } from '../core/errors';
-import { SEARCH_ATTRIBUTES } from '../core/names';
+import { SEARCH_ATTRIBUTE_TYPES, type SearchAttributeName, SEARCH_ATTRIBUTES } from '../core/names';
 import { grpcError, isTransient } from './grpc-status';
 
 /** Thrown when the Temporal server can't be reached, or did not answer in time. */
@@ -62,15 +62,15 @@ export function noNamespace(namespace: string, cause: unknown): SearchAttributes
 export function notSetUp(
   namespace: string,
   problem: string,
-  names: readonly string[],
+  names: readonly SearchAttributeName[],
   cause?: unknown,
 ): SearchAttributesError {
-  const create = `  temporal operator search-attribute create --namespace ${namespace} --type Keyword --name `;
+  const create = `  temporal operator search-attribute create --namespace ${namespace}`;
   const help = [
     'Register them with the starter\'s command "setup", or run those of these that are missing:',
-    ...names.map((name) => create + name),
+    ...names.map((name) => `${create} --type ${SEARCH_ATTRIBUTE_TYPES[name]} --name ${name}`),
     `In Temporal Cloud, use the web console, or: tcld namespace search-attributes add --namespace ${namespace} ` +
-      names.map((name) => `--search-attribute "${name}=Keyword"`).join(' '),
+      names.map((name) => `--search-attribute "${name}=${SEARCH_ATTRIBUTE_TYPES[name]}"`).join(' '),
   ];
   const message = `The namespace ${namespace} ${problem}. ${help.join('\n')}`;
   return new SearchAttributesError(message, { cause });

@@ -62,11 +62,9 @@ export async function loadConfig(env: Environment) {
       timeoutMs: values.AGENT_API_TIMEOUT,
       proxy,
     },
-    /** How many polls may wait in the process at a time; undefined if memory decides. */
-    inProcessPolls: values.AGENT_API_IN_PROCESS_POLLS,
     taskQueues: {
       followUp: values.FOLLOW_UP_TASK_QUEUE,
-      read: values.AGENT_API_TASK_QUEUE,
+      read: values.AGENT_API_READ_TASK_QUEUE,
       send: values.AGENT_API_SEND_TASK_QUEUE,
     },
     notify: notifyUrl && secrets && { url: notifyUrl.href, secrets: await hidden(secrets) },

@@ -81,7 +81,7 @@ const ASK_AGAIN_MS = 60_000;
 
 /** Labels of troubles that only another key, URL, proxy or certificate heals. */
 const BY_SETTINGS =
-  /^(http (401|3\d\d)|not a job|no key|ENOTFOUND|PROXY_\w+|ERR_TLS_\w+|ERR_SSL_\w+|EPROTO|\w*CERT\w*|UNABLE_TO_\w+)$/;
+  /^(http_(401|3\d\d)|not_a_job|no_key|ENOTFOUND|PROXY_\w+|ERR_TLS_\w+|ERR_SSL_\w+|EPROTO|\w*CERT\w*|UNABLE_TO_\w+)$/;
 
 /** Tells of a wrong key or URL before the first follow-up. A service that is down leaves the worker ready. */
 export function keyCheck(api: AgentApi, logger: Pick<Logger, 'warn'>): Reasons {

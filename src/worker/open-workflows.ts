@@ -11,7 +11,7 @@ const FOLLOW_UPS = `WorkflowType = '${FOLLOW_UP_WORKFLOW}'`;
 const QUERIES: Readonly<Record<OpenState, string>> = {
   any: FOLLOW_UPS,
   // The phase `sending` is shown only while a send is tried again.
-  sending: `${FOLLOW_UPS} AND FollowUpPhase IN ('baseline', 'sending')`,
+  sending: `${FOLLOW_UPS} AND FollowUpPhase IN ('starting', 'sending')`,
   'needs-decision': `${FOLLOW_UPS} AND FollowUpPhase = 'needs-decision'`,
   unauthorized: `${FOLLOW_UPS} AND FollowUpPhase = 'unauthorized'`,
   batch: `WorkflowType = '${BATCH_WORKFLOW}'`,

@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import path from 'node:path';
 import { Runtime, type Worker, type WorkerOptions, type WorkerPlugin } from '@temporalio/worker';
 import { createActivities } from '../activities';
-import { POLL_LIMIT_MS } from '../activities/poll-job';
 import { checkNotify, type NotifyOptions } from '../activities/post-notice';
 import type { AgentApi } from '../agent-api/client';
 import { FollowUpError } from '../core/errors';
@@ -24,11 +23,6 @@ export interface FollowUpPluginOptions {
   readonly agentApi: AgentApi;
   /** A worker gets what its own task queue is for. @default the task queue of the first worker for everything */
   readonly taskQueues?: TaskQueues;
-  /**
-   * How many polls may wait in this process at a time. Each holds about 0.14 MiB and a slot, which the plugin adds to the
-   * worker's; a `tuner` must have room for them. @default 0, the server keeps every wait
-   */
-  readonly inProcessPolls?: number;
   /** Where the ends of follow-ups and batches are told (docs/notify.md). @default nowhere */
   readonly notify?: NotifyOptions | undefined;
 }
@@ -42,7 +36,6 @@ const QUEUES = new Map<string, keyof TaskQueues>([
 
 const WORKFLOWS = path.join(__dirname, '../workflows');
 const WORKFLOW_TYPES = [FOLLOW_UP_WORKFLOW, BATCH_WORKFLOW];
-const DEFAULT_SLOTS = 100;
 
 /** For the report of an activity's end; after the margin, the server has given the sends up too. */
 const REPORT_MS = 5_000;
@@ -53,9 +46,6 @@ const FORCE_MARGIN_MS = 15_000;
  * frozen or starved of CPU in the middle of one. Its type does not name this option.
  */
 const WORKFLOW_CODE_LIMIT = { isolateExecutionTimeout: 60_000 };
-
-/** The SDK has no event for a shutdown. */
-const STATE_CHECK_MS = 250;
 
 /** How long a shutdown takes at most, in milliseconds. */
 export function shutdownLimitMs(httpTimeoutMs: number): number {
@@ -70,14 +60,13 @@ export class FollowUpPlugin implements WorkerPlugin {
   readonly name = 'agent-follow-up';
   /** @internal called when a worker runs: before, it can't be told to end */
   onRunning: (worker: Worker) => void = () => undefined;
-  private readonly shutdown = new AbortController();
   private offered: { readonly taskQueues: TaskQueues; readonly activities: FollowUpActivities } | undefined;
 
   constructor(private readonly options: FollowUpPluginOptions) {}
 
   /** @throws TypeError for a worker whose task queue is not one of `taskQueues`, or that has an activity of the same name */
   configureWorker(worker: WorkerOptions): WorkerOptions {
-    const { agentApi, inProcessPolls = 0 } = this.options;
+    const { agentApi } = this.options;
     const { taskQueue } = worker;
     const { taskQueues, activities } = this.offer(taskQueue);
     const own = Object.entries(activities).filter(
@@ -92,8 +81,6 @@ export class FollowUpPlugin implements WorkerPlugin {
       throw new TypeError(`the follow-up plugin has activities of these names too: ${shared.join(', ')}`);
     const runsWorkflows = taskQueue === taskQueues.followUp;
     const hasWorkflows = worker.workflowsPath !== undefined || worker.workflowBundle !== undefined;
-    const waits = taskQueue === taskQueues.read && worker.tuner === undefined && inProcessPolls > 0;
-    const slots = (worker.maxConcurrentActivityTaskExecutions ?? DEFAULT_SLOTS) + inProcessPolls;
     return {
       // Activities are asked to stop only after the grace time.
       shutdownGraceTime: 2 * agentApi.timeoutMs + REPORT_MS,
@@ -101,7 +88,6 @@ export class FollowUpPlugin implements WorkerPlugin {
       ...WORKFLOW_CODE_LIMIT,
       ...worker,
       ...(runsWorkflows && !hasWorkflows && { workflowsPath: WORKFLOWS }),
-      ...(waits && { maxConcurrentActivityTaskExecutions: slots }),
       activities: { ...worker.activities, ...Object.fromEntries(own) },
     };
   }
@@ -127,10 +113,6 @@ export class FollowUpPlugin implements WorkerPlugin {
       if (worker.connection !== undefined) await ensureSearchAttributes(worker.connection, namespace);
       await expectWorkflows(worker);
     }
-    const check = setInterval(() => {
-      const state = worker.getState();
-      if (state !== 'INITIALIZED' && state !== 'RUNNING') this.shutdown.abort();
-    }, STATE_CHECK_MS);
     const showing = runsWorkflows ? showOpenWorkflows(worker) : undefined;
     try {
       const ended = next(worker);
@@ -138,24 +120,20 @@ export class FollowUpPlugin implements WorkerPlugin {
       await ended;
     } finally {
       clearInterval(showing);
-      clearInterval(check);
-      this.shutdown.abort();
     }
   }
 
-  /** The activities are made once: all workers of the process share the polls that wait in it. */
+  /** The activities are made once for all workers of the process. */
   private offer(taskQueue: string): NonNullable<FollowUpPlugin['offered']> {
     if (this.offered !== undefined) return this.offered;
-    const { agentApi, notify, inProcessPolls = 0 } = this.options;
+    const { agentApi, notify } = this.options;
     const taskQueues = this.options.taskQueues ?? { followUp: taskQueue, read: taskQueue, send: taskQueue };
     const settings = {
       readTaskQueue: taskQueues.read,
       sendTaskQueue: taskQueues.send,
       httpTimeoutMs: agentApi.timeoutMs,
-      pollLimitMs: POLL_LIMIT_MS,
     };
-    const polls = { maximum: inProcessPolls, shutdown: this.shutdown.signal };
-    this.offered = { taskQueues, activities: createActivities(agentApi, settings, polls, notify) };
+    this.offered = { taskQueues, activities: createActivities(agentApi, settings, notify) };
     return this.offered;
   }
 }

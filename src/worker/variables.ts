@@ -21,13 +21,9 @@ export type Listener = ListenAddress | 'off';
 const MIN_TIMEOUT_MS = 1_000;
 const MAX_TIMEOUT_MS = 600_000;
 
-/** More than one process can use. */
-const MAX_IN_PROCESS_POLLS = 50_000;
-const POLLS = `must be a whole number from 0 to ${MAX_IN_PROCESS_POLLS}`;
-
 const QUEUES = {
   FOLLOW_UP_TASK_QUEUE: DEFAULT_TASK_QUEUES.followUp,
-  AGENT_API_TASK_QUEUE: DEFAULT_TASK_QUEUES.agentApi,
+  AGENT_API_READ_TASK_QUEUE: DEFAULT_TASK_QUEUES.agentApiRead,
   AGENT_API_SEND_TASK_QUEUE: DEFAULT_TASK_QUEUES.agentApiSend,
 };
 
@@ -74,14 +70,8 @@ const variables = z.object({
       return refuse(context, `must be between 1s and 10m; it is ${formatDuration(parsed.ms)}`);
     }),
   FOLLOW_UP_TASK_QUEUE: z.string().default(QUEUES.FOLLOW_UP_TASK_QUEUE),
-  AGENT_API_TASK_QUEUE: z.string().default(QUEUES.AGENT_API_TASK_QUEUE),
+  AGENT_API_READ_TASK_QUEUE: z.string().default(QUEUES.AGENT_API_READ_TASK_QUEUE),
   AGENT_API_SEND_TASK_QUEUE: z.string().default(QUEUES.AGENT_API_SEND_TASK_QUEUE),
-  AGENT_API_IN_PROCESS_POLLS: z.coerce
-    .number(POLLS)
-    .int(POLLS)
-    .min(0, POLLS)
-    .max(MAX_IN_PROCESS_POLLS, POLLS)
-    .optional(),
   FOLLOW_UP_DATA_CONVERTER: z.string().optional(),
   FOLLOW_UP_NOTIFY_URL: httpUrl(
     /^https?:\/\/[^/?#@]+(?:[/?#].*)?$/i,

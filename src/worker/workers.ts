@@ -3,7 +3,7 @@ import { type NativeConnection, Runtime, Worker, type WorkerOptions } from '@tem
 import type { WorkerConfig } from './config';
 import type { FollowUpPlugin, TaskQueues } from './plugin';
 
-/** Beside the polls that wait in the process. If the service hangs, so many sockets wait. */
+/** If the agent service does not respond, so many connections wait. A poll that waits for its interval takes no slot. */
 const CONCURRENT_READS = 200;
 
 /** Each holds its prompt (up to 256 KiB) several times over; the service takes 100 an hour and project. */
@@ -15,11 +15,8 @@ const CONCURRENT_QUESTIONS = 50;
 /** The SDK's default. They share one thread: more would wait there. */
 const CONCURRENT_WORKFLOW_TASKS = 40;
 
-/** What the process grows by for each: measured with thousands in flight (`npm run bench:in-flight`). */
+/** How much the process grows with each cached workflow, as `npm run bench:in-flight` measures with thousands in flight. */
 const CACHED_WORKFLOW_MB = 0.48;
-const IN_PROCESS_POLL_MB = 0.14;
-/** 400 reads a second (one each 5 s) and 80 heartbeats (24 s): more would hold up worker and server. */
-const MAX_IN_PROCESS_POLLS = 2_000;
 const BASE_MB = 256;
 
 /** Within the SDK's defaults: 1 to 100, 5 at first. */
@@ -28,7 +25,6 @@ const POLLERS = { type: 'autoscaling' } as const;
 interface WorkersConfig extends Partial<Pick<WorkerConfig, 'dataConverter' | 'deploymentVersion'>> {
   readonly temporal: Pick<WorkerConfig['temporal'], 'namespace'>;
   readonly taskQueues: TaskQueues;
-  readonly inProcessPolls: number;
 }
 
 /** A follow-up that waits for weeks needs no worker of an old version. */
@@ -42,7 +38,7 @@ export class FollowUpWorkers {
 
   static async create(
     connection: NativeConnection,
-    { temporal, taskQueues, inProcessPolls, dataConverter, deploymentVersion }: WorkersConfig,
+    { temporal, taskQueues, dataConverter, deploymentVersion }: WorkersConfig,
     code: Pick<WorkerOptions, 'workflowBundle'>,
     plugin: FollowUpPlugin,
   ): Promise<FollowUpWorkers> {
@@ -55,7 +51,7 @@ export class FollowUpWorkers {
       workflowTaskPollerBehavior: POLLERS,
       activityTaskPollerBehavior: POLLERS,
     };
-    const freeMb = availableMb() - BASE_MB - inProcessPolls * IN_PROCESS_POLL_MB;
+    const freeMb = availableMb() - BASE_MB;
     const workflows = {
       ...code,
       maxConcurrentWorkflowTaskExecutions: CONCURRENT_WORKFLOW_TASKS,
@@ -66,7 +62,6 @@ export class FollowUpWorkers {
       Worker.create({ ...shared, ...options, taskQueue, maxConcurrentActivityTaskExecutions: activities });
     const workers = [
       await create(taskQueues.followUp, CONCURRENT_QUESTIONS, workflows),
-      // The plugin adds a slot for each poll that may wait in the process.
       await create(taskQueues.read, CONCURRENT_READS),
       await create(taskQueues.send, CONCURRENT_SENDS),
     ];
@@ -108,11 +103,6 @@ export class FollowUpWorkers {
       .filter((worker) => worker.getState() !== 'RUNNING')
       .map((worker) => `the worker of task queue ${worker.options.taskQueue} is ${worker.getState()}`);
   }
-}
-
-/** Polls that may wait in the process: an eighth of the memory. */
-export function defaultInProcessPolls(): number {
-  return Math.min(MAX_IN_PROCESS_POLLS, Math.floor(availableMb() / 8 / IN_PROCESS_POLL_MB));
 }
 
 function availableMb(): number {

@@ -1,6 +1,5 @@
 import {
   ActivityCancellationType,
-  CancellationScope,
   isCancellation,
   proxyActivities,
   proxyLocalActivities,
@@ -8,110 +7,116 @@ import {
 } from '@temporalio/workflow';
 import type {
   FollowUpActivities,
-  PendingDetails,
+  JobAddress,
+  JobLockHolder,
   PollJobInput,
-  ReadInput,
+  SendRecord,
   WorkerSettings,
 } from '../core/activities';
 import { fairnessKey } from '../core/ids';
 
-/** Beyond the HTTP time limit, to take a task up and to report its end. */
+/** The time beyond the HTTP timeout in which a worker starts a task and reports its end. */
 export const REPORT_MARGIN_MS = 15_000;
 
-/** Local: one event and no round trip. */
+/** A local activity costs one event and no request. */
 export const { workerSettings } = proxyLocalActivities<FollowUpActivities>({
   startToCloseTimeout: 5_000,
-  summary: 'ask the worker for its queues and time limits',
+  summary: 'get the task queues and timeouts of the worker',
 });
 
 /**
- * Local: on a queue it could wait behind a limit while somebody waits for the end of a cancelled follow-up. One attempt, without
- * a schedule-to-close: the SDK's core never ends a local activity whose next attempt would begin after that (1.24, measured).
+ * Requests to the Temporal server while a follow-up ends or is interrupted. They are local, because on a task queue they could wait
+ * behind a rate limit. Each has one attempt and no schedule-to-close timeout: the SDK's core never ends a local activity whose next
+ * attempt would start after that timeout (SDK 1.24).
  */
-const { pendingDetails: askForDetails } = proxyLocalActivities<FollowUpActivities>({
+const local = proxyLocalActivities<FollowUpActivities>({
   startToCloseTimeout: 5_000,
   retry: { maximumAttempts: 1 },
 });
 
+/** Returns how many reads the pending `pollJob` has made; 0 if the Temporal server does not respond. */
+export function countPollReads(): Promise<number> {
+  return orIfUnavailable(local.countPollReads(), 0);
+}
+
+/** Keeps the pending send from starting, and returns what it has recorded. */
+export function stopSend(): Promise<SendRecord> {
+  return orIfUnavailable(local.stopSend(), { kind: 'unknown' });
+}
+
+/** Releases the job lock, if the Temporal server responds. */
+export function releaseJobLock(
+  job: JobAddress,
+  holder: JobLockHolder,
+  lockRunId: string | null,
+): Promise<void> {
+  return orIfUnavailable(local.releaseJobLock(job, holder, lockRunId), undefined);
+}
+
 /**
- * What the server knows of a pending activity; null if it can't be known. A local activity's failure is an `ActivityFailure` or
- * its bare cause, and in a replay perhaps the other (measured, SDK 1.24.0): never tell them apart.
+ * The failure of a local activity is an `ActivityFailure` or its bare cause, and a replay may have the other one (SDK 1.24): the two
+ * must have the same effect.
  */
-export async function pendingDetails(activity: string): Promise<PendingDetails | null> {
+async function orIfUnavailable<T>(request: Promise<T>, otherwise: T): Promise<T> {
   try {
-    return await askForDetails(activity);
+    return await request;
   } catch (error) {
     if (isCancellation(error) || !(error instanceof TemporalFailure)) throw error;
-    return null;
+    return otherwise;
   }
 }
 
-/** An activity that is cancelled by hand and not with the workflow: something must be asked for before. */
-export class CancelledByHand<End> {
-  end: End | undefined;
-  /** Fulfilled at its end; rejected where `activity` throws. */
-  readonly done: Promise<void>;
-  private readonly scope = new CancellationScope({
-    cancellable: true,
-    parent: new CancellationScope({ cancellable: false }),
-  });
+/** A retry for which no failure brings an interval: the worker was lost. */
+const LOST_WORKER_RETRY_MS = 1_000;
 
-  constructor(activity: () => Promise<End>) {
-    this.done = this.scope.run(async () => {
-      this.end = await activity();
-    });
-  }
+/** A read that waits behind a rate limit loses its place when its time is over: with a short time, again and again. */
+const MAX_QUEUE_WAIT_MS = 10 * 60_000;
 
-  cancel(): void {
-    this.scope.cancel();
-  }
-}
-
-/** A read behind a limit that lapses loses its place to those that came later: again and again, if this is short. */
-const LONGEST_QUEUE_WAIT_MS = 10 * 60_000;
-
-/** One read. Only the loss of a worker is retried, which is noticed in 15 s (a read may take minutes); a tenth failure is a bug. */
+/**
+ * Makes one read. Only the loss of a worker is retried, which the heartbeat timeout shows within 15 s, although a read may take
+ * minutes. Ten attempts are enough for ten lost workers; an eleventh would be a bug.
+ */
 export function getJob(
   { readTaskQueue, httpTimeoutMs }: WorkerSettings,
-  input: ReadInput,
+  address: JobAddress,
   untilDeadlineMs: number,
   summary: string,
 ) {
-  const queueWaitMs = Math.max(60_000, Math.min(untilDeadlineMs, LONGEST_QUEUE_WAIT_MS));
+  const queueWaitMs = Math.max(60_000, Math.min(untilDeadlineMs, MAX_QUEUE_WAIT_MS));
   return proxyActivities<FollowUpActivities>({
     taskQueue: readTaskQueue,
     startToCloseTimeout: httpTimeoutMs + REPORT_MARGIN_MS,
     scheduleToCloseTimeout: httpTimeoutMs + queueWaitMs,
     heartbeatTimeout: 15_000,
-    retry: { initialInterval: 1_000, backoffCoefficient: 1, maximumAttempts: 10 },
+    retry: { initialInterval: LOST_WORKER_RETRY_MS, backoffCoefficient: 1, maximumAttempts: 10 },
     cancellationType: ActivityCancellationType.TRY_CANCEL,
-    priority: { fairnessKey: fairnessKey(input.projectId) },
+    priority: { fairnessKey: fairnessKey(address.projectId) },
     summary,
-  }).getJob(input);
+  }).getJob(address);
 }
 
-/** Above a `Retry-After`, which is honoured up to an hour and its jitter. */
-const LONGEST_WAIT_MS = 2 * 3_600_000;
-
 /**
- * The activity that polls, in its worker's process or by its own retries, whose interval comes with each failure. It ends by
- * itself; the time limits are a backstop. The SDK sends its heartbeats every 24 s at most (0.8 of their time-out).
+ * Reads until the job changes. Each failed attempt brings the interval to the next one, which may be half longer than the maximum
+ * because of jitter. A lost worker costs one attempt of the length of a read. The activity ends when a single read is due, at the
+ * latest at the deadline.
+ *
+ * @param timeLimitMs the time until a single read is due
  */
 export function pollJob(
-  { readTaskQueue }: WorkerSettings,
+  { readTaskQueue, httpTimeoutMs }: WorkerSettings,
   input: PollJobInput,
   timeLimitMs: number,
   summary: string,
 ) {
   return proxyActivities<FollowUpActivities>({
     taskQueue: readTaskQueue,
-    startToCloseTimeout: timeLimitMs,
-    scheduleToCloseTimeout: timeLimitMs,
-    heartbeatTimeout: 30_000,
+    startToCloseTimeout: httpTimeoutMs + REPORT_MARGIN_MS,
+    scheduleToCloseTimeout: Math.max(1, timeLimitMs),
     retry: {
-      initialInterval: 1_000,
+      initialInterval: LOST_WORKER_RETRY_MS,
       backoffCoefficient: 1,
-      maximumInterval: Math.max(LONGEST_WAIT_MS, 2 * input.polling.maximumMs),
+      // The Temporal server accepts no maximum below the initial interval.
+      maximumInterval: Math.max(LOST_WORKER_RETRY_MS, 2 * input.polling.maximumMs),
     },
     cancellationType: ActivityCancellationType.TRY_CANCEL,
     priority: { fairnessKey: fairnessKey(input.projectId) },
@@ -120,13 +125,13 @@ export function pollJob(
 }
 
 /**
- * Questions to the Temporal server, on the queue of workflow tasks, for which no limit of the agent service holds. The interval
- * comes with each failure; a back-off would soon be at its maximum.
+ * Activities that only ask the Temporal server, on the task queue of workflows, which has no rate limit of the agent service. Each
+ * failure brings the interval to the next attempt, because a backoff would soon be at its maximum.
  *
- * @param taskQueue @default that of the calling workflow
+ * @param taskQueue @default the task queue of the calling workflow
  */
-export function questionProxy(summary: string, taskQueue?: string) {
-  return proxyActivities<Pick<FollowUpActivities, 'followUpResult' | 'takeTurn' | 'awaitEnd'>>({
+export function serverQuestionProxy(summary: string, taskQueue?: string) {
+  return proxyActivities<Pick<FollowUpActivities, 'followUpResult' | 'waitForJobLock'>>({
     ...(taskQueue !== undefined && { taskQueue }),
     startToCloseTimeout: 60_000,
     retry: { initialInterval: 5_000, backoffCoefficient: 1, maximumInterval: 5 * 60_000 },

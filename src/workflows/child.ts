@@ -18,7 +18,7 @@ import { problemTexts } from '../core/checks';
 import type { FollowUpRequest } from '../core/request';
 import type { FollowUpResult } from '../core/result';
 import { followUpStart } from '../core/starts';
-import { questionProxy } from './activity-proxies';
+import { serverQuestionProxy } from './activity-proxies';
 import { failure } from './failure';
 
 export { followUpWorkflowId };
@@ -39,7 +39,7 @@ export interface ChildFollowUp {
    *
    * @throws ApplicationFailure of a type in {@link FAILURE_TYPES}, or `FollowUpConflict` (the existing follow-up carries
    * another prompt), `FollowUpCancelled`, `FollowUpTerminated`, `FollowUpTimedOut`, `FollowUpNotFound`, `FollowUpBroken` (its
-   * end can't be read). `details[0]` of each is `{ job, followUp }`: the last job and the receipt, null where not known
+   * end can't be read). `details[0]` of each is `{ job, receipt }`: the last job and the receipt, null where not known
    */
   result(): Promise<FollowUpResult>;
 }
@@ -56,7 +56,7 @@ export async function startFollowUp(
 ): Promise<ChildFollowUp> {
   const checked = checkRequest(request);
   if (!checked.ok)
-    throw failure('InvalidRequest', problemTexts(checked.problems), { job: null, followUp: null });
+    throw failure('InvalidRequest', problemTexts(checked.problems), { job: null, receipt: null });
   const start = followUpStart(checked.plan);
   const { workflowId } = start;
   const existing = () =>
@@ -99,7 +99,7 @@ async function endOfChild(result: Promise<FollowUpResult>, existing: ChildFollow
 }
 
 async function endOfExisting(taskQueue: string, followUp: NamedFollowUp): Promise<FollowUpResult> {
-  const { followUpResult } = questionProxy('the end of a follow-up that exists already', taskQueue);
+  const { followUpResult } = serverQuestionProxy('the end of a follow-up that exists already', taskQueue);
   try {
     return await followUpResult(followUp);
   } catch (error) {

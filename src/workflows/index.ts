@@ -1,5 +1,4 @@
 /** The workflow types that a worker registers: each exported function is one. */
 export { followUp } from './follow-up/follow-up';
-export { followUpTurn } from './follow-up/turn';
 export { followUpBatch, followUpBatchItems } from './batch/batch';
 export { followUpNotice } from './notice';

@@ -1,6 +1,7 @@
 import {
   CancellationScope,
   ChildWorkflowCancellationType,
+  log,
   ParentClosePolicy,
   proxyActivities,
   startChild,
@@ -11,7 +12,8 @@ import { NOTICE_WORKFLOW } from '../core/names';
 import type { Notice, NoticeActivities, WorkerSettings } from '../core/activities';
 import { keywordKey } from '../core/starts';
 import { workerSettings } from './activity-proxies';
-import { type FollowUpState, told } from './follow-up/state';
+import { evidenceOf, reportedDelivery } from '../follow-up/receipt';
+import type { FollowUpState } from '../follow-up/state';
 
 /** An attempt has ten seconds, and five more to begin and report; the next one may come when the receiver asks for it. */
 const { postNotice } = proxyActivities<NoticeActivities>({
@@ -27,34 +29,43 @@ export async function followUpNotice(notice: Notice): Promise<void> {
 }
 
 /**
- * Where the worker has a receiver, starts the workflow that tells of an event, and waits for its start only: the server would
- * drop it where its parent ends before. A replay makes the same id; made of the run's own id, it would be another one in a run
- * that a reset has made.
+ * Starts the workflow that sends a notification, if the worker has a receiver, and waits for its start only: the Temporal server
+ * would drop the start if its parent ended before. A start that fails is logged, and never changes the parent's result.
  *
- * @param known the worker's settings; null where it has not been asked yet
+ * A replay makes the same workflow ID. An ID made from the run's ID would be another one in a run that a reset made.
+ *
+ * @param known the worker's settings; null if they are not known yet
  */
-export async function tell(
+export async function notify(
   event: Omit<Notice, 'timestamp'>,
   known: WorkerSettings | null = null,
 ): Promise<void> {
-  const { notify = false } = known ?? (await workerSettings());
-  if (!notify) return;
+  const settings = known ?? (await workerSettings());
+  if (settings.notify !== true) return;
   const notice = { ...event, timestamp: new Date(Date.now()).toISOString() };
-  await CancellationScope.nonCancellable(() =>
-    startChild(NOTICE_WORKFLOW, {
-      // A full stop would break the signature, which joins the id with others by it.
-      workflowId: `follow-up-notice-${uuid4()}`,
-      args: [notice],
-      parentClosePolicy: ParentClosePolicy.ABANDON,
-      cancellationType: ChildWorkflowCancellationType.ABANDON,
-      staticSummary: event.type,
-    }),
-  );
+  try {
+    await CancellationScope.nonCancellable(() =>
+      startChild(NOTICE_WORKFLOW, {
+        // A full stop would break the signature, which joins the ID and other parts with full stops.
+        workflowId: `follow-up-notice-${uuid4()}`,
+        args: [notice],
+        parentClosePolicy: ParentClosePolicy.ABANDON,
+        cancellationType: ChildWorkflowCancellationType.ABANDON,
+        staticSummary: event.type,
+      }),
+    );
+  } catch (error) {
+    log.error('the notification could not be started', { type: event.type, error });
+  }
 }
 
-/** Tells of an end or, with null, that the follow-up needs a decision. */
-export async function tellOf(state: FollowUpState, outcome: string | null): Promise<void> {
-  const { plan, job, evidence } = state;
+/** Notifies of an end or, if the outcome is null, that the follow-up needs a decision. */
+export async function notifyOfFollowUp(
+  state: FollowUpState,
+  outcome: string | null,
+  settings: WorkerSettings,
+): Promise<void> {
+  const { plan, job } = state;
   const { workflowId, typedSearchAttributes } = workflowInfo();
   const data = {
     workflowId,
@@ -65,11 +76,9 @@ export async function tellOf(state: FollowUpState, outcome: string | null): Prom
     outcome,
     status: job?.status ?? null,
     prLink: job?.prLink ?? null,
-    verdict: told(state).verdict,
-    evidence,
+    verdict: reportedDelivery(state).verdict,
+    evidence: evidenceOf(state),
   };
-  await tell(
-    { type: outcome === null ? 'follow-up.needs-decision' : 'follow-up.ended', data },
-    state.settings,
-  );
+  const type = outcome === null ? 'follow-up.needs-decision' : 'follow-up.ended';
+  await notify({ type, data }, settings);
 }

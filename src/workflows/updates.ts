@@ -27,12 +27,12 @@ export function updatesOfRun<Answer>() {
       return take(...args);
     };
     const validator = (...args: Args) => {
-      refuseFor(refusal?.(...args) ?? (taken >= MAX_UPDATES && !unblocks ? FULL : undefined));
+      rejectUpdate(refusal?.(...args) ?? (taken >= MAX_UPDATES && !unblocks ? FULL : undefined));
     };
     setHandler(defineUpdate<Answer, Args>(name), handler, { description, validator });
   };
 }
 
-export function refuseFor(reason: string | undefined): void {
+export function rejectUpdate(reason: string | undefined): void {
   if (reason !== undefined) throw failure('InvalidUpdate', reason);
 }

@@ -1,28 +1,80 @@
 import { expect, it } from '@jest/globals';
+import { failureFromError } from '../../src/agent-api/error-failures';
 import { bodyOf } from '../../src/agent-api/exchange';
-import { jobAnswer, parseRetryAfter, proofOfStatus, readJob, sendOutcome } from '../../src/agent-api/outcome';
+import { toJobResponse, readJob, sendOutcome, verdictFromStatus } from '../../src/agent-api/outcome';
 import { Redactor } from '../../src/agent-api/redaction';
-import { errorTrouble, serviceMessage } from '../../src/agent-api/trouble';
+import { serviceMessage } from '../../src/agent-api/response-failures';
+import { parseRetryAfter } from '../../src/agent-api/retry-after';
+import type { PostOutcome } from '../../src/core/activities';
 import { JOB } from '../harness/samples';
 import { KEY } from './agent-api-under-test';
 
-it('what a status proves about a POST is a rejection, that it was not processed, or nothing', () => {
-  const rejected = [400, 401, 403, 404, 405, 409, 410, 413, 415, 422];
+const NOON = 'Sun, 01 Mar 2026 12:00:00 GMT';
+const AS_IT_IS = { text: String, field: String };
+
+const STATUSES = [
+  ['rejected', [400, 404, 405, 409, 410, 413, 415, 422]],
+  ['not-sent', [401, 429]],
+] as const;
+
+// Proves A2.
+it('the status alone decides the verdict of a POST, and every status that shows nothing leaves the delivery unknown', () => {
   for (let status = 200; status < 1_000; status += 1) {
-    const certain = status === 429 ? 'not processed' : 'unknown';
-    const proof = rejected.includes(status) ? 'rejected' : certain;
-    expect([status, proofOfStatus(status)]).toEqual([status, proof]);
+    const [listed = 'unknown'] =
+      STATUSES.find(([, statuses]) => statuses.some((each) => each === status)) ?? [];
+    const [without, withRetryAfter] = status === 403 ? ['rejected', 'not-sent'] : [listed, listed];
+    const verdicts = [verdictFromStatus(status, false), verdictFromStatus(status, true)];
+    expect([status, ...verdicts]).toEqual([status, without, withRetryAfter]);
   }
 });
+
+// Proves A2, A3.
+it.each<[status: number, retryAfter: string | undefined, PostOutcome]>([
+  [401, undefined, notProcessed(401, 'the key is expired or wrong; no')],
+  [401, '60', { ...notProcessed(401, 'the key is expired or wrong; no'), retryAfterMs: 60_000 }],
+  [
+    403,
+    '60',
+    { ...notProcessed(403, 'the agent service requested a wait with Retry-After; no'), retryAfterMs: 60_000 },
+  ],
+  [403, undefined, rejected(403, 'the key may read but not write, or this address is not allowed; no')],
+  [403, 'soon', rejected(403, 'the key may read but not write, or this address is not allowed; no')],
+  [429, undefined, notProcessed(429, 'no')],
+  [429, '60', { ...notProcessed(429, 'no'), retryAfterMs: 60_000 }],
+  [503, '60', { ...failureOf(503, 'no'), verdict: 'unknown' }],
+])(
+  'a POST that receives %i with the Retry-After %j has the verdict and wait of the contract',
+  (status, retryAfter, outcome) => {
+    const headers = { location: undefined, retryAfter, date: NOON };
+    const body = bodyOf('{"error":"no"}', AS_IT_IS);
+    expect(sendOutcome({ kind: 'answer', status, headers, body, brokenBy: null }, 'j')).toEqual(outcome);
+  },
+);
+
+function failureOf(status: number, words: string) {
+  return {
+    label: `http_${status}`,
+    message: `http ${status}: ${words}`,
+    httpStatus: status,
+    serviceMessage: 'no',
+  };
+}
+
+function notProcessed(status: number, words: string) {
+  return { ...failureOf(status, words), verdict: 'not-sent', reachedService: true } as const;
+}
+
+function rejected(status: number, words: string) {
+  return { ...failureOf(status, words), verdict: 'rejected' } as const;
+}
 
 it('after an address or a header that can’t be one nothing was sent, and no repetition heals it', () => {
   for (const code of ['UND_ERR_INVALID_ARG', 'ERR_INVALID_URL', 'ERR_INVALID_CHAR']) {
-    const nothing = { kind: 'no answer', started: false, brokenBy: errorTrouble({ code }) } as const;
-    expect(sendOutcome(nothing, 'job-1')).toMatchObject({ verdict: 'not-sent', repeatable: false });
+    const nothing = { kind: 'no answer', started: false, brokenBy: failureFromError({ code }) } as const;
+    expect(sendOutcome(nothing, 'job-1')).toMatchObject({ verdict: 'not-sent', isPermanent: true });
   }
 });
 
-const NOON = 'Sun, 01 Mar 2026 12:00:00 GMT';
 // By the worker's clock, which may be wrong by years, it would be another wait.
 it.each<[string | undefined, number | undefined, string?]>([
   ['120', 120_000],
@@ -46,20 +98,21 @@ it('an error has a label that can be counted, and a phrase: of its last cause, o
   const refused = (code: string, address: string) => ({ code, address, port: 4010 });
   const each = [refused('ECONNREFUSED', '::1'), refused('ETIMEDOUT', '127.0.0.1')];
   expect(
-    [round, { code: 'x y z' }, { errors: each, code: 'ECONNREFUSED' }].map((e) => errorTrouble(e)),
+    [round, { code: 'x y z' }, { errors: each, code: 'ECONNREFUSED' }].map((e) => failureFromError(e)),
   ).toEqual([
-    { label: 'network error', message: 'round and round' },
-    { label: 'network error', message: 'network error' },
+    { label: 'network_error', message: 'round and round' },
+    { label: 'network_error', message: 'network_error' },
     { label: 'ECONNREFUSED', message: 'ECONNREFUSED [::1]:4010, ETIMEDOUT 127.0.0.1:4010' },
   ]);
 });
 
-const AS_IT_IS = { text: String, field: String };
-
 /** What an answer to a read tells. */
 function readAs(status: number, body: string, retryAfter?: string) {
   const headers = { location: undefined, retryAfter, date: NOON };
-  return jobAnswer({ kind: 'answer', status, headers, body: bodyOf(body, AS_IT_IS), brokenBy: null }, 'j');
+  return toJobResponse(
+    { kind: 'answer', status, headers, body: bodyOf(body, AS_IT_IS), brokenBy: null },
+    'j',
+  );
 }
 
 // Proves A4.
@@ -69,24 +122,50 @@ it.each([
   [404, 'no'],
   [503, 'no'],
 ])('a read that is answered with %i is a trouble, with the wait that is asked for', (status, words) => {
-  const [label, retryAfterMs] = [`http ${status}`, 120_000];
-  const said = { label, message: `${label}: ${words}`, httpStatus: status, serviceMessage: 'no' };
-  expect(readAs(status, '{"error":"no"}', '120')).toEqual({ kind: 'trouble', ...said, retryAfterMs });
+  const [label, retryAfterMs] = [`http_${status}`, 120_000];
+  const said = { label, message: `http ${status}: ${words}`, httpStatus: status, serviceMessage: 'no' };
+  expect(readAs(status, '{"error":"no"}', '120')).toEqual({ kind: 'failure', ...said, retryAfterMs });
 });
+
+const GATEWAY = 'from a gateway, because the body is not a JSON object; check AGENT_API_BASE_URL';
 
 // Proves A7.
 it.each([
   ['<html><center><h1>Not Found</h1></center></html>', ''],
   ['default backend - 404', '; default backend - 404'],
+  ['', ''],
+  ['null', ''],
+  ['["no"]', ''],
   ['"no such route"', '; no such route'],
   ['{"error":"n', ''],
-])('a read that is answered by a gateway, with %j, says nothing of job or key', (body, said) => {
-  const why = 'but the body is no JSON object: a gateway, and not the service; check AGENT_API_BASE_URL';
-  for (const status of [400, 401, 403, 404]) {
-    // No httpStatus, by which the workflow would end.
-    const trouble = { kind: 'trouble', label: 'not a job', message: `http ${status}, ${why}${said}` };
-    expect(readAs(status, body)).toEqual(trouble);
-  }
+])(
+  'a read with the body %j has a gatewayStatus and no httpStatus for 400, 401, 403 and 404',
+  (body, quoted) => {
+    for (const status of [400, 401, 403, 404]) {
+      const message = `http ${status} ${GATEWAY}${quoted}`;
+      expect(readAs(status, body)).toEqual({
+        kind: 'failure',
+        label: 'not_a_job',
+        message,
+        gatewayStatus: status,
+      });
+    }
+    for (const status of [409, 410, 429, 500, 503]) {
+      expect(readAs(status, body)).toMatchObject({ label: `http_${status}`, httpStatus: status });
+      expect(readAs(status, body)).not.toHaveProperty('gatewayStatus');
+    }
+  },
+);
+
+it('a read keeps the wait that a gateway requests with Retry-After', () => {
+  expect(readAs(404, '', '120')).toMatchObject({ gatewayStatus: 404, retryAfterMs: 120_000 });
+});
+
+it('a POST with the body of a gateway keeps the httpStatus, because the status alone decides', () => {
+  const headers = { location: undefined, retryAfter: undefined, date: NOON };
+  const body = bodyOf('<html>', AS_IT_IS);
+  const outcome = sendOutcome({ kind: 'answer', status: 404, headers, body, brokenBy: null }, 'j');
+  expect(outcome).toMatchObject({ verdict: 'rejected', label: 'http_404', httpStatus: 404 });
 });
 
 const read = (job: unknown) => readJob(bodyOf(JSON.stringify(job), AS_IT_IS));

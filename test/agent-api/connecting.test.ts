@@ -83,10 +83,10 @@ it.each<[string, RegExp, () => Options | Promise<Options>, number[]?]>([
   const read = await client.getJob(ADDRESS);
   expect(JSON.stringify([outcome, read])).not.toContain(KEY);
   expect(beforeFirstByte).not.toHaveBeenCalled();
-  const repeatable = !words.source.includes('CREDENTIALS');
+  const permanent = words.source.includes('CREDENTIALS') ? { isPermanent: true } : {};
   const message = expect.stringMatching(words);
-  expect(outcome).toMatchObject({ verdict: 'not-sent', repeatable, answered: false, message });
-  expect(read).toMatchObject({ kind: 'trouble', message });
+  expect(outcome).toMatchObject({ verdict: 'not-sent', reachedService: false, ...permanent, message });
+  expect(read).toMatchObject({ kind: 'failure', message });
   // A proxy is asked once for each request: fewer, if the machine stood still until the time was over.
   await wire.server.allClosed();
   expect(asked).toContain(wire.server.requests.length);
@@ -96,22 +96,22 @@ it.each<[string, RegExp, () => Options | Promise<Options>, number[]?]>([
 it('a POST is kept back, every byte of it, by what stands against it at its first byte', async () => {
   const message = 'the worker stood still while it was connecting';
   const outcome = await wire.client().sendMessage(MESSAGE, { beforeFirstByte: () => message });
-  const notSent = { verdict: 'not-sent', repeatable: true, answered: false };
-  expect(outcome).toEqual({ ...notSent, label: 'held back', message });
+  const notSent = { verdict: 'not-sent', reachedService: false };
+  expect(outcome).toEqual({ ...notSent, label: 'held_back', message });
   await wire.server.allClosed();
   expect([wire.server.connections, wire.server.bytesReceived]).toEqual([1, 0]);
 });
 
 it('nothing is asked where no URL can name the job, or no key can be had', async () => {
   const sealed = { current: () => Promise.reject(new ApiKeyError('the vault', 'is sealed')) };
-  const invalid = { label: 'invalid id', message: expect.stringContaining('id') };
-  const noKey = { label: 'no key', message: 'the vault is sealed' };
-  for (const jobId of ['', '.', '..', 'lone \ud800 surrogate', 'job-1']) {
-    const [repeatable, why] = jobId === 'job-1' ? [true, noKey] : [false, invalid];
+  const invalid = { label: 'invalid_id', message: expect.stringContaining('a project or job ID must') };
+  const noKey = { label: 'no_key', message: 'the vault is sealed' };
+  for (const jobId of ['', '.', '..', 'x/../y', 'x\\.', 'caf\ufffd', 'lone \ud800 surrogate', 'job-1']) {
+    const [permanent, why] = jobId === 'job-1' ? [{}, noKey] : [{ isPermanent: true }, invalid];
     const client = wire.client({ apiKey: sealed });
-    const notSent = { verdict: 'not-sent', repeatable, answered: false, ...why };
+    const notSent = { verdict: 'not-sent', reachedService: false, ...permanent, ...why };
     expect(await client.sendMessage({ ...MESSAGE, jobId })).toEqual(notSent);
-    expect(await client.getJob({ projectId: jobId, jobId: 'job-1' })).toEqual({ kind: 'trouble', ...why });
+    expect(await client.getJob({ projectId: jobId, jobId: 'job-1' })).toEqual({ kind: 'failure', ...why });
   }
   expect(wire.server.connections).toBe(0);
 });

@@ -5,58 +5,79 @@ import { answer } from './misbehaving-server';
 
 const wire = new WireTest();
 
+const REQUESTED = expect.stringMatching(
+  /^the project's POSTs are paused until \S+Z, because the agent service requested this wait with Retry-After$/,
+);
+const BACKOFF = expect.stringMatching(/because the agent service returned 429 for 1 POST in a row$/);
+
 // Proves A4.
-it.each([
-  ['read', 503, { 'retry-after': '30' }, 'as the service asked'],
-  ['read', 429, {}, 'after 1 refusals (429) in a row'],
-  ['send', 429, { 'retry-after': '3600' }, 'as the service asked'],
-] as const)(
-  'a project that a %s with %d %j wants quiet gets no send, and is read on after a send',
-  async (by, status, headers, why) => {
+it.each<['POST' | 'GET', number, Readonly<Record<string, string>>, unknown]>([
+  ['POST', 429, { 'retry-after': '3600' }, REQUESTED],
+  ['POST', 429, {}, BACKOFF],
+  ['POST', 403, { 'retry-after': '3600' }, REQUESTED],
+  ['POST', 403, {}, null],
+  ['POST', 401, { 'retry-after': '30' }, null],
+  ['POST', 404, { 'retry-after': '30' }, null],
+  ['POST', 500, {}, null],
+  ['POST', 503, { 'retry-after': '30' }, null],
+  ['GET', 429, { 'retry-after': '30' }, null],
+  ['GET', 429, {}, null],
+  ['GET', 503, { 'retry-after': '30' }, null],
+])(
+  'a %s that receives %d with the headers %j pauses the POSTs of its project only as expected',
+  async (method, status, headers, message) => {
     wire.server.onRequest = answer(status, { error: 'slow down' }, headers);
     const client = wire.client();
-    await (by === 'read' ? client.getJob(ADDRESS) : client.sendMessage(MESSAGE));
-    wire.server.onRequest = answer(200, JOB);
-    const quiet = { label: 'cooling down', message: expect.stringContaining(why) };
-    const notSent = { ...quiet, verdict: 'not-sent', answered: false };
-    expect(await client.sendMessage(MESSAGE)).toMatchObject(notSent);
-    // It would cost a request, and no POST could follow.
-    expect(await client.getJob(ADDRESS, { before: 'send' })).toMatchObject(quiet);
-    const read = { kind: 'job', job: JOB };
-    expect(await client.getJob(ADDRESS)).toMatchObject(by === 'read' ? quiet : read);
-    // Where somebody insists, and in another project.
-    expect(await client.getJob(ADDRESS, { insist: true })).toEqual(read);
-    expect(await client.getJob({ ...ADDRESS, projectId: 'other' })).toEqual(read);
+    await (method === 'GET' ? client.getJob(ADDRESS) : client.sendMessage(MESSAGE));
+    const cooldown = { label: 'cooling_down', message, retryAfterMs: expect.any(Number) };
+    expect(client.cooldown(ADDRESS.projectId)).toEqual(message === null ? null : cooldown);
+    expect(client.cooldown('other')).toBeNull();
+    expect(wire.client().cooldown(ADDRESS.projectId)).toBeNull();
   },
 );
 
-// The simulation has those of reads beside those of sends.
-it('a cool-down doubles without a named time, up to five minutes; is bounded in time and number, and never shortened', () => {
+// Proves A4.
+it('a cool-down delays neither a read nor a POST that the caller makes anyway', async () => {
+  wire.server.onRequest = answer(429, { error: 'slow down' }, { 'retry-after': '3600' });
+  const client = wire.client();
+  await client.sendMessage(MESSAGE);
+  wire.server.onRequest = answer(200, JOB);
+  expect(await client.getJob(ADDRESS)).toEqual({ kind: 'job', job: JOB });
+  expect(await client.sendMessage(MESSAGE)).toEqual({ verdict: 'accepted', job: JOB });
+  expect(client.cooldown(ADDRESS.projectId)?.retryAfterMs).toBeGreaterThan(3_590_000);
+});
+
+it('a cool-down doubles up to five minutes without Retry-After, is never shortened, and is limited in length and number', () => {
   let now = 0;
   const cooldowns = new Cooldowns(
     () => now,
     () => 0.5,
   );
-  const left = () => cooldowns.of('read', 'docs')?.retryAfterMs;
-  const heard = (status: number, waitMs?: number) => cooldowns.heard('read', 'docs', status, waitMs);
+  const left = () => cooldowns.find('docs')?.retryAfterMs;
+  const reject = (retryAfterMs?: number) => {
+    cooldowns.recordResponse('docs', true, retryAfterMs);
+  };
+  const succeed = () => {
+    cooldowns.recordResponse('docs', false, undefined);
+  };
   const lengths = Array.from({ length: 8 }, () => {
-    heard(429);
-    // A refusal of a request that was under way says nothing new.
-    heard(429);
-    // Those who waited are spread.
-    const length = (left() ?? 0) / 1.05;
-    now += length;
-    return length / 1_000;
+    reject();
+    // A POST that was in progress when the cool-down started is also rejected.
+    reject();
+    // The random share is 5 percent here.
+    const lengthMs = (left() ?? 0) / 1.05;
+    now += lengthMs;
+    return lengthMs / 1_000;
   });
   expect([...lengths, left()]).toEqual([5, 10, 20, 40, 80, 160, 300, 300, undefined]);
-  heard(200);
-  heard(429);
+  succeed();
+  reject();
   expect(left()).toBe(5_250);
-  heard(429, 1e12);
-  heard(429, 1_000);
-  heard(200);
+  reject(1e12);
+  reject(1_000);
+  succeed();
   expect(left()).toBe(3_600_000 * 1.05);
-  for (let n = 0; n < 1_000; n += 1) cooldowns.heard('read', `project-${n}`, 429, 1_000);
+  for (let n = 0; n < 1_000; n += 1) cooldowns.recordResponse(`project-${n}`, true, 1_000);
   expect(left()).toBeUndefined();
-  expect(cooldowns.of('read', 'project-0')).not.toBeNull();
+  expect(cooldowns.find('project-0')).not.toBeNull();
 });

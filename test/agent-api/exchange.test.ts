@@ -5,12 +5,14 @@ import { exchange } from '../../src/agent-api/exchange';
 const REQUEST = { origin: 'http://agents', method: 'POST', path: '/', body: '{}' } as const;
 
 /** What undici does with an exchange, at the moments that no server can bring about at will. */
-function begin(limits: Parameters<typeof exchange>[2]) {
+function begin(
+  limits: Parameters<typeof exchange>[2],
+  redact: Parameters<typeof exchange>[3] = { text: String, field: String },
+) {
   let handler: Dispatcher.DispatchHandler = {};
   const dispatch = (_: unknown, given: Dispatcher.DispatchHandler) => Boolean((handler = given));
   const abort = jest.fn();
   const controller = { abort } as unknown as Dispatcher.DispatchController;
-  const redact = { text: String, field: String };
   return {
     result: exchange({ dispatch } as unknown as Dispatcher, REQUEST, limits, redact),
     /** Right before it writes; false when the request was aborted, and so is not written. */
@@ -19,6 +21,11 @@ function begin(limits: Parameters<typeof exchange>[2]) {
       handler.onRequestStart?.(controller, {});
       return abort.mock.calls.length === 0;
     },
+    abort,
+    startResponse: (status: number, headers = {}) =>
+      handler.onResponseStart?.(controller, status, headers, 'Whatever'),
+    receive: (body: string) => handler.onResponseData?.(controller, Buffer.from(body)),
+    endResponse: () => handler.onResponseEnd?.(controller, {}),
     fail: (error: Error) => handler.onResponseError?.(controller, error),
   };
 }
@@ -26,7 +33,7 @@ function begin(limits: Parameters<typeof exchange>[2]) {
 it('an exchange that was given up while connecting is not written once the connection is made', async () => {
   const beforeFirstByte = jest.fn(() => undefined);
   const { result, startRequest } = begin({ timeoutMs: 60_000, connectTimeoutMs: 1, beforeFirstByte });
-  const brokenBy = expect.objectContaining({ label: 'connect timeout' });
+  const brokenBy = expect.objectContaining({ label: 'connect_timeout' });
   expect(await result).toEqual({ kind: 'no answer', started: false, brokenBy });
   expect(startRequest()).toBe(false);
   expect(beforeFirstByte).not.toHaveBeenCalled();
@@ -40,4 +47,39 @@ it('an exchange whose request is started again on another connection is not writ
   fail(Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' }));
   const brokenBy = { label: 'ECONNREFUSED', message: 'ECONNREFUSED: connect' };
   expect(await result).toEqual({ kind: 'no answer', started: true, brokenBy });
+});
+
+const LIMITS = { timeoutMs: 60_000, connectTimeoutMs: 60_000 };
+
+// Proves A2.
+it('a response is returned if the closing of its connection fails or reports an error', async () => {
+  const { result, abort, startRequest, startResponse, receive, endResponse, fail } = begin(LIMITS);
+  startRequest();
+  startResponse(200);
+  receive('{"id":"j"}');
+  abort.mockImplementation(() => {
+    throw new Error('close failed');
+  });
+  expect(endResponse).not.toThrow();
+  fail(new Error('close failed'));
+  const value = expect.objectContaining({ id: 'j' });
+  expect(await result).toMatchObject({ kind: 'answer', status: 200, body: { value }, brokenBy: null });
+});
+
+// Proves A2.
+it('a response whose headers and body can not be read keeps its status', async () => {
+  const fail = () => {
+    throw new Error('a bug');
+  };
+  const { result, startRequest, startResponse, receive, endResponse } = begin(LIMITS, {
+    text: fail,
+    field: fail,
+  });
+  startRequest();
+  startResponse(404, { 'retry-after': '1' });
+  receive('{"error":"no"}');
+  endResponse();
+  const brokenBy = { label: 'unreadable', message: 'the response could not be read' };
+  const body = { isHtml: false };
+  expect(await result).toMatchObject({ kind: 'answer', status: 404, body, brokenBy });
 });

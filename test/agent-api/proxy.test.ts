@@ -61,7 +61,7 @@ it('a proxy is not asked for a host of NO_PROXY, and not for an http base URL', 
 it('an address that the certificate of the service does not name keeps the message from being sent', async () => {
   const { url: baseUrl, requests } = await serviceWith(ofAnother);
   const message = expect.stringMatching(/^ERR_TLS_CERT_ALTNAME_INVALID.*; check the host of the URL$/);
-  const notSent = { verdict: 'not-sent', repeatable: true, message };
+  const notSent = { verdict: 'not-sent', reachedService: false, message };
   const ends = await sendAndRead({ baseUrl, proxy: { url: wire.server.url } });
   expect(ends).toMatchObject([notSent, { message }, { message }]);
   expect(requests).toHaveLength(0);

@@ -1,4 +1,6 @@
-import { expect, it } from '@jest/globals';
+import { setImmediate } from 'node:timers/promises';
+import { expect, it, jest } from '@jest/globals';
+import { exchange } from '../../src/agent-api/exchange';
 import { holdTimers } from '../harness/hold-timers';
 import {
   ADDRESS,
@@ -39,11 +41,12 @@ it.each<[string, OnRequest, 'accepted' | 'rejected' | 'not-sent' | 'unknown', Re
   // The HTTP client reads no further.
   ['the job after 100 Continue', after('100 Continue'), 'unknown', /^UND_ERR_SOCKET: bad response/],
   ['a portal’s page', answer(200, '<!doctype html><h1>Log in'), 'unknown', /^http 200 with an HTML page/],
+  ['401', answer(401, '<html>Log in'), 'not-sent', /^http 401: Unauthorized, with an HTML page/],
   ['429', answer(429, { error: 'slow down' }), 'not-sent', /^http 429: slow down$/],
   ['307', answer(307, '', { location: '/next' }), 'unknown', /^http 307: a redirect to \/next, which is not/],
-  ['200, and breaks off', cutOff(200, '{"id":"job-1"'), 'unknown', /^http 200 .* not whole/],
+  ['200, and breaks off', cutOff(200, '{"id":"job-1"'), 'unknown', /^http 200 .* incomplete/],
   ['400, and breaks off', cutOff(400, '{"error":"pro'), 'rejected', /^http 400: Bad Request$/],
-  ['a huge body', huge, 'unknown', /^http 200 .* not whole \(the body has more than 1 MiB\)$/],
+  ['a huge body', huge, 'unknown', /^http 200 .* incomplete \(the body has more than 1 MiB\)$/],
   ['a reset', (socket) => socket.resetAndDestroy(), 'unknown', /^(ECONNRESET|UND_ERR_SOCKET)/],
   ['no HTTP at all', (socket) => socket.end('SSH-2.0-OpenSSH_9.6\r\n'), 'unknown', /./],
   [
@@ -62,14 +65,14 @@ it.each<[string, OnRequest, 'accepted' | 'rejected' | 'not-sent' | 'unknown', Re
     expect(outcome.verdict).toBe(verdict);
     expect('message' in outcome ? outcome.message : '').toMatch(message);
     expect([wire.server.requests.length, wire.server.connections]).toEqual([1, 1]);
-    expect((await client.getJob(ADDRESS)).kind).toBe(verdict === 'accepted' ? 'job' : 'trouble');
+    expect((await client.getJob(ADDRESS)).kind).toBe(verdict === 'accepted' ? 'job' : 'failure');
   },
 );
 
 it.each([
   [200, JSON.stringify(JOB), { verdict: 'accepted', job: JOB }],
   [200, '', { verdict: 'unknown', label: 'timeout', httpStatus: 200 }],
-  [404, '', { verdict: 'rejected', label: 'http 404' }],
+  [404, '', { verdict: 'rejected', label: 'http_404' }],
 ])(
   'a POST that was read and answered with %i and %j, and no end, ends by the time limit',
   async (status, body, expected) => {
@@ -86,6 +89,44 @@ it.each([
     await wire.server.allClosed();
   },
 );
+
+// Proves A2.
+it.each<[string, () => Promise<void>]>([
+  ['rejects', () => Promise.reject(new Error('close failed'))],
+  [
+    'throws',
+    () => {
+      throw new Error('close failed');
+    },
+  ],
+  ['never ends', () => new Promise(() => undefined)],
+])('a POST keeps its outcome if the closing of its connection %s', async (_how, destroy) => {
+  let closes = 0;
+  const unhandled = jest.fn();
+  process.on('unhandledRejection', unhandled);
+  const client = wire.client({
+    exchange: (dispatcher, ...rest) => {
+      const close = () => {
+        closes += 1;
+        return destroy();
+      };
+      return exchange(Object.assign(dispatcher, { destroy: close }), ...rest);
+    },
+  });
+  for (const [status, expected] of [
+    [200, { verdict: 'accepted', job: JOB }],
+    [404, { verdict: 'rejected', httpStatus: 404 }],
+    [429, { verdict: 'not-sent', reachedService: true }],
+  ] as const) {
+    wire.server.onRequest = answer(status, JOB);
+    expect(await client.sendMessage(MESSAGE)).toMatchObject(expected);
+  }
+  await setImmediate();
+  process.off('unhandledRejection', unhandled);
+  // An unhandled rejection would end the worker process.
+  expect(unhandled).not.toHaveBeenCalled();
+  expect(closes).toBe(3);
+});
 
 // Proves K3.
 it.each<[string, OnRequest]>([
@@ -116,7 +157,7 @@ it('a POST without an answer within the time limit of its exchange is unknown, a
   const limits = { timeoutMs: LIMIT_MS };
   const why = { label: 'timeout', message: `timeout: no answer from ${wire.server.url} within 1m` };
   expect(await client.sendMessage(MESSAGE, limits)).toEqual({ verdict: 'unknown', ...why });
-  expect(await client.getJob(ADDRESS, limits)).toEqual({ kind: 'trouble', ...why });
+  expect(await client.getJob(ADDRESS, limits)).toEqual({ kind: 'failure', ...why });
   expect(wire.server.requests).toHaveLength(2);
   await wire.server.allClosed();
 });

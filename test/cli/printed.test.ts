@@ -17,7 +17,7 @@ it('a result is printed with its evidence and delivery, and the link in full, an
   const prLink = 'https://code.example/pull/7';
   const source = { repository: 'docs', ref: 'main' };
   const ends = ['completed', 'archived', 'failed'].map((status) =>
-    endOfResult('follow-up:p:j:r', { ...JOB, status, source, model: 'm', prLink, followUp: RECEIPT }),
+    endOfResult('follow-up:p:j:r', { ...JOB, status, source, model: 'm', prLink, receipt: RECEIPT }),
   );
   expect(ends.map(({ exitCode }) => exitCode)).toEqual([0, 10, 11]);
   expect(ends[0]?.text.split('\n')).toEqual([
@@ -59,25 +59,32 @@ it('of the problems of an input a hundred are told, and their number', () => {
 });
 
 const WATCHING: FollowUpProgress = {
-  ...{ phase: 'watching', job: JOB, evidence: null, observed: { active: 3 }, polls: 3, lastAnswer: 'active' },
+  ...{
+    phase: 'watching',
+    job: JOB,
+    evidence: null,
+    responseCounts: { active: 3 },
+    polls: 3,
+    lastResponse: 'active',
+  },
   delivery: { verdict: 'accepted', confirmedBy: 'response', sends: 1 },
   nextPollAt: '2030-01-01T00:00:11.500Z',
   deadlineAt: '2030-01-01T02:00:00.000Z',
 };
 const NOT_SENT = { verdict: 'not-sent', confirmedBy: null, sends: 0 } as const;
 const REFUSED = 'ECONNREFUSED 127.0.0.1:4010';
-const UNSENT = { phase: 'baseline', job: null, delivery: NOT_SENT, polls: 0, lastAnswer: REFUSED } as const;
+const UNSENT = { phase: 'starting', job: null, delivery: NOT_SENT, polls: 0, lastResponse: REFUSED } as const;
 
 it.each<[Partial<FollowUpProgress>, string]>([
   [{}, 'watching · active · poll 3 · next in 12s · message accepted · deadline in 2h'],
-  [UNSENT, `baseline · ${REFUSED}; nothing sent yet · next try in 12s · deadline in 2h`],
+  [UNSENT, `starting · ${REFUSED}; nothing sent yet · next try in 12s · deadline in 2h`],
   // After an answered 429 something was sent.
   [
-    { ...UNSENT, delivery: { ...NOT_SENT, sends: 1 }, lastAnswer: 'http 429' },
-    'baseline · http 429 · next try in 12s · deadline in 2h',
+    { ...UNSENT, delivery: { ...NOT_SENT, sends: 1 }, lastResponse: 'http 429' },
+    'starting · http 429 · next try in 12s · deadline in 2h',
   ],
   [
-    { lastAnswer: 'http 503' },
+    { lastResponse: 'http 503' },
     'watching · http 503 (job was active) · poll 3 · next in 12s · message accepted · deadline in 2h',
   ],
 ])('the progress line of a follow-up that stands at %j', (change, text) => {
@@ -87,8 +94,10 @@ it.each<[Partial<FollowUpProgress>, string]>([
 it('another plain line is worth any change but one more poll with the same answer', () => {
   const isNews = (change: Partial<FollowUpProgress>) =>
     progressKey({ ...WATCHING, ...change }) !== progressKey(WATCHING);
-  expect(isNews({ polls: 4, nextPollAt: '2030-01-01T00:01:00.000Z', observed: { active: 4 } })).toBe(false);
-  expect([isNews({ phase: 'confirming' }), isNews({ lastAnswer: 'http 503' })]).toEqual([true, true]);
+  expect(isNews({ polls: 4, nextPollAt: '2030-01-01T00:01:00.000Z', responseCounts: { active: 4 } })).toBe(
+    false,
+  );
+  expect([isNews({ phase: 'confirming' }), isNews({ lastResponse: 'http 503' })]).toEqual([true, true]);
 });
 
 const nowhere = { write: () => undefined };
@@ -97,7 +106,7 @@ const session = new Session({}, Readable.from([]), nowhere, nowhere, 'starter');
 it.each<[Partial<FollowUpProgress>, object]>([
   [{}, { 'next read': expect.stringContaining('2030-01-01T00:00:11.500Z (in ') }],
   [
-    { phase: 'needs-decision', doubt: 'ECONNRESET: read' },
+    { phase: 'needs-decision', deliveryUnknownReason: 'ECONNRESET: read' },
     {
       why: 'nobody can tell whether the message arrived: ECONNRESET: read',
       'what to do':

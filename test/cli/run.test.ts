@@ -24,7 +24,7 @@ it('every problem is told before anything is connected, and as one JSON document
     expect.stringMatching(/^--deadline: "10" needs a unit/),
     '--job is missing',
     '--polling-growth: must be a number from 0 to 10; it is "much"',
-    expect.stringMatching(/^--project: must not be "\.\."/),
+    expect.stringMatching(/^--project: must not have the path segment "\.\."/),
     expect.stringMatching(/^--prompt or --prompt-file: /),
   ]);
   for (const problem of details.problems) expect(stderr).toContain(problem);

@@ -5,85 +5,102 @@ import { eventually } from '../harness/eventually';
 import { ENDLESS, type Following } from '../harness/following';
 import { Operator } from '../harness/operator';
 import { sharedEnvironment } from '../harness/shared-environment';
-import { dueAt, pendingRead, SOON, untilAttempt, untilItWaits } from '../harness/pending-poll';
+import { dueAt, pendingPoll, SLOW, SOON, untilAttempt, untilItWaits } from '../harness/pending-poll';
 
-const { open } = sharedEnvironment({ inProcessPolls: 0 });
-const { open: openInProcess } = sharedEnvironment();
-
-const TIMES = { polling: { ...SOON, initial: '100ms', maximum: '100ms' }, deadline: '10m' } as const;
+const { open, follow } = sharedEnvironment();
 
 async function progressOf(followUps: FollowUpClient, { handle }: Following): Promise<FollowUpProgress> {
   const report = await followUps.getHandle(handle.workflowId).progress();
-  if (report.from !== 'worker') throw new Error('no worker answered');
+  if (report.from !== 'worker') throw new Error('no worker responded');
   return report.progress;
 }
 
-/** The progress with something that happens between its two questions, and how often the second one was asked. */
+/** Returns the progress if something happens between its first query and its request for the pending activity. */
 async function progressAround(between: () => Promise<unknown>, following: Following) {
   const { connection } = (await open()).client;
-  let described = 0;
+  const calls = { describe: 0, query: 0 };
   const interceptor: WorkflowClientInterceptor = {
+    query: (input, next) => {
+      calls.query += 1;
+      return next(input);
+    },
     describe: async (input, next) => {
-      described += 1;
-      if (described === 1) await between();
+      calls.describe += 1;
+      if (calls.describe === 1) await between();
       return next(input);
     },
   };
   const client = new Client({ connection, interceptors: { workflow: [interceptor] } });
-  return { progress: await progressOf(new FollowUpClient(client), following), described };
+  return { progress: await progressOf(new FollowUpClient(client), following), ...calls };
 }
 
-describe('the progress during a patient read', () => {
+describe('the progress while pollJob is pending', () => {
   // Proves L5.
   it.concurrent(
-    'has its answers, when the next one is due if none has paused it, and what is read meanwhile',
+    'counts the reads of its attempts, and has the time of the next attempt if no operator has paused it',
     async () => {
       const environment = await open();
-      const following = await environment.follow(ENDLESS, TIMES);
-      await untilItWaits(environment.sandbox, following);
+      const following = await follow(ENDLESS, SLOW);
+      await untilItWaits(following);
       const now = () => progressOf(environment.followUps, following);
       const polls = following.gets() - 1;
-      const observed = { active: polls - 1, 'http 429': 1 };
-      const { nextPollAt, ...progress } = await now();
-      expect(progress).toMatchObject({ phase: 'watching', polls, observed });
-      expect(progress.lastAnswer).toMatch(/^http 429/);
-      expect(Date.parse(nextPollAt ?? '')).toBe(dueAt((await pendingRead(following)) ?? {}));
-      // The 429 of the patient read holds for the project, and not for what a person asks for.
+      const pending = (await pendingPoll(following)) ?? {};
+      expect(pending.attempt).toBeGreaterThan(1);
+      expect(pending.lastFailure?.message).toMatch(new RegExp(`^poll ${polls}: active, next read in \\d`));
+      const progress = await now();
+      const counts = { phase: 'watching', polls, responseCounts: { active: polls }, lastResponse: 'active' };
+      expect(progress).toMatchObject(counts);
+      expect(Date.parse(progress.nextPollAt ?? '')).toBe(dueAt(pending));
+      await new Operator(environment.client).pause(following.handle.workflowId, 'pollJob');
+      expect(await now()).toMatchObject({ ...counts, nextPollAt: null });
+
+      // An update ends the activity, and its reads are kept.
       const handle = environment.followUps.getHandle(following.handle.workflowId);
-      const polled = { polls: polls + 1, observed: { ...observed, active: polls }, nextPollAt };
-      expect(await handle.pollNow()).toMatchObject({ ...polled, lastAnswer: 'active' });
-      expect(await handle.extendDeadline('2h')).toMatchObject(polled);
-      const around = await progressAround(() => following.update('pollNow'), following);
-      expect([around.described, around.progress.polls]).toEqual([2, polls + 2]);
-      await new Operator(environment.client).pause(handle.workflowId, 'pollJob');
-      expect(await now()).toMatchObject({ polls: polls + 2, nextPollAt: null });
+      const polled = { ...counts, polls: polls + 1, responseCounts: { active: polls + 1 } };
+      expect(await handle.pollNow()).toMatchObject(polled);
+      // An extension ends the activity too, and a single read follows.
+      expect(await handle.extendDeadline('2h')).toMatchObject({ phase: 'watching' });
+      await eventually('the read after the extension', now, { until: (each) => each.polls > polls + 1 });
+      await following.handle.terminate();
     },
   );
 
   // Proves L5.
-  it.concurrent('in the process of its worker has the answers of its heartbeats', async () => {
-    const environment = await openInProcess();
-    const following = await environment.follow(ENDLESS, TIMES);
-    // The first heartbeat comes with the first answer, the second one 24 s later.
-    const progress = await eventually('three polls', () => progressOf(environment.followUps, following), {
-      until: ({ polls }) => polls > 2,
-    });
-    expect(progress).toMatchObject({ phase: 'watching', polls: 3, observed: { active: 3 } });
-    expect((await pendingRead(following))?.attempt).toBe(1);
+  it.concurrent('counts each read once if an update ends the activity in the meantime', async () => {
+    const following = await follow(ENDLESS, SLOW);
+    await untilItWaits(following);
+    const polls = following.gets() - 1;
+    const around = await progressAround(() => following.update('pollNow'), following);
+    const responseCounts = { active: polls + 1 };
+    expect(around).toMatchObject({ query: 2, progress: { polls: polls + 1, responseCounts } });
+    await following.handle.terminate();
   });
 
   // Proves L5.
-  it.concurrent('that ends between the two questions has every answer once', async () => {
-    const environment = await open();
-    const following = await environment.follow(ENDLESS, TIMES);
+  it.concurrent('is the final one if the follow-up ends in the meantime', async () => {
+    const following = await follow(ENDLESS, { polling: SOON });
     await untilAttempt(following, 3);
     const end = () => {
       following.changeJob({ status: 'failed' });
       return following.progressWhen(({ phase }) => phase === 'done');
     };
-    const { progress, described } = await progressAround(end, following);
-    const { followUp } = await following.result();
-    expect(described).toBe(1);
-    expect(progress).toMatchObject({ phase: 'done', polls: followUp.polls, observed: followUp.observed });
+    const { progress, describe, query } = await progressAround(end, following);
+    const { receipt } = await following.result();
+    expect([describe, query]).toEqual([1, 2]);
+    const { polls, responseCounts } = receipt;
+    expect(progress).toMatchObject({ phase: 'done', polls, responseCounts });
+  });
+
+  // Proves L5.
+  it.concurrent('needs at most three queries if the follow-up changes all the time', async () => {
+    const following = await follow(ENDLESS, {
+      polling: { ...SOON, timerPolls: 'all', initial: '100ms', maximum: '100ms' },
+      maxStaleness: '0s',
+    });
+    await following.progressWhen(({ polls }) => polls > 2);
+    const { query, progress } = await progressAround(() => Promise.resolve(), following);
+    expect(query).toBeLessThanOrEqual(3);
+    expect(progress).toMatchObject({ phase: 'watching', delivery: { verdict: 'accepted' } });
+    await following.handle.terminate();
   });
 });

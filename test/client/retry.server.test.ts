@@ -1,20 +1,20 @@
 import { describe, expect, it, jest } from '@jest/globals';
 import { FollowUpRejectedError, hasCode } from '../../src/client';
-import { SEND_PERMISSION_MS } from '../../src/core/cadence';
+import { SEND_PERMISSION_MS } from '../../src/core/activities';
 import { keywordKey } from '../../src/core/starts';
 import { readInput } from '../../src/temporal/existing-run';
 import { sharedEnvironment } from '../harness/shared-environment';
 
 const { open, newBatch } = sharedEnvironment();
 
-/** A read is answered as if the key had expired. */
-const EXPIRED = { name: 'unauthorized', operation: 'get', times: 1 } as const;
+/** The first read is rejected, as if the key lacked a permission. */
+const FORBIDDEN = { name: 'status', operation: 'get', times: 1, parameters: { code: 403 } } as const;
 
 /** A follow-up that ended before its message was sent. */
 async function unsent() {
   const environment = await open();
   const asked = environment.newRequest();
-  environment.sandbox.setFault({ ...EXPIRED, projectId: asked.projectId, jobId: asked.jobId });
+  environment.sandbox.setFault({ ...FORBIDDEN, projectId: asked.projectId, jobId: asked.jobId });
   const handle = await environment.followUps.start(asked);
   await expect(handle.result()).rejects.toThrow(FollowUpRejectedError);
   return { environment, asked, handle };
@@ -23,7 +23,7 @@ async function unsent() {
 describe('a retry of a follow-up', () => {
   // Proves P6.
   it.concurrent(
-    'sends the message once after an expired key, by many calls, with the same id and options',
+    'sends the message once after a rejected key, also if many calls retry, with the same ID and options',
     async () => {
       const { environment, asked, handle } = await unsent();
       expect(environment.posts(asked)).toHaveLength(0);
@@ -35,8 +35,8 @@ describe('a retry of a follow-up', () => {
       );
       expect(others).toEqual([]);
       expect(runId).not.toBe(handle.runId);
-      const followUp = { requestId: asked.requestId, delivery: { verdict: 'accepted', sends: 1 } };
-      expect(await handle.result()).toMatchObject({ status: 'completed', followUp });
+      const receipt = { requestId: asked.requestId, delivery: { verdict: 'accepted', sends: 1 } };
+      expect(await handle.result()).toMatchObject({ status: 'completed', receipt });
       expect(environment.posts(asked)).toHaveLength(1);
       const run = await readInput(environment.client, handle.workflowId, runId);
       expect(run?.input).toEqual(asked);
@@ -62,7 +62,7 @@ describe('a retry of a follow-up', () => {
 
   it.concurrent('of an item of a batch stays an item of that batch', async () => {
     const { client, followUps } = await open();
-    const batch = await newBatch(1, {}, {}, EXPIRED);
+    const batch = await newBatch(1, {}, {}, FORBIDDEN);
     await batch.start();
     await batch.handle.result();
     const [workflowId = ''] = await batch.itemIds();

@@ -160,7 +160,7 @@ describe('the list', () => {
       memo: { note: 'secret' },
       typedSearchAttributes: [
         { key: defineSearchAttributeKey('AgentProject', 'KEYWORD'), value: projectId },
-        { key: defineSearchAttributeKey('FollowUpPhase', 'KEYWORD'), value: 'baseline' },
+        { key: defineSearchAttributeKey('FollowUpPhase', 'KEYWORD'), value: 'starting' },
       ],
     });
     expect(await untilListed(followUps, projectId)).toEqual([projectId]);
@@ -169,6 +169,6 @@ describe('the list', () => {
 
 /** Visibility is eventually consistent: it is asked until it knows the project. */
 async function untilListed(followUps: FollowUpClient, projectId: string): Promise<string[]> {
-  const list = () => listed(followUps.list({ projectId, phase: 'baseline' }));
+  const list = () => listed(followUps.list({ projectId, phase: 'starting' }));
   return eventually('it is listed', list, { until: (all) => all.length > 0 });
 }

@@ -1,8 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Client, Connection, type ConnectionLike } from '@temporalio/client';
 import { ensureSearchAttributes, FollowUpClient, SearchAttributesError } from '../../src/client';
-import { SEARCH_ATTRIBUTES } from '../../src/core/names';
+import { FOLLOW_UP_WORKFLOW, SEARCH_ATTRIBUTE_TYPES, SEARCH_ATTRIBUTES } from '../../src/core/names';
+import { outcomeKeywords } from '../../src/core/starts';
 import { type DevServer, startDevServer } from '../../dev/dev-server';
+import { eventually } from '../harness/eventually';
 import { listed } from '../harness/listed';
 import { temporal } from '../harness/temporal';
 
@@ -20,7 +22,13 @@ afterAll(async () => {
 const ASKED = { projectId: 'p', jobId: 'j', prompt: 'x', requestId: 'r' };
 const KEYWORD = 2;
 const INT = 3;
-const ALL = Object.fromEntries(SEARCH_ATTRIBUTES.map((name) => [name, KEYWORD]));
+const KEYWORD_LIST = 7;
+const ALL = Object.fromEntries(
+  Object.entries(SEARCH_ATTRIBUTE_TYPES).map(([name, type]) => [
+    name,
+    type === 'Keyword' ? KEYWORD : KEYWORD_LIST,
+  ]),
+);
 
 /** The connection of a service that refuses operator calls, as Temporal Cloud does. */
 function withoutOperator(keys: Readonly<Record<string, number>>): ConnectionLike {
@@ -53,6 +61,43 @@ describe('a namespace that is not set up', () => {
     expect(await followUps.start(ASKED)).toMatchObject({ attached: false });
   });
 
+  it('finds a follow-up by its outcome and by its verdict, each with =', async () => {
+    await ensureSearchAttributes(connection, 'default');
+    const client = new Client({ connection });
+    const followUps = new FollowUpClient(client);
+    const ended = {
+      DeliveryUnknown: 'unknown',
+      completed: 'accepted',
+      DeadlineExceeded: 'unknown',
+      FollowUpRejected: 'rejected',
+      JobNotFound: 'not-sent',
+    } as const;
+    for (const [outcome, verdict] of Object.entries(ended))
+      await client.workflow.start(FOLLOW_UP_WORKFLOW, {
+        workflowId: outcome,
+        taskQueue: 'nobody',
+        typedSearchAttributes: [outcomeKeywords(outcome, verdict)],
+      });
+    const query = (value: string) => `FollowUpOutcome = "${value}"`;
+    const find = async (value: string) =>
+      (await listed(client.workflow.list({ query: query(value) }))).sort();
+    await eventually(
+      'the lists show all follow-ups',
+      async () => (await listed(client.workflow.list({ query: `TaskQueue = "nobody"` }))).length === 5,
+    );
+    expect(await find('DeliveryUnknown')).toEqual(['DeliveryUnknown']);
+    expect(await find('unknown')).toEqual(['DeadlineExceeded', 'DeliveryUnknown']);
+    expect(await find('not-sent')).toEqual(['JobNotFound']);
+    expect(await find('rejected')).toEqual(['FollowUpRejected']);
+    expect(await find('FollowUpRejected')).toEqual(['FollowUpRejected']);
+    // A part of a value finds nothing.
+    expect(await find('Delivery')).toEqual([]);
+    expect(await find('sent')).toEqual([]);
+    expect((await listed(followUps.list({ outcome: 'unknown' }))).sort()).toEqual(await find('unknown'));
+    for await (const found of followUps.list({ outcome: 'DeliveryUnknown' }))
+      expect(found).toMatchObject({ outcome: 'DeliveryUnknown', verdict: 'unknown' });
+  });
+
   it('that does not exist is named', async () => {
     await expect(ensureSearchAttributes(connection, 'nowhere')).rejects.toThrow(
       /no namespace "nowhere".*temporal operator namespace create --namespace nowhere/,
@@ -72,7 +117,21 @@ it.each<[string, Record<string, number>, RegExp]>([
     Object.fromEntries(Object.entries(ALL).filter(([name]) => name !== 'AgentJob')),
     /lacks the search attributes AgentJob.*\n {2}temporal operator search-attribute create --namespace n --type Keyword --name AgentJob\n.*tcld/,
   ],
-  ['of which one has another type are refused by its name', { ...ALL, AgentJob: INT }, /Keyword: AgentJob/],
+  [
+    'of which one has another type are refused by its name',
+    { ...ALL, AgentJob: INT },
+    /AgentJob \(must be Keyword\)/,
+  ],
+  [
+    'of which FollowUpOutcome is a Keyword are refused by its name',
+    { ...ALL, FollowUpOutcome: KEYWORD },
+    /FollowUpOutcome \(must be KeywordList\)/,
+  ],
+  [
+    'of which FollowUpOutcome is missing are asked for with its type',
+    Object.fromEntries(Object.entries(ALL).filter(([name]) => name !== 'FollowUpOutcome')),
+    /create --namespace n --type KeywordList --name FollowUpOutcome\n/,
+  ],
 ])('where the operator service is refused, attributes %s', async (_, keys, problem) => {
   const found = ensureSearchAttributes(withoutOperator(keys), 'n');
   expect(await found.then((registered) => registered.join(), String)).toMatch(problem);

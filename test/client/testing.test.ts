@@ -14,9 +14,9 @@ describe('the client for tests', () => {
     expect(first).toMatchObject({ workflowId: ID, attached: false });
     expect(await first.result()).toMatchObject({
       ...{ id: 'j', status: 'completed', prLink: 'https://example.test/pull/j' },
-      followUp: { requestId: 'r', delivery: { verdict: 'accepted', sends: 1 }, evidence: 'seen-active' },
+      receipt: { requestId: 'r', delivery: { verdict: 'accepted', sends: 1 }, evidence: 'seen-active' },
     });
-    const notGiven = { settle: undefined, polling: { initial: undefined } };
+    const notGiven = { prLinkTimeout: undefined, polling: { initial: undefined } };
     const second = await followUps.start({ ...REQUEST, deadline: '1h', ...notGiven });
     expect(second).toMatchObject({ attached: 'ended', promptCompared: true });
     expect(client.sent).toEqual([REQUEST]);

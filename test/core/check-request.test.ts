@@ -14,6 +14,9 @@ import {
 const good = { projectId: 'docs', jobId: 'job-1', prompt: 'Fix the links.', requestId: 'r1' };
 const goodId = 'follow-up:docs:job-1:r1';
 
+const UTF8 =
+  'must not have U+FFFD, because this character replaces bytes that are not UTF-8; send the text as UTF-8';
+
 function problemsOf(input: unknown, workflowId?: string): readonly string[] {
   const checked = checkRequest(input, workflowId);
   return checked.ok ? [] : checked.problems.map((problem) => problemText(problem));
@@ -23,13 +26,13 @@ describe('checkRequest', () => {
   it('fills in every default', () => {
     const plan = {
       ...good,
-      whenActive: 'send',
+      whenActive: 'wait',
       onUnknownDelivery: 'fail',
       deadlineMs: 86_400_000,
       polling: { initialMs: 5_000, growth: 0.1, maximumMs: 300_000, jitter: 0.1, timerPolls: 2 },
-      reconcileMs: 120_000,
-      settleMs: 30_000,
-      confirmMs: 30_000,
+      reconcileTimeoutMs: 120_000,
+      prLinkTimeoutMs: 30_000,
+      maxStalenessMs: 30_000,
     };
     expect(checkRequest(good, goodId)).toEqual({ ok: true, plan });
   });
@@ -45,11 +48,21 @@ describe('checkRequest', () => {
   // docs/requests.json has the other rules (test/docs).
   it.each([
     ['jobId', '\ud800', 'lone surrogate'],
+    ['jobId', 'x/../../other', 'must not have the path segment "..", because a URL'],
+    ['projectId', 'x\\.', 'must not have the path segment ".", because a URL'],
+    ...['projectId', 'jobId', 'requestId', 'prompt'].map((name) => [name, 'caf\ufffd', UTF8]),
     ['prompt', 'é'.repeat(131_073), 'at most 262144 bytes of UTF-8; it is 262146'],
     ['projectId', '日'.repeat(30), 'at most 255 are possible'],
   ])('refuses %s = %j: %s', (field, value, words) => {
     expect(problemsOf({ ...good, [field]: value })).toEqual([expect.stringContaining(words)]);
   });
+
+  it.each(['.', '..', '../a', 'x\\..\\y', '/'])(
+    'accepts the request ID %j, because no URL has it as a path segment',
+    (requestId) => {
+      expect(problemsOf({ ...good, requestId })).toEqual([]);
+    },
+  );
 
   it('answers any input with messages that every reader can decode and show', () => {
     const hostile = {

@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import {
-  isJobAnswer,
+  isJobResponse,
   isPollJobResult,
   isSendResult,
   type PollJobResult,
@@ -15,34 +15,26 @@ import { JOB as JOB_OF_NOTHING, RECEIPT } from '../harness/samples';
 
 const JOB: AgentJob = { ...JOB_OF_NOTHING, prLink: 'https://example.test/pull/1', createdAt: '2026-11-21' };
 
-const TROUBLE = { label: 'http 503', message: 'The service answered 503.', httpStatus: 503 } as const;
+const FAILURE = { label: 'http_503', message: 'The agent service returned 503.', httpStatus: 503 } as const;
 
-const POLL: PollJobResult = {
-  answer: { kind: 'job', job: JOB },
-  askedAt: 1_000,
-  before: {
-    polls: 3,
-    observed: { active: 2, 'http 503': 1 },
-    lastAnswer: 'active',
-    nextReadAt: 2_000,
-    trouble: { last: { kind: 'trouble', ...TROUBLE }, count: 1, notFound: { count: 1, since: 1_000 } },
-  },
-};
+const POLL: PollJobResult = { reads: 3, response: { kind: 'job', job: JOB }, requestedAt: 1_000 };
 
 const POSTED = { kind: 'posted', baseline: JOB, sentAt: 1_000 } as const;
-const SENDS: readonly SendResult[] = [
-  { kind: 'unread', trouble: { kind: 'trouble', ...TROUBLE } },
-  { kind: 'held-back', job: JOB },
-  { kind: 'not-permitted', message: 'The deadline has passed.' },
-  { kind: 'reset', baseline: JOB, ...TROUBLE },
+const SEND_ENDS: readonly SendResult['end'][] = [
+  { kind: 'lock-held', holder: { workflowId: 'w', firstRunId: 'r' } },
+  { kind: 'not-read', ...FAILURE },
+  { kind: 'job-not-ready', job: JOB },
+  { kind: 'postponed', ...FAILURE },
+  { kind: 'reset', baseline: JOB, ...FAILURE },
   { ...POSTED, outcome: { verdict: 'accepted', job: JOB } },
-  { ...POSTED, outcome: { verdict: 'unknown', ...TROUBLE } },
-  { ...POSTED, outcome: { verdict: 'not-sent', repeatable: true, answered: false, ...TROUBLE } },
+  { ...POSTED, outcome: { verdict: 'unknown', ...FAILURE } },
+  { ...POSTED, outcome: { verdict: 'not-sent', reachedService: false, ...FAILURE } },
 ];
+const SENDS: readonly SendResult[] = SEND_ENDS.map((end) => ({ end, lockRunId: 'lock' }));
 
 const POSITION: Position = {
   ...{ cursor: 9, lanes: [[3, 5, 'open'] as const, [5, 9, 'free'] as const] },
-  ...{ settled: 3, byStatus: { completed: 2 }, byFailure: { gone: 1 }, byEvidence: { confirmed: 2 } },
+  ...{ settled: 3, byStatus: { completed: 2 }, byFailure: { gone: 1 }, byEvidence: { unchanged: 2 } },
   firstFailures: [{ workflowId: 'w', outcome: 'gone', message: 'none' }],
   ...{ unknownDeliveries: 1, open: 1 },
   begun: { cursor: 4, lanes: [[1, 2, 'may']] },
@@ -61,10 +53,10 @@ function* withEachLeaf(value: unknown, leaf: unknown): Generator {
 
 it.each([
   ['a send', isSendResult, SENDS],
-  ['a read', isJobAnswer, [POLL.answer, { kind: 'trouble', ...TROUBLE, retryAfterMs: 1_000 }]],
-  ['a poll', isPollJobResult, [POLL, { ...POLL, answer: null }]],
+  ['a read', isJobResponse, [POLL.response, { kind: 'failure', ...FAILURE, retryAfterMs: 1_000 }]],
+  ['a poll', isPollJobResult, [POLL]],
   ['a round of a batch', isPosition, [POSITION]],
-  ['a follow-up', fields(endFields), [endOfResult({ ...JOB, status: 'completed', followUp: RECEIPT })]],
+  ['a follow-up', fields(endFields), [endOfResult({ ...JOB, status: 'completed', receipt: RECEIPT })]],
 ] as const)(
   'the result of %s is known, and nothing else is one',
   (_, isResult: (value: unknown) => boolean, results) => {
@@ -85,13 +77,13 @@ it('a count is a whole number from 0 on', () => {
 // Proves D2.
 it('the result of a later version is taken with words for evidence and delivery that are not known here', () => {
   const delivery = { ...RECEIPT.delivery, confirmedBy: 'the-service' };
-  const followUp = { ...RECEIPT, evidence: 'told-by-the-service', delivery };
-  const result = { ...JOB, status: 'completed', followUp };
+  const receipt = { ...RECEIPT, evidence: 'told-by-the-service', delivery };
+  const result = { ...JOB, status: 'completed', receipt };
   expect(endOfResult(result)).toMatchObject({
     ...{ outcome: 'completed', delivery: 'accepted', evidence: 'told-by-the-service' },
   });
   expect(isFollowUpResult(result)).toBe(true);
   // By the verdict it is decided what may be sent again.
-  const unknown = { ...followUp, delivery: { ...delivery, verdict: undefined } };
-  expect(isFollowUpResult({ ...result, followUp: unknown })).toBe(false);
+  const unknown = { ...receipt, delivery: { ...delivery, verdict: undefined } };
+  expect(isFollowUpResult({ ...result, receipt: unknown })).toBe(false);
 });

@@ -21,12 +21,12 @@ const LINK = 'https://code.example/pull/7';
 const KNOWN = { delivery: 'accepted', evidence: 'seen-active' };
 
 function failure(type: string, message = 'no', prLink: string | null = LINK) {
-  const details = [{ job: { ...JOB, prLink }, followUp: RECEIPT }];
+  const details = [{ job: { ...JOB, prLink }, receipt: RECEIPT }];
   return Object.assign(new Error(message), { type, details });
 }
 
 describe('the end of a follow-up', () => {
-  const result = { ...JOB, status: 'completed', prLink: LINK, followUp: RECEIPT };
+  const result = { ...JOB, status: 'completed', prLink: LINK, receipt: RECEIPT };
 
   it('is that of its job, or its failure, with what its receipt knows, and is the same by its memo', () => {
     const ends = [endOfResult(result), ...FAILURE_TYPES.map((type) => endOfFailure(failure(type)))];
@@ -58,7 +58,7 @@ describe('the end of a follow-up', () => {
 
   it('is broken where it has another shape, type or status', () => {
     for (const end of [
-      endOfResult({ ...result, followUp: {} }),
+      endOfResult({ ...result, receipt: {} }),
       endOfResult({ ...result, status: 'active' }),
       endOfFailure(failure('TypeError')),
       endOfFailure(Object.assign(failure('JobNotFound'), { details: [] })),

@@ -1,5 +1,11 @@
 import { expect, it } from '@jest/globals';
-import { batchIdOf, batchWorkflowId, chunkWorkflowId, fairnessKey, turnWorkflowId } from '../../src/core/ids';
+import {
+  batchIdOf,
+  batchWorkflowId,
+  chunkWorkflowId,
+  fairnessKey,
+  jobLockWorkflowId,
+} from '../../src/core/ids';
 
 // docs/workflow-id-vectors.json has many more (test/docs).
 it('the workflow ids of a batch and of its chunks hold its id as it is', () => {
@@ -11,12 +17,12 @@ it('the workflow ids of a batch and of its chunks hold its id as it is', () => {
   );
 });
 
-it('the workflow id of a turn holds project and job percent-encoded, or their digest where that is too long', () => {
-  expect(turnWorkflowId('docs/é', 'j:1')).toBe('follow-up-turn:docs%2F%C3%A9:j%3A1');
-  expect(turnWorkflowId('x'.repeat(128), 'y'.repeat(111))).toHaveLength(255);
-  const digest = turnWorkflowId('x'.repeat(128), 'y'.repeat(112));
-  expect(digest).toMatch(/^follow-up-turn:[0-9a-f]{64}$/);
-  expect(turnWorkflowId('x'.repeat(128), 'y'.repeat(113))).not.toBe(digest);
+it('the job lock workflow ID has the percent-encoded project and job, or their digest if the ID would be too long', () => {
+  expect(jobLockWorkflowId('docs/é', 'j:1')).toBe('follow-up-job-lock:docs%2F%C3%A9:j%3A1');
+  expect(jobLockWorkflowId('x'.repeat(128), 'y'.repeat(107))).toHaveLength(255);
+  const digest = jobLockWorkflowId('x'.repeat(128), 'y'.repeat(108));
+  expect(digest).toMatch(/^follow-up-job-lock:[0-9a-f]{64}$/);
+  expect(jobLockWorkflowId('x'.repeat(128), 'y'.repeat(109))).not.toBe(digest);
 });
 
 it('the fairness key of a project is its id, or a hash of an id of more than 64 bytes', () => {

@@ -3,10 +3,10 @@ import { measure } from '../../src/core/metrics';
 
 it.each([
   ['job', 'job'],
-  ['http 503', 'http 503'],
-  ['http 418', 'http 4xx'],
+  ['http_503', 'http_503'],
+  ['http_418', 'http_4xx'],
   ['CERT_HAS_EXPIRED', 'other'],
-  ['http 299', 'other'],
+  ['http_299', 'other'],
   [null, 'other'],
 ])('a metric has no label value of the wire: it counts the answer %s as %s', (answer, shown) => {
   const add = jest.fn();

@@ -29,7 +29,7 @@ it('npm run demo -- --trouble loses the answer to the message, kills the worker,
     expect(stdout).toMatch(line);
   for (const line of [
     /web ui +http:\/\/127\.0\.0\.1:\d+\/namespaces\/default\/workflows\/follow-up%3Adocs/,
-    /SIGKILL to the worker, process (\d+)\n[^]*another worker goes on, process (?!\1\n)\d+/,
+    /SIGKILL to the worker, process (\d+)\n[^]*another worker continues, process (?!\1\n)\d+/,
     /the service's journal: POST \/v2\/agent\/docs\/job\/[\w-]+\/message · processed as turn 1 · closed without an answer/,
     /messages that the service has received: 1$/m,
   ])

@@ -43,6 +43,23 @@ it.each<[string, string, readonly (string | number)[], (name: string) => string]
   expect(names.map(String).filter((name) => !isTold(name))).toEqual([]);
 });
 
+/** The names that a part of a source file gives to the cases of a union. */
+function casesOf(file: string, from: string, to: string): string[] {
+  const source = read(file);
+  const part = source.slice(source.indexOf(from), source.indexOf(to, source.indexOf(from)));
+  return [...part.matchAll(/(?:do|kind): (?:oneOf\()?'([^']+)'/g)].map(([, name = '']) => name);
+}
+
+it.each([
+  ['delivery states', 'src/follow-up/state.ts', 'export type DeliveryState', 'export type AcceptedDelivery'],
+  ['steps', 'src/follow-up/step.ts', 'export type Step', 'export interface Moment'],
+  ['events', 'src/follow-up/apply.ts', 'export type FollowUpEvent', 'export function apply'],
+])('docs/architecture.md has a row for each of the %s', (table, file, from, to) => {
+  const [, rows = ''] = read('docs/architecture.md').split(`<!-- table: ${table} -->`);
+  const names = [...(rows.split('<!-- end of table -->')[0] ?? '').matchAll(/^\| `([^`]+)`/gm)];
+  expect(names.map(([, name]) => name).sort()).toEqual(casesOf(file, from, to).sort());
+});
+
 it.each(pages)(
   '%s is linked by README.md, and names only scripts, faults, files and headings that exist',
   (page) => {

@@ -12,7 +12,7 @@ const published = z.fromJSONSchema(schema as Parameters<typeof z.fromJSONSchema>
 /** Rules of one request that need two of its fields, which a schema can't say. */
 const BEYOND_A_SCHEMA = [
   'a requestId that the workflow id is not made of',
-  'a deadline that is not more than confirm',
+  'a deadline that is not longer than maxStaleness',
   'a maximum below the initial interval',
 ];
 

@@ -87,7 +87,13 @@ function shellDoor(name: string, script: string): Door {
   return {
     name,
     send: async (projectId, jobId, requestId, prompt = PROMPT) =>
-      start(await idOf(projectId, jobId, requestId), { projectId, jobId, requestId, prompt, confirm: '2s' }),
+      start(await idOf(projectId, jobId, requestId), {
+        projectId,
+        jobId,
+        requestId,
+        prompt,
+        maxStaleness: '2s',
+      }),
   };
 }
 
@@ -128,7 +134,7 @@ describe.each(doors)('by $name', ({ build, send }) => {
 it('the batch in Python starts once, prints how it and each item have ended, and refuses other items under its id', async () => {
   const file = path.join(folder, 'items.jsonl');
   const item = (jobId: string) =>
-    JSON.stringify({ projectId: 'batch', jobId, prompt: PROMPT, confirm: '2s' });
+    JSON.stringify({ projectId: 'batch', jobId, prompt: PROMPT, maxStaleness: '2s' });
   const { jobId } = ground.sandbox.addJob({ projectId: 'batch' });
   const run = async (...items: string[]) => {
     await writeFile(file, items.join('\n'));

@@ -143,7 +143,7 @@ async function main() {
   const released = execute('release', '7.2');
   console.log(await execute('ownWorkflow', 'team'));
   const { batches } = new FollowUpClient(client, { taskQueue: 'our-queue' });
-  const times = { polling: { initial: '500ms', maximum: '500ms', timerPolls: 1 }, confirm: '1s' };
+  const times = { polling: { initial: '500ms', maximum: '500ms', timerPolls: 1 }, maxStaleness: '1s' };
   const batch = await batches.start([{ projectId, jobId, prompt: 'Another.', ...times }], { batchId: 'one' });
   const { state, summary } = await batch.result();
   console.log(state, summary.byStatus, await released);

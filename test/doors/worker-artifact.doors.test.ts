@@ -31,7 +31,7 @@ it.each(NODES)(
     const worker = await ground.startWorker(node);
     expect(await worker.answersReadyz(200)).toEqual([]);
     const { projectId, jobId } = ground.sandbox.addJob();
-    const words = ['send', '--project', projectId, '--job', jobId, '--prompt', 'x', '--confirm', '2s'];
+    const words = ['send', '--project', projectId, '--job', jobId, '--prompt', 'x', '--max-staleness', '2s'];
     const sent = await mustRun(node, [unpacked('worker', 'dist/starter.js'), ...words], { env: ground.env });
     expect(sent).toMatch(/^status +completed\nprLink +http\S+\/pull\//);
     worker.signal('SIGTERM');

@@ -16,11 +16,12 @@ export const LARGE = 'x'.repeat(256 * 1_024);
 
 /** A follow-up whose turn ends with its second read takes half a second. No deadline is a test's time-out. */
 export const SWIFT = {
+  whenActive: 'send',
   deadline: '10m',
   polling: { ...QUICK.polling, initial: '100ms' },
-  reconcile: '200ms',
-  settle: '100ms',
-  confirm: '100ms',
+  reconcileTimeout: '200ms',
+  prLinkTimeout: '100ms',
+  maxStaleness: '100ms',
 } as const;
 
 /** A batch to jobs of its own, on the workers of a environment. */

@@ -8,6 +8,7 @@ import { startSandbox } from '../../sandbox';
 import { connectClient } from '../../src/client';
 import { FollowUpPlugin, type NotifyOptions } from '../../src/worker/plugin';
 import { FollowUpWorkers } from '../../src/worker/workers';
+import type { TaskQueues } from '../../src/worker/plugin';
 import { FollowUpCaller, newTaskQueues } from './following';
 import { DYNAMIC_CONFIG, temporal } from './temporal';
 
@@ -20,10 +21,10 @@ Runtime.install({
 export interface EnvironmentOptions {
   /** The limit of one HTTP exchange. @default 2000 */
   readonly httpTimeoutMs?: number;
-  /** How many polls may wait in the process of a worker; 0 has each of them wait as a retry. @default 1000 */
-  readonly inProcessPolls?: number;
   /** The Temporal server. @default the one that all test files share */
   readonly address?: string;
+  /** The task queues, on which follow-ups may already wait for a worker. @default new ones */
+  readonly taskQueues?: TaskQueues;
   /** A server of its own with these settings, on top of those of the shared one. */
   readonly dynamicConfig?: Readonly<Record<string, string | number | boolean>>;
   /** Where the worker tells ends. @default nowhere */
@@ -33,8 +34,8 @@ export interface EnvironmentOptions {
   /** That of workers and client, as a team of its own has one. @default the SDK's own */
   readonly dataConverter?: DataConverter;
   /**
-   * Follow-ups have the default times, and the server's clock skips all of their waits. Polls wait as retries then: while an
-   * activity runs, nothing is skipped. Nor while a request is held; and what the service does later comes too late.
+   * Follow-ups have the default times, and the server's clock skips all of their waits. While an activity runs or a request is
+   * held, nothing is skipped.
    *
    * @default false: the clock is everybody's, and the times are short
    */
@@ -55,7 +56,7 @@ export class Environment extends FollowUpCaller {
     bundlePath: codePath = temporal().bundlePath,
     dataConverter = {},
     skipsTime = false,
-    inProcessPolls = skipsTime ? 0 : 1_000,
+    taskQueues = newTaskQueues(),
     notify,
     ...options
   }: EnvironmentOptions = {}): Promise<Environment> {
@@ -65,7 +66,6 @@ export class Environment extends FollowUpCaller {
       (await startDevServer({ cli: temporal().cli, searchAttributes: true, dynamicConfig }));
     const address = own?.address ?? options.address ?? temporal().address;
     const sandbox = await startSandbox({ seedJobs: false, turnMs: 1_500 });
-    const taskQueues = newTaskQueues();
     const apiKey = keyFromText(sandbox.apiKey);
     const agentApi = createAgentApi({ baseUrl: sandbox.baseUrl, apiKey, timeoutMs });
     // The SDK's own connection lets a retry that is due after its end break the process.
@@ -74,9 +74,9 @@ export class Environment extends FollowUpCaller {
     const stop = new AbortController();
     const workers = await FollowUpWorkers.create(
       native,
-      { temporal: { namespace: 'default' }, taskQueues, inProcessPolls, dataConverter },
+      { temporal: { namespace: 'default' }, taskQueues, dataConverter },
       { workflowBundle: { codePath } },
-      new FollowUpPlugin({ agentApi, taskQueues, inProcessPolls, notify }),
+      new FollowUpPlugin({ agentApi, taskQueues, notify }),
     );
     // Loads what undici loads at its first use: jest forbids that between the steps of concurrent tests.
     const nobody = { projectId: 'warm-up', jobId: 'nobody' };
@@ -108,6 +108,8 @@ function skippingTime<Connection extends ConnectionLike>(connection: Connection)
   const service = connection.workflowService;
   const start = (request: Parameters<Service['startWorkflowExecution']>[0]) =>
     service.startWorkflowExecution({ ...request, timeSkippingConfig: { enabled: true } });
-  const value = Object.create(service, { startWorkflowExecution: { value: start } }) as Service;
+  // The client's own proxy may return another value only for a configurable property.
+  const own = { value: start, configurable: true };
+  const value = Object.create(service, { startWorkflowExecution: own }) as Service;
   return Object.create(connection, { workflowService: { value } }) as Connection;
 }

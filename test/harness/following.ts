@@ -20,11 +20,12 @@ import { eventually } from './eventually';
  * tested where it is given.
  */
 export const QUICK = {
+  whenActive: 'send',
   deadline: '10m',
   polling: { initial: '200ms', growth: 0.1, maximum: '1s', jitter: 0.1 },
-  reconcile: '1500ms',
-  settle: '1s',
-  confirm: '1500ms',
+  reconcileTimeout: '1500ms',
+  prLinkTimeout: '1s',
+  maxStaleness: '1500ms',
 } as const;
 
 /** A turn that ends only when the test says so. */
@@ -47,7 +48,7 @@ export function newTaskQueues(): TaskQueues {
 
 /** The variables that name the task queues to a worker and a starter. */
 export function queueVariables({ followUp, read, send }: TaskQueues) {
-  return { FOLLOW_UP_TASK_QUEUE: followUp, AGENT_API_TASK_QUEUE: read, AGENT_API_SEND_TASK_QUEUE: send };
+  return { FOLLOW_UP_TASK_QUEUE: followUp, AGENT_API_READ_TASK_QUEUE: read, AGENT_API_SEND_TASK_QUEUE: send };
 }
 
 /** Who starts follow-ups in a test: a sandbox with the jobs, and clients of the Temporal server. */
@@ -149,11 +150,11 @@ export class Following {
 
   /** How it ended, and whether the service has processed each of its POSTs. */
   async ending() {
-    const { followUp, ...named } = await this.result().then(
-      ({ status, followUp }) => ({ status, followUp }),
-      () => this.failure().then(({ type, details: { followUp } }) => ({ type, followUp })),
+    const { receipt, ...named } = await this.result().then(
+      ({ status, receipt }) => ({ status, receipt }),
+      () => this.failure().then(({ type, details: { receipt } }) => ({ type, receipt })),
     );
-    const { delivery, evidence } = followUp;
+    const { delivery, evidence } = receipt;
     return { ...named, delivery, evidence, posts: this.processed() };
   }
 

@@ -11,11 +11,12 @@ import { WorkerProcess } from './worker-process';
  * 10 s, its send after the HTTP time limit and 15 s, and a new worker is there after some 3 s, or 10 s on a busy machine.
  */
 export const PATIENT = {
+  whenActive: 'send',
   deadline: '10m',
   polling: { initial: '500ms', growth: 0, maximum: '500ms', jitter: 0 },
-  reconcile: '3s',
-  settle: '1s',
-  confirm: '3s',
+  reconcileTimeout: '3s',
+  prLinkTimeout: '1s',
+  maxStaleness: '3s',
 } as const;
 
 /** For a worker that asks the server every second, and not every minute, what is open. */

@@ -8,6 +8,7 @@ export const AGENT_API: AgentApi = {
   timeoutMs: 4_000,
   getJob: () => Promise.reject(new Error('not called')),
   sendMessage: () => Promise.reject(new Error('not called')),
+  cooldown: () => null,
   close: () => Promise.resolve(),
 };
 
@@ -31,9 +32,9 @@ export const PLAN = {
   onUnknownDelivery: 'fail',
   deadlineMs: 86_400_000,
   polling: { initialMs: 5_000, growth: 0.1, maximumMs: 300_000, jitter: 0.1, timerPolls: 6 },
-  reconcileMs: 0,
-  settleMs: 0,
-  confirmMs: 30_000,
+  reconcileTimeoutMs: 0,
+  prLinkTimeoutMs: 0,
+  maxStalenessMs: 30_000,
 } as const;
 
 /** Of a turn that was seen. */
@@ -45,8 +46,8 @@ export const RECEIPT: Receipt = {
   baseline: { status: 'completed', prLink: null, archivedAt: null },
   polls: 7,
   sentAt: '2030-01-01T00:00:00.000Z',
-  settledAt: '2030-01-01T00:01:00.000Z',
-  observed: { active: 6, completed: 1 },
+  endedAt: '2030-01-01T00:01:00.000Z',
+  responseCounts: { active: 6, completed: 1 },
 };
 
 /** The end of an item whose job is completed. */

@@ -3,7 +3,7 @@ import Sequencer from '@jest/test-sequencer';
 /** Of the long suites, those that take a minute or more: if one of them came last, it would run alone for minutes. */
 const SLOWEST = [
   ...['alerts.long', 'archives.doors', 'examples.doors', 'soak.fault'],
-  ...['poll-hand-over.fault', 'versions.long', 'lost-worker.fault', 'demo.long'],
+  ...['lost-poll.fault', 'versions.long', 'lost-worker.fault', 'demo.long'],
 ];
 
 /** Of `npm test`, those that would run alone if they came last. */

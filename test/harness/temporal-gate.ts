@@ -52,6 +52,7 @@ export class Hold {
 export class TemporalGate {
   private readonly server = createServer();
   private readonly holds: Hold[] = [];
+  private readonly calls: { readonly method: string; readonly message: Buffer }[] = [];
   private readonly polls: ClientHttp2Stream[] = [];
   private readonly upstreams: ClientHttp2Session[] = [];
 
@@ -83,6 +84,11 @@ export class TemporalGate {
     return hold;
   }
 
+  /** Returns the methods of the calls so far whose message contains a text, in their order. */
+  methods(containing: string): string[] {
+    return this.calls.filter(({ message }) => message.includes(containing)).map(({ method }) => method);
+  }
+
   /**
    * Ends every poll for tasks that waits at the server, for a worker that stands still: no further task goes to it, so
    * that another worker gets them at once instead of after their time-outs. Once it wakes, it polls again.
@@ -106,6 +112,7 @@ export class TemporalGate {
     stream.on('error', () => undefined);
     const method = headers[':path']?.split('/').at(-1) ?? '';
     const call = await buffer(stream);
+    this.calls.push({ method, message: content(call) });
     for (const hold of this.holds) await hold.pass(method, 'call', call);
 
     const upstream = session.request(headers);

@@ -32,7 +32,10 @@ export const OUTCOMES = weighted('2 pull-request, new-pull-request, no-change, f
 export const ACTS = {
   ...OF_MACHINES,
   /** A limit on a task queue. */
-  'hold queue': (luck: Luck, ms: number) => ({ queue: luck.of('queue', ['sends', 'reads']), ms }),
+  'hold queue': (luck: Luck, ms: number) => ({
+    queue: luck.of('queue', ['sends', 'reads', 'follow-up']),
+    ms,
+  }),
   ...{ 'poll now': plain, cancel: plain, terminate: plain, 'start again': plain, signal: plain },
   ...{ 'send reset': plain, 'limit attempts': plain, 'poll reset': plain, 'pause send': lasting },
   extend: (luck: Luck) => ({ duration: luck.of('duration', ['10m', '1h', '1s', 'soon']) }),

@@ -93,7 +93,7 @@ export class AgentService {
         const timers = [
           setTimeout(() => fail('timeout'), limits.timeoutMs),
           setTimeout(() => {
-            if (request.begunAt === null) fail('connect timeout');
+            if (request.begunAt === null) fail('connect_timeout');
           }, limits.connectTimeoutMs),
         ];
         void this.carry(request, body as string, worker, limits).then((answer) => {
@@ -123,7 +123,7 @@ export class AgentService {
     if (request.heardAt !== null) return null;
     if (trouble?.kind === 'refused') return 'ECONNREFUSED';
     if (trouble?.kind === 'misconfigured') return 'UND_ERR_INVALID_ARG';
-    if (beforeFirstByte?.() !== undefined) return 'held back';
+    if (beforeFirstByte?.() !== undefined) return 'held_back';
     request.begunAt = this.clock.now;
     this.reached(`${point} begun`, worker);
     await way();
@@ -175,7 +175,7 @@ export class AgentService {
       case 'reset':
         return 'UND_ERR_SOCKET';
       case 'status': {
-        request.answer = `${page ? 'page' : 'http'} ${status}`;
+        request.answer = `${page ? 'page' : 'http'}_${status}`;
         request.retryAfter = retryAfter ?? null;
         const words = this.words();
         return page ? answer(words) : answer({ error: words });

@@ -6,7 +6,7 @@ import { Luck, weighted } from './luck';
 import type { Deed, Plan, PlannedJob, Spell, Trouble } from './plan';
 
 const MINUTE_MS = 60_000;
-/** Beyond `confirm`. Longer ones cost many reads. */
+/** Beyond `maxStaleness`. Longer ones cost many reads. */
 const DEADLINES = [1, 10, 10, 30].map((minutes) => minutes * MINUTE_MS);
 /** Longer than an hour, which is the longest that the service is left alone. */
 const LONG_DEADLINE_MS = 240 * MINUTE_MS;
@@ -14,20 +14,20 @@ const LONG_DEADLINE_MS = 240 * MINUTE_MS;
 /** The plan of a seed: the same on every machine. Half of the worlds are nearly quiet, so that rules can be seen alone. */
 export function drawPlan(seed: number): Plan {
   const luck = new Luck(seed * 7_919 + 1);
-  const confirmMs = luck.of('confirm', [0, 1_000, 30_000, 30_000, 30_000, 120_000]);
+  const maxStalenessMs = luck.of('confirm', [0, 1_000, 30_000, 30_000, 30_000, 120_000]);
   const spells = Array.from({ length: luck.between('spells', 0, 3, 1.5) }, () => drawSpell(luck));
   const isLong = spells.some(({ trouble }) => 'retryAfter' in trouble && trouble.retryAfter === '86400');
-  const deadlineMs = confirmMs + (isLong ? LONG_DEADLINE_MS : luck.of('deadline', DEADLINES));
+  const deadlineMs = maxStalenessMs + (isLong ? LONG_DEADLINE_MS : luck.of('deadline', DEADLINES));
   const plan: Plan = {
     seed,
     request: {
       ...{ projectId: 'project-1', jobId: 'job-1', requestId: 'request-1', prompt: 'Fix the broken links.' },
       whenActive: luck.of('whenActive', [...WHEN_ACTIVE, 'send']),
       onUnknownDelivery: luck.of('onUnknownDelivery', [...ON_UNKNOWN_DELIVERY, 'ask']),
-      confirm: durationText(confirmMs),
+      maxStaleness: durationText(maxStalenessMs),
       deadline: durationText(deadlineMs),
-      reconcile: luck.of('reconcile', ['0s', '10s', '30s', '2m', '2m']),
-      settle: luck.of('settle', ['0s', '30s', '30s', '2m']),
+      reconcileTimeout: luck.of('reconcile', ['0s', '10s', '30s', '2m', '2m']),
+      prLinkTimeout: luck.of('settle', ['0s', '30s', '30s', '2m']),
       polling: {
         timerPolls: luck.of('timerPolls', [0, 2, 3, 3, 'all']),
         initial: luck.of('initial', ['2s', '5s', '5s', '20s']),
@@ -35,11 +35,19 @@ export function drawPlan(seed: number): Plan {
         jitter: luck.of('jitter', [0, 0.1, 0.5]),
       },
     },
-    jobs: [drawJob(luck, confirmMs, spells)],
+    jobs: [drawJob(luck, maxStalenessMs, spells)],
     workers: luck.of('workers', [1, 1, 2, 3]),
-    inProcessPolls: luck.of('inProcessPolls', [0, 100, 100]),
+    startDelayMs: luck.chance('start delay', 0.1) ? luck.between('delay', 1, 300_000) : 0,
+    lock: luck.chance('lock', 0.15)
+      ? {
+          heldMs: luck.between('held', 1, luck.of('is held', [5_000, 60_000, 300_000])),
+          end: luck.of('lock ends', weighted('2 released, 2 left, foreign, never')),
+        }
+      : null,
     suggestFrom: luck.chance('suggests', 0.6) ? luck.between('suggestFrom', 16, 40) : 4_096,
-    deeds: Array.from({ length: luck.between('deeds', 0, 6, 1.3) }, () => drawDeeds(luck, confirmMs)).flat(),
+    deeds: Array.from({ length: luck.between('deeds', 0, 6, 1.3) }, () =>
+      drawDeeds(luck, maxStalenessMs),
+    ).flat(),
   };
   return luck.chance('tells a story', 0.02) ? { ...plan, ...luck.of('story', STORIES)(plan, luck) } : plan;
 }
@@ -58,24 +66,38 @@ const STORIES: readonly ((plan: Plan, luck: Luck) => Partial<Plan>)[] = [
   ({ request, jobs: [job] }, luck) => ({
     request: {
       ...{ ...request, whenActive: 'send', onUnknownDelivery: 'ask' },
-      ...{ confirm: '1s', deadline: '30m', reconcile: '10s' },
+      ...{ maxStaleness: '1s', deadline: '30m', reconcileTimeout: '10s' },
       polling: { ...request.polling, timerPolls: 0 },
     },
     jobs: [{ ...job, status: 'completed', hasLink: true, lagMs: 0, linkLateMs: 0, spells: [LOST] }],
     deeds: [
       deed('phase needs-decision', 1, luck.between('decides', 5_000, 60_000), DELIVERED),
-      deed('pendingDetails started', 1, 0, { kind: 'complete by hand', activity: 'pollJob', value: null }),
+      deed('countPollReads started', 1, 0, { kind: 'complete by hand', activity: 'pollJob', value: null }),
     ],
   }),
   // The worker of a POST dies, no other one takes the send up until the deadline, and somebody cancels right then.
   ({ request, jobs: [job] }, luck) => ({
-    request: { ...request, whenActive: 'send', confirm: '1s', deadline: '2m' },
+    request: { ...request, whenActive: 'send', maxStaleness: '1s', deadline: '2m' },
     jobs: [{ ...job, status: 'completed', spells: [] }],
     workers: 2,
     deeds: [
       deed('post begun', 1, 0, { kind: 'hold queue', queue: 'sends', ms: 600_000 }),
       deed(luck.of('dies', ['post begun', 'post processed']), 1, 0, { kind: 'kill', backAfterMs: 1_000 }),
-      deed('pendingDetails started', 2, 0, { kind: 'cancel' }),
+      deed('stopSend started', 1, 0, { kind: 'cancel' }),
+    ],
+  }),
+  // The worker of a send stands still until the deadline has passed, and no worker runs the follow-up's tasks meanwhile.
+  ({ request, jobs: [job] }, luck) => ({
+    request: { ...request, whenActive: 'send', maxStaleness: '1s', deadline: '61s' },
+    jobs: [{ ...job, status: 'completed', spells: [] }],
+    ...{ workers: 2, startDelayMs: 0 },
+    deeds: [
+      deed('sendMessage started', 1, 0, { kind: 'hold queue', queue: 'follow-up', ms: 600_000 }),
+      deed('look heard', 1, 0, {
+        kind: 'freeze',
+        ms: luck.between('stands still', 62_000, 74_000),
+        suspended: false,
+      }),
     ],
   }),
   // Somebody extends the deadline right when the run would continue as new, and something else comes.
@@ -90,10 +112,10 @@ const STORIES: readonly ((plan: Plan, luck: Luck) => Partial<Plan>)[] = [
   }),
 ];
 
-function drawJob(luck: Luck, confirmMs: number, spells: readonly Spell[]): PlannedJob {
-  // Both delays together stay within `confirm`, which is what a caller promises by it.
-  const lagMs = luck.of('lag', [0, 0, Math.floor(confirmMs / 2), Math.floor(confirmMs * 0.9)]);
-  const takeUpMs = luck.of('takeUp', [0, 0, 0, Math.max(0, confirmMs - lagMs - 1)]);
+function drawJob(luck: Luck, maxStalenessMs: number, spells: readonly Spell[]): PlannedJob {
+  // Both delays together stay within `maxStaleness`, which is what a caller promises by it.
+  const lagMs = luck.of('lag', [0, 0, Math.floor(maxStalenessMs / 2), Math.floor(maxStalenessMs * 0.9)]);
+  const takeUpMs = luck.of('takeUp', [0, 0, 0, Math.max(0, maxStalenessMs - lagMs - 1)]);
   const turn = (nth: number) => ({
     // Some never end.
     durationMs: luck.chance('endless', 0.08)
@@ -117,7 +139,7 @@ function drawJob(luck: Luck, confirmMs: number, spells: readonly Spell[]): Plann
 const ANSWERS_TO_READS = [
   400, 401, 403, 404, 404, 404, 404, 404, 404, 429, 429, 429, 500, 502, 503, 302, 418,
 ] as const;
-const REFUSED = [400, 401, 403, 404, 405, 409, 410, 413, 415, 422] as const;
+const REFUSED = [400, 403, 404, 405, 409, 410, 413, 415, 422] as const;
 const NOBODY_KNOWS = [408, 423, 425, 500, 502, 503, 503, 503, 504, 302, 418] as const;
 const RETRY_AFTER = [undefined, '1', '30', '600', '0', '-5', '86400', '1e9', 'soon'];
 const retryAfter = (luck: Luck) => luck.of('retryAfter', RETRY_AFTER);
@@ -151,7 +173,10 @@ function troubleOfRead(luck: Luck): Trouble {
 function troubleOfPost(luck: Luck): Trouble {
   const processed = luck.chance('processed', 0.5);
   const kind = luck.of('post', KINDS_OF_POST);
-  if (kind === '429') return { kind: 'status', status: 429, processed: false, retryAfter: retryAfter(luck) };
+  if (kind === '429') {
+    const status = luck.of('not processed', [429, 429, 401, 403]);
+    return { kind: 'status', status, processed: false, retryAfter: retryAfter(luck) };
+  }
   if (kind === 'rejected') return { kind: 'status', status: luck.of('rejected', REFUSED), processed: false };
   if (kind !== 'unknown') return { kind, processed };
   const status = luck.of('unknown', NOBODY_KNOWS);
@@ -165,10 +190,11 @@ const POINTS = weighted<string>(
   'post heard, sendMessage over, sendMessage reported',
   'permission recorded, post begun, post processed, post heard, sendMessage over',
   'getJob started, read asked, read reached, read heard, getJob over, getJob reported',
-  'pollJob started, poll asked, poll heard, fail asked, fail recorded, beat recorded, pollJob over',
-  'pollJob reported, pendingDetails started, describe asked, describe recorded',
-  'phase sending, phase reconciling, phase needs-decision, phase watching, phase confirming, phase settling',
-  'phase waiting, phase unauthorized, 2 phase needs-decision, phase done, phase failed',
+  'pollJob started, poll asked, poll heard, beat recorded, pollJob over, pollJob reported, countPollReads started',
+  'stopSend started, pause asked, pause recorded, describe asked, describe recorded',
+  'start asked, start recorded, waitForJobLock started, releaseJobLock started, terminate recorded',
+  'phase sending, phase reconciling, phase needs-decision, phase watching, phase confirming, phase waiting-for-link',
+  'phase waiting-for-job, phase unauthorized, 2 phase needs-decision, phase done, phase failed',
 );
 
 const KINDS = weighted(
@@ -188,10 +214,10 @@ const LIKELY: readonly (readonly [RegExp, string, number, Act['kind']])[] = [
 ];
 
 /** One deed, or several at one moment in any order. */
-function drawDeeds(luck: Luck, confirmMs: number): Deed[] {
+function drawDeeds(luck: Luck, maxStalenessMs: number): Deed[] {
   const at = luck.of('at', POINTS);
   const nth = luck.between('nth', 1, /^(look|post|permission|sendMessage|phase)/.test(at) ? 2 : 10, 2);
-  const [short, long] = [luck.between('short', 1, 500), luck.between('long', 1, confirmMs + 60_000)];
+  const [short, long] = [luck.between('short', 1, 500), luck.between('long', 1, maxStalenessMs + 60_000)];
   const afterMs = luck.of('after', [0, 0, 0, short, long]);
   const count = luck.of('volley', at === 'phase needs-decision' ? [1, 2, 2, 3] : [1, 1, 1, 1, 2, 3]);
   const acts = Array.from({ length: count }, () => drawAct(luck, at));

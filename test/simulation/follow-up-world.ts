@@ -1,25 +1,39 @@
+import type { Client } from '@temporalio/client';
+import { msNumberToTs } from '@temporalio/common/lib/time';
+import { readProgress } from '../../src/client/progress';
+import type { JobLockHolder } from '../../src/core/activities';
+import { jobLockWorkflowId } from '../../src/core/ids';
 import {
   FOLLOW_UP_WORKFLOW,
+  JOB_LOCK_WORKFLOW,
+  MEMO_JOB_LOCK_HOLDER,
+  MEMO_START_DELAY,
   QUERY_PROGRESS,
-  TURN_WORKFLOW,
   UPDATE_EXTEND_DEADLINE,
   UPDATE_POLL_NOW,
   UPDATE_RESOLVE_DELIVERY,
 } from '../../src/core/names';
+import { type FollowUpProgress, PHASES } from '../../src/core/result';
 import { followUpStart } from '../../src/core/starts';
+import { grpcError } from '../../src/temporal/grpc-status';
 import type { Act, MachineAct } from './acts';
-import type { AgentService } from './agent-service';
-import type { Plan } from './plan';
-import { toPayload } from './temporal/history';
+import type { AgentService, Request } from './agent-service';
+import type { Plan, PlannedLock } from './plan';
+import { fromPayload, toPayload } from './temporal/history';
 import type { PendingActivity } from './temporal/pending-activity';
 import type { Run } from './temporal/run';
 import { startRequest } from './temporal/server';
+import { clientOf } from './temporal/service';
 import type { UpdateEnd } from './temporal/updates';
 import { replayed } from './worker/cached-run';
-import { TASK_QUEUES, World } from './world';
+import { isTold, LOCK_HOLDER_WORKFLOW, MOST_BROKEN, NEVER_RUN, TASK_QUEUES, World } from './world';
 
 /** One in so many worlds has its histories replayed as a whole, too: evictions replay the beginning of each. */
 const WHOLE_REPLAYS = 4;
+
+/** Points at which a caller reads the progress. */
+const PROGRESS_POINT =
+  /^(task recorded|permission recorded|post (begun|reached|processed|heard)|sendMessage reported)$/;
 
 /** One follow-up and its job. */
 export class FollowUpWorld extends World<Plan, Act, UpdateEnd> {
@@ -27,6 +41,9 @@ export class FollowUpWorld extends World<Plan, Act, UpdateEnd> {
   readonly pauses: { readonly attempt: string; readonly from: number; readonly until: number }[] = [];
   /** What a query has told of a run after its end. */
   readonly progress = new Map<Run, unknown>();
+  /** Callers who read the progress: without a delay, and with one. */
+  private readonly caller = this.clientOf('a caller', 0);
+  private readonly slowCaller = this.clientOf('a slow caller', 5_000);
 
   /** What callers, operators and others at the service do. */
   protected override readonly acts = {
@@ -56,7 +73,7 @@ export class FollowUpWorld extends World<Plan, Act, UpdateEnd> {
     'complete by hand': ({ activity, value }) =>
       this.onActivity(activity, (pending) => pending.completeByHand(toPayload(value))),
     'start again': () => {
-      if (this.begin() !== null) this.broken.push('a second start began a run');
+      if (this.startFollowUp() !== null) this.broken.push('a second start began a run');
     },
     cancel: () => this.latest.requestCancel(),
     terminate: () => this.latest.terminate(),
@@ -74,9 +91,18 @@ export class FollowUpWorld extends World<Plan, Act, UpdateEnd> {
     return service;
   }
 
-  /** Those of the follow-up; the server has one of the turn that it takes, too. */
+  /** Those of the follow-up; the server also has the runs of the job lock. */
   get runs(): readonly Run[] {
     return this.server.runs.filter(({ start }) => start.workflowType === FOLLOW_UP_WORKFLOW);
+  }
+
+  /** The runs of the job lock that the follow-up has acquired. */
+  get locks(): readonly Run[] {
+    const [first] = this.runs;
+    return this.server.runs.filter(({ start }) => {
+      const holder = fromPayload(start.memo[MEMO_JOB_LOCK_HOLDER]) as JobLockHolder | undefined;
+      return start.workflowType === JOB_LOCK_WORKFLOW && holder?.firstRunId === first?.start.firstRunId;
+    });
   }
 
   override get latest(): Run {
@@ -85,15 +111,114 @@ export class FollowUpWorld extends World<Plan, Act, UpdateEnd> {
     return run;
   }
 
-  protected override begin(): Run | null {
-    const { request } = this.plan;
+  protected override begin(): void {
+    if (this.plan.lock !== null) this.holdLock(this.plan.lock);
+    this.startFollowUp();
+  }
+
+  private startFollowUp(): Run | null {
+    const { request, startDelayMs } = this.plan;
     const { workflowId, memo, typedSearchAttributes } = followUpStart(request);
     const of = [workflowId, FOLLOW_UP_WORKFLOW, TASK_QUEUES.followUp] as const;
-    return this.server.start(startRequest(...of, request, memo, typedSearchAttributes));
+    const delay = startDelayMs > 0 ? { [MEMO_START_DELAY]: startDelayMs } : {};
+    const start = startRequest(...of, request, { ...memo, ...delay }, typedSearchAttributes);
+    return this.server.start(startDelayMs > 0 ? { ...start, ...delayedBy(startDelayMs) } : start);
+  }
+
+  /** Another follow-up holds the job lock. It is a workflow without tasks, which ends at its time. */
+  private holdLock({ heldMs, end }: PlannedLock): void {
+    const { projectId, jobId } = this.plan.request;
+    const start = (workflowId: string, type: string, memo: Readonly<Record<string, unknown>>) =>
+      this.server.start({
+        ...startRequest(workflowId, type, TASK_QUEUES.followUp, null, memo, []),
+        ...delayedBy(365 * 86_400_000),
+      });
+    const holder = end === 'foreign' ? null : start('another follow-up', LOCK_HOLDER_WORKFLOW, {});
+    const memo = holder && {
+      [MEMO_JOB_LOCK_HOLDER]: { workflowId: holder.workflowId, firstRunId: holder.runId },
+    };
+    const lock = start(jobLockWorkflowId(projectId, jobId), JOB_LOCK_WORKFLOW, memo ?? {});
+    if (end === 'never') return;
+    this.server.clock.after(heldMs, () => {
+      if (end !== 'left') lock?.terminate();
+      holder?.terminate();
+    });
+  }
+
+  protected override queryOf({ start }: Run): string | undefined {
+    return this.again || start.workflowType !== FOLLOW_UP_WORKFLOW ? undefined : QUERY_PROGRESS;
+  }
+
+  /** Compares the progress that callers get at this moment with the requests that the agent service has. */
+  private compareProgress(): void {
+    const run = this.latest;
+    if (this.again || !run.isOpen || run.progress === undefined) return;
+    this.judgeProgress('the query', run.progress as FollowUpProgress, this.postsOf(run));
+    // In no process's name: a caller has a clock of its own.
+    this.clock.after(0, () => void this.readAsCaller(this.caller));
+    this.clock.after(0, () => void this.readAsCaller(this.slowCaller));
+  }
+
+  private async readAsCaller(caller: Client): Promise<void> {
+    const { latest: run } = this;
+    if (!run.isOpen) return;
+    const posts = this.postsOf(run);
+    const report = await readProgress(caller, run.workflowId).catch((error: unknown) => {
+      // The Temporal server may not respond in time.
+      if (!isTold(error) && grpcError(error) === undefined) throw error;
+    });
+    if (report?.from === 'worker') this.judgeProgress('the client', report.progress, posts);
+  }
+
+  /** The POSTs that have begun. The history of a run that a reset made counts none of a run before. */
+  private postsOf({ runId }: Run): readonly { readonly post: Request; readonly isOwn: boolean }[] {
+    const isReset = this.doneBy('reset').length > 0;
+    return this.service.requests
+      .filter(({ point, begunAt }) => point === 'post' && begunAt !== null)
+      .map((post) => ({ post, isOwn: !isReset || post.runId === runId }));
+  }
+
+  /**
+   * A report never says less than what has happened.
+   *
+   * @param posts those that had begun when the report was asked for; a POST that was not processed meanwhile shows nothing
+   */
+  private judgeProgress(
+    from: string,
+    { delivery, phase }: FollowUpProgress,
+    posts: ReturnType<FollowUpWorld['postsOf']>,
+  ): void {
+    const { verdict, sends } = delivery;
+    const begun = posts.filter(({ isOwn }) => isOwn).length;
+    const mayBeProcessed = posts.some(({ post }) => post.processedAt !== null || post.reachedAt === null);
+    const problem =
+      (verdict === 'not-sent' || verdict === 'rejected') && mayBeProcessed
+        ? `reports ${verdict}, and the agent service has or gets a message`
+        : sends < begun
+          ? `reports ${sends} sends, and ${begun} POSTs have begun`
+          : PHASES.includes(phase)
+            ? null
+            : `reports the phase ${phase}`;
+    if (problem !== null && this.broken.length <= MOST_BROKEN) this.broken.push(`${from} ${problem}`);
+  }
+
+  private clientOf(name: string, slowMs: number): Client {
+    const { server, clock, luck } = this;
+    const pause = () => (slowMs === 0 ? undefined : clock.sleep(luck.between(`${name} waits`, 0, slowMs, 3)));
+    const reach = async <T>(_: string, answer: () => T): Promise<T> => {
+      await pause();
+      const value = answer();
+      await pause();
+      return value;
+    };
+    return clientOf(server, reach, { namespace: `${server.namespace} of ${name}`, identity: name });
   }
 
   protected override isOver(): boolean {
-    return this.waitsFor === 0 && this.server.runs.every(({ isOpen }) => !isOpen);
+    return (
+      this.waitsFor === 0 &&
+      this.server.runs.every(({ isOpen, start }) => !isOpen || NEVER_RUN.has(start.workflowType))
+    );
   }
 
   /** Each history, from its beginning, gives the same commands. */
@@ -128,12 +253,12 @@ export class FollowUpWorld extends World<Plan, Act, UpdateEnd> {
     return ` in phase ${isOpen ? this.phase : 'its end'}${hasPausedSend ? ' with a paused send' : ''}`;
   }
 
-  /** A follow-up that waits sends in its turn only. What a run made by a reset sends, an operator has asked for. */
   protected override passes(point: string): boolean {
-    if (point !== 'post begun' || this.plan.request.whenActive !== 'wait' || !this.latest.isOpen) return true;
-    const isTurn = ({ start, isOpen }: Run) => isOpen && start.workflowType === TURN_WORKFLOW;
-    if (!this.done.some(({ act }) => act.kind === 'reset') && !this.server.runs.some(isTurn))
-      this.broken.push('a POST begins without the turn');
-    return true;
+    if (PROGRESS_POINT.test(point)) this.compareProgress();
+    return point !== 'task recorded';
   }
+}
+
+function delayedBy(ms: number) {
+  return { workflowStartDelay: msNumberToTs(ms) };
 }

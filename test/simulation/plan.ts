@@ -13,8 +13,6 @@ export interface WorldPlan<Act> {
   readonly request: Partial<FollowUpRequest>;
   readonly jobs: readonly PlannedJob[];
   readonly workers: number;
-  /** Polls may wait in the process of a worker. */
-  readonly inProcessPolls: number;
   /** From so many events on the server suggests to continue as new. */
   readonly suggestFrom: number;
   readonly deeds: readonly Deed<Act | MachineAct>[];
@@ -24,6 +22,19 @@ export interface WorldPlan<Act> {
 export interface Plan extends WorldPlan<Act> {
   readonly request: FollowUpRequest & { readonly requestId: string };
   readonly jobs: readonly [PlannedJob];
+  /** The start delay of the follow-up, which its client writes into the memo. */
+  readonly startDelayMs: number;
+  /** Another follow-up that holds the job lock from the beginning; null if there is none. */
+  readonly lock: PlannedLock | null;
+}
+
+export interface PlannedLock {
+  readonly heldMs: number;
+  /**
+   * How the lock becomes free. `released`: its holder releases it. `left`: its holder ends and leaves it. `foreign`: another client's
+   * workflow with the ID of the lock ends. `never`: it stays until the end of the world.
+   */
+  readonly end: 'released' | 'left' | 'foreign' | 'never';
 }
 
 export interface PlannedJob {
@@ -35,7 +46,7 @@ export interface PlannedJob {
   readonly activeMs: number | null;
   /** Of the turns of our messages, in order; the last one repeats. */
   readonly turns: readonly TurnPlan[];
-  /** A read may show the job as it was so long ago, in milliseconds. With `takeUpMs` it is not above `confirm`. */
+  /** A read may show the job as it was so long ago, in milliseconds. With `takeUpMs` it is not above `maxStaleness`. */
   readonly lagMs: number;
   /** So long after a turn the link is there. */
   readonly linkLateMs: number;

@@ -1,6 +1,7 @@
 import { temporal } from '@temporalio/proto';
 import type { HistoryEvent as ServerEvent } from '../../bench/history-cost';
 import {
+  activityFailure,
   type EventBody,
   fromPayload,
   type HistoryEvent,
@@ -55,7 +56,15 @@ export function fromServer(events: readonly ServerEvent[]): {
     const body = bodyOf(typeOf(event) as EventBody['type'], attributesOf(event), byId);
     return { ...body, id: Number(event.eventId), at: msOf(event.eventTime) };
   });
-  return { start, events: converted };
+  return { start, events: converted.map((event, index) => inNextTask(event, converted.slice(index + 1))) };
+}
+
+/** A local activity that outlasts its workflow task is resolved in the next one, at the time at which that one starts. */
+function inNextTask(event: HistoryEvent, later: readonly HistoryEvent[]): HistoryEvent {
+  if (event.type !== 'MarkerRecorded') return event;
+  const [next, started] = later.filter(({ type }) => type !== 'MarkerRecorded');
+  if (next?.type !== 'WorkflowTaskScheduled' || started?.type !== 'WorkflowTaskStarted') return event;
+  return { ...event, endedAt: started.at };
 }
 
 /** `WorkflowExecutionStarted` for `EVENT_TYPE_WORKFLOW_EXECUTION_STARTED`. */
@@ -97,7 +106,7 @@ function bodyOf(type: EventBody['type'], its: Attributes, all: ReadonlyMap<numbe
     ...(result && { result }),
     ...(failure && { failure }),
     ...(type === 'MarkerRecorded' && markerOf(its)),
-    ...(isEndOfActivity({ type }) && { resolution: resolutionOf(type, result) }),
+    ...(isEndOfActivity({ type }) && { resolution: resolutionOf(type, its, all, result) }),
   } as unknown as EventBody;
 }
 
@@ -111,11 +120,19 @@ function markerOf({ details, failure }: Attributes): Marker {
   };
 }
 
-function resolutionOf(type: EventBody['type'], result: Payload | undefined): Resolution {
+function resolutionOf(
+  type: EventBody['type'],
+  { failure, scheduledEventId }: Attributes,
+  all: ReadonlyMap<number, Attributes>,
+  result: Payload | undefined,
+): Resolution {
   if (type === 'ActivityTaskCompleted') return { completed: { result: result ?? null } };
   // The only end that is recorded beside results: a workflow that has cancelled no longer reads how.
   if (type === 'ActivityTaskCanceled') return { cancelled: { failure: { canceledFailureInfo: {} } } };
-  throw new TypeError(`the simulation does not read the event ${type}`);
+  if (!failure) throw new TypeError(`the event ${type} has no failure`);
+  const { activityId, activityType } = all.get(Number(scheduledEventId)) ?? {};
+  const activity = { seq: Number(activityId), name: activityType?.name ?? '' };
+  return { failed: { failure: activityFailure(activity, 'Activity task failed', failure) } };
 }
 
 function listOf(packed: Packed): Payloads {

@@ -13,8 +13,8 @@ import { loadWorkflows } from './worker/workflow-code';
 import type { Entry } from './world';
 
 const ACTIVITIES = [
-  ...['getJob', 'pollJob', 'sendMessage', 'workerSettings', 'pendingDetails', 'followUpResult', 'takeTurn'],
-  ...['awaitEnd', 'runItems', 'closeChunks'],
+  ...['workerSettings', 'getJob', 'pollJob', 'countPollReads', 'sendMessage', 'stopSend', 'waitForJobLock'],
+  ...['releaseJobLock', 'followUpResult', 'runItems', 'closeChunks'],
 ];
 
 /** The workflow bundle as a worker has it. */

@@ -1,4 +1,6 @@
 import type { FollowUpWorld } from './follow-up-world';
+import { wasNotProcessed } from './oracle/case';
+import type { PlannedLock } from './plan';
 import type { Situations } from './simulate';
 import type { Run } from './temporal/run';
 import type { Entry } from './world';
@@ -14,11 +16,15 @@ const OF_DEEDS: Readonly<Record<string, string>> = {
   'killed with the POST under way': 'kill at post (begun|reached)',
   'killed with the message processed': 'kill at post processed',
   'killed with the answer not reported': 'kill at (post heard|sendMessage over)',
-  'killed between two polls': 'kill at (task done|fail recorded|getJob reported)” in (watch)',
+  'killed between two polls': 'kill at (task done|pollJob reported|getJob reported)” in (watch)',
   'killed in a poll': 'kill at (read|poll) (asked|begun|reached|heard)',
-  'killed while it settles': 'kill in settling',
+  'killed while it settles': 'kill in waiting-for-link',
   'killed while a decision is awaited': 'kill in needs-decision',
-  'killed in a workflow task': 'kill at (task started|pendingDetails started|describe asked)',
+  'killed while it waits for the job lock': 'kill in waiting-for-job',
+  'killed while it releases the job lock': 'kill at (releaseJobLock started|terminate recorded)',
+  'cancelled while it waits for the job lock or an idle job': 'cancel in waiting-for-job',
+  'killed in a workflow task':
+    'kill at (task started|countPollReads started|stopSend started|describe asked)',
   'frozen before it asks for permission': 'freeze at (look heard|permission asked)',
   'frozen with the permission on its way': 'freeze at permission recorded',
   'frozen while it connects': 'freeze at post asked',
@@ -40,19 +46,19 @@ const OF_DEEDS: Readonly<Record<string, string>> = {
   'a send is paused while it looks at the job': 'pause send at (sendMessage started|look asked|look reached)',
   'a send is cancelled between two attempts': 'cancel .*“sendMessage backs off',
   'a paused send is cancelled': 'cancel .* with a paused send',
-  'a send is cancelled while it is given up at the deadline': 'cancel at pendingDetails started” in sending',
-  'a send is completed by hand': 'complete by hand in (baseline|sending)',
+  'a send is cancelled while it is given up at the deadline': 'cancel at stopSend started” in sending',
+  'a send is completed by hand': 'complete by hand in (starting|sending)',
   'a poll is completed by hand': 'complete by hand in (watch|needs-decision)',
-  'a poll reports in the task that gives it up': 'complete by hand at pendingDetails started” in needs',
+  'a poll reports in the task that gives it up': 'complete by hand at countPollReads started” in needs',
   'a signal comes in a task that takes an update': 'signal at extendDeadline started',
-  'cancelled before the send': 'cancel in (none|baseline)',
+  'cancelled before the send': 'cancel in (none|starting)',
   'cancelled with the POST under way': 'cancel at (permission recorded|post)',
   'cancelled while it reconciles': 'cancel in reconciling',
   'cancelled while a decision is awaited': 'cancel in needs-decision',
   'cancelled in the watch': 'cancel in (watch)',
   'cancelled, and its worker dies': 'cancel, then kill',
   terminated: 'terminate',
-  'reset before the send': 'reset in (none|baseline)',
+  'reset before the send': 'reset in (none|starting)',
   'reset with the POST under way': 'reset at (permission recorded|post)',
   'reset while it reconciles': 'reset in reconciling',
   'reset while a decision is awaited': 'reset in needs-decision',
@@ -65,7 +71,7 @@ const OF_DEEDS: Readonly<Record<string, string>> = {
   'a decision with a read under way': 'decide at (read|getJob)',
   'polled on demand while the message is sent': 'poll now in sending',
   'polled on demand in the watch': 'poll now in (watch)',
-  'the deadline is moved': 'extend in (watching|waiting|needs-decision|reconciling)',
+  'the deadline is moved': 'extend in (watching|waiting-for-job|needs-decision|reconciling)',
   'others begin a turn between the look and the POST':
     'turn of others at (look heard|permission|post asked|post begun)',
   'others begin a turn after the POST': 'turn of others in (watch|reconciling)',
@@ -77,7 +83,23 @@ const DECISION = pattern('decide in needs-decision');
 
 /** What a follow-up goes through by itself. */
 const BY_ITSELF: Situations<FollowUpWorld> = {
-  'waits for a job at rest': ({ log }) => log.some(({ what }) => what === 'phase waiting'),
+  'waits for a job at rest': ({ log }) => log.some(({ what }) => what === 'phase waiting-for-job'),
+  'another follow-up holds the job lock, and releases it': (world) => waitsForLock(world, 'released'),
+  'the follow-up that holds the job lock ends without releasing it': (world) => waitsForLock(world, 'left'),
+  "another client's workflow is in the place of the job lock": (world) => waitsForLock(world, 'foreign'),
+  'the job lock is held until the deadline': (world) =>
+    waitsForLock(world, 'never') && failsBy(world, 'DeadlineExceeded'),
+  'the key is refused before the send, and the message is sent later': ({ service: { requests } }) => {
+    const refused = requests.findIndex(({ point, answer }) => point === 'look' && answer === 'http_401');
+    return refused >= 0 && requests.slice(refused).some(({ processedAt }) => processedAt !== null);
+  },
+  'a 401 or a 403 with Retry-After on the POST': ({ service }) =>
+    service.requests.some(
+      (post) => post.point === 'post' && wasNotProcessed(post) && post.answer !== 'http_429',
+    ),
+  'started with a delay': ({ plan }) => plan.startDelayMs > 0,
+  'a waiting send is paused by its own follow-up': ({ log }) =>
+    log.some(({ what }) => what === 'pause recorded'),
   'continues as new': ({ runs }) => runs.some(({ start }) => start.continuedFromRunId !== undefined),
   'an update comes with the suggestion to continue as new': ({ runs }) =>
     runs.some(
@@ -89,16 +111,16 @@ const BY_ITSELF: Situations<FollowUpWorld> = {
     runs.some(({ end }) => Buffer.from(end.result?.data ?? []).includes('"confirmedBy":"read"')),
   'sent once more by resend or a decision': ({ service }) =>
     service.requests.filter(
-      ({ point, begunAt, answer }) => point === 'post' && begunAt !== null && answer !== 'http 429',
+      ({ point, begunAt, answer }) => point === 'post' && begunAt !== null && answer !== 'http_429',
     ).length > 1,
   'two decisions at once': ({ log }) => {
     const decisions = log.filter(({ what }) => DECISION.test(what));
     return decisions.some(({ at }, index) => decisions[index + 1]?.at === at);
   },
   'a 429 on the POST': ({ service }) =>
-    service.requests.some(({ point, answer }) => point === 'post' && answer === 'http 429'),
+    service.requests.some(({ point, answer }) => point === 'post' && answer === 'http_429'),
   'a gateway answers a read in place of the service': ({ service }) =>
-    service.requests.some(({ answer }) => /^page 40[0134]$/.test(answer ?? '')),
+    service.requests.some(({ answer }) => /^page_40[0134]$/.test(answer ?? '')),
   'the deadline ends it': (world) => failsBy(world, 'DeadlineExceeded'),
   'the job is lost': (world) => failsBy(world, 'JobNotFound'),
   'an update that is refused leaves no trace': ({ done }) =>
@@ -121,13 +143,17 @@ export function failsBy({ runs }: { readonly runs: readonly Run[] }, type: strin
   return runs.some(({ end }) => end.failure?.applicationFailureInfo?.type === type);
 }
 
+function waitsForLock({ plan, log }: FollowUpWorld, end: PlannedLock['end']): boolean {
+  return plan.lock?.end === end && log.some(({ what }) => what === 'waitForJobLock started');
+}
+
 function continuesAsNew({ status }: Run): boolean {
   return status === 'WorkflowExecutionContinuedAsNew';
 }
 
 function pattern(words: string): RegExp {
   const where = words.replace(' at ', ' .*at “').replace(' in ', ' .*in phase ');
-  return new RegExp(`^${where.replace(/watch(?!ing)/, 'watching|confirming|settling')}`);
+  return new RegExp(`^${where.replace(/watch(?!ing)/, 'watching|confirming|waiting-for-link')}`);
 }
 
 function come(log: readonly Entry[], patterns: readonly RegExp[]): boolean {

@@ -2,10 +2,10 @@ import { inspect } from 'node:util';
 import type { ReusableVMWorkflowCreator } from '@temporalio/worker/lib/workflow/reusable-vm';
 import type { SinkCall } from '@temporalio/workflow';
 import { createActivities } from '../../src/activities';
-import { POLL_LIMIT_MS } from '../../src/activities/poll-job';
 import { keyFromText } from '../../src/agent-api/api-key';
 import { createAgentApi } from '../../src/agent-api/client';
 import { CHUNK_WORKFLOW } from '../../src/core/batch/state';
+import { JOB_LOCK_WORKFLOW } from '../../src/core/names';
 import { FollowUpError } from '../../src/core/errors';
 import { isOfMachines, type MachineAct } from './acts';
 import { AgentService } from './agent-service';
@@ -20,7 +20,7 @@ export const TASK_QUEUES = { followUp: 'follow-up', read: 'reads', send: 'sends'
 const HTTP_TIMEOUT_MS = 30_000;
 const SETTINGS = {
   ...{ readTaskQueue: TASK_QUEUES.read, sendTaskQueue: TASK_QUEUES.send },
-  ...{ httpTimeoutMs: HTTP_TIMEOUT_MS, pollLimitMs: POLL_LIMIT_MS },
+  httpTimeoutMs: HTTP_TIMEOUT_MS,
 };
 
 /** What the service says with a refusal, whatever it refuses. */
@@ -31,6 +31,14 @@ const WORDS = [
   'the key is expired',
   'slow down',
 ] as const;
+
+/** No worker runs these workflows: they only keep something on the server, and other workflows end them. */
+export const LOCK_HOLDER_WORKFLOW = 'another client of the job';
+export const NEVER_RUN: ReadonlySet<string> = new Set([
+  CHUNK_WORKFLOW,
+  JOB_LOCK_WORKFLOW,
+  LOCK_HOLDER_WORKFLOW,
+]);
 
 /** The server takes a task back now and then. */
 const MOST_FAILED_TASKS = 5;
@@ -122,7 +130,7 @@ export abstract class World<
         MOST_STEPS,
       );
       for (const { workflowId, start, isOpen, failedTasks } of this.server.runs) {
-        if (isOpen && start.workflowType !== CHUNK_WORKFLOW) this.broken.push(`${workflowId} has not ended`);
+        if (isOpen && !NEVER_RUN.has(start.workflowType)) this.broken.push(`${workflowId} has not ended`);
         if (failedTasks.length > MOST_FAILED_TASKS)
           this.broken.push(`tasks of ${workflowId} have failed: ${failedTasks.join('; ')}`);
       }
@@ -157,6 +165,9 @@ export abstract class World<
 
   /** What else comes with a point. @returns whether a story tells it */
   protected abstract passes(point: string): boolean;
+
+  /** The query whose response is compared with the journal after each task of a run. */
+  protected abstract queryOf(run: Run): string | undefined;
 
   /** In which state of affairs something is done; null where it comes too late. */
   protected abstract where(act: Act | MachineAct): string | null;
@@ -260,7 +271,7 @@ export abstract class World<
     const { clock, luck, server, workflows, reached, again } = this;
     const worker: SimulatedWorker = new SimulatedWorker({
       ...{ name: `worker ${this.workers.length + 1}`, clock, luck, server, workflows, reached },
-      activities: (self, shutdown) => {
+      activities: (self) => {
         const agentApi = createAgentApi({
           baseUrl: 'http://agent.example',
           apiKey: keyFromText('key_simulated-secret'),
@@ -271,10 +282,11 @@ export abstract class World<
             return service.exchangeFor(self)(dispatcher, request, ...rest);
           },
         });
-        return { ...createActivities(agentApi, SETTINGS, { maximum: this.plan.inProcessPolls, shutdown }) };
+        return { ...createActivities(agentApi, SETTINGS) };
       },
       logged: (run, call) => this.logged(run, call),
       failed: (run, why) => this.broken.push(`a workflow task of ${run.workflowId} fails: ${why}`),
+      queryOf: (run) => this.queryOf(run),
       // A long history takes long to replay.
       evicts: (run) => !again && this.evicts.chance('evict', 1 / (10 + run.events.length / 6)),
     });

@@ -12,7 +12,7 @@ const AGENT_API_KEY_FILE = path.join(temporaryFolder(), 'key');
 const PROMPT = 'Mention the harbour in the first line.';
 
 // Proves K1, K2.
-it('an expired key is visible, a new one in its file heals the watch without a restart, one that may not write is rejected, and none is shown anywhere', async () => {
+it('an expired key is visible, a rotated key file lets sends and watches continue without a restart, a key that may not write is rejected, and no key is shown anywhere', async () => {
   const [port = 0] = await freePorts(1);
   const FOLLOW_UP_METRICS_ADDRESS = `127.0.0.1:${port}`;
   // It says everything that it could ever say.
@@ -29,15 +29,27 @@ it('an expired key is visible, a new one in its file heals the watch without a r
     await following.progressWhen(({ polls }) => polls > 0);
     environment.sandbox.expireKeys();
     const progress = await following.progressWhen(({ phase }) => phase === 'unauthorized');
-    expect(progress.lastAnswer).toMatch(/^http 401: the key is expired or wrong/);
+    expect(progress.lastResponse).toMatch(/^http 401: the key is expired or wrong/);
     // As an operator finds it in a list.
     await showsPhase(following, 'unauthorized');
     await rotate();
     await following.progressWhen(({ phase }) => phase === 'watching');
     following.changeJob({ status: 'completed' });
-    const { followUp } = await following.result();
-    expect(followUp).toMatchObject({ delivery: BY_RESPONSE, observed: { 'http 401': expect.any(Number) } });
+    const { receipt } = await following.result();
+    expect(receipt).toMatchObject({
+      delivery: BY_RESPONSE,
+      responseCounts: { http_401: expect.any(Number) },
+    });
     expect(following.processed()).toEqual([true]);
+
+    // The rotation is late: a follow-up that starts in the meantime waits, and sends once the key is valid.
+    environment.sandbox.expireKeys();
+    const early = await environment.follow({}, { ...PATIENT, prompt: PROMPT });
+    await early.progressWhen(({ phase, nextPollAt }) => phase === 'unauthorized' && nextPollAt !== null);
+    await showsPhase(early, 'unauthorized');
+    expect(early.posts()).toEqual([]);
+    await rotate();
+    expect(await early.ending()).toMatchObject({ status: 'completed', delivery: BY_RESPONSE, posts: [true] });
 
     await rotate('read-only');
     const refused = await environment.follow({}, { ...PATIENT, prompt: PROMPT });

@@ -61,7 +61,7 @@ it.concurrent('SIGTERM finishes a POST in flight and records its outcome: the me
     expect(await worker.exited).toEqual({ code: 0, signal: null });
     // The next worker of the same queues brings it to its end.
     await environment.startWorker();
-    expect((await following.result()).followUp.delivery).toEqual(BY_RESPONSE);
+    expect((await following.result()).receipt.delivery).toEqual(BY_RESPONSE);
     expect(following.posts()).toHaveLength(1);
   }),
 );

@@ -106,13 +106,18 @@ it('every metric of the table is exported, with its labels, and none else', asyn
   expect(rise('batch_items_total', { outcome: 'completed' })).toBe(1);
   expect(rise('batch_ends_total', { outcome: 'done' })).toBe(1);
   expect(rise('exchanges_total', { operation: 'send', answer: 'job' })).toBe(2);
-  expect(rise('exchanges_total', { operation: 'send', answer: 'http 429' })).toBe(1);
+  expect(rise('exchanges_total', { operation: 'send', answer: 'http_429' })).toBe(1);
   expect(rise('exchange_seconds_bucket', { operation: 'send', le: '600' })).toBe(3);
 });
 
 it('what is open is counted by what it waits for', async () => {
   const lost = { name: 'processed-then-close', operation: 'message' } as const;
-  const ask = { ...QUICK, confirm: '200ms', reconcile: '200ms', onUnknownDelivery: 'ask' } as const;
+  const ask = {
+    ...QUICK,
+    maxStaleness: '200ms',
+    reconcileTimeout: '200ms',
+    onUnknownDelivery: 'ask',
+  } as const;
   const follow = (count: number, ...what: Parameters<ProcessEnvironment['follow']>) =>
     Promise.all(Array.from({ length: count }, () => environment.follow(...what)));
   await follow(2, { status: 'active', ...ENDLESS }, ask, lost);

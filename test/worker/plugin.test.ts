@@ -3,12 +3,9 @@ import type { Worker, WorkerOptions } from '@temporalio/worker';
 import { createAgentApi, FollowUpPlugin, keyFromText, shutdownLimitMs } from '../../src/worker/plugin';
 import { AGENT_API as agentApi } from '../harness/samples';
 
-/** What the plugin makes of the options of a team's worker. */
-function configured(
-  worker: WorkerOptions,
-  options: Partial<ConstructorParameters<typeof FollowUpPlugin>[0]> = {},
-) {
-  return new FollowUpPlugin({ agentApi, ...options }).configureWorker(worker);
+/** Returns the options that the plugin makes of the options of a team's worker. */
+function configured(worker: WorkerOptions) {
+  return new FollowUpPlugin({ agentApi }).configureWorker(worker);
 }
 
 // test/doors runs a team’s worker with it.
@@ -24,13 +21,6 @@ it('a worker with the plugin drains for as long as a send may take, and keeps wh
   const shared = () =>
     configured({ taskQueue: 'team', activities: named('getJob', 'announce', 'sendMessage') });
   expect(shared).toThrow(/^the follow-up plugin has activities of these names too: getJob, sendMessage$/);
-});
-
-it('a worker with the plugin has a slot for each poll in its process beside its own', () => {
-  const slots = (own: Partial<WorkerOptions>, inProcessPolls = 0) =>
-    configured({ taskQueue: 'team', ...own }, { inProcessPolls }).maxConcurrentActivityTaskExecutions;
-  const own = { maxConcurrentActivityTaskExecutions: 10 };
-  expect([slots({}, 50), slots(own, 50), slots(own)]).toEqual([150, 60, 10]);
 });
 
 it.each([
@@ -59,15 +49,14 @@ it('an agent service has an http or https URL without a query', () => {
 
 it('workers of one process with a task queue each get what their queue is for', () => {
   const taskQueues = { followUp: 'follow-ups', read: 'reads', send: 'sends' };
-  const plugin = new FollowUpPlugin({ agentApi, taskQueues, inProcessPolls: 50 });
+  const plugin = new FollowUpPlugin({ agentApi, taskQueues });
   const offered = (taskQueue: string) => {
     const { activities = {}, ...options } = plugin.configureWorker({ taskQueue });
-    const { workflowsPath, maxConcurrentActivityTaskExecutions: slots } = options;
-    return { names: Object.keys(activities), hasWorkflows: workflowsPath !== undefined, slots };
+    return { names: Object.keys(activities), hasWorkflows: options.workflowsPath !== undefined };
   };
   const names = expect.arrayContaining(['workerSettings']);
-  expect(offered('follow-ups')).toEqual({ names, hasWorkflows: true, slots: undefined });
-  expect(offered('reads')).toEqual({ names: ['getJob', 'pollJob'], hasWorkflows: false, slots: 150 });
-  expect(offered('sends')).toEqual({ names: ['sendMessage'], hasWorkflows: false, slots: undefined });
+  expect(offered('follow-ups')).toEqual({ names, hasWorkflows: true });
+  expect(offered('reads')).toEqual({ names: ['getJob', 'pollJob'], hasWorkflows: false });
+  expect(offered('sends')).toEqual({ names: ['sendMessage'], hasWorkflows: false });
   expect(() => offered('team')).toThrow(/^the task queue team is not one of .*: follow-ups, reads, sends$/);
 });

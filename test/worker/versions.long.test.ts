@@ -16,15 +16,15 @@ const FOLLOW_UPS = 16;
 const OPEN_ITEMS = 5;
 const ITEMS = 10;
 
-/** The first polls by timers; then some wait in the process, which has places for few, and the others on the server. */
+/** The first polls use timers; after these, `pollJob` polls. */
 const TIMES = {
   deadline: '10m',
   polling: { initial: '1s', growth: 0.2, maximum: '4s', jitter: 0.2 },
-  reconcile: '4s',
-  settle: '2s',
-  confirm: '3s',
+  reconcileTimeout: '4s',
+  prLinkTimeout: '2s',
+  maxStaleness: '3s',
 } as const;
-const LIMITS = { sandbox: { messagesPerHour: null }, env: { AGENT_API_IN_PROCESS_POLLS: '20' } };
+const UNLIMITED = { sandbox: { messagesPerHour: null } };
 
 /** In a turn that ends only when the test says so; the message's own turn ends by itself. */
 const BUSY = { status: 'active', turns: [{ durationMs: null }, {}] } as const;
@@ -38,7 +38,7 @@ async function deploy(name: string, ...words: string[]): Promise<void> {
 
 // Proves D1.
 it('follow-ups and a batch under way go from one version of the worker to the next and back: each message once, no workflow task fails', () =>
-  ProcessEnvironment.with(LIMITS, async (environment) => {
+  ProcessEnvironment.with(UNLIMITED, async (environment) => {
     const { client, sandbox, taskQueue } = environment;
     const name = `follow-up-${randomUUID().slice(0, 8)}`;
     const start = (buildId: string, env = {}) =>
@@ -74,7 +74,7 @@ it('follow-ups and a batch under way go from one version of the worker to the ne
     // With a task, a follow-up goes to the version that its id is drawn for: some go ahead, some stay.
     for (const { handle } of followings.slice(0, WATCHING)) await handle.executeUpdate('pollNow');
     await setCurrent('newer');
-    // Its polls in process are handed over; until then, or a task, a follow-up stays with the version that it has.
+    // Until its next workflow task, a follow-up stays with its version.
     older.signal('SIGTERM');
     expect(await older.exited).toMatchObject({ code: 0 });
     await haveGone('older', 'newer');

@@ -25,7 +25,7 @@ afterAll(() => connection.close());
 it('the three workers all end when one fails, and its error is told with its task queue', async () => {
   const taskQueues = newTaskQueues();
   const plugin = new FollowUpPlugin({ agentApi, taskQueues });
-  const config = { temporal: { namespace: 'default' }, inProcessPolls: 0, taskQueues };
+  const config = { temporal: { namespace: 'default' }, taskQueues };
   const code = { workflowBundle: { codePath: temporal().bundlePath } };
   const workers = await FollowUpWorkers.create(connection, config, code, plugin);
   const run = Object.getOwnPropertyDescriptor(Worker.prototype, 'run')?.value as () => Promise<void>;

@@ -48,8 +48,8 @@ async function start(type: keyof typeof callers, job: NewJob = {}) {
   return { parent, followUp, messages, sent, endTurn };
 }
 
-const NOTHING = [{ job: null, followUp: null }];
-const ACCEPTED = [{ followUp: { delivery: { verdict: 'accepted' } } }];
+const NOTHING = [{ job: null, receipt: null }];
+const ACCEPTED = [{ receipt: { delivery: { verdict: 'accepted' } } }];
 
 const causeOf = (result: Promise<unknown>) =>
   result.then(

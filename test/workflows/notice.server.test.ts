@@ -61,11 +61,11 @@ const told = (workflowId: string, count = 1) =>
 
 it('the end of a follow-up, a need for a decision, a cancellation and the end of a batch are told, without the prompt', async () => {
   const following = await environment.follow({}, { ...SWIFT, prompt: 'a secret wish' });
-  const { id: jobId, prLink, followUp } = await following.result();
+  const { id: jobId, prLink, receipt } = await following.result();
   const { workflowId } = following.handle;
   const [ended] = await told(workflowId);
   const { projectId } = following.key;
-  const { requestId, evidence } = followUp;
+  const { requestId, evidence } = receipt;
   const named = { workflowId, projectId, jobId, requestId, batchId: null };
   const outcome = { outcome: 'completed', status: 'completed', prLink, verdict: 'accepted', evidence };
   expect(ended?.notice).toEqual({

@@ -26,13 +26,13 @@ const CHAOS_MS = 30_000;
 /** The chaos, a reset at its end, the batch run to its end a few times, and the start of a server and the first workers. */
 const LIMIT_MS = 600_000;
 
-/** Turns of up to 6 s are seen several times; `reconcile` outlasts one. A send that nobody reports is given up after 22 to 29 s. */
+/** Turns of up to 6 s are seen several times; `reconcileTimeout` outlasts one. A send that nobody reports is given up after 22 to 29 s. */
 const TIMES = {
   deadline: '70s',
   polling: { initial: '2s', growth: 0.2, maximum: '5s', jitter: 0.2 },
-  reconcile: '6s',
-  settle: '3s',
-  confirm: CONFIRM,
+  reconcileTimeout: '6s',
+  prLinkTimeout: '3s',
+  maxStaleness: CONFIRM,
 } as const;
 
 // Proves W9, B1.

@@ -15,10 +15,10 @@ import { grpcError, isTransient } from '../../temporal/grpc-status';
 import { Kept } from '../../temporal/kept';
 import { addEnds, lastingEnd, type ListedEnd, listWorkflows, RUNNING } from '../../temporal/lists';
 import { retryOptions, startOptions } from '../../temporal/start-follow-up';
-import { ownRun } from '../attempt';
+import { currentRun } from '../attempt';
 
 export async function readMemo(): Promise<BatchMemo> {
-  const { workflowId, runId } = ownRun();
+  const { workflowId, runId } = currentRun();
   const { memo, raw } = await Context.current().client.workflow.getHandle(workflowId, runId).describe();
   if (raw.workflowExtendedInfo?.lastResetTime)
     throw ApplicationFailure.nonRetryable('somebody has reset the batch');

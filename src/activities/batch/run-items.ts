@@ -17,8 +17,8 @@ import { chunkWorkflowId, jobOf } from '../../core/ids';
 import { eachConcurrently } from '../../temporal/each-concurrently';
 import { cancelAll, ignoreClosed } from '../../temporal/existing-run';
 import { LIST_LAG_MS, openOf } from '../../temporal/lists';
-import { askAgainIn, ownRun, serverClock } from '../attempt';
-import { askPermission } from '../send-message';
+import { pollAgainIn, currentRun, serverClock } from '../attempt';
+import { requestSendPermission } from '../send-message';
 import { ItemsOnServer, readMemo } from './on-server';
 
 /** Between looks, while items end and while nothing happens: a live starter shows an end within ten seconds. */
@@ -52,7 +52,7 @@ export const runItems: BatchActivities['runItems'] = async ({ chunks }) => {
     if (work.position !== before || work.isOver()) await work.beat();
   }
   if (work.isOver()) return work.position;
-  throw askAgainIn(work.position !== before ? BUSY_WAIT_MS : QUIET_WAIT_MS, 'the batch goes on');
+  throw pollAgainIn(work.position !== before ? BUSY_WAIT_MS : QUIET_WAIT_MS, 'the batch goes on');
 };
 
 /** One look at a batch. */
@@ -72,7 +72,7 @@ class Work {
     private memo: BatchMemo,
     public position: Position,
   ) {
-    this.items = new ItemsOnServer(this.client, { ...ownRun(), ...memo, chunks }, async () => {
+    this.items = new ItemsOnServer(this.client, { ...currentRun(), ...memo, chunks }, async () => {
       if (performance.now() - this.keptAt > BEAT_MS) await this.beat();
     });
   }
@@ -122,7 +122,7 @@ class Work {
   /** Lets the server keep the position. @returns for how many milliseconds items may be started */
   async beat(): Promise<() => number> {
     this.keptAt = performance.now();
-    return askPermission(this.position);
+    return requestSendPermission(this.position);
   }
 
   private async settle(lanes: readonly Lane[]): Promise<void> {

@@ -97,12 +97,14 @@ async function printRunning(
     session.print({ ...document, progress }, columns(rows));
     return;
   }
+  const { verdict } = report.description;
   const text = columns([
     ['status', serverText(report)],
+    ...rowIf('delivery', verdict && `${verdict}; the worker that was sending the message has not reported`),
     ['started', startedAt],
     ['workflow', workflowId],
   ]);
-  session.print({ ...document, progress: null, phase, jobStatus, workers: report.workers }, text);
+  session.print({ ...document, progress: null, phase, jobStatus, verdict, workers: report.workers }, text);
 }
 
 interface ListFlags {
@@ -126,8 +128,8 @@ function addListCommand(program: Command, session: Session): void {
     )
     .addOption(new Option('--phase <phase>', 'only those in this phase').choices(PHASES))
     .option(
-      '--outcome <words>',
-      'only those whose outcome begins so: unknown, rejected or not-sent (deliveries), completed, DeadlineExceeded, …',
+      '--outcome <outcome>',
+      'only follow-ups with this outcome (completed, DeadlineExceeded, …) or this delivery verdict (unknown, not-sent, …)',
     )
     .option('--project <id>', 'only those of this project')
     .option('--job <id>', 'only those to this job')
@@ -143,7 +145,7 @@ function addListCommand(program: Command, session: Session): void {
       }
       // What a list does not know.
       const unknown = { receipt: undefined, taskTrouble: undefined, beginsAt: undefined };
-      const headings = ['STARTED', 'PHASE', 'OUTCOME', 'STATUS', 'PROJECT', 'JOB', 'WORKFLOW ID'];
+      const headings = ['STARTED', 'PHASE', 'OUTCOME', 'DELIVERY', 'STATUS', 'PROJECT', 'JOB', 'WORKFLOW ID'];
       session.print(
         found.map((each) => ({ ...each, ...unknown })),
         table(headings, found.map(row)),
@@ -154,9 +156,9 @@ function addListCommand(program: Command, session: Session): void {
 }
 
 function row({ state, ...followUp }: FollowUpDescription): string[] {
-  const { startedAt, phase, outcome, jobStatus, projectId, jobId, workflowId } = followUp;
+  const { startedAt, phase, outcome, verdict, jobStatus, projectId, jobId, workflowId } = followUp;
   // A terminated workflow could not set its phase any more.
   const stands = state === 'terminated' || state === 'timed-out' ? state : (phase ?? state);
-  const rest = [outcome, jobStatus, projectId, jobId].map((text) => text ?? '-');
+  const rest = [outcome, verdict, jobStatus, projectId, jobId].map((text) => text ?? '-');
   return [startedAt.slice(0, 19) + 'Z', stands, ...rest, workflowId];
 }

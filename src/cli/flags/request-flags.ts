@@ -108,12 +108,6 @@ export async function readPrompt(
   { prompt, promptFile }: RequestFlags,
   stdin: AsyncIterable<Uint8Array>,
 ): Promise<string | undefined> {
-  // Node has decoded what the shell gives: U+FFFD stands where its bytes are not UTF-8.
-  if (prompt?.includes('\ufffd') === true)
-    throw invalid(
-      '--prompt',
-      'is not UTF-8, or holds U+FFFD; give such a message by --prompt-file, as UTF-8',
-    );
   if (promptFile === undefined) return prompt;
   if (prompt !== undefined) throw invalid('--prompt, --prompt-file', 'give one of the two, not both');
   const text = await readText(promptFile, stdin, '--prompt-file', MAX_PROMPT_BYTES);

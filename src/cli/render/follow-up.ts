@@ -16,9 +16,14 @@ export function jobRows({ status, prLink }: AgentJob): Row[] {
   ];
 }
 
-export function receiptRows({ delivery, evidence, polls, observed }: Receipt | FollowUpProgress): Row[] {
+export function receiptRows({
+  delivery,
+  evidence,
+  polls,
+  responseCounts,
+}: Receipt | FollowUpProgress): Row[] {
   const by = delivery.confirmedBy === null ? '' : ` by ${delivery.confirmedBy}`;
-  const counts = Object.entries(observed).map(([name, count]) => `${name} × ${count}`);
+  const counts = Object.entries(responseCounts).map(([name, count]) => `${name} × ${count}`);
   return [
     ['delivery', `${delivery.verdict}${by}, ${counted(delivery.sends, 'send')}`],
     ['evidence', evidence ?? 'none'],
@@ -47,14 +52,14 @@ export function progressText(progress: FollowUpProgress, now: number, decide: st
 
 /** Changes with anything but the passing of time. */
 export function progressKey(progress: FollowUpProgress): string {
-  return JSON.stringify({ ...progress, polls: 0, observed: {}, nextPollAt: null });
+  return JSON.stringify({ ...progress, polls: 0, responseCounts: {}, nextPollAt: null });
 }
 
-function answerText({ job, lastAnswer, delivery }: FollowUpProgress): string | null {
-  if (lastAnswer === null || lastAnswer === job?.status) return lastAnswer;
+function answerText({ job, lastResponse, delivery }: FollowUpProgress): string | null {
+  if (lastResponse === null || lastResponse === job?.status) return lastResponse;
   // Anything but a status is trouble on the way to the service.
-  if (delivery.verdict === 'not-sent' && delivery.sends === 0) return `${lastAnswer}; nothing sent yet`;
-  return job === null ? lastAnswer : `${lastAnswer} (job was ${job.status})`;
+  if (delivery.verdict === 'not-sent' && delivery.sends === 0) return `${lastResponse}; nothing sent yet`;
+  return job === null ? lastResponse : `${lastResponse} (job was ${job.status})`;
 }
 
 function inTime(at: string, now: number): string {
@@ -63,12 +68,12 @@ function inTime(at: string, now: number): string {
 }
 
 export function progressRows(session: Session, workflowId: string, progress: FollowUpProgress): Row[] {
-  const { job, nextPollAt, deadlineAt, lastAnswer } = progress;
+  const { job, nextPollAt, deadlineAt, lastResponse } = progress;
   const now = Date.now();
   return [
     ...phaseRows(progress, decideCommand(session, workflowId)),
     ...(job === null ? rowIf('status', 'not read yet') : jobRows(job)),
-    ['last answer', lastAnswer ?? 'none yet'],
+    ['last answer', lastResponse ?? 'none yet'],
     ...receiptRows(progress),
     // Not known while a running activity reads.
     ...rowIf('next read', nextPollAt && `${nextPollAt} (${inTime(nextPollAt, now)})`),
@@ -83,9 +88,12 @@ export function decideCommand(session: Session, workflowId: string): string {
 
 /** What the server knows while no worker answers. */
 export function serverText(report: Extract<ProgressReport, { from: 'server' }>): string {
-  const { phase, jobStatus, taskTrouble, taskQueue, beginsAt } = report.description;
+  const { phase, jobStatus, verdict, taskTrouble, taskQueue, beginsAt } = report.description;
   const hint = report.workers === 0 ? 'start one' : 'if this lasts, see whether one runs, and its log';
   const silence = `no worker answers on task queue ${taskQueue} (yet); ${hint}, nothing is lost`;
   const delay = beginsAt && `it has not begun; it begins at ${beginsAt}`;
-  return [taskTrouble ?? delay ?? silence, phase, jobStatus].filter((word) => word !== null).join(' · ');
+  const delivery = verdict && `delivery ${verdict}`;
+  return [taskTrouble ?? delay ?? silence, phase, jobStatus, delivery]
+    .filter((word) => word !== null)
+    .join(' · ');
 }

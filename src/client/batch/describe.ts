@@ -6,7 +6,7 @@ import { batchMemo, type BatchInput, begunBy, isPosition, START, wasBegun } from
 import { isRecord } from '../../core/checks';
 import { type End, endWithoutReceipt, mayTryAgain } from '../../core/end';
 import { batchWorkflowId } from '../../core/ids';
-import { BATCH_WORKFLOW, NO_CHANGE } from '../../core/names';
+import { BATCH_WORKFLOW, POLL_AGAIN } from '../../core/names';
 import { ItemsGoneError, ItemsOfBatch, type NamedItem } from '../../temporal/batch-items';
 import { eachConcurrently } from '../../temporal/each-concurrently';
 import { describeWorkflow, readOwnInput, stateOf } from '../../temporal/existing-run';
@@ -56,7 +56,7 @@ export async function viewOf(client: Client, batch: BatchReport): Promise<BatchV
   if (endedAt === null) {
     const { paused, lastFailure: failure } = pending ?? {};
     if (paused) words.push('somebody has paused its activity; `temporal activity unpause` lets it go on');
-    else if (failure?.message && failure.applicationFailureInfo?.type !== NO_CHANGE)
+    else if (failure?.message && failure.applicationFailureInfo?.type !== POLL_AGAIN)
       words.push(`its activity fails, and is tried again: ${failure.message}`);
     words.push(await failedTask(client, batch));
     if ((await workersPolling(client, taskQueue)).length === 0) words.push(silence(taskQueue, 0));

@@ -10,7 +10,7 @@ import {
   MAX_INPUT_BYTES,
 } from '../../core/batch/items';
 import { type BatchInput, type Begun, begunBy, CHUNK_WORKFLOW, type Lane } from '../../core/batch/state';
-import { SEND_PERMISSION_MS } from '../../core/cadence';
+import { SEND_PERMISSION_MS } from '../../core/activities';
 import { mayTryAgain, type TryAgain } from '../../core/end';
 import { batchWorkflowId, chunkWorkflowId } from '../../core/ids';
 import { BATCH_WORKFLOW } from '../../core/names';

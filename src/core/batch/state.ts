@@ -2,7 +2,7 @@ import { type Checked, count, fields, type JsonObject, listOf, mapOf, oneOf, orN
 import { type End, endFields, isFailure, type TryAgain } from '../end';
 import { isTerminal } from '../job';
 import type { FollowUpRequest } from '../request';
-import { addCounts } from '../tally';
+import { addCounts } from '../response-counts';
 import type { Tolerance } from './items';
 
 /** Holds a part of a large batch's items in its input. By its start delay no worker runs it. */

@@ -42,7 +42,7 @@ import { isRecord, problemTexts } from '../../core/checks';
 import { measure } from '../../core/metrics';
 import { keyword } from '../../core/starts';
 import { failure } from '../failure';
-import { tell } from '../notice';
+import { notify } from '../notice';
 import { updatesOfRun } from '../updates';
 import { checkBatch } from './input';
 
@@ -100,6 +100,8 @@ export function followUpBatchItems(): Promise<void> {
 class Batch {
   private readonly whole = CancellationScope.current();
   private endedAt: string | null = null;
+  /** The length of the history in the latest workflow task that received an update. */
+  private updatedAt = 0;
 
   constructor(
     private readonly source: BatchSource,
@@ -109,12 +111,16 @@ class Batch {
       description: 'Where the batch stands: counts, open follow-ups, the first failures.',
     });
     const set = updatesOfRun<BatchProgress>();
+    const update = (values: Partial<BatchSettings>) => {
+      this.updatedAt = workflowInfo().historyLength;
+      return this.change(values);
+    };
     const offer = (name: BatchUpdate, values: Partial<BatchSettings>, description: string) => {
-      set(name, () => this.change(values), { description, unblocks: name !== 'pause' });
+      set(name, () => update(values), { description, unblocks: name !== 'pause' });
     };
     offer('pause', { paused: true }, 'Starts no further item until resume; open ones continue.');
     offer('resume', { paused: false }, 'Continues after pause.');
-    set('setConcurrency', (concurrency: number) => this.change({ concurrency }), {
+    set('setConcurrency', (concurrency: number) => update({ concurrency }), {
       description: 'How many follow-ups may be open at a time, 1 to 1,000. Those open beyond it continue.',
       refusal: (concurrency) => problemTexts(settingProblems(concurrency, null)) || undefined,
     });
@@ -142,7 +148,7 @@ class Batch {
     this.write();
     const { workflowId } = workflowInfo();
     const data = { workflowId, batchId, outcome: type, items, settled, unknownDeliveries };
-    await tell({ type: 'follow-up-batch.ended', data });
+    await notify({ type: 'follow-up-batch.ended', data });
     if (state === 'cancelled') throw new CancelledFailure('The batch was cancelled.');
     const summary = { ...summaryOf(this.memo), endedAt };
     if (message !== null) throw failure(type, message, summary);
@@ -155,7 +161,10 @@ class Batch {
       if (settled >= items || (ending === 'tolerance' && isIdle(this.memo))) return;
       if (ending === 'cancelled' || ending === 'broken-off') return;
       const isLast = ending !== null || this.whole.consideredCancelled;
-      if (workflowInfo().continueAsNewSuggested && allHandlersFinished() && !isLast)
+      const { continueAsNewSuggested, historyLength } = workflowInfo();
+      // The Temporal server rejects a task that ends a run if another event arrived for the run, and its update would be lost.
+      const isUpdated = historyLength <= this.updatedAt;
+      if (continueAsNewSuggested && allHandlersFinished() && !isUpdated && !isLast)
         await this.continueAsNew();
       if (paused && isIdle(this.memo) && ending === null) {
         this.write();

@@ -1,41 +1,48 @@
-import { phaseRows } from '../../core/result';
-import { markdownCode as code, markdownCounts, markdownTable, markdownText } from '../../core/text';
-import { type FollowUpState, isoSecond, progressOf } from './state';
+import { log, setCurrentDetails, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
+import { keyword, outcomeKeywords } from '../../core/starts';
+import { currentDetails } from '../../follow-up/current-details';
+import { reportedDelivery } from '../../follow-up/receipt';
+import type { FollowUpState } from '../../follow-up/state';
+import type { Phase } from '../../core/result';
+import type { FollowUpRun } from './run';
 
-/**
- * The current details of a follow-up: a small table for the Web UI, without the prompt.
- *
- * @param polling a pending activity polls by itself: what it has counted stands in its heartbeat details
- */
-export function currentDetails(state: FollowUpState, polling = false): string {
-  const { plan, job } = state;
-  const { phase, delivery, doubt, polls, observed, lastAnswer } = progressOf(state);
-  const prLink = job?.prLink ?? null;
-  const at = state.nextPollAt;
-  const later = polling ? '; later ones are in the heartbeat of the pending activity' : '';
-  const rows: (readonly [string, string])[] = [
-    ...phaseRows({ phase, delivery, doubt: doubt && markdownText(doubt) }, DECIDE),
-    ['last answer', (lastAnswer === null ? 'none yet' : answerText(lastAnswer)) + later],
-    ['delivery', delivery.verdict + (delivery.confirmedBy === null ? '' : ` (by ${delivery.confirmedBy})`)],
-    ['evidence', state.evidence ?? 'none yet'],
-    ['polls', polling ? `${polls}, and those of the pending activity` : String(polls)],
-    ['observed', markdownCounts(observed) + later],
-    ['next read', polling ? 'by the pending activity' : at === null ? '-' : isoSecond(at)],
-    ['deadline', isoSecond(state.deadlineAt)],
-    ['pull request', prLink === null ? 'none' : link(prLink)],
+/** Shows the state in the Web UI and in lists. Current details cost no event; search attributes cost one if they change. */
+export function show({ state, step }: FollowUpRun): void {
+  setCurrentDetails(currentDetails(state, step));
+  if (step.do !== 'end') upsertChanges(attributesOf(state, step.phase));
+}
+
+/** The last workflow task writes the outcome, so that a run that a reset made to that task writes the verdict of its own receipt. */
+export function showOutcome({ state, step }: FollowUpRun, outcome: string): void {
+  upsertChanges([
+    ...attributesOf(state, step.phase),
+    outcomeKeywords(outcome, reportedDelivery(state).verdict),
+  ]);
+}
+
+function attributesOf({ plan, job }: FollowUpState, phase: Phase) {
+  return [
+    keyword('FollowUpPhase', phase),
+    keyword('AgentProject', plan.projectId),
+    keyword('AgentJob', plan.jobId),
+    ...(job === null || job.status === '' ? [] : [keyword('AgentJobStatus', job.status)]),
   ];
-  const title = `**Follow-up ${code(plan.requestId)}** to job ${code(plan.jobId)} of project ${code(plan.projectId)}`;
-  return `${title}\n\n${markdownTable(rows)}`;
 }
 
-const DECIDE =
-  'send the update `resolveDelivery` (More Actions) with `"delivered"` or `"not-delivered"`, or run the starter\'s `resolve`';
+type Attribute = ReturnType<typeof keyword> | ReturnType<typeof outcomeKeywords>;
 
-function answerText(answer: string): string {
-  return /\s/.test(answer) ? markdownText(answer) : code(answer);
+function upsertChanges(all: readonly Attribute[]): void {
+  // What the Temporal server has: this run or the caller at the start set it.
+  const { typedSearchAttributes } = workflowInfo();
+  const changes = all.filter(({ key, value }) => value !== typedSearchAttributes.get(key));
+  if (changes.length > 0) upsertSearchAttributes(changes);
 }
 
-function link(url: string): string {
-  const safe = url.replace(/[<>|\\`\s]/g, (character) => encodeURIComponent(character));
-  return `<${safe}>`;
+/** Logs a new phase, and a failed request whose message is new. */
+export function logChanges(before: Pick<FollowUpRun, 'state' | 'step'>, { step, state }: FollowUpRun): void {
+  const { phase } = step;
+  if (before.step.phase !== phase) log.info(`follow-up is ${phase}`, { phase, status: state.job?.status });
+  const { last } = state.failures;
+  if (last !== null && last.message !== before.state.failures.last?.message)
+    log.warn(`request failed: ${last.message}`, { label: last.label });
 }

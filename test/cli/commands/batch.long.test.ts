@@ -53,7 +53,7 @@ it.concurrent(
     expect(jsonLines(json.stdout).at(-1)).toMatchObject(end);
     expect((await command('watch', '--json')).stdout).toBe(json.stdout);
     const text = await command('results');
-    expect(text.stdout).toMatch(/JobNotFound +not-sent +[-\w]+\/nobody +The service knows no such job/);
+    expect(text.stdout).toMatch(/JobNotFound +not-sent +[-\w]+\/nobody +The agent service has no such job/);
     expect(text.stderr).toContain('6 of 6 settled; the batch is done');
 
     const retried = await command('retry', '--json');

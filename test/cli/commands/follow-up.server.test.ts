@@ -36,7 +36,7 @@ it.concurrent(
 
     const again = await send('--json');
     expect(again.stderr).toContain('the follow-up of this request id has ended');
-    const result = { id: jobId, status: 'completed', prLink, followUp: { requestId: 'order-1' } };
+    const result = { id: jobId, status: 'completed', prLink, receipt: { requestId: 'order-1' } };
     expect(JSON.parse(again.stdout)).toMatchObject(result);
     expect(await run('watch', workflowId, '--json')).toMatchObject({ code: 0, stdout: again.stdout });
     expect(posts().map((post) => post.prompt?.text)).toEqual(['Fix it. 日本語\n']);
@@ -58,7 +58,7 @@ it.concurrent(
     const running = { workflowId, state: 'running', progress: { phase: 'watching' } };
     expect(await json('status', workflowId)).toMatchObject(running);
     const polled = await json('poll-now', workflowId);
-    expect(polled).toMatchObject({ phase: 'watching', lastAnswer: 'active' });
+    expect(polled).toMatchObject({ phase: 'watching', lastResponse: 'active' });
     expect((await json('extend', workflowId, '3h')).deadlineAt > polled.deadlineAt).toBe(true);
     // What has read is there.
     expect(await json('setup')).toMatchObject({
@@ -70,7 +70,7 @@ it.concurrent(
 
     const goesOn = expect.stringContaining('If the agent is working on the message, it continues.');
     expect(await run('cancel', workflowId)).toMatchObject({ code: 0, stderr: goesOn });
-    const end = { type: 'Cancelled', details: { followUp: { delivery: { verdict: 'accepted' } } } };
+    const end = { type: 'Cancelled', details: { receipt: { delivery: { verdict: 'accepted' } } } };
     expect(await json('cancel', workflowId)).toMatchObject({ ended: true, end });
     expect([(await run('status', workflowId)).code, (await run('watch', workflowId)).code]).toEqual([24, 24]);
     const ended = expect.stringContaining('has already ended: cancelled');
@@ -83,22 +83,24 @@ it.concurrent(
   async () => {
     const { projectId, jobId, posts, workflowId, send } = await stage();
     const { sandbox } = await open();
-    sandbox.setFault({ name: 'unauthorized', projectId, jobId, operation: 'message' });
+    sandbox.setFault({ name: 'status', projectId, jobId, operation: 'message', parameters: { code: 403 } });
     const sent = await send('--json');
     const advice =
       /^FollowUpRejected: [^]*^ +what to do +mend the cause; then the starter's `retry` sends the message\. /m;
     expect(sent).toMatchObject({ code: 20, stderr: expect.stringMatching(advice) });
-    const details = { job: { id: jobId }, httpStatus: 401, followUp: { delivery: { verdict: 'rejected' } } };
+    const details = { job: { id: jobId }, httpStatus: 403, receipt: { delivery: { verdict: 'rejected' } } };
     expect(JSON.parse(sent.stdout)).toMatchObject({ type: 'FollowUpRejected', details });
 
     const words = ['list', '--phase', 'failed', '--outcome', 'rejected', '--project', projectId];
     const list = async () => (await run(...words, '--json')).stdout;
     const found = await eventually('it is listed', list, { until: (text) => text !== '[]\n' });
-    const outcome = 'rejected FollowUpRejected';
-    expect(JSON.parse(found)).toMatchObject([{ workflowId, phase: 'failed', outcome, state: 'failed' }]);
+    const ended = { phase: 'failed', outcome: 'FollowUpRejected', verdict: 'rejected', state: 'failed' };
+    expect(JSON.parse(found)).toMatchObject([{ workflowId, ...ended }]);
     expect(found).not.toContain('receipt');
     const { stdout, stderr } = await run(...words);
-    expect(stdout).toMatch(new RegExp(`^STARTED .*\n.* failed +${outcome} +completed .*${workflowId}\n$`));
+    expect(stdout).toMatch(
+      new RegExp(`^STARTED .*\n.* failed +FollowUpRejected +rejected +completed .*${workflowId}\n$`),
+    );
     expect(stderr).toContain('eventually consistent');
 
     sandbox.clearFaults({ projectId, jobId });

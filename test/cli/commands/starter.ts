@@ -43,8 +43,9 @@ export function jobToSendTo(environment: FollowUpCaller, job: NewJob = {}) {
 
 /** {@link SWIFT} as flags. */
 export const SWIFT_FLAGS = [
-  ...['--deadline', SWIFT.deadline, '--reconcile', SWIFT.reconcile],
-  ...['--settle', SWIFT.settle, '--confirm', SWIFT.confirm],
+  ...['--when-active', SWIFT.whenActive],
+  ...['--deadline', SWIFT.deadline, '--reconcile-timeout', SWIFT.reconcileTimeout],
+  ...['--pr-link-timeout', SWIFT.prLinkTimeout, '--max-staleness', SWIFT.maxStaleness],
   ...['--polling-initial', SWIFT.polling.initial, '--polling-maximum', SWIFT.polling.maximum],
 ];
 

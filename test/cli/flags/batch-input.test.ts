@@ -38,7 +38,13 @@ describe('a batch as CSV', () => {
   it('has a column for every field of a request, in any order; an empty cell gives nothing', async () => {
     const all = {
       ...{ projectId: 'p', jobId: 'j', prompt: 'm', requestId: 'r', whenActive: 'wait' },
-      ...{ onUnknownDelivery: 'ask', deadline: '2h', reconcile: '1m', settle: '5s', confirm: '10s' },
+      ...{
+        onUnknownDelivery: 'ask',
+        deadline: '2h',
+        reconcileTimeout: '1m',
+        prLinkTimeout: '5s',
+        maxStaleness: '10s',
+      },
       polling: { initial: '1s', growth: 0.5, maximum: '1m', jitter: 0.2, timerPolls: 'all' },
     };
     const cells = 'p,j,m,r,wait,ask,2h,1m,5s,10s,1s,0.5,1m,0.2,all';
@@ -57,7 +63,7 @@ describe('a batch as CSV', () => {
       'line 7: job: is missing',
       expect.stringMatching(/^line 9: deadline: "30" needs a unit/),
       expect.stringMatching(/^line 10: has 3 cells, and the first line names 4 columns;/),
-      expect.stringMatching(/^line 11: deadline: must be more than the confirm time/),
+      expect.stringMatching(/^line 11: deadline: must be longer than maxStaleness/),
     ]);
   });
 });
@@ -91,7 +97,7 @@ describe('a batch as JSON Lines', () => {
       'line 6: polling: must be an object, not of type string',
       expect.stringMatching(/^line 6: prompt: must not be empty/),
       'line 6: polling_growth: must be a number from 0 to 10; it is "0.5"',
-      expect.stringMatching(/^line 7: project: must not be "\."/),
+      expect.stringMatching(/^line 7: project: must not have the path segment "\."/),
     ]);
   });
 
@@ -137,9 +143,10 @@ it('flags hold where a line says nothing, field by field, and are told once wher
     { projectId: 'docs', prompt: 'Same', whenActive: 'wait', polling: { growth: 0.5, maximum: '1m' } },
     { prompt: 'Other', whenActive: 'reject', polling: { growth: 1, maximum: '1m' } },
   ]);
-  const wrong = { project: '.', deadline: '30', prompt: 'm' };
+  const wrong = { project: '.', deadline: '30', prompt: 'caf\ufffd' };
   expect(await problemsOf('job\nj1\nj2\n', wrong)).toEqual([
-    expect.stringMatching(/^--project: must not be "\."/),
+    expect.stringMatching(/^--project: must not have the path segment "\."/),
+    expect.stringMatching(/^--prompt or --prompt-file: must not have U\+FFFD/),
     expect.stringMatching(/^--deadline: "30" needs a unit/),
   ]);
 });

@@ -10,7 +10,7 @@ import type { WorkerProcess } from '../worker-process';
 /** The workers' time limit of one exchange: above the longest answer of a slow service. */
 export const HTTP_TIMEOUT = '7s';
 
-/** Reads are up to five seconds behind, and a message is taken up to three seconds late: together the callers' `confirm`. */
+/** Reads are up to five seconds behind, and a message is taken up to three seconds late: together the callers' `maxStaleness`. */
 export const CONFIRM = '8s';
 
 /** About every second message meets something, and every tenth read; besides, many are slow or behind. */

@@ -1,5 +1,7 @@
+import type { JobLockHolder } from '../../../src/core/activities';
 import { type BatchMemo, CHUNK_WORKFLOW, isBeyondTolerance, MEMO_BATCH } from '../../../src/core/batch/state';
 import { jobOf } from '../../../src/core/ids';
+import { JOB_LOCK_WORKFLOW, MEMO_JOB_LOCK_HOLDER, MEMO_RECEIPT } from '../../../src/core/names';
 import type { Request } from '../agent-service';
 import { heldBetween } from '../oracle/case';
 import { fromPayload } from '../temporal/history';
@@ -16,6 +18,8 @@ const GROUP = 10;
 const GROUP_MS = 15_000;
 /** For so long a batch waits for it. */
 const CANCEL_REQUEST_MS = 5_000;
+/** From the release of a job lock to the end of its follow-up, with slow reports. */
+const LOCK_MS = 20_000;
 /** The time-out of the activity's heartbeat. */
 const HEARTBEAT_MS = 30_000;
 /** An attempt goes by the list with which it has begun. */
@@ -65,6 +69,39 @@ const RULES: readonly ((world: BatchWorld) => Iterable<string>)[] = [
         (each) => each !== run && jobOf(each.workflowId) === jobOf(run.workflowId),
       );
       if (other !== undefined) yield `${run.runId} starts while ${other.runId} of its job runs`;
+    }
+  },
+  /** With `whenActive: wait`, a follow-up has the job for itself from its baseline read to its end: it holds the job lock. */
+  function* oneFollowUpOfAJobHoldsItsLock(world) {
+    if (world.plan.request.whenActive !== 'wait') return;
+    for (const { number, point, runId, askedAt, begunAt } of world.requests) {
+      const run = world.runs.find((each) => each.runId === runId);
+      const at = point === 'post' ? (begunAt ?? Infinity) : askedAt;
+      // An activity may outlive its run, whose lock the next follow-up acquires. A poll may come while the lock is released.
+      if (run === undefined || at > run.closedAt || (point !== 'post' && point !== 'look')) continue;
+      if (!locksOf(world, run).some((lock) => lock.startedAt <= at && lock.closedAt >= at))
+        yield `${run.workflowId}: request ${number} of ${runId} without the job lock`;
+    }
+    if (isDisturbed(world) || world.doneBy('terminate item').length > 0) return;
+    for (const run of world.runs.filter(({ workflowId }) => world.names.includes(workflowId)))
+      for (const lock of locksOf(world, run))
+        if (!run.isOpen && lock.isOpen) yield `${run.runId} has ended and still holds the job lock`;
+        else if (lock.closedAt < endedAt(world, run) - LOCK_MS)
+          yield `${run.runId} releases the job lock before its end`;
+  },
+  /** After a 429 with a wait, a worker makes no POST for any job of the project until the wait is over. */
+  function* coolsDown(world) {
+    if (isDisturbed(world)) return;
+    for (const requests of world.requestsOfProjects) {
+      const posts = requests.filter(({ point }) => point === 'post');
+      for (const { answer, retryAfter, heardAt, worker } of posts) {
+        if (answer !== 'http_429' || heardAt === null || retryAfter === null) continue;
+        // A POST whose permission was requested before is made.
+        const [from, to] = [heardAt + GROUP_MS, heardAt + Number(retryAfter) * 1_000];
+        const post = posts.find((each) => each.worker === worker && each.askedAt > from && each.askedAt < to);
+        if (post !== undefined)
+          yield `POST ${post.number} of ${post.runId} ${to - post.askedAt} ms before the end of a cool-down`;
+      }
     }
   },
   function* inTheOrderOfTheFile({ starts, names }) {
@@ -189,7 +226,7 @@ function isSoonAfter(moment: number, { at }: Done<BatchAct>): boolean {
 }
 
 function mayBeProcessed({ point, begunAt, answer }: Request): boolean {
-  return point === 'post' && begunAt !== null && !/^http 4(29|22)$/.test(answer ?? '');
+  return point === 'post' && begunAt !== null && !/^http_4(29|22)$/.test(answer ?? '');
 }
 
 function promptOf({ start }: Run): unknown {
@@ -253,7 +290,7 @@ function isForgotten({ plan, deleted }: BatchWorld, run: Run, at: number): boole
 
 /** A run whose receipt says so, as long as anybody can read it. */
 function isAccepted({ runs }: BatchWorld, { memo, workflowId, runId }: Run): boolean {
-  const receipt = fromPayload(memo.followUp) as
+  const receipt = fromPayload(memo[MEMO_RECEIPT]) as
     { readonly delivery?: { readonly verdict: string } } | undefined;
   const latest = runs.findLast((each) => each.workflowId === workflowId && each.runId !== runId);
   return receipt?.delivery?.verdict === 'accepted' && latest === undefined;
@@ -266,6 +303,14 @@ export function isBatch({ workflowId }: Run): boolean {
 /** Not one that continues another one as new. */
 function isFirst({ runId, start }: Run): boolean {
   return runId === start.firstRunId;
+}
+
+/** The job locks that a follow-up has acquired. */
+function locksOf({ runs }: BatchWorld, { start }: Run): Run[] {
+  return runs.filter((each) => {
+    const holder = fromPayload(each.start.memo[MEMO_JOB_LOCK_HOLDER]) as JobLockHolder | undefined;
+    return each.start.workflowType === JOB_LOCK_WORKFLOW && holder?.firstRunId === start.firstRunId;
+  });
 }
 
 /** The end of a run, and of those that it continues as. */

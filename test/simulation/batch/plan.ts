@@ -77,7 +77,8 @@ export function drawBatchPlan(seed: number): BatchPlan {
   const plan: BatchPlan = {
     ...{ seed, jobs, items },
     request: {
-      ...{ confirm: '1s', settle: '0s', reconcile: '10s' },
+      whenActive: luck.of('whenActive', ['send', 'send', 'wait']),
+      ...{ maxStaleness: '1s', prLinkTimeout: '0s', reconcileTimeout: '10s' },
       deadline: luck.of('deadline', ['5m', '20m', '20m']),
       onUnknownDelivery: luck.of('unknown', ['fail', 'fail', 'ask', 'assume-delivered']),
       polling: { initial: luck.of('initial', ['1s', '5s', '30s']) },
@@ -85,7 +86,7 @@ export function drawBatchPlan(seed: number): BatchPlan {
     concurrency: luck.between('concurrency', 1, 20, 2),
     tolerate: luck.of('tolerate', [null, null, null, { items: luck.between('few', 0, 2) }, { percent: 30 }]),
     partBytes: luck.of('parts', [null, null, 300, 1_000]),
-    ...{ workers: luck.of('workers', [1, 1, 2, 3]), inProcessPolls: 100 },
+    workers: luck.of('workers', [1, 1, 2, 3]),
     suggestFrom: luck.of('suggestFrom', [30, 60, 4_096]),
     listLagMs: luck.of('lag', [0, 1_000, 5_000]),
     paceMs: 60,
@@ -114,7 +115,10 @@ function drawJob(luck: Luck, nth: number, project: number): PlannedJob {
       trouble:
         kind === 'reset'
           ? { kind, processed }
-          : { kind: 'status', status: Number(kind), processed: kind === '500' && processed },
+          : {
+              ...{ kind: 'status', status: Number(kind), processed: kind === '500' && processed },
+              ...(kind === '429' && { retryAfter: luck.of('retryAfter', [undefined, '60', '60']) }),
+            },
     });
   return {
     ...{ projectId: `project-${project}`, jobId: `job-${nth + 1}`, spells },
@@ -129,7 +133,7 @@ function drawJob(luck: Luck, nth: number, project: number): PlannedJob {
 const POINTS = weighted<string>(
   '3 started, runItems started, runItems over, runItems reported, keep asked, 2 keep recorded, 2 start asked',
   '2 start recorded, describe asked, describe recorded, list asked, list recorded, history recorded',
-  'task started, task done, post begun, post processed, closeChunks started, pendingDetails started',
+  'task started, task done, post begun, post processed, closeChunks started',
   '3 batch ended, 2 item ended',
 );
 

@@ -20,6 +20,10 @@ const SITUATIONS: Situations<BatchWorld> = {
       ({ memo }) =>
         'left-running' in (batchMemo({ [MEMO_BATCH]: fromPayload(memo[MEMO_BATCH]) })?.byFailure ?? {}),
     ),
+  'an item waits for the job lock': ({ runs }) =>
+    runs.some(({ events }) =>
+      events.some((event) => 'activity' in event && event.activity.activityType === 'waitForJobLock'),
+    ),
   'a batch is forgotten': ({ told }) => told === null,
   'a batch is done, and has an end for each item': ({ told, names }) => told?.ends.length === names.length,
   'an item runs again by a retry': ({ starts }) =>

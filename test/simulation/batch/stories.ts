@@ -73,7 +73,7 @@ export const STORIES: readonly ((plan: BatchPlan, luck: Luck) => Partial<BatchPl
     const story = withRejected(plan, 1, ...times.map((ms) => atAnEnd(ms, { kind: 'retry item', item: 0 })));
     const lost: Spell = { ...REJECTED, after: 1, count: 3, trouble: { kind: 'reset', processed: true } };
     const jobs = story.jobs.map((job, nth) => (nth === 0 ? { ...job, spells: [REJECTED, lost] } : job));
-    const request = { confirm: '0s', reconcile: '0s', onUnknownDelivery: 'fail' } as const;
+    const request = { maxStaleness: '0s', reconcileTimeout: '0s', onUnknownDelivery: 'fail' } as const;
     return { ...story, jobs, request: { ...plan.request, ...request }, paceMs: 8_000 };
   },
   // An item has ended and is forgotten, and a reset knows nothing of it.

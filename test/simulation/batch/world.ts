@@ -7,14 +7,14 @@ import { Calls } from '../../../src/client/call';
 import { retryFollowUp, startFollowUp } from '../../../src/client/start';
 import { requestIdOf } from '../../../src/core/batch/items';
 import type { ItemEnd } from '../../../src/core/batch/progress';
-import { type BatchMemo, CHUNK_WORKFLOW, MEMO_BATCH, type Position } from '../../../src/core/batch/state';
+import { type BatchMemo, MEMO_BATCH, type Position } from '../../../src/core/batch/state';
 import { batchWorkflowId, followUpWorkflowId } from '../../../src/core/ids';
 import type { MachineAct } from '../acts';
 import type { Request } from '../agent-service';
 import { fromPayload } from '../temporal/history';
 import type { Run } from '../temporal/run';
 import { clientOf } from '../temporal/service';
-import { isTold, MOST_BROKEN, TASK_QUEUES, World } from '../world';
+import { isTold, MOST_BROKEN, NEVER_RUN, TASK_QUEUES, World } from '../world';
 import type { BatchAct, BatchPlan } from './plan';
 
 const BATCH_ID = 'batch';
@@ -59,6 +59,11 @@ export class BatchWorld extends World<BatchPlan, BatchAct> {
   private pausedFor = 0;
 
   /** What people do, by the real client. */
+  /** A batch's progress is compared at its end only. */
+  protected override queryOf(): undefined {
+    return undefined;
+  }
+
   protected override readonly acts = {
     start: ({ times, options }) => Promise.all(Array.from({ length: times }, () => this.start(options))),
     terminate: async ({ startsAfterMs }) => {
@@ -129,6 +134,16 @@ export class BatchWorld extends World<BatchPlan, BatchAct> {
 
   get requests(): readonly Request[] {
     return [...this.services.values()].flatMap((service) => service.requests);
+  }
+
+  /** The requests of each project, in the order in which they were asked for. */
+  get requestsOfProjects(): readonly (readonly Request[])[] {
+    const projects = new Map<string, Request[]>();
+    for (const [path, { requests }] of this.services) {
+      const project = path.split('/')[3] ?? '';
+      projects.set(project, [...(projects.get(project) ?? []), ...requests]);
+    }
+    return [...projects.values()];
   }
 
   override get latest(): Run | undefined {
@@ -216,7 +231,7 @@ export class BatchWorld extends World<BatchPlan, BatchAct> {
 
   /** Until all has ended, and nobody does anything more. */
   private async quiet(): Promise<void> {
-    const runs = () => this.runs.filter(({ start }) => start.workflowType !== CHUNK_WORKFLOW);
+    const runs = () => this.runs.filter(({ start }) => !NEVER_RUN.has(start.workflowType));
     while (this.waitsFor > 0 || runs().some(({ isOpen }) => isOpen)) {
       await this.clock.sleep(1_000);
       this.noteEnds();
@@ -239,7 +254,8 @@ export class BatchWorld extends World<BatchPlan, BatchAct> {
   private noteStart(): void {
     const run = this.runs.at(-1);
     const batch = this.runs.find(({ runId }) => runId === run?.start.asked?.by);
-    if (run === undefined || batch === undefined || this.starts.at(-1)?.run === run) return;
+    if (run === undefined || batch?.workflowId !== BATCH_WORKFLOW_ID || this.starts.at(-1)?.run === run)
+      return;
     const memo = fromPayload(batch.memo[MEMO_BATCH]) as BatchMemo;
     const activity = [...batch.activities.values()].find(({ name }) => name === 'runItems');
     const kept = (fromPayload(activity?.details?.[0]) as Position | undefined) ?? null;

@@ -42,7 +42,7 @@ function endOf({ status, end, memo }: Run) {
   const { type, details } = end.failure?.applicationFailureInfo ?? {};
   const failure = fromPayload(details?.payloads?.[0]) as FailureDetails | undefined;
   const cancelled = kind === 'cancelled' ? (fromPayload(memo[MEMO_RECEIPT]) as Receipt) : undefined;
-  return { kind, type: type ?? '', result, receipt: result?.followUp ?? failure?.followUp ?? cancelled };
+  return { kind, type: type ?? '', result, receipt: result?.receipt ?? failure?.receipt ?? cancelled };
 }
 
 export function caseOf(world: FollowUpWorld) {
@@ -52,16 +52,15 @@ export function caseOf(world: FollowUpWorld) {
   const { plan } = checked;
   const posts = service.requests.filter(({ point }) => point === 'post');
   const gets = service.requests.filter(({ point }) => point !== 'post');
-  /** POSTs that have begun and were not answered with 429, which says that nothing was processed. */
-  const perhapsProcessed = posts.filter(({ begunAt, answer }) => begunAt !== null && answer !== 'http 429');
+  /** POSTs that have begun, and whose response did not show that nothing was processed. */
+  const perhapsProcessed = posts.filter((post) => post.begunAt !== null && !wasNotProcessed(post));
   /** People and machines do nothing but this. */
   const areOnly = (...kinds: readonly string[]) =>
     world.plan.deeds.every(({ act }) => kinds.includes(act.kind));
   /** These have moved the deadline. */
   const extensions = world.doneBy('extend').filter(({ answer }) => answer?.kind === 'answered');
-  const first = runs[0]?.events.find(({ type }) => type === 'WorkflowTaskStarted');
   /** The deadline as it was at the end, at the earliest: extensions only move it. */
-  const deadlineAt = (first?.at ?? 0) + plan.deadlineMs;
+  const deadlineAt = (runs[0]?.startedAt ?? 0) + world.plan.startDelayMs + plan.deadlineMs;
   const moved = extensions.flatMap(({ act, endedAt }) => {
     const duration = parseDuration(act.duration);
     return 'ms' in duration ? [endedAt + duration.ms] : [];
@@ -84,13 +83,13 @@ export function caseOf(world: FollowUpWorld) {
     byHand: world.doneBy('complete by hand').length,
     /** The deadline as it was at the end, at the latest. */
     latestDeadlineAt: Math.max(deadlineAt, ...moved),
-    /** When an answer was fresh at the earliest: `confirm` after the end of the latest POST that may have arrived. */
+    /** When an answer was fresh at the earliest: `maxStaleness` after the end of the latest POST that may have arrived. */
     freshFrom: (receipt: Receipt): number => {
       const ends = perhapsProcessed.map(({ answeredAt, reachedAt, begunAt, heardAt }) =>
         Math.min(answeredAt ?? reachedAt ?? begunAt ?? 0, heardAt ?? Infinity),
       );
       const sentAt = Date.parse(receipt.sentAt ?? '') || 0;
-      return plan.confirmMs + (ends.length > 0 ? Math.max(...ends) : sentAt);
+      return plan.maxStalenessMs + (ends.length > 0 ? Math.max(...ends) : sentAt);
     },
     decisions: (decision: string) =>
       world
@@ -110,6 +109,11 @@ export function caseOf(world: FollowUpWorld) {
 
 export function isPoll({ point }: Request): boolean {
   return point === 'poll' || point === 'read';
+}
+
+/** A POST that received 429, 401, or 403 with `Retry-After` is sent again. */
+export function wasNotProcessed({ answer, retryAfter }: Request): boolean {
+  return answer === 'http_429' || answer === 'http_401' || (answer === 'http_403' && retryAfter !== null);
 }
 
 export function isAtRest(job: { readonly status: string } | null | undefined): boolean {

@@ -1,11 +1,12 @@
 import { FOLLOW_UP_WORKFLOW } from '../../../src/core/names';
-import { outcomeText } from '../../../src/core/result';
 import type { Request } from '../agent-service';
 import { BEGIN } from '../clock';
 import { fromPayload } from '../temporal/history';
 import { END_MS, isAtRest, isPoll, type Rule } from './case';
 
 const PERMISSION_MS = 10_000;
+/** For so long a task waits in its queue, if no limit holds it. */
+const QUEUE_MS = 8_000;
 /** From an answer to the workflow that hears of it. */
 const HEARD_MS = 15_000;
 /** Of a run that makes no request, and of one request by a timer and an activity. */
@@ -56,6 +57,11 @@ export const RULES: readonly Rule[] = [
     if (has('lose', 'server away', 'limit attempts') || isReset || byHand > 0) return;
     for (const { attempt, from, until } of world.pauses) {
       if (gets.some((get) => get.attempt === attempt && (get.heardAt ?? Infinity) <= from)) continue;
+      // Its activity function may have ended without a look: another follow-up holds the job lock.
+      const sends = world.log.filter(
+        ({ at, what }) => at + BEGIN <= from && /^sendMessage (started|over)$/.test(what),
+      );
+      if (sends.at(-1)?.what === 'sendMessage over') continue;
       const post = posts.find(({ askedAt }) => askedAt > from && askedAt < until);
       if (post !== undefined) yield `POST ${post.number} while the send is paused`;
     }
@@ -111,9 +117,40 @@ export const RULES: readonly Rule[] = [
       yield `it ended ${run.closedAt - latestDeadlineAt} ms after its deadline`;
   },
   /** Only the service refuses a key: a gateway's page says nothing of it. */
-  function* isUnauthorizedForAReason({ hasEntered, gets }) {
-    if (hasEntered('unauthorized') && !gets.some(({ answer }) => /^http 40[13]$/.test(answer ?? '')))
+  function* isUnauthorizedForAReason({ hasEntered, world }) {
+    const { requests } = world.service;
+    if (hasEntered('unauthorized') && !requests.some(({ answer }) => /^http_40[13]$/.test(answer ?? '')))
       yield 'unauthorized, and the service has not refused the key';
+  },
+  /** No message is sent after the deadline: the permission of a POST is requested before it. */
+  function* sendsNothingAfterItsDeadline({ world, posts, latestDeadlineAt }) {
+    // The worker goes by the Temporal server's clock, which it knows from the time at which the attempt was queued.
+    const isHeld = world.plan.deeds.some(({ act }) => act.kind === 'hold queue' && act.queue === 'sends');
+    if (isHeld) return;
+    const asked = world.log.filter(({ what }) => what === 'permission asked');
+    for (const { number, askedAt, worker } of posts) {
+      const permission = asked.findLast(({ at, who }) => who === worker && at + BEGIN <= askedAt);
+      const lateMs = (permission?.at ?? 0) + BEGIN - latestDeadlineAt;
+      if (lateMs > QUEUE_MS)
+        yield `the permission of POST ${number} is requested ${lateMs} ms after the deadline`;
+    }
+  },
+  /** With `whenActive: wait`, the job is read and the message sent only while the follow-up holds the job lock. */
+  function* sendsWithTheLock({ world, gets, posts, plan, isReset, has }) {
+    // An activity may outlive its run, whose lock the next follow-up acquires.
+    if (plan.whenActive !== 'wait' || isReset || has('terminate')) return;
+    const looks = gets.filter((get) => !isPoll(get)).map(({ number, askedAt }) => ({ number, at: askedAt }));
+    const sent = posts.map(({ number, begunAt }) => ({ number, at: begunAt ?? Infinity }));
+    for (const { number, at } of [...looks, ...sent])
+      if (at !== Infinity && !world.locks.some((lock) => lock.startedAt <= at && lock.closedAt >= at))
+        yield `request ${number} without the job lock`;
+  },
+  /** The lock is released in the last task; nothing but what hinders it leaves a lock open. */
+  function* releasesItsLock({ world, isHindered, run }) {
+    if (isHindered) return;
+    for (const { runId, isOpen, closedAt } of world.locks)
+      if (isOpen) yield `the job lock ${runId} is still held after the end`;
+      else if (closedAt < run.closedAt - HEARD_MS) yield `the job lock ${runId} is released before the end`;
   },
   function* isCancelledByPeople({ world, end }) {
     if (end.kind === 'cancelled' && world.doneBy('cancel').length === 0) yield 'nobody has cancelled it';
@@ -132,11 +169,12 @@ export const RULES: readonly Rule[] = [
   /** What a list shows says how it ended. */
   function* showsItsPhase({ run, end: { kind, type, result, receipt } }) {
     const { FollowUpPhase, FollowUpOutcome } = run.searchAttributes;
-    const [phase, outcome] = [fromPayload(FollowUpPhase), fromPayload(FollowUpOutcome)].map(String);
+    const phase = String(fromPayload(FollowUpPhase));
+    const outcome = JSON.stringify(fromPayload(FollowUpOutcome));
     if (kind !== 'terminated' && kind !== 'open' && phase !== PHASES[kind])
       yield `it ended by ${kind}, and its phase is ${phase}`;
     const how = result?.status ?? (kind === 'failure' ? type : 'cancelled');
-    const ended = String(receipt && outcomeText(how, receipt.delivery.verdict));
+    const ended = JSON.stringify(receipt && [how, receipt.delivery.verdict]);
     if (outcome !== ended) yield `its outcome is ${ended}, and a list shows ${outcome}`;
   },
 ];
@@ -154,7 +192,7 @@ export const RULES_OF_UNDISTURBED: readonly Rule[] = [
   function* honoursRetryAfter({ plan, run, posts, gets, deadlineAt }) {
     for (const requests of [posts, gets])
       for (const [index, { answer, heardAt, retryAfter }] of requests.entries()) {
-        if (answer !== 'http 429' || heardAt === null || !/^-?\d+$/.test(retryAfter ?? '')) continue;
+        if (answer !== 'http_429' || heardAt === null || !/^-?\d+$/.test(retryAfter ?? '')) continue;
         const next = requests[index + 1];
         const waitMs = Math.max(1_000, Math.min(3_600_000, Number(retryAfter) * 1_000));
         const waited = (next?.askedAt ?? run.closedAt) - heardAt;
@@ -167,13 +205,13 @@ export const RULES_OF_UNDISTURBED: readonly Rule[] = [
   },
   /** A POST that nobody knows of is looked for at once: the wait that its answer wants is not one for reads. */
   function* looksAtOnce({ plan, run, posts, gets, shown }) {
-    if (gets.some(({ answer, retryAfter }) => answer === 'http 429' || retryAfter !== null)) return;
+    if (gets.some(({ answer, retryAfter }) => answer === 'http_429' || retryAfter !== null)) return;
     for (const { answer, heardAt, retryAfter, attempt } of posts) {
-      if (answer !== 'http 503' || retryAfter === null || heardAt === null) continue;
+      if (answer !== 'http_503' || retryAfter === null || heardAt === null) continue;
       if (!isAtRest(shown.findLast((get) => get.attempt === attempt)?.shown)) continue;
       const next = gets.find(({ askedAt }) => askedAt >= heardAt);
       const waited = (next?.askedAt ?? run.closedAt) - heardAt;
-      if (waited > plan.confirmMs + 2 * plan.polling.initialMs + END_MS)
+      if (waited > plan.maxStalenessMs + 2 * plan.polling.initialMs + END_MS)
         yield `${waited} ms passed after a 503 on the POST, and nobody looked for the message`;
     }
   },
@@ -185,21 +223,21 @@ export const RULES_OF_UNDISTURBED: readonly Rule[] = [
     const active = shown.find(
       (read) => isPoll(read) && read.askedAt > heardAt && read.shown.status === 'active',
     );
-    const freshAt = Math.min(heardAt + plan.confirmMs, deadlineAt);
+    const freshAt = Math.min(heardAt + plan.maxStalenessMs, deadlineAt);
     const idle = polls.find(
       ({ askedAt }) => askedAt > Math.max(heardAt, active?.heardAt ?? Infinity) && askedAt < freshAt,
     );
     if (idle !== undefined) yield `read ${idle.number} decides nothing`;
   },
-  /** Five 404s in a row that span `confirm` are its end, unless its link is all that is waited for. */
+  /** Five 404s in a row that span `maxStaleness` are its end, unless its link is all that is waited for. */
   function* givesALostJobUp({ world, plan, hasEntered }) {
-    if (hasEntered('settling')) return;
+    if (hasEntered('waiting-for-link')) return;
     let lost: Request[] = [];
     for (const request of world.service.requests) {
       const spanMs = (lost.at(-1)?.askedAt ?? 0) - (lost[0]?.heardAt ?? 0) - HEARD_MS;
-      if (lost.length >= 5 && spanMs >= plan.confirmMs)
+      if (lost.length >= 5 && spanMs >= plan.maxStalenessMs)
         yield `request ${request.number} after ${lost.length} answers that there is no such job`;
-      const isLost = isPoll(request) && request.answer === 'http 404' && request.heardAt !== null;
+      const isLost = isPoll(request) && request.answer === 'http_404' && request.heardAt !== null;
       lost = isLost ? [...lost, request] : [];
     }
   },

@@ -1,13 +1,13 @@
 import type { FollowUpProgress, Receipt } from '../../../src/core/result';
 import { isOfMachines } from '../acts';
-import { fromPayload, type HistoryEvent } from '../temporal/history';
+import { fromPayload, type HistoryEvent, isEndOfActivity } from '../temporal/history';
 import { type Case, END_MS, heldBetween, isAtRest, isPoll, type RuleOfReceipt } from './case';
 
 /** A read whose heartbeat is late is made by a second attempt, too. */
 const ATTEMPTS = 2;
 /** Answers for which no request was made. */
-const NOT_ASKED = new Set(['cooling down', 'closed', 'no worker', 'read failed']);
-const IS_ANSWER = /^(http |active$|completed$|archived$|failed$)/;
+const NOT_ASKED = new Set(['cooling_down', 'closed', 'no_worker', 'read_failed']);
+const IS_ANSWER = /^(http_|active$|completed$|archived$|failed$)/;
 
 /** What is known of the message, by how it ends: the type of a failure, or else its kind. */
 const VERDICTS: Readonly<Record<string, readonly string[]>> = {
@@ -52,9 +52,18 @@ export const RULES_OF_RECEIPTS: readonly RuleOfReceipt[] = [
     // Until its history has a POST, or for good once it was refused to make one.
     const ends = run.events.map(endOfSend);
     const presumes = isReset && (ends.includes('reset') || !ends.includes('posted'));
-    // A cancelled send does not tell what it has recorded, and the answer to the question may have been lost.
+    // A cancelled send does not report what it has recorded, and the response to the question may have been lost or too late.
     const isCancelled = run.events.some(({ type }) => type === 'ActivityTaskCanceled');
-    const isUntold = isCancelled && world.log.some(({ what }) => what.startsWith('lose answer'));
+    const isUnanswered = run.events.some(
+      (event) => event.type === 'MarkerRecorded' && Boolean(event.resolution.failed),
+    );
+    // The worker of a paused send has died: its cancellation is never confirmed.
+    const isPending = run.events.some(
+      (event) =>
+        event.type === 'ActivityTaskCancelRequested' &&
+        !run.events.some((other) => isEndOfActivity(other) && other.seq === event.seq),
+    );
+    const isUntold = (isCancelled && isUnanswered) || isPending;
     if (sends > permissions.length + byHand + (presumes || isUntold ? 1 : 0))
       yield `${sends} sends, and ${permissions.length} permissions (${end.kind})`;
     if (sends === 0 && verdict !== 'not-sent') yield `${verdict}, and nothing was sent (${end.kind})`;
@@ -75,26 +84,35 @@ export const RULES_OF_RECEIPTS: readonly RuleOfReceipt[] = [
       yield `DeliveryUnknown after ${perhapsProcessed.length} POSTs, with resend`;
   },
   /** Undisturbed, it counts each read since its POST. */
-  function* countsAllReads({ polls, perhapsProcessed, isUndisturbed, world, end }, { observed, delivery }) {
+  function* countsAllReads(
+    { polls, perhapsProcessed, isUndisturbed, world, end },
+    { responseCounts, delivery },
+  ) {
     const [post, ...more] = perhapsProcessed;
     const isOne = post !== undefined && more.length === 0 && world.runs.length === 1 && delivery.sends <= 1;
     // A read that came too late for the deadline was made, and told to nobody.
-    if (!isUndisturbed || !isOne || observed['no worker'] !== undefined || end.kind === 'failure') return;
+    if (!isUndisturbed || !isOne || responseCounts.no_worker !== undefined || end.kind === 'failure') return;
     const since = post.heardAt ?? Infinity;
     const reads = polls.filter(({ askedAt, heardAt }) => askedAt >= since && heardAt !== null).length;
-    const counted = Object.entries(observed).map(([label, count]) => (NOT_ASKED.has(label) ? 0 : count));
+    const counted = Object.entries(responseCounts).map(([label, count]) =>
+      NOT_ASKED.has(label) ? 0 : count,
+    );
     if (sum(counted) > reads || sum(counted) < reads - ATTEMPTS)
       yield `${sum(counted)} reads were counted, and ${reads} were made since the POST`;
   },
   /** Each counted answer was heard. */
-  function* countsItsReads({ polls: made }, { polls, observed }) {
-    if (sum(Object.values(observed)) !== polls)
-      yield `${polls} polls, and ${sum(Object.values(observed))} observed`;
-    for (const [label, count] of Object.entries(observed)) {
+  function* countsItsReads({ polls: made, world, isHindered }, { polls, responseCounts }) {
+    // An attempt of `pollJob` whose worker is lost counts as a read of the known job.
+    const attempts = world.log.filter(({ what }) => what === 'pollJob started').length;
+    const reported = world.log.filter(({ what }) => what === 'pollJob reported').length;
+    const lost = isHindered ? Math.max(0, attempts - reported) : 0;
+    if (sum(Object.values(responseCounts)) !== polls)
+      yield `${polls} polls, and ${sum(Object.values(responseCounts))} responses were counted`;
+    for (const [label, count] of Object.entries(responseCounts)) {
       const heard = made.filter(
         ({ heardAt, answer, shown }) => heardAt !== null && [answer, shown?.status].includes(label),
       );
-      if (IS_ANSWER.test(label) && heard.length < count)
+      if (IS_ANSWER.test(label) && heard.length + lost < count)
         yield `${label} was counted ${count} times, and heard ${heard.length} times`;
     }
   },
@@ -120,9 +138,9 @@ export const RULES_OF_RECEIPTS: readonly RuleOfReceipt[] = [
     if (!possible.some((look) => look !== undefined && stateOf(look.shown) === said))
       yield `the baseline is ${said}, and the look before the POST showed something else`;
   },
-  function* knowsWhenItSent({ world, posts, isUndisturbed }, { sentAt, settledAt, delivery }) {
+  function* knowsWhenItSent({ world, posts, isUndisturbed }, { sentAt, endedAt, delivery }) {
     const startedAt = world.runs[0]?.startedAt ?? 0;
-    if (sentAt !== null && (Date.parse(sentAt) < startedAt || sentAt > (settledAt ?? '')))
+    if (sentAt !== null && (Date.parse(sentAt) < startedAt || sentAt > (endedAt ?? '')))
       yield `sent at ${sentAt}, which is not in its time`;
     const areKnown = posts.every(({ begunAt, heardAt }) => begunAt !== null && heardAt !== null);
     const isSent = posts.length > 0 && posts.length === delivery.sends && delivery.verdict !== 'not-sent';
@@ -134,20 +152,20 @@ export const RULES_OF_RECEIPTS: readonly RuleOfReceipt[] = [
   function* isRejectedForAReason({ end, plan, posts, gets, shown }, { delivery }) {
     if (end.type !== 'FollowUpRejected' || delivery.verdict !== 'not-sent' || posts.length > 0) return;
     if (plan.whenActive === 'reject' && shown.some((get) => !isAtRest(get.shown))) return;
-    if (shown.some(isPoll) || !gets.some(({ answer }) => /^http 40[013]$/.test(answer ?? '')))
+    if (shown.some(isPoll) || !gets.some(({ answer }) => /^http_40[013]$/.test(answer ?? '')))
       yield 'FollowUpRejected, and nothing has refused it';
   },
   function* isUnknownForAReason({ end, plan, posts, shown, freshFrom }, receipt) {
     if (end.type !== 'DeliveryUnknown' || !isAtRest(receipt.baseline) || plan.whenActive === 'reject') return;
     // A later POST that is refused, or can't be made, ends it as well.
     const last = posts.at(-1);
-    const isRefused = last?.begunAt === null || /^http (40[013459]|41[035]|422)$/.test(last?.answer ?? '');
+    const isRefused = last?.begunAt === null || /^http_(40[013459]|41[035]|422)$/.test(last?.answer ?? '');
     if (!isRefused && !shown.some(({ askedAt }) => askedAt >= freshFrom(receipt)))
       yield 'DeliveryUnknown, and nobody has looked';
   },
   function* isLostForAReason({ end, plan, gets, posts, shown, isUndisturbed }, { delivery }) {
     if (end.type !== 'JobNotFound') return;
-    const heard = gets.filter(({ answer, heardAt }) => answer === 'http 404' && heardAt !== null);
+    const heard = gets.filter(({ answer, heardAt }) => answer === 'http_404' && heardAt !== null);
     const lastShownAt = Math.max(0, ...shown.map(({ heardAt }) => heardAt));
     const since = heard.filter(({ heardAt }) => (heardAt ?? 0) > lastShownAt);
     const spanMs = (heard.at(-1)?.askedAt ?? 0) - (heard[0]?.heardAt ?? Infinity);
@@ -156,7 +174,7 @@ export const RULES_OF_RECEIPTS: readonly RuleOfReceipt[] = [
     else if (delivery.verdict === 'not-sent' && posts.length === 0 && !shown.some(isPoll)) return;
     else if (heard.length < 5) yield `JobNotFound after ${heard.length} answers`;
     else if (isUndisturbed && since.length < 5) yield 'JobNotFound, and the job was shown between the 404s';
-    else if (spanMs < plan.confirmMs) yield 'JobNotFound before the 404s have spanned confirm';
+    else if (spanMs < plan.maxStalenessMs) yield 'JobNotFound before the 404s have spanned maxStaleness';
   },
   /** There was a last read, and nothing that should have been told. */
   function* isOverdueForAReason({ end, run, plan, world, polls, deadlineAt, isUndisturbed }, receipt) {
@@ -166,7 +184,7 @@ export const RULES_OF_RECEIPTS: readonly RuleOfReceipt[] = [
     if (!polls.some(({ askedAt }) => askedAt >= deadlineAt)) yield 'overdue without a last read';
     const since = Math.max(world.service.life.settledSince() ?? Infinity, Date.parse(receipt.sentAt ?? ''));
     const { maximumMs, initialMs } = plan.polling;
-    const waitMs = 2 * plan.confirmMs + plan.settleMs + 2 * (maximumMs + initialMs) + END_MS;
+    const waitMs = 2 * plan.maxStalenessMs + plan.prLinkTimeoutMs + 2 * (maximumMs + initialMs) + END_MS;
     if (world.plan.jobs[0].spells.length === 0 && since + waitMs < deadlineAt)
       yield 'overdue, and the job was at rest for long';
   },
@@ -184,17 +202,18 @@ export const RULES_OF_RECEIPTS: readonly RuleOfReceipt[] = [
     }
     if (evidence === 'status-changed' && (!wasAtRest || status === baseline?.status || status === 'archived'))
       yield `status-changed from ${String(baseline?.status)} to ${status}`;
-    if (evidence !== 'job-changed' && evidence !== 'confirmed') return;
+    if (evidence === null || evidence === 'seen-active' || evidence === 'status-changed') return;
     // What another status interrupts begins anew; an answer that nobody was told does not interrupt.
     const fresh = shown.filter((get) => get.askedAt >= freshFrom(receipt) && isPoll(get));
     const other = isUndisturbed ? fresh.findLast((get) => get.shown.status !== status) : undefined;
     const same = fresh.filter((get) => get.shown.status === status && get.askedAt > (other?.askedAt ?? 0));
-    const until = (same[0]?.heardAt ?? Infinity) + plan.confirmMs;
+    const until = (same[0]?.heardAt ?? Infinity) + plan.maxStalenessMs;
     if (!same.some(({ askedAt }) => askedAt >= until))
-      yield `${evidence}, and the status did not hold for confirm`;
+      yield `${evidence}, and the status did not hold for maxStaleness`;
     const hasChanged =
       baseline !== null && (prLink !== baseline.prLink || archivedAt !== baseline.archivedAt);
-    if ((evidence === 'job-changed') !== hasChanged)
+    const expected = hasChanged ? 'job-changed' : wasAtRest ? 'unchanged' : 'active-before';
+    if (evidence !== expected)
       yield `${evidence}, with the baseline ${JSON.stringify(baseline)} and the link ${String(prLink)}`;
   },
   /** A result is told by fresh answers, and is the job as it was after the turn of every message. */
@@ -205,21 +224,21 @@ export const RULES_OF_RECEIPTS: readonly RuleOfReceipt[] = [
     const { status, prLink } = end.result;
     if (!isAtRest(end.result)) yield `a result that is ${status}`;
     const freshAt = found.freshFrom(receipt);
-    const settledAt = Date.parse(receipt.settledAt ?? '');
-    if (settledAt < freshAt) yield `told ${freshAt - settledAt} ms before an answer could be fresh`;
+    const endedAt = Date.parse(receipt.endedAt ?? '');
+    if (endedAt < freshAt) yield `told ${freshAt - endedAt} ms before an answer could be fresh`;
     const fresh = shown.filter((get) => get.askedAt >= freshAt && isPoll(get));
     if (fresh.length === 0) yield 'a result, and no fresh answer';
-    const turnsEndedAt = Math.max(0, ...turnsOf(found).map(({ endedAt }) => endedAt ?? Infinity));
-    if (turnsEndedAt > settledAt) yield 'the turn of the message ended after the follow-up';
+    const turnsEndedAt = Math.max(0, ...turnsOf(found).map((turn) => turn.endedAt ?? Infinity));
+    if (turnsEndedAt > endedAt) yield 'the turn of the message ended after the follow-up';
     const from = Math.max(freshAt - lagMs, turnsEndedAt);
-    const jobs = heldBetween(world.service.life.changes(), from, settledAt).map(({ job }) => job);
+    const jobs = heldBetween(world.service.life.changes(), from, endedAt).map(({ job }) => job);
     const isLate = linkLateMs > 0 && prLink === null;
     if (!jobs.some((job) => job.status === status && (job.prLink === prLink || isLate)))
       yield `the result is ${status} with ${String(prLink)}, and since the turn the job was ${jobs.map((job) => `${job.status} ${String(job.prLink)}`).join(', ')}`;
-    if (status !== 'completed' || prLink !== null || settledAt >= found.deadlineAt) return;
+    if (status !== 'completed' || prLink !== null || endedAt >= found.deadlineAt) return;
     const completed = fresh.filter((get) => get.shown.status === 'completed');
     // A read beside a poll is heard first, and asked for later.
-    const settleEnd = Math.min(...completed.map(({ heardAt }) => heardAt)) + plan.settleMs;
+    const settleEnd = Math.min(...completed.map(({ heardAt }) => heardAt)) + plan.prLinkTimeoutMs;
     const lookedOn = completed.some((get) => get.shown.prLink === null && get.askedAt >= settleEnd);
     if (!lookedOn && !found.has('extend')) yield 'a link that is null, and was not waited for';
   },
@@ -230,7 +249,7 @@ export const RULES_OF_RECEIPTS: readonly RuleOfReceipt[] = [
     if (delivery.confirmedBy !== 'read') return;
     if (!isAtRest(baseline)) yield `proved by reading, and the baseline is ${String(baseline?.status)}`;
     // A run made by a reset may know of the first POST alone.
-    const first = (found.perhapsProcessed[0]?.begunAt ?? 0) + plan.confirmMs;
+    const first = (found.perhapsProcessed[0]?.begunAt ?? 0) + plan.maxStalenessMs;
     const freshAt = isReset ? first : found.freshFrom(receipt);
     const isProof = ({ status }: { readonly status: string }) =>
       status === 'active' || [status, baseline?.status].sort().join() === 'completed,failed';
@@ -246,10 +265,9 @@ export const RULES_OF_RECEIPTS: readonly RuleOfReceipt[] = [
 function endOfSend(event: HistoryEvent): string | undefined {
   if (event.type !== 'ActivityTaskCompleted') return undefined;
   const result = fromPayload(event.resolution.completed?.result) as {
-    readonly kind?: string;
-    readonly outcome?: { readonly verdict: string };
+    readonly end?: { readonly kind?: string; readonly outcome?: { readonly verdict: string } };
   } | null;
-  return result?.outcome?.verdict === 'not-sent' ? undefined : result?.kind;
+  return result?.end?.outcome?.verdict === 'not-sent' ? undefined : result?.end?.kind;
 }
 
 /** Of the message. */

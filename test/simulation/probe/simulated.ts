@@ -36,6 +36,7 @@ export async function playSimulated(
     reached: () => undefined,
     logged: () => undefined,
     failed: (_, why) => failures.push(why),
+    queryOf: () => undefined,
     evicts: () => evicts,
   });
   server.hold('nobody', Infinity);

@@ -63,6 +63,13 @@ export class PendingActivity {
     return `${this.run.runId}/${this.seq}/${this.attempt}`;
   }
 
+  /** The state as a description has it: a running activity that is paused or cancelled is no longer shown as started. */
+  get shownState() {
+    if (this.cancelRequested) return 'CANCEL_REQUESTED';
+    if (this.state === 'started') return this.paused ? 'PAUSE_REQUESTED' : 'STARTED';
+    return this.paused ? 'PAUSED' : 'SCHEDULED';
+  }
+
   /** A worker takes the attempt up. @returns whether there is still something to do */
   start(): boolean {
     if (this.state !== 'queued') return false;

@@ -46,6 +46,8 @@ export class Run {
   readonly failedTasks: string[] = [];
   /** A reset has made it. */
   isReset = false;
+  /** The response to the query `progress` after the latest completed task; undefined if no task has been completed. */
+  progress: unknown;
   private readonly timers = new Map<number, () => void>();
   private readonly updates = new Updates();
   private task: StartedTask | 'waits' | undefined;
@@ -53,11 +55,11 @@ export class Run {
   private obeying = false;
   private buffered: EventBody[] = [];
 
-  /** @param isDelayed longer than any world lasts: it gets no task */
+  /** @param isDelayed the start delay is not over: it gets no task */
   constructor(
     readonly server: TemporalServer,
     readonly start: RunStart,
-    private readonly isDelayed = false,
+    private isDelayed = false,
   ) {
     ({ memo: this.memo, searchAttributes: this.searchAttributes } = start);
     ({ workflowId: this.workflowId, runId: this.runId } = start);
@@ -76,6 +78,12 @@ export class Run {
     this.server.visibility.changed(this);
   }
 
+  /** The start delay is over, or an update ends it. */
+  endDelay(): void {
+    this.isDelayed = false;
+    this.wantTask();
+  }
+
   signal(name: string, ...input: Payload[]): void {
     this.happen({ type: 'WorkflowExecutionSignaled', name, input });
   }
@@ -89,7 +97,7 @@ export class Run {
   update(request: UpdateRequest): Promise<UpdateEnd> {
     if (!this.isOpen) return Promise.resolve({ kind: 'aborted', reason: COMPLETED });
     const end = this.updates.admit(request);
-    this.wantTask();
+    this.endDelay();
     return end;
   }
 

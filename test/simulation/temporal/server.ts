@@ -10,7 +10,7 @@ import type { temporal } from '@temporalio/proto';
 import type { Timers, VirtualClock } from '../clock';
 import type { Luck } from '../luck';
 import type { SimulatedWorker } from '../worker/worker';
-import { type Closing, type Payloads, type RunStart, toPayload } from './history';
+import { type Closing, msOf, type Payloads, type RunStart, toPayload } from './history';
 import type { PendingActivity } from './pending-activity';
 import { Run } from './run';
 import { Visibility } from './visibility';
@@ -31,6 +31,9 @@ const FAILURE = /^WorkflowExecution(Failed|Canceled|Terminated)$/;
 
 /** How long a task lies in its queue: mostly some milliseconds, now and then seconds. */
 const QUEUE_MS = { least: 1, usual: 30, slow: 8_000, slowShare: 0.08 };
+
+/** A longer start delay lasts beyond the end of every world. */
+const LONG_DELAY_MS = 30 * 86_400_000;
 
 /** A start by nobody in particular, of an id that was never used. */
 export function startRequest(
@@ -144,6 +147,8 @@ export class TemporalServer {
     };
     const run = this.keep(start, Boolean(request.workflowStartDelay));
     run.begin();
+    const delayMs = msOf(request.workflowStartDelay);
+    if (delayMs > 0 && delayMs < LONG_DELAY_MS) this.clock.after(delayMs, () => run.endDelay());
     return run;
   }
 

@@ -4,7 +4,7 @@ import { Client } from '@temporalio/client';
 import { msNumberToTs } from '@temporalio/common/lib/time';
 import { temporal } from '@temporalio/proto';
 import Long from 'long';
-import { fromPayload } from './history';
+import { fromPayload, toPayload } from './history';
 import type { PendingActivity } from './pending-activity';
 import type { Run } from './run';
 import type { TemporalServer } from './server';
@@ -93,6 +93,13 @@ export function clientOf(
   const workflowService: Answers = {
     requestCancelWorkflowExecution: onOpen('cancel', (run) => run.requestCancel()),
     terminateWorkflowExecution: onOpen('terminate', (run) => run.terminate()),
+    pauseActivity: ({ execution, id }) =>
+      reach('pause', () => {
+        const activity = openRunOf(execution).activities.get(Number(id));
+        if (activity === undefined) throw grpcError(NOT_FOUND, 'activity not found');
+        activity.pause();
+        return {};
+      }),
     recordActivityTaskHeartbeat: (request) =>
       ofAttempt(nameOfHeartbeat(request), request, (activity, token) =>
         activity.heartbeat(token, request.details?.payloads ?? undefined),
@@ -111,6 +118,13 @@ export function clientOf(
       reach('describeNamespace', () => {
         const seconds = Long.fromNumber(Math.min(server.retentionMs / 1_000, 1e9));
         return { config: { workflowExecutionRetentionTtl: { seconds } } };
+      }),
+    /** A query waits for the task that is in progress: its response is the state after the latest completed task. */
+    queryWorkflow: ({ execution }) =>
+      reach('query', () => {
+        const { progress } = runOf(execution);
+        if (progress === undefined) throw grpcError(UNAVAILABLE, 'no worker has responded to the query');
+        return { queryResult: { payloads: [toPayload(progress)] } };
       }),
     describeWorkflowExecution: ({ execution }) => reach('describe', () => describe(runOf(execution))),
     /** By the run whose activity makes the call; outside of activities, by somebody's name. */
@@ -233,11 +247,10 @@ function describe(run: Run) {
     workflowExecutionInfo: { ...infoOf(run), historyLength: Long.fromNumber(run.events.length) },
     workflowExtendedInfo: run.isReset ? { lastResetTime: msNumberToTs(run.startedAt) } : {},
     pendingActivities: [...run.activities.values()].map(
-      ({ seq, name, state, attempt, paused, lastFailure, details }) => ({
+      ({ seq, name, shownState, attempt, paused, lastFailure, details }) => ({
         activityId: String(seq),
         activityType: { name },
-        state:
-          PendingActivityState[`PENDING_ACTIVITY_STATE_${state === 'started' ? 'STARTED' : 'SCHEDULED'}`],
+        state: PendingActivityState[`PENDING_ACTIVITY_STATE_${shownState}`],
         attempt,
         paused,
         lastFailure,

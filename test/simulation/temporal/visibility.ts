@@ -41,7 +41,7 @@ export class Visibility {
 
 /** The operators in the queries of this project, and no others. */
 const OPERATORS: Readonly<Record<string, (value: unknown, wanted: string) => boolean>> = {
-  '=': (value, wanted) => value === wanted,
+  '=': (value, wanted) => (Array.isArray(value) ? value.includes(wanted) : value === wanted),
   STARTS_WITH: (value, wanted) => String(value).startsWith(wanted),
   '>=': (value, wanted) => Number(value ?? NaN) >= Date.parse(wanted),
   'IS NULL': (value) => value === undefined,

@@ -92,7 +92,12 @@ function compared(command: ServerCommand): unknown {
   switch (command.type) {
     case 'ActivityTaskScheduled': {
       const { activityType, taskQueue, startToCloseTimeout, scheduleToCloseTimeout } = command.activity;
-      const limits = [startToCloseTimeout, scheduleToCloseTimeout].map(msOf);
+      const [startMs, scheduleMs] = [startToCloseTimeout, scheduleToCloseTimeout].map(msOf) as [
+        number,
+        number,
+      ];
+      // The Temporal server records a start-to-close timeout that is never longer than the schedule-to-close timeout.
+      const limits = [scheduleMs > 0 ? Math.min(startMs, scheduleMs) : startMs, scheduleMs];
       return [command.seq, activityType, taskQueue, command.activity.arguments?.map(textOf), limits];
     }
     case 'TimerStarted':

@@ -3,7 +3,7 @@ import type { ReusableVMWorkflowCreator } from '@temporalio/worker/lib/workflow/
 import type { SinkCall } from '@temporalio/workflow';
 import type { Process, VirtualClock } from '../clock';
 import type { Luck } from '../luck';
-import { fromPayload, type Marker, msOf } from '../temporal/history';
+import { fromPayload, isClosing, type Marker, msOf } from '../temporal/history';
 import type { PendingActivity } from '../temporal/pending-activity';
 import type { Run } from '../temporal/run';
 import type { TemporalServer } from '../temporal/server';
@@ -26,6 +26,8 @@ export interface WorkerOptions {
   readonly reached: (point: string, worker: SimulatedWorker) => void;
   readonly logged: (run: Run, call: SinkCall) => void;
   readonly failed: (run: Run, why: string) => void;
+  /** The query whose response is kept with a run after each of its tasks; undefined if none is. */
+  readonly queryOf: (run: Run) => string | undefined;
   /** Whether the cached run is to be evicted before its next task. */
   readonly evicts: (run: Run) => boolean;
 }
@@ -172,11 +174,16 @@ export class SimulatedWorker implements Process {
           await this.report(() => run.failTask(task, why));
           return;
         }
+        const query = commands.some(isClosing) ? undefined : this.options.queryOf(run);
+        if (this.state === 'dead') return;
+        const progress = query && (await cached.query(query));
         // The first one of several reports counts.
         let isTaken: boolean | undefined;
         await this.report(() => {
           const taken = run.completeTask(task, commands);
+          if (taken) run.progress = progress;
           isTaken ??= taken;
+          if (taken) this.options.reached('task recorded', this);
         });
         // A task that the server does not take leaves the workflow ahead of its history.
         if (!isTaken || !run.isOpen) await this.evict(run);

@@ -47,7 +47,7 @@ describe('a batch', () => {
     await batch.sent(1);
     expect(await batch.start()).toMatchObject({ attached: 'running' });
     const { batchId, requests } = batch;
-    const slower = requests.map((request) => ({ ...request, settle: '77s' }) as const);
+    const slower = requests.map((request) => ({ ...request, prLinkTimeout: '77s' }) as const);
     const refused = batch.batches.start(slower, { batchId });
     await expect(refused).rejects.toThrow('exists with different items, options or order');
     await expect(refused).rejects.toBeInstanceOf(ConflictError);

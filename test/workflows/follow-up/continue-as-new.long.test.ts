@@ -1,16 +1,22 @@
 import { expect, it } from '@jest/globals';
+import { startDevServer } from '../../../dev/dev-server';
 import { ConflictError } from '../../../src/client';
 import { followUpWorkflowId } from '../../../src/core/ids';
 import { FOLLOW_UP_WORKFLOW } from '../../../src/core/names';
+import { BatchOfTest } from '../../harness/batch-of-test';
+import { Environment } from '../../harness/environment';
 import { eventually } from '../../harness/eventually';
 import { BY_RESPONSE, ENDLESS, QUICK } from '../../harness/following';
 import { eventsOf } from '../../harness/reset';
 import { sharedEnvironment } from '../../harness/shared-environment';
+import { DYNAMIC_CONFIG, temporal } from '../../harness/temporal';
+import { TemporalGate } from '../../harness/temporal-gate';
 
 const textOf = ({ data }: { data?: Uint8Array | null }) => Buffer.from(data ?? []).toString();
 
 // So low that a watch of some polls reaches it, as a long one reaches the default of 4,096 events.
-const { open } = sharedEnvironment({ dynamicConfig: { 'limit.historyCount.suggestContinueAsNew': 45 } });
+const SUGGESTED_SOON = { 'limit.historyCount.suggestContinueAsNew': 45 };
+const { open } = sharedEnvironment({ dynamicConfig: SUGGESTED_SOON });
 
 // Proves T4.
 it.concurrent('a follow-up that has continued as new is attached to, compared and waited for', async () => {
@@ -33,9 +39,64 @@ it.concurrent('a follow-up that has continued as new is attached to, compared an
   await expect(followUps.start({ ...asked, prompt: 'Another.' })).rejects.toThrow(ConflictError);
 
   environment.sandbox.changeJob(asked, { status: 'completed' });
-  const followUp = { delivery: BY_RESPONSE, evidence: 'seen-active' };
-  expect(await result).toMatchObject({ status: 'completed', followUp });
+  const receipt = { delivery: BY_RESPONSE, evidence: 'seen-active' };
+  expect(await result).toMatchObject({ status: 'completed', receipt });
   expect(environment.posts(asked)).toHaveLength(1);
+});
+
+// Proves B12.
+it.concurrent('a batch does not continue as new in the workflow task that received an update', async () => {
+  const server = await startDevServer({
+    cli: temporal().cli,
+    searchAttributes: true,
+    dynamicConfig: { ...DYNAMIC_CONFIG, ...SUGGESTED_SOON },
+  });
+  const gate = await TemporalGate.open(server.address);
+  const environment = await Environment.open({ address: gate.address });
+  const batch = new BatchOfTest(environment);
+  batch.addMany(1, ENDLESS).addMany(1);
+  const { workflowId } = await batch.start({ concurrency: 1 });
+  await batch.sent(1);
+  const { runId } = await batch.workflow.describe();
+  const firstRun = environment.client.workflow.getHandle(workflowId, runId);
+  const isSuggested = async () =>
+    (await eventsOf(firstRun)).some(
+      (event) => event.workflowTaskStartedEventAttributes?.suggestContinueAsNew,
+    );
+  while (!(await isSuggested())) await batch.handle.setConcurrency(1);
+  await batch.handle.pause();
+
+  // The end of the round and another update arrive while a workflow task is in progress: the next task has both.
+  const held = gate.hold('RespondWorkflowTaskCompleted', 'call', 'setConcurrency');
+  const updates = [batch.handle.setConcurrency(2)];
+  await held.arrived();
+  batch.endTurns();
+  await eventually('the round has ended', async () => {
+    const { raw } = await batch.workflow.describe();
+    return (raw.pendingActivities ?? []).length === 0;
+  });
+  const requests = () =>
+    gate.methods(workflowId).filter((method) => method === 'UpdateWorkflowExecution').length;
+  const before = requests();
+  updates.push(batch.handle.setConcurrency(3));
+  await eventually('the Temporal server has the update', () => requests() > before);
+  held.release();
+  await Promise.all(updates);
+  const events = await eventsOf(firstRun);
+  const updated = events.findLastIndex((event) => event.workflowExecutionUpdateAcceptedEventAttributes);
+  const [next] = events
+    .slice(updated)
+    .filter(
+      (event) =>
+        event.workflowExecutionContinuedAsNewEventAttributes ?? event.workflowTaskScheduledEventAttributes,
+    );
+  expect(next?.workflowExecutionContinuedAsNewEventAttributes ?? null).toBeNull();
+  await batch.handle.resume();
+  expect(await batch.handle.result()).toMatchObject({ state: 'done', summary: { settled: 2 } });
+  expect(batch.messages()).toEqual([1, 1]);
+  await environment.close();
+  await gate.close();
+  await server.stop();
 });
 
 // Proves D3.
@@ -60,6 +121,6 @@ it.concurrent('a run that was handed what it does not know does not say that not
     return `${failure?.message ?? ''} ${details?.payloads?.map(textOf).join() ?? ''}`;
   });
   // A cron schedule is refused itself: its later runs would never send.
-  expect(said).toMatch(/^Nothing was sent\. .*cronSchedule: is for work that is repeated; .*"not-sent"/s);
+  expect(said).toMatch(/^Nothing was sent\. .*cronSchedule: is for repeated work; .*"not-sent"/s);
   expect(saidThen).toMatch(/^Nobody can tell whether the message arrived\. .*"verdict":"unknown"/s);
 });

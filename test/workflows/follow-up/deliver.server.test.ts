@@ -1,6 +1,12 @@
 import { createHash } from 'node:crypto';
-import { expect, it } from '@jest/globals';
-import { BY_RESPONSE, failureOf, NOT_SENT } from '../../harness/following';
+import { describe, expect, it } from '@jest/globals';
+import type { WorkflowHandle } from '@temporalio/client';
+import type { JobKey } from '../../../sandbox';
+import { QUERY_PROGRESS } from '../../../src/core/names';
+import type { FollowUpProgress } from '../../../src/core/result';
+import { Environment } from '../../harness/environment';
+import { eventually } from '../../harness/eventually';
+import { BY_RESPONSE, failureOf, newTaskQueues, NOT_SENT, QUICK } from '../../harness/following';
 import { sharedEnvironment } from '../../harness/shared-environment';
 
 const { open, follow } = sharedEnvironment({ skipsTime: true });
@@ -12,7 +18,7 @@ it.concurrent('a message is sent once, and the final job comes back with its pul
     ...(await open()).sandbox.job(following.key).job,
     status: 'completed',
     prLink: expect.stringContaining('/pull/'),
-    followUp: {
+    receipt: {
       requestId: following.request.requestId,
       delivery: BY_RESPONSE,
       evidence: 'seen-active',
@@ -20,8 +26,8 @@ it.concurrent('a message is sent once, and the final job comes back with its pul
       promptDigest: createHash('sha256').update(following.request.prompt).digest('hex'),
       polls: following.gets() - 1,
       sentAt: expect.stringMatching(/Z$/),
-      settledAt: expect.stringMatching(/Z$/),
-      observed: { active: 5, completed: following.gets() - 6 },
+      endedAt: expect.stringMatching(/Z$/),
+      responseCounts: { active: 5, completed: following.gets() - 6 },
     },
   });
   const prompt = expect.objectContaining({ text: 'Fix the broken links.' });
@@ -29,34 +35,90 @@ it.concurrent('a message is sent once, and the final job comes back with its pul
   const { typedSearchAttributes } = await following.handle.describe();
   const attributes = typedSearchAttributes.getAll().map(({ key, value }) => [key.name, value]);
   expect(Object.fromEntries(attributes)).toMatchObject({
-    ...{ FollowUpPhase: 'done', FollowUpOutcome: 'completed', AgentJobStatus: 'completed' },
+    ...{ FollowUpPhase: 'done', FollowUpOutcome: ['completed', 'accepted'], AgentJobStatus: 'completed' },
     ...{ AgentProject: following.key.projectId, AgentJob: following.key.jobId },
   });
 });
 
-it.concurrent(
-  'a request without a name has that of its workflow; its deadline counts from the first task',
-  async () => {
+it.concurrent('a request without a request ID has the workflow ID as its request ID', async () => {
+  const environment = await open();
+  const handle = await environment.start('nightly/42', { ...environment.addJob(), prompt: 'x' });
+  const receipt = { requestId: 'nightly/42' };
+  expect(await handle.result()).toMatchObject({ status: 'completed', receipt });
+});
+
+describe('the deadline', () => {
+  const DELAY = '2h';
+  const DEADLINE = '1h';
+  const overdue = (key: JobKey, handle: WorkflowHandle) =>
+    failureOf(handle).then(async ({ type, details }) => {
+      const requests = (await open()).sandbox.journal.entries(key);
+      return { type, delivery: details.receipt.delivery, requests };
+    });
+  const NOTHING = { type: 'DeadlineExceeded', delivery: NOT_SENT, requests: [] };
+
+  it.concurrent('counts from the end of a start delay of the client', async () => {
     const environment = await open();
+    const request = { ...environment.newRequest(), deadline: DEADLINE } as const;
+    const handle = await environment.followUps.start(request, { startDelay: DELAY });
+    expect(await handle.result()).toMatchObject({ status: 'completed', receipt: { delivery: BY_RESPONSE } });
+    const { deadlineAt, startedAt } = await timesOf(handle.workflowId);
+    expect(deadlineAt - startedAt).toBe(3 * 3_600_000);
+    expect(environment.posts(request)).toHaveLength(1);
+  });
+
+  it.concurrent('counts a start delay of another client: no message is sent after the deadline', async () => {
+    const environment = await open();
+    const key = environment.addJob();
     const handle = await environment.client.workflow.start('followUp', {
       taskQueue: environment.taskQueue,
-      workflowId: 'nightly/42',
-      startDelay: '2 hours',
-      args: [{ ...environment.addJob(), prompt: 'x', deadline: '1h' }],
+      workflowId: `delayed/${key.projectId}`,
+      startDelay: DELAY,
+      args: [{ ...key, prompt: 'x', deadline: DEADLINE }],
     });
-    const followUp = { requestId: 'nightly/42' };
-    expect(await handle.result()).toMatchObject({ status: 'completed', followUp });
-  },
-);
+    expect(await overdue(key, handle)).toEqual(NOTHING);
+  });
+
+  it.concurrent('counts the time in which no worker ran: no message is sent after the deadline', async () => {
+    const environment = await open();
+    const taskQueues = newTaskQueues();
+    const key = environment.addJob();
+    const request = { ...key, prompt: 'x', ...QUICK, deadline: '2s' } as const;
+    const handle = await environment.client.workflow.start('followUp', {
+      taskQueue: taskQueues.followUp,
+      workflowId: `weekend/${key.projectId}`,
+      args: [request],
+    });
+    await eventually('the deadline has passed', async () => {
+      const { startTime } = await handle.describe();
+      return Date.now() > startTime.getTime() + 2_000;
+    });
+    const monday = await Environment.open({ taskQueues });
+    expect(await overdue(key, handle)).toEqual(NOTHING);
+    // Not even a read.
+    expect(monday.sandbox.journal.entries(key)).toEqual([]);
+    await monday.close();
+  });
+
+  async function timesOf(workflowId: string) {
+    const handle = (await open()).client.workflow.getHandle(workflowId);
+    const { deadlineAt } = await handle.query<FollowUpProgress>(QUERY_PROGRESS);
+    return { deadlineAt: Date.parse(deadlineAt), startedAt: (await handle.describe()).startTime.getTime() };
+  }
+});
 
 it.concurrent.each([
   ['null', null, ['must be one JSON object']],
   ['mistakes', { projectId: 'bad', jobId: '', prompt: 7, poling: {} }, ['jobId: ', 'prompt: ', '"poling": ']],
+  // A client in another language that decodes Latin-1 as UTF-8 makes such a prompt.
+  ['U+FFFD', { projectId: 'bad', jobId: 'j', prompt: 'Fix the caf\ufffd page.' }, ['prompt: ', 'U+FFFD']],
+  // A gateway that decodes the path before routing would reach another path with the admin key.
+  ['dots', { projectId: 'bad', jobId: 'x/../../other', prompt: 'x' }, ['jobId: ', '..']],
 ])('an input of %s fails with every problem, and nothing is read or sent', async (name, input, words) => {
   const environment = await open();
   const { type, message, details } = await failureOf(await environment.start(`bad-input-${name}`, input));
   expect(type).toBe('InvalidRequest');
   for (const word of words) expect(message).toContain(word);
-  expect(details).toMatchObject({ job: null, followUp: { delivery: NOT_SENT } });
+  expect(details).toMatchObject({ job: null, receipt: { delivery: NOT_SENT } });
   expect(environment.sandbox.journal.entries({ projectId: 'bad' })).toEqual([]);
 });

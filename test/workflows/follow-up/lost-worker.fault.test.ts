@@ -67,7 +67,7 @@ describe('a worker that is frozen until the follow-up has ended', () => {
       worker.signal('SIGCONT');
       // It does a whole follow-up, so that what it had begun is done as well.
       const next = await environment.follow({}, PATIENT);
-      expect((await next.result()).followUp.delivery).toEqual(BY_RESPONSE);
+      expect((await next.result()).receipt.delivery).toEqual(BY_RESPONSE);
       expect(following.processed()).toEqual(ending.posts);
     }),
   );

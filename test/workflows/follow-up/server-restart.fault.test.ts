@@ -26,10 +26,10 @@ it('a Temporal server is killed and comes back while the POST is answered, and i
         const seen = following.gets();
         await following.reached({ operation: 'get' }, { atLeast: seen + 2 });
         following.changeJob({ status: 'completed', prLink: 'https://code.test/pull/3' });
-        const { prLink, followUp } = await result;
+        const { prLink, receipt } = await result;
         expect(prLink).toBe('https://code.test/pull/3');
-        expect(followUp).toMatchObject({ delivery: BY_RESPONSE, evidence: 'seen-active' });
-        expect(followUp.polls).toBeGreaterThan(seen - 1);
+        expect(receipt).toMatchObject({ delivery: BY_RESPONSE, evidence: 'seen-active' });
+        expect(receipt.polls).toBeGreaterThan(seen - 1);
         expect(following.processed()).toEqual([true]);
       },
     ),

@@ -48,7 +48,7 @@ it('a worker lives, and the job comes back whole, when a service puts strange te
       throw new Error(`the worker ended with ${JSON.stringify(exit)}:\n${worker.stderr}`);
     });
     const polling = { ...PATIENT.polling, timerPolls: 2 };
-    const asked = { ...PATIENT, polling, reconcile: '5m', settle: '100ms' } as const;
+    const asked = { ...PATIENT, polling, reconcileTimeout: '5m', prLinkTimeout: '100ms' } as const;
     const cases = [...IN_JOBS, ...IN_ERRORS];
     const ends = cases.map(async ([fault, end]) => {
       // Many reads, as only an answer that counts proves a delivery.

@@ -5,7 +5,7 @@ import { openBrowser, pageOf } from '../../harness/browser';
 import { Environment } from '../../harness/environment';
 import { eventually } from '../../harness/eventually';
 import { ENDLESS } from '../../harness/following';
-import { SOON, untilItWaits } from '../../harness/pending-poll';
+import { SLOW, untilItWaits } from '../../harness/pending-poll';
 import { temporal } from '../../harness/temporal';
 
 const closing: (() => Promise<unknown>)[] = [];
@@ -22,14 +22,14 @@ beforeAll(async () => {
   browser.page.setDefaultTimeout(0);
   server = await startDevServer({ cli: temporal().cli, webUi: true, searchAttributes: true });
   closing.unshift(() => server.stop());
-  environment = await Environment.open({ inProcessPolls: 0, address: server.address });
+  environment = await Environment.open({ address: server.address });
   closing.unshift(() => environment.close());
   const trouble = { name: 'http-503', operation: 'get', skip: 2, times: 1 } as const;
   handle = await environment.followUps.start({
     ...environment.addJob({ projectId: 'docs', id: 'job-1042', ...ENDLESS }, trouble),
     ...{ prompt: 'Fix the secret plans on page 7.', requestId: 'release-7.2' },
     polling: { initial: '1s', growth: 0, maximum: '1s', jitter: 0, timerPolls: 3 },
-    confirm: '0s',
+    maxStaleness: '0s',
   });
   await eventually('three polls', async () => {
     const report = await handle.progress();
@@ -75,18 +75,18 @@ describe('the Web UI', () => {
     expect(current?.trim()).toMatch(/^Follow-up release-7\.2 to job job-1042 of project docs/);
     for (const row of [
       /phase:\s+watching/,
-      /last answer:\s+active/,
+      /last response:\s+active/,
       /delivery:\s+accepted \(by response\)/,
-      /observed:\s+active × \d+, http 503 × 1/,
+      /responses:\s+active × \d+, http_503 × 1/,
     ])
       expect(current).toMatch(row);
     expect([summary, details, current].join()).not.toContain('secret plans');
 
     const timeline = await shownAt(followUpPage(), 'poll 3');
-    expect(timeline).toContain('sendMessage • look at the job, send the message');
-    expect(timeline).toContain('sent: active, next in 1s');
+    expect(timeline).toContain('sendMessage • read the job, then send the message');
+    expect(timeline).toContain('sent: active, next read in 1s');
     expect(timeline).toContain('getJob • poll 1');
-    expect(timeline).toMatch(/poll 2: http 503: .*, next in 1s/);
+    expect(timeline).toMatch(/poll 2: http 503: .*, next read in 1s/);
 
     const prLink = 'https://example.test/pull/1042';
     environment.sandbox.changeJob({ projectId: 'docs', jobId: 'job-1042' }, { status: 'completed', prLink });
@@ -97,31 +97,35 @@ describe('the Web UI', () => {
     expect(last).toContain(prLink);
   });
 
-  it('shows which activity polls on, its last answer, its counts and its next attempt', async () => {
+  it('shows which activity polls on, its last failure and its next attempt', async () => {
     const job = { projectId: 'handbook', id: 'job-7', ...ENDLESS };
-    const following = await environment.follow(job, { polling: SOON, deadline: '1h' });
-    await untilItWaits(environment.sandbox, following);
+    const following = await environment.follow(job, SLOW);
+    await untilItWaits(following);
     const page = pageOf(server.uiUrl ?? '', following.handle.workflowId, following.firstRunId);
-    const timeline = await shownAt(page, 'poll 3 and on');
+    const timeline = await shownAt(page, 'poll 2 and later ones');
     expect(timeline).toMatch(
-      /Attempt\s+\d+\s+\/\s+∞\s+•\s+pollJob\s+•\s+poll 3 and on, until active changes/,
+      /Attempt\s+\d+\s+\/\s+∞\s+•\s+pollJob\s+•\s+poll 2 and later ones, until active changes/,
     );
     const pending = await shownAt(`${page}/pending-activities`, 'Next Retry');
     expect(pending).toMatch(/\d+\s+\/\s+UNLIMITED/);
     expect(pending).toMatch(/Next Retry\s[^()]*\(\d+s\)/);
-    expect(pending).toMatch(/"message": "poll \d+ of this activity: http 429: .*, next in 2m"/);
-    expect(pending).toMatch(/"observed": \{[^}]*"http 429": 1/);
+    expect(pending).toMatch(/"message": "poll \d+: active, next read in \d+/);
     const [current] = await userMetadata(page, 1);
-    expect(current).toMatch(/polls:\s+2, and those of the pending activity/);
-    expect(current).toMatch(/next read:\s+by the pending activity/);
+    expect(current).toMatch(/polls:\s+1; the pending activity has the later reads/);
+    expect(current).toMatch(/next read:.*; the pending activity has the later reads/);
   });
 
-  it('shows of one that waits for a decision why, in plain words, and that its newest row is a read meanwhile', async () => {
+  it('shows of one that waits for a decision why, in plain words, and that its newest row is a poll', async () => {
     const lost = { name: 'http-503', operation: 'message' } as const;
-    const asked = { onUnknownDelivery: 'ask', confirm: '200ms', reconcile: '200ms', deadline: '1h' } as const;
+    const asked = {
+      onUnknownDelivery: 'ask',
+      maxStaleness: '200ms',
+      reconcileTimeout: '200ms',
+      deadline: '1h',
+    } as const;
     const following = await environment.follow({ status: 'active', ...ENDLESS }, asked, lost);
     const page = pageOf(server.uiUrl ?? '', following.handle.workflowId, following.firstRunId);
-    await shownAt(page, 'getJob • waits for a decision (resolveDelivery); poll');
+    await shownAt(page, 'pollJob • poll');
     const [current] = await userMetadata(page, 1);
     expect(current).toMatch(/why:\s+nobody can tell whether the message arrived: http 503/);
     expect(current).not.toContain('\\');

@@ -5,7 +5,7 @@ import type { HistoryEvent } from '../../../bench/history-cost';
 
 export const FOLDER = path.join(__dirname, 'histories');
 
-/** A recorded history, as a client gets it from the server. */
+/** Returns a recorded history as a client receives it from the Temporal server. */
 export function recordedHistory(release: string, name: string) {
   const json: unknown = JSON.parse(readFileSync(path.join(FOLDER, release, `${name}.json`), 'utf8'));
   const { workflowId } = json as { readonly workflowId: string };

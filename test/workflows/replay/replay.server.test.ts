@@ -15,10 +15,7 @@ const histories = readdirSync(FOLDER).flatMap((release) =>
   readdirSync(path.join(FOLDER, release)).map((file) => [release, file.replace(/\.json$/, '')] as const),
 );
 
-/**
- * The history up to its last workflow task, in a run of another id, as a reset to there makes it. The replay takes the run's
- * id from the first event.
- */
+/** Returns the history up to its last workflow task with another run ID, as in a run that a reset to this task made. */
 function reset({ workflowId, events }: Recorded): Recorded {
   const lastTask = events.findLastIndex((event) => event.workflowTaskStartedEventAttributes);
   const started = events[0]?.workflowExecutionStartedEventAttributes;
@@ -28,24 +25,27 @@ function reset({ workflowId, events }: Recorded): Recorded {
 
 let current: { workflowId: string; history: unknown };
 
-function* asAsked() {
+function* currentHistories() {
   for (;;) yield current;
 }
 
-/** By one worker for all, which takes a history whenever it is asked for a result. */
-const results = Worker.runReplayHistories({ workflowBundle: { codePath: temporal().bundlePath } }, asAsked());
+/** One worker replays all histories. Each requested result makes it replay the current history. */
+const results = Worker.runReplayHistories(
+  { workflowBundle: { codePath: temporal().bundlePath } },
+  currentHistories(),
+);
 afterAll(() => results.return?.());
 
 async function replay({ workflowId, events }: Recorded): Promise<void> {
   current = { workflowId, history: { events } };
   const { value } = (await results.next()) as IteratorResult<ReplayResult, undefined>;
-  if (value === undefined) throw new Error('the worker that replays has ended');
+  if (value === undefined) throw new Error('the replay worker has ended');
   if (value.error) throw value.error;
 }
 
 // Proves D1.
 it.each(histories)(
-  'what release %s recorded of %s is replayed, and in a run that a reset has made',
+  'release %s, %s: the recorded history replays, also in a run that a reset made',
   async (release, name) => {
     const recorded = recordedHistory(release, name);
     await expect(replay(recorded)).resolves.toBeUndefined();
@@ -53,7 +53,7 @@ it.each(histories)(
   },
 );
 
-it('a history of another order is not replayed, so that this check can fail', async () => {
+it('a history with another activity does not replay, so that this check can fail', async () => {
   const history = recordedHistory(histories[0]?.[0] ?? '', 'accepted');
   const send = history.events.find((event) => event.activityTaskScheduledEventAttributes);
   const { activityType } = send?.activityTaskScheduledEventAttributes ?? {};

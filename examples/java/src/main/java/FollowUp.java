@@ -69,14 +69,14 @@ public final class FollowUp {
       System.err.println("usage: FollowUp PROJECT JOB REQUEST_ID PROMPT");
       System.exit(1);
     }
-    // The sandbox of the demo neither lags nor takes messages up late; for your agent service leave `confirm` out.
+    // The sandbox of the demo neither lags nor takes messages up late; for your agent service leave `maxStaleness` out.
     var request =
-        Map.of("projectId", args[0], "jobId", args[1], "requestId", args[2], "prompt", args[3], "confirm", "2s");
+        Map.of("projectId", args[0], "jobId", args[1], "requestId", args[2], "prompt", args[3], "maxStaleness", "2s");
     WorkflowClient client = connect();
     int exitCode = 0;
     try {
       JsonNode job = followUp(client, workflowId(args[0], args[1], args[2]), request);
-      if (isConflict(job.get("followUp"), args[3])) {
+      if (isConflict(job.get("receipt"), args[3])) {
         System.err.println(CONFLICT);
         exitCode = 1;
       } else {
@@ -84,7 +84,7 @@ public final class FollowUp {
       }
     } catch (WorkflowFailedException error) {
       if (!(error.getCause() instanceof ApplicationFailure failure)) throw error;
-      JsonNode receipt = failure.getDetails().get(JsonNode.class).get("followUp");
+      JsonNode receipt = failure.getDetails().get(JsonNode.class).get("receipt");
       String delivery = receipt.at("/delivery/verdict").asText();
       String end = failure.getType() + ", delivery " + delivery + ": " + failure.getOriginalMessage();
       System.err.println(isConflict(receipt, args[3]) ? CONFLICT : end);

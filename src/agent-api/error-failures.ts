@@ -1,0 +1,64 @@
+import type { RequestFailure } from '../core/activities';
+import { isRecord, type JsonObject } from '../core/checks';
+import { singleLine } from '../core/text';
+
+/** A message stands in the summary of a workflow, so it is short. */
+const MAX_MESSAGE_CHARACTERS = 400;
+
+export function requestFailure(label: string, message: string): RequestFailure {
+  return { label, message: singleLine(message, MAX_MESSAGE_CHARACTERS) };
+}
+
+/** Real errors are nested less deeply. The limit also ends a cycle of causes. */
+const MAX_DEPTH = 5;
+
+/**
+ * Describes an error by its innermost cause. For a host with several addresses (Node's AggregateError), the failure of every
+ * address is described. The label is a code such as `ECONNREFUSED`, or `invalid http`, or `network error`. The message is a
+ * phrase such as `ECONNREFUSED 127.0.0.1:4010`.
+ *
+ * @param redact hides the key, because an error may repeat a part of the request
+ */
+export function failureFromError(
+  error: unknown,
+  redact: (text: string) => string = String,
+  depth = MAX_DEPTH,
+): RequestFailure {
+  const fields = isRecord(error) ? error : {};
+  const { errors, cause, code } = fields;
+  if (depth > 0 && Array.isArray(errors) && errors.length > 0) {
+    const each = errors.map((inner) => failureFromError(inner, redact, depth - 1));
+    const messages = new Set(each.map(({ message }) => message));
+    return requestFailure(each[0]?.label ?? '', [...messages].join(', '));
+  }
+  if (depth > 0 && code === undefined && cause !== undefined)
+    return failureFromError(cause, redact, depth - 1);
+  const [label, text] = labelAndText(fields);
+  return requestFailure(label, redact(text));
+}
+
+function labelAndText(error: JsonObject): [label: string, text: string] {
+  const { code, name, message, reason, address, port, hostname } = error;
+  // OpenSSL's message is a line of OpenSSL's source code; `reason` is readable ("wrong version number").
+  const words = [reason, message].find((text) => typeof text === 'string')?.trim() ?? '';
+  // A code becomes a label of a counter, so any other text is not used.
+  if (typeof code !== 'string' || !/^[A-Z][A-Z0-9_]{1,39}$/.test(code)) {
+    // undici 7.30 omits the codes of its HTTP parser (HPE_*).
+    const label = name === 'HTTPParserError' ? 'invalid_http' : 'network_error';
+    return [label, words || label];
+  }
+  if (typeof address === 'string') {
+    const host = address.includes(':') ? `[${address}]` : address;
+    return [code, `${code} ${host}${typeof port === 'number' ? `:${port}` : ''}`];
+  }
+  if (typeof hostname === 'string') return [code, `${code} ${hostname}`];
+  const rest = words.replace(code, '').trim();
+  return [code, (rest === '' ? code : `${code}: ${rest}`) + certificateHint(code)];
+}
+
+function certificateHint(code: string): string {
+  // Source: Node's "X509 certificate error codes".
+  if (/^(UNABLE_TO_(GET_ISSUER|VERIFY)_|CERT_UNTRUSTED$)|SELF_SIGNED_CERT/.test(code))
+    return '; for a private authority, start the worker with NODE_EXTRA_CA_CERTS, the path of its certificate';
+  return code === 'ERR_TLS_CERT_ALTNAME_INVALID' ? '; check the host of the URL' : '';
+}

@@ -1,0 +1,26 @@
+import type { Answer } from './exchange';
+
+export function retryAfter({ headers }: Answer): number | undefined {
+  return parseRetryAfter(headers.retryAfter, headers.date);
+}
+
+/**
+ * Returns the wait of a `Retry-After` header in milliseconds: a safe integer, or 0 if the wait is negative or in the past.
+ *
+ * @param respondedAt the response's `Date` header. A date counts from this time, because the worker's clock may be wrong.
+ */
+export function parseRetryAfter(
+  header: string | undefined,
+  respondedAt: string | undefined,
+): number | undefined {
+  const value = header?.trim() ?? '';
+  const isNumber = /^[-+]?\d+(?:\.\d+)?$/.test(value);
+  const waitMs = isNumber ? Number(value) * 1_000 : parseDate(value) - parseDate(respondedAt?.trim() ?? '');
+  return Number.isNaN(waitMs) ? undefined : Math.min(Math.max(0, Math.ceil(waitMs)), Number.MAX_SAFE_INTEGER);
+}
+
+/** Parses an HTTP date (RFC 9110, 5.6.7) or ISO 8601, which some gateways send. Returns NaN for any other text. */
+function parseDate(text: string): number {
+  const namesZone = /^(?:[A-Z][a-z]{2,8}, .+ GMT|\d{4}-\d{2}-\d{2}T.+(?:Z|[-+]\d{2}:?\d{2}))$/.test(text);
+  return namesZone ? Date.parse(text) : NaN;
+}

@@ -1,0 +1,14 @@
+export type ResponseCounts = Readonly<Record<string, number>>;
+
+/** New words must not fill the history: beyond so many, responses count as `other`. */
+const MAX_KEYS = 32;
+
+export function addCounts(...all: readonly ResponseCounts[]): ResponseCounts {
+  const sum = new Map<string, number>();
+  for (const counts of all)
+    for (const [name, times] of Object.entries(counts)) {
+      const key = sum.has(name) || sum.size < MAX_KEYS ? name : 'other';
+      sum.set(key, (sum.get(key) ?? 0) + times);
+    }
+  return Object.fromEntries(sum);
+}

@@ -1,0 +1,126 @@
+import type { Posted, PostOutcome, RequestFailure, SendEnd } from '../core/activities';
+import { jobState } from '../core/job';
+import type { FollowUpEvent } from './apply';
+import { decideSend, observe, startObservations } from './evidence';
+import { addFailure, NO_FAILURES } from './failures';
+import type { DeliveryState, FollowUpState } from './state';
+
+type SendEnded = FollowUpEvent & { kind: 'send ended' };
+
+/** The state after one send. The permit is used up by every end that may have made a POST. */
+export function applySendEnd(before: FollowUpState, event: SendEnded): FollowUpState {
+  const { end, startedAt, at } = event;
+  const state: FollowUpState = {
+    ...before,
+    jobLock: jobLockAfter(before, event),
+    waitingForJob: null,
+    readRequestedAt: null,
+    lastRequestAt: startedAt,
+    lastResponseAt: at,
+  };
+  switch (end.kind) {
+    case 'lock-held':
+      return { ...state, lockHolder: end.holder, failures: NO_FAILURES };
+    case 'not-read':
+    case 'postponed':
+      return { ...state, failures: addFailure(state.failures, end, at) };
+    case 'job-not-ready':
+      return applyBaselineRead(state, end, event);
+    case 'reset':
+      return applyReset(state, end, event);
+    case 'posted':
+      return applyPost(state, end, event);
+  }
+}
+
+/** A send that did not report may have acquired the job lock. */
+function jobLockAfter({ jobLock, plan }: FollowUpState, { end, lockRunId }: SendEnded) {
+  if (plan.whenActive !== 'wait' || end.kind === 'lock-held') return null;
+  return { runId: lockRunId ?? jobLock?.runId ?? null };
+}
+
+/** The baseline read does not allow the POST, or shows that an earlier POST arrived. */
+function applyBaselineRead(
+  state: FollowUpState,
+  { job }: SendEnd & { kind: 'job-not-ready' },
+  { startedAt, at }: SendEnded,
+): FollowUpState {
+  const { delivery, plan } = state;
+  const read = { ...state, job, failures: NO_FAILURES };
+  if (delivery.kind === 'unknown') {
+    const { reads, since } = delivery;
+    const isFresh = startedAt >= reads.freshFrom;
+    if (decideSend(job, plan.whenActive, isFresh ? reads.baseline : null) === 'arrived') {
+      const observed = observe(reads, job, startedAt, at);
+      return { ...read, delivery: { kind: 'accepted', confirmedBy: 'read', reads: observed, since } };
+    }
+  }
+  const baseline = delivery.kind === 'unsent' ? jobState(job) : state.baseline;
+  return { ...read, baseline, waitingForJob: { since: at, reads: 0 } };
+}
+
+/** The run before a reset may have made this POST, and also the one further POST of `resend`. */
+function applyReset(
+  state: FollowUpState,
+  end: SendEnd & { kind: 'reset' },
+  { at, earlierPostEndsAt }: SendEnded,
+): FollowUpState {
+  const { delivery, plan, baseline } = state;
+  const job = end.baseline ?? state.job;
+  // The baseline of an earlier POST is kept. Without one, the job as it is now is the best that is known.
+  const known = delivery.kind === 'unknown' ? delivery.reads.baseline : end.baseline;
+  return {
+    ...state,
+    job,
+    baseline: delivery.kind === 'unknown' ? baseline : end.baseline && jobState(end.baseline),
+    delivery: unknownDelivery(end, startObservations(known, earlierPostEndsAt + plan.maxStalenessMs), at),
+    sends: state.sends + 1,
+    isResendUsed: true,
+    failures: NO_FAILURES,
+  };
+}
+
+function applyPost(state: FollowUpState, end: Posted, { startedAt, at }: SendEnded): FollowUpState {
+  const { outcome, baseline } = end;
+  const { delivery, plan } = state;
+  const isUnsent = delivery.kind === 'unsent';
+  const read = {
+    ...state,
+    job: baseline ?? state.job,
+    sends: state.sends + (reachedService(outcome) ? 1 : 0),
+    // An earlier POST that may have arrived keeps its own baseline.
+    baseline: outcome.verdict !== 'not-sent' || isUnsent ? baseline && jobState(baseline) : state.baseline,
+  };
+  // The permit stays, because nothing was processed.
+  if (outcome.verdict === 'not-sent') return { ...read, failures: addFailure(state.failures, outcome, at) };
+  // The worker's clock may be wrong: the POST was made between the start of the send and now, and ended before now.
+  const sentAt = Math.max(startedAt, Math.min(end.sentAt, at));
+  const reads = startObservations(baseline, at + plan.maxStalenessMs);
+  const posted = { ...read, sentAt, failures: NO_FAILURES };
+  switch (outcome.verdict) {
+    case 'accepted': {
+      // The job in the POST's own response is shown, and is no evidence: only reads are.
+      const accepted = { kind: 'accepted', confirmedBy: 'response', reads, since: sentAt } as const;
+      return { ...posted, job: outcome.job, delivery: accepted };
+    }
+    case 'unknown':
+      return { ...posted, delivery: unknownDelivery(outcome, reads, sentAt) };
+    case 'rejected': {
+      const isEarlierPostUnknown = !isUnsent;
+      return { ...posted, delivery: { kind: 'rejected', reason: outcome, isEarlierPostUnknown } };
+    }
+  }
+}
+
+function unknownDelivery(
+  { label, message, httpStatus, serviceMessage }: RequestFailure,
+  reads: ReturnType<typeof startObservations>,
+  since: number,
+): DeliveryState {
+  const reason = { label, message, httpStatus, serviceMessage };
+  return { kind: 'unknown', reason, reads, since, isReconciled: false, permit: null };
+}
+
+function reachedService(outcome: PostOutcome): boolean {
+  return outcome.verdict !== 'not-sent' || outcome.reachedService;
+}

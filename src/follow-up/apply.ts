@@ -1,0 +1,156 @@
+import type { JobResponse, SendEnd } from '../core/activities';
+import { isTerminal } from '../core/job';
+import type { DeliveryDecision } from '../core/result';
+import { applySendEnd } from './apply-send';
+import { observe, showsDelivery } from './evidence';
+import { addFailure, NO_FAILURES } from './failures';
+import { operatorPermit, resendPermit } from './permits';
+import { addCounts } from '../core/response-counts';
+import type { DeliveryState, FollowUpState } from './state';
+
+/** What happened to a follow-up. Times are in milliseconds, by the workflow's clock. */
+export type FollowUpEvent =
+  | {
+      readonly kind: 'send ended';
+      readonly end: SendEnd;
+      /** See `SendResult`; null if the send did not report it. */
+      readonly lockRunId: string | null;
+      /** When the send started. */
+      readonly startedAt: number;
+      readonly at: number;
+      /** When a POST of a run before a reset has ended at the latest. */
+      readonly earlierPostEndsAt: number;
+    }
+  | {
+      readonly kind: 'read ended';
+      readonly response: JobResponse;
+      readonly requestedAt: number;
+      readonly at: number;
+    }
+  /** `pollJob` ended: its reads that returned the known job, and the response that differs, if it reported one. */
+  | {
+      readonly kind: 'poll ended';
+      readonly unchangedReads: number;
+      readonly status: string;
+      readonly last: { readonly response: JobResponse; readonly requestedAt: number } | null;
+      /** An update interrupted the poll, so that one read follows at once. */
+      readonly isInterrupted: boolean;
+      readonly at: number;
+    }
+  /** The wait for the job lock ended. @see SendResult for `lockRunId` */
+  | { readonly kind: 'lock wait ended'; readonly lockRunId: string | null }
+  | { readonly kind: 'reconciling ended' }
+  /** An operator sent `pollNow`. */
+  | { readonly kind: 'read requested'; readonly at: number }
+  | { readonly kind: 'deadline extended'; readonly deadlineAt: number }
+  /** An operator sent `resolveDelivery`; `runId` is the run that may send again. */
+  | { readonly kind: 'delivery decided'; readonly decision: DeliveryDecision; readonly runId: string }
+  | { readonly kind: 'cancelled' };
+
+/** Makes the state after an event. No other function makes a new state. */
+export function apply(state: FollowUpState, event: FollowUpEvent): FollowUpState {
+  switch (event.kind) {
+    case 'send ended':
+      return applySendEnd(state, event);
+    case 'read ended':
+      return applyRead(state, event);
+    case 'poll ended':
+      return applyPoll(state, event);
+    case 'lock wait ended':
+      return { ...state, lockHolder: null, jobLock: { runId: event.lockRunId } };
+    case 'reconciling ended':
+      return applyReconciled(state);
+    case 'read requested':
+      return { ...state, readRequestedAt: event.at };
+    case 'deadline extended':
+      return { ...state, deadlineAt: Math.max(state.deadlineAt, event.deadlineAt) };
+    case 'delivery decided':
+      return applyDecision(state, event.decision, event.runId);
+    case 'cancelled':
+      return { ...state, isCancelled: true };
+  }
+}
+
+interface Read {
+  readonly response: JobResponse;
+  readonly requestedAt: number;
+  /** When the response was received. */
+  readonly at: number;
+}
+
+function applyRead(state: FollowUpState, { response, requestedAt, at }: Read): FollowUpState {
+  const { readRequestedAt, waitingForJob } = state;
+  const after = {
+    ...countReads(state, response.kind === 'job' ? response.job.status : response.label, 1),
+    lastRequestAt: requestedAt,
+    lastResponseAt: at,
+    // A read that was in progress when an operator requested one does not count.
+    readRequestedAt: readRequestedAt !== null && requestedAt < readRequestedAt ? readRequestedAt : null,
+    waitingForJob: waitingForJob && { ...waitingForJob, reads: waitingForJob.reads + 1 },
+  };
+  if (response.kind === 'failure') return { ...after, failures: addFailure(state.failures, response, at) };
+  const { job } = response;
+  const isIdle = isTerminal(job.status);
+  const waiting = isIdle ? null : after.waitingForJob;
+  const delivery = observeDelivery(state.delivery, response, requestedAt, at);
+  return { ...after, job, delivery, waitingForJob: waiting, failures: NO_FAILURES };
+}
+
+/** Adds a readable response to the reads since the POST. A fresh one can show that a message of unknown delivery arrived. */
+function observeDelivery(
+  delivery: DeliveryState,
+  { job }: JobResponse & { kind: 'job' },
+  requestedAt: number,
+  at: number,
+): DeliveryState {
+  if (delivery.kind !== 'unknown' && delivery.kind !== 'accepted') return delivery;
+  const reads = observe(delivery.reads, job, requestedAt, at);
+  if (delivery.kind === 'unknown' && showsDelivery(reads))
+    return { kind: 'accepted', confirmedBy: 'read', reads, since: delivery.since };
+  return { ...delivery, reads };
+}
+
+function applyPoll(state: FollowUpState, event: FollowUpEvent & { kind: 'poll ended' }): FollowUpState {
+  const { unchangedReads, status, last, at, isInterrupted } = event;
+  const counted = {
+    ...countReads(state, status, unchangedReads),
+    lastResponseAt: at,
+    waitingForJob: state.waitingForJob && {
+      ...state.waitingForJob,
+      reads: state.waitingForJob.reads + unchangedReads,
+    },
+    readRequestedAt: isInterrupted ? at : state.readRequestedAt,
+  };
+  return last === null ? counted : applyRead(counted, { ...last, at });
+}
+
+/** Only reads since a POST that may have been processed are counted: a receipt is about the message's turn. */
+function countReads(state: FollowUpState, label: string, reads: number): FollowUpState {
+  if (reads === 0 || (state.delivery.kind !== 'unknown' && state.delivery.kind !== 'accepted')) return state;
+  const responseCounts = addCounts(state.responseCounts, { [label]: reads });
+  return { ...state, polls: state.polls + reads, responseCounts };
+}
+
+/** Applies `onUnknownDelivery`. With `fail`, or if the one resend is used, `nextStep` ends the follow-up. */
+function applyReconciled(state: FollowUpState): FollowUpState {
+  const { delivery, plan } = state;
+  if (delivery.kind !== 'unknown') return state;
+  const { reads, since } = delivery;
+  if (plan.onUnknownDelivery === 'assume-delivered')
+    return { ...state, delivery: { kind: 'accepted', confirmedBy: 'assumed', reads, since } };
+  const permit = plan.onUnknownDelivery === 'resend' ? resendPermit(state) : null;
+  return {
+    ...state,
+    delivery: { ...delivery, isReconciled: true, permit },
+    isResendUsed: state.isResendUsed || permit !== null,
+  };
+}
+
+function applyDecision(state: FollowUpState, decision: DeliveryDecision, runId: string): FollowUpState {
+  const { delivery } = state;
+  if (delivery.kind !== 'unknown') return state;
+  const { reads, since } = delivery;
+  if (decision === 'not-delivered')
+    return { ...state, delivery: { ...delivery, permit: operatorPermit(runId) } };
+  return { ...state, delivery: { kind: 'accepted', confirmedBy: 'operator', reads, since } };
+}

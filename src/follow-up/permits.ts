@@ -1,0 +1,34 @@
+declare const isPermit: unique symbol;
+
+/** Allows one run to make one POST. Only the three functions of this file make a permit, so that every POST has a reason. */
+export interface SendPermit {
+  readonly kind: 'first' | 'resend' | 'operator';
+  /** The only run that may make the POST. A run that a reset made has another ID, because the run before may have sent. */
+  readonly runId: string;
+  readonly [isPermit]: true;
+}
+
+/** The permit that every follow-up starts with. It holds while the message is unsent. */
+export function firstPermit({ firstRunId }: { readonly firstRunId: string }): SendPermit {
+  return permit('first', firstRunId);
+}
+
+/** The permit for the one further POST of `onUnknownDelivery: resend`; null if it was used before. */
+export function resendPermit({
+  firstRunId,
+  isResendUsed,
+}: {
+  readonly firstRunId: string;
+  readonly isResendUsed: boolean;
+}): SendPermit | null {
+  return isResendUsed ? null : permit('resend', firstRunId);
+}
+
+/** The permit of an operator who decided `not-delivered`. @param runId the run that the operator named */
+export function operatorPermit(runId: string): SendPermit {
+  return permit('operator', runId);
+}
+
+function permit(kind: SendPermit['kind'], runId: string): SendPermit {
+  return { kind, runId } as SendPermit;
+}

@@ -1,0 +1,124 @@
+import { isTerminal } from '../core/job';
+import { formatDuration } from '../core/units';
+import type { Delivery, Evidence, FollowUpProgress, Receipt } from '../core/result';
+import { canShowDelivery, judgeEnd, type Observations } from './evidence';
+import type { DeliveryState, FollowUpState } from './state';
+import type { Step } from './step';
+
+/** The delivery as receipts report it. A run that a reset made can't know that nothing was sent. */
+export function reportedDelivery(state: FollowUpState): Delivery {
+  const { delivery, sends, isReset } = state;
+  switch (delivery.kind) {
+    case 'accepted':
+      return { verdict: 'accepted', confirmedBy: delivery.confirmedBy, sends };
+    case 'unknown':
+      return { verdict: 'unknown', confirmedBy: null, sends };
+    case 'rejected':
+      return { verdict: delivery.isEarlierPostUnknown ? 'unknown' : 'rejected', confirmedBy: null, sends };
+    case 'unsent':
+      return isReset
+        ? { verdict: 'unknown', confirmedBy: null, sends: sends + 1 }
+        : { verdict: 'not-sent', confirmedBy: null, sends };
+  }
+}
+
+/** The reads since the latest POST that may have been processed; null without one. */
+export function readsOf({ delivery }: FollowUpState): Observations | null {
+  return delivery.kind === 'accepted' || delivery.kind === 'unknown' ? delivery.reads : null;
+}
+
+/** Null until a terminal status is accepted as the end of the message's turn. */
+export function evidenceOf({ delivery, plan }: FollowUpState): Evidence | null {
+  if (delivery.kind !== 'accepted') return null;
+  const judgment = judgeEnd(delivery.reads, plan.maxStalenessMs);
+  return judgment.kind === 'accepted' ? judgment.evidence : null;
+}
+
+/** @param endedAt null while the follow-up runs */
+export function receiptOf(state: FollowUpState, endedAt: number | null): Receipt {
+  return {
+    requestId: state.plan.requestId,
+    delivery: reportedDelivery(state),
+    evidence: evidenceOf(state),
+    baseline: state.baseline,
+    promptDigest: state.promptDigest,
+    polls: state.polls,
+    sentAt: isoTime(state.sentAt),
+    endedAt: isoTime(endedAt),
+    responseCounts: state.responseCounts,
+  };
+}
+
+/**
+ * The progress while a step is performed. A send in progress may have made its POST at any moment, so that its delivery is
+ * `unknown`; `deliveryBeforeSend` is the delivery if the Temporal server has recorded no send permission.
+ *
+ * @param isSending whether the step `send` has started its activity
+ */
+export function progressOf(state: FollowUpState, step: Step, isSending: boolean): FollowUpProgress {
+  const delivery = reportedDelivery(state);
+  const reason = state.delivery.kind === 'unknown' ? unknownDeliveryReason(state, state.delivery) : undefined;
+  const common = {
+    phase: step.phase,
+    job: state.job,
+    evidence: evidenceOf(state),
+    responseCounts: state.responseCounts,
+    polls: state.polls,
+    nextPollAt: isoTime('at' in step && !isSending ? step.at : null),
+    deadlineAt: new Date(state.deadlineAt).toISOString(),
+    lastResponse: lastResponseText(state),
+  };
+  if (!isSending) return { ...common, delivery, deliveryUnknownReason: reason };
+  return {
+    ...common,
+    delivery: { verdict: 'unknown', confirmedBy: null, sends: delivery.sends + 1 },
+    deliveryUnknownReason: reason ?? 'the message is being sent, and the send has not reported yet',
+    deliveryBeforeSend: delivery,
+  };
+}
+
+/** Why it is unknown whether the message arrived, in one or two sentences. */
+export function unknownDeliveryReason(
+  { plan }: FollowUpState,
+  { reason, reads, isReconciled }: DeliveryState & { kind: 'unknown' },
+): string {
+  const lost = sentence(reason.message);
+  if (!isReconciled) return lost;
+  const forSoLong = formatDuration(plan.reconcileTimeoutMs);
+  return canShowDelivery(reads)
+    ? `${lost} Reading the job for ${forSoLong} showed no change that the message caused.`
+    : `${lost} Reading the job can't show whether it arrived, because the job was active before the POST or is not known.`;
+}
+
+/** The latest response in words, such as `completed` or `http 503: try later`; null before the first one. */
+export function lastResponseText(state: FollowUpState): string | null {
+  const { delivery, failures, job, lockHolder } = state;
+  if (failures.last !== null) return failures.last.message;
+  if (lockHolder !== null) return `waiting for the job lock, which ${lockHolder.workflowId} holds`;
+  const reads = readsOf(state);
+  if (delivery.kind === 'unknown' && reads?.last === null) return delivery.reason.message;
+  if (delivery.kind === 'rejected') return delivery.reason.message;
+  if (job === null || reads === null) return job?.status ?? null;
+  return job.status + notAcceptedYet(reads, state);
+}
+
+/** Why a terminal status is not accepted yet. */
+function notAcceptedYet(reads: Observations, { plan }: FollowUpState): string {
+  if (reads.last === null || !isTerminal(reads.last.status)) return '';
+  if (reads.fresh === null) return `; a response is accepted from ${isoSecond(reads.freshFrom)} on`;
+  const judgment = judgeEnd(reads, plan.maxStalenessMs);
+  return judgment.kind === 'held' ? `; must stay the same until ${isoSecond(judgment.until)}` : '';
+}
+
+/** As `2026-01-31T12:00:00Z`, rounded up to the second. */
+export function isoSecond(at: number): string {
+  return new Date(Math.ceil(at / 1_000) * 1_000).toISOString().replace('.000Z', 'Z');
+}
+
+function isoTime(at: number | null): string | null {
+  return at === null ? null : new Date(at).toISOString();
+}
+
+export function sentence(text: string): string {
+  return /[.!?]$/.test(text) ? text : `${text}.`;
+}

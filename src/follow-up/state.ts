@@ -1,0 +1,135 @@
+import type { JobLockHolder, RequestFailure } from '../core/activities';
+import { boolean, type Checked, count, fields, mapOf, oneOf, orNull, text, time } from '../core/checks';
+import { digestOf } from '../core/ids';
+import { isAgentJob, isJobState } from '../core/job';
+import { type FollowUpPlan, isWatchPlan } from '../core/request';
+import type { ConfirmedBy } from '../core/result';
+import type { Check } from '../core/checks';
+import { isObservations, type Observations } from './evidence';
+import { isFailureStreak, NO_FAILURES } from './failures';
+import type { SendPermit } from './permits';
+
+/** What is known about the delivery of the message. The reads since a POST belong to it, so that no POST has no reads. */
+export type DeliveryState =
+  /** No POST was made that the agent service may have processed. */
+  | { readonly kind: 'unsent' }
+  /** A POST may have been processed. */
+  | {
+      readonly kind: 'unknown';
+      readonly reason: RequestFailure;
+      readonly reads: Observations;
+      /** When the POST started: the poll interval grows with the age of the turn. */
+      readonly since: number;
+      /** The reads for `reconcileTimeout` are over, and did not show whether the message arrived. */
+      readonly isReconciled: boolean;
+      /** Allows one further POST; null if none is allowed. */
+      readonly permit: SendPermit | null;
+    }
+  | AcceptedDelivery
+  /** The agent service rejected a POST. An earlier POST may still have arrived. */
+  | { readonly kind: 'rejected'; readonly reason: RequestFailure; readonly isEarlierPostUnknown: boolean };
+
+const isAccepted = fields({
+  kind: oneOf('accepted'),
+  confirmedBy: text as Check<ConfirmedBy>,
+  reads: isObservations,
+  since: time,
+});
+export type AcceptedDelivery = Checked<typeof isAccepted>;
+
+/** The facts of every state apart from the delivery. Times are in milliseconds, by the workflow's clock. */
+const facts = {
+  plan: isWatchPlan,
+  /** SHA-256 of the prompt, in hexadecimal digits. */
+  promptDigest: text,
+  /** The first run of the workflow, which has the first permit. */
+  firstRunId: text,
+  /** A reset made this run: the run before it may have sent a message that this history does not have. */
+  isReset: boolean,
+  deadlineAt: time,
+  /** The job in the latest readable response. */
+  job: orNull(isAgentJob),
+  /** The job right before the POST. */
+  baseline: orNull(isJobState),
+  /** How many POSTs may have reached the agent service. */
+  sends: count,
+  /** When the latest POST started that may have been processed. */
+  sentAt: orNull(time),
+  /** The one further POST of `onUnknownDelivery: resend` was allowed before. */
+  isResendUsed: boolean,
+  /** The job lock that this follow-up has acquired; its run ID is null if no send has reported it. */
+  jobLock: orNull(fields({ runId: orNull(text) })),
+  failures: isFailureStreak,
+  /** The reads since the POST whose response was reported, and how often each response was received. */
+  polls: count,
+  responseCounts: mapOf(count),
+  /** When the latest read was requested; 0 before the first one. */
+  lastRequestAt: time,
+  /** When the latest read or send ended: the wait for the next one counts from then. */
+  lastResponseAt: time,
+  /** When an operator requested a read that is not made yet. */
+  readRequestedAt: orNull(time),
+};
+
+/** Everything that a follow-up knows, as one immutable JSON value. Only `apply` makes a new one. */
+export interface FollowUpState extends Checked<ReturnType<typeof fields<typeof facts>>> {
+  readonly delivery: DeliveryState;
+  /** The follow-up that holds the job lock, as far as the latest send knows; null if none does. */
+  readonly lockHolder: JobLockHolder | null;
+  /** The send found that the job is not idle: since when the follow-up waits, and its reads since then. */
+  readonly waitingForJob: { readonly since: number; readonly reads: number } | null;
+  readonly isCancelled: boolean;
+}
+
+/**
+ * The input of a run that continues this one. It has neither a message nor a permit, so that the run can't send: only the watch
+ * of an accepted message continues as new.
+ */
+export const isContinued = fields({ continued: fields({ ...facts, delivery: isAccepted }) });
+export type ContinuedFollowUp = Checked<typeof isContinued>;
+
+/** The input of the next run; null if the state must not continue in another run. */
+export function continuation(state: FollowUpState): ContinuedFollowUp | null {
+  const { delivery, isCancelled } = state;
+  return delivery.kind === 'accepted' && !isCancelled ? { continued: { ...state, delivery } } : null;
+}
+
+export function continuedState({ continued }: ContinuedFollowUp): FollowUpState {
+  return { ...continued, lockHolder: null, waitingForJob: null, isCancelled: false };
+}
+
+export interface FollowUpStart {
+  readonly startedAt: number;
+  readonly firstRunId: string;
+  readonly isReset: boolean;
+}
+
+/** @param startedAt when the workflow started, after its start delay: the deadline counts from then */
+export function initialState(
+  { prompt, ...plan }: FollowUpPlan,
+  { startedAt, firstRunId, isReset }: FollowUpStart,
+): FollowUpState {
+  return {
+    plan,
+    promptDigest: digestOf(prompt),
+    firstRunId,
+    isReset,
+    deadlineAt: startedAt + plan.deadlineMs,
+    job: null,
+    baseline: null,
+    delivery: { kind: 'unsent' },
+    sends: 0,
+    sentAt: null,
+    isResendUsed: false,
+    jobLock: null,
+    lockHolder: null,
+    waitingForJob: null,
+    failures: NO_FAILURES,
+    polls: 0,
+    responseCounts: {},
+    lastRequestAt: 0,
+    lastResponseAt: 0,
+    readRequestedAt: null,
+    isCancelled: false,
+  };
+}

@@ -1,0 +1,78 @@
+import {
+  allHandlersFinished,
+  CancelledFailure,
+  condition,
+  metricMeter,
+  sleep,
+  upsertMemo,
+  workflowInfo,
+} from '@temporalio/workflow';
+import type { WorkerSettings } from '../../core/activities';
+import { type End, endOfCancelled, endOfFailure, endOfResult, memoOfEnd } from '../../core/end';
+import { measure } from '../../core/metrics';
+import { MEMO_RECEIPT } from '../../core/names';
+import type { FollowUpResult, Receipt } from '../../core/result';
+import { keywordKey } from '../../core/starts';
+import { failureWithReceipt } from '../../follow-up/failure-details';
+import { receiptOf } from '../../follow-up/receipt';
+import type { FollowUpOutcome } from '../../follow-up/step';
+import { failure } from '../failure';
+import { notifyOfFollowUp } from '../notice';
+import { showOutcome } from './display';
+import { releaseLock } from './job-lock';
+import type { FollowUpRun } from './run';
+
+/**
+ * Ends a follow-up: notifies the receiver, releases the job lock, and records the outcome in the same workflow task that returns
+ * it. A run that a reset made to its last task then records the outcome again.
+ */
+export async function endFollowUp(
+  run: FollowUpRun,
+  outcome: FollowUpOutcome,
+  settings: WorkerSettings,
+): Promise<FollowUpResult> {
+  const { state } = run;
+  const name = outcomeName(outcome);
+  run.hasEnded = true;
+  await notifyOfFollowUp(state, name, settings);
+  await releaseLock(state);
+  if (run.isTouched) await sleep(1);
+  await condition(allHandlersFinished);
+
+  const receipt = receiptOf(state, Date.now());
+  measure(metricMeter, 'ends', 1, { outcome: name, evidence: receipt.evidence });
+  showOutcome(run, name);
+  switch (outcome.kind) {
+    case 'result': {
+      const result = { ...outcome.job, receipt };
+      writeMemo(receipt, endOfResult(result));
+      return result;
+    }
+    case 'failure': {
+      const { type, message, details } = failureWithReceipt(outcome, state.job, receipt);
+      const error = failure(type, message, details);
+      writeMemo(receipt, endOfFailure(error));
+      throw error;
+    }
+    case 'cancelled':
+      writeMemo(receipt, endOfCancelled(receipt), true);
+      throw new CancelledFailure('The follow-up was cancelled.');
+  }
+}
+
+function outcomeName(outcome: FollowUpOutcome): string {
+  switch (outcome.kind) {
+    case 'result':
+      return outcome.job.status;
+    case 'failure':
+      return outcome.type;
+    case 'cancelled':
+      return 'cancelled';
+  }
+}
+
+/** A cancelled follow-up leaves nothing else, and the visibility list shows the outcome of a batch item. */
+function writeMemo(receipt: Receipt, end: End, isCancelled = false): void {
+  const isItem = workflowInfo().typedSearchAttributes.get(keywordKey('FollowUpBatch')) !== undefined;
+  if (isCancelled || isItem) upsertMemo({ [MEMO_RECEIPT]: memoOfEnd(receipt, end) });
+}

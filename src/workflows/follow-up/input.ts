@@ -1,0 +1,72 @@
+import { metricMeter, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
+import { checkRequest } from '../../core/check-request';
+import { measure } from '../../core/metrics';
+import { MEMO_START_DELAY } from '../../core/names';
+import { keyword, outcomeKeywords } from '../../core/starts';
+import { MAX_DURATION_MS } from '../../core/units';
+import { invalidRequest } from '../../follow-up/failure-details';
+import {
+  continuedState,
+  type FollowUpStart,
+  type FollowUpState,
+  initialState,
+  isContinued,
+} from '../../follow-up/state';
+import { failure } from '../failure';
+
+interface AcceptedInput {
+  readonly state: FollowUpState;
+  /** Null in a run that continues another one. */
+  readonly prompt: string | null;
+}
+
+/** @throws ApplicationFailure `InvalidRequest`, which names every problem; nothing was sent then */
+export function acceptInput(input: unknown): AcceptedInput {
+  const { workflowId, cronSchedule } = workflowInfo();
+  const continued = continuedInput(input);
+  if (continued !== null) return { state: continued, prompt: null };
+
+  const checked = checkRequest(input, workflowId);
+  const problems = checked.ok ? [] : [...checked.problems];
+  // Each run of a cron schedule would be a follow-up with the same ID, of which the agent service receives one message.
+  if (cronSchedule !== undefined)
+    problems.push({
+      field: 'cronSchedule',
+      text: 'is for repeated work; use a Temporal Schedule instead',
+    });
+  if (checked.ok && problems.length === 0)
+    return { state: initialState(checked.plan, startOfRun()), prompt: checked.plan.prompt };
+
+  const { message, details } = invalidRequest(problems, workflowId, startOfRun(), Date.now());
+  measure(metricMeter, 'ends', 1, { outcome: 'InvalidRequest', evidence: null });
+  upsertSearchAttributes([
+    keyword('FollowUpPhase', 'failed'),
+    outcomeKeywords('InvalidRequest', details.receipt.delivery.verdict),
+  ]);
+  throw failure('InvalidRequest', message, details);
+}
+
+/** The deadline counts from the start of the workflow, after the start delay that the client wrote into the memo. */
+function startOfRun(): FollowUpStart {
+  const { runId, firstExecutionRunId, startTime, memo } = workflowInfo();
+  const delay = memo?.[MEMO_START_DELAY];
+  const delayMs = typeof delay === 'number' && delay > 0 && delay <= MAX_DURATION_MS ? delay : 0;
+  return {
+    startedAt: startTime.getTime() + delayMs,
+    firstRunId: firstExecutionRunId,
+    isReset: runId !== firstExecutionRunId,
+  };
+}
+
+/**
+ * The state from the run before; null for a caller's input, which a run by a cron schedule or a retry policy has too. A state that
+ * belongs to another follow-up is not accepted.
+ */
+function continuedInput(input: unknown): FollowUpState | null {
+  const { continuedFromExecutionRunId, workflowId } = workflowInfo();
+  if (continuedFromExecutionRunId === undefined || !isContinued(input)) return null;
+  const { projectId, jobId, requestId } = input.continued.plan;
+  const named = requestId === workflowId ? {} : { requestId };
+  const isOurs = checkRequest({ projectId, jobId, ...named, prompt: 'a message' }, workflowId).ok;
+  return isOurs ? continuedState(input) : null;
+}

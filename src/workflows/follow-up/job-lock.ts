@@ -1,0 +1,39 @@
+import { ActivityFailure, workflowInfo } from '@temporalio/workflow';
+import type { FollowUpEvent } from '../../follow-up/apply';
+import type { FollowUpState } from '../../follow-up/state';
+import { releaseJobLock, serverQuestionProxy } from '../activity-proxies';
+import { StoppableActivity } from '../stoppable-activity';
+import type { Performance } from './perform';
+
+/**
+ * Waits for the job lock, which another follow-up holds. If the wait ends without an answer, it is not known whether the lock was
+ * acquired: the next send finds out.
+ */
+export async function performLockWait({ run }: Performance): Promise<FollowUpEvent> {
+  const { job, holder } = lockOf(run.state);
+  const wait = new StoppableActivity<string | null>(() =>
+    serverQuestionProxy('wait for the job lock')
+      .waitForJobLock(job, holder)
+      .then((lockRunId: unknown) => (typeof lockRunId === 'string' ? lockRunId : null))
+      .catch((error: unknown) => {
+        if (!(error instanceof ActivityFailure)) throw error;
+        return null;
+      }),
+  );
+  await wait.endedOrDue(() => run.state);
+  if (wait.end === undefined) run.touch();
+  const lockRunId = wait.end ?? (await wait.stop()) ?? null;
+  return { kind: 'lock wait ended', lockRunId };
+}
+
+/** Releases the job lock in the follow-up's last workflow task. A lock that stays is acquired by the next follow-up. */
+export async function releaseLock(state: FollowUpState): Promise<void> {
+  if (state.jobLock === null) return;
+  const { job, holder } = lockOf(state);
+  await releaseJobLock(job, holder, state.jobLock.runId);
+}
+
+function lockOf({ plan, firstRunId }: FollowUpState) {
+  const { projectId, jobId } = plan;
+  return { job: { projectId, jobId }, holder: { workflowId: workflowInfo().workflowId, firstRunId } };
+}

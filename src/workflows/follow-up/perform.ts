@@ -1,0 +1,162 @@
+import {
+  ActivityFailure,
+  ApplicationFailure,
+  CancelledFailure,
+  condition,
+  TimeoutFailure,
+} from '@temporalio/workflow';
+import {
+  isJobResponse,
+  isPollJobResult,
+  isPollProgress,
+  type JobResponse,
+  type WorkerSettings,
+} from '../../core/activities';
+import { POLL_AGAIN } from '../../core/names';
+import { singleLine } from '../../core/text';
+import type { FollowUpEvent } from '../../follow-up/apply';
+import type { Step } from '../../follow-up/step';
+import { activitySummary, waitSummary } from '../../follow-up/summary';
+import { countPollReads, getJob, pollJob } from '../activity-proxies';
+import { notifyOfFollowUp } from '../notice';
+import { StoppableActivity } from '../stoppable-activity';
+import { performLockWait } from './job-lock';
+import { performSend } from './perform-send';
+import type { FollowUpRun } from './run';
+
+/** What steps need besides their own fields. */
+export interface Performance {
+  readonly run: FollowUpRun;
+  /** The message; null in a run that continues another one. */
+  readonly prompt: string | null;
+  readonly settings: WorkerSettings;
+}
+
+/**
+ * Performs one step with Temporal, and returns the event that it caused; null if an update or a cancellation interrupted the step
+ * before it caused one.
+ */
+export async function perform(
+  step: Exclude<Step, { do: 'end' }>,
+  context: Performance,
+): Promise<FollowUpEvent | null> {
+  // `pollJob` waits by itself.
+  if ('at' in step && step.do !== 'poll' && (await isInterruptedBefore(step, context.run))) return null;
+  switch (step.do) {
+    case 'wait for job lock':
+      return performLockWait(context);
+    case 'send':
+      return performSend(step, context);
+    case 'read':
+      return performRead(step, context);
+    case 'poll':
+      return performPoll(step, context);
+    case 'conclude reconciling': {
+      const { state } = context.run;
+      if (state.plan.onUnknownDelivery === 'ask') await notifyOfFollowUp(state, null, context.settings);
+      return { kind: 'reconciling ended' };
+    }
+  }
+}
+
+/** Waits on a durable timer until a step is due. @returns whether an update or a cancellation changed the state before */
+async function isInterruptedBefore(step: Step & { at: number }, run: FollowUpRun): Promise<boolean> {
+  const before = run.state;
+  const now = Date.now();
+  if (step.at <= now) return false;
+  const summary = singleLine(waitSummary(before, step, now), 200);
+  return condition(() => run.state !== before, step.at - now, { summary });
+}
+
+/** Reads the job once. Every failure is a response; only a cancellation ends the read earlier. */
+async function performRead(step: Step, { run, settings }: Performance): Promise<FollowUpEvent | null> {
+  const requestedAt = Date.now();
+  const { plan, deadlineAt } = run.state;
+  const { projectId, jobId } = plan;
+  const summary = activitySummary(run.state, step);
+  const read = new StoppableActivity<JobResponse>(() =>
+    getJob(settings, { projectId, jobId }, deadlineAt - requestedAt, summary).then(
+      (result: unknown) => (isJobResponse(result) ? result : FOREIGN_READ),
+      failedRead,
+    ),
+  );
+  await condition(() => read.end !== undefined || run.state.isCancelled);
+  if (read.end !== undefined) return { kind: 'read ended', response: read.end, requestedAt, at: Date.now() };
+  run.touch();
+  await read.stop();
+  return null;
+}
+
+/** Null if the activity was cancelled. */
+type PollEnd = Pick<FollowUpEvent & { kind: 'poll ended' }, 'unchangedReads' | 'last'> | null;
+
+/** Reads the job with `pollJob` until its response differs. An update or a cancellation ends the activity. */
+async function performPoll(
+  step: Step & { do: 'poll' },
+  { run, settings }: Performance,
+): Promise<FollowUpEvent> {
+  const before = run.state;
+  const { projectId, jobId, polling } = before.plan;
+  const { at: firstReadAt, known, since, until } = step;
+  const startedAt = Date.now();
+  const input = { projectId, jobId, known, firstReadAt, since, polling, pollsBefore: before.polls };
+  const summary = activitySummary(before, step);
+  const poll = new StoppableActivity<PollEnd>(() =>
+    pollJob(settings, input, until - startedAt, summary).then(
+      (result: unknown) => pollEnd(result, startedAt),
+      (error: unknown) => failedPoll(error, startedAt),
+    ),
+  );
+  const isInterrupted = () => run.state !== before;
+  await condition(() => poll.end !== undefined || isInterrupted());
+  const event = { kind: 'poll ended', status: known.status } as const;
+  if (poll.end !== undefined && poll.end !== null)
+    return { ...event, ...poll.end, isInterrupted: false, at: Date.now() };
+  const unchangedReads = await countPollReads();
+  run.touch();
+  // The poll may have ended by itself while its reads were counted.
+  const end = (await poll.stop()) ?? null;
+  return { ...event, ...(end ?? { unchangedReads, last: null }), isInterrupted: true, at: Date.now() };
+}
+
+function pollEnd(result: unknown, startedAt: number): PollEnd {
+  const now = Date.now();
+  if (!isPollJobResult(result))
+    return { unchangedReads: 0, last: { response: FOREIGN_READ, requestedAt: startedAt } };
+  const { reads, response } = result;
+  // The activity uses the Temporal server's clock; its read was requested after the activity started, and before now.
+  const requestedAt = Math.max(startedAt, Math.min(result.requestedAt, now));
+  return { unchangedReads: Math.max(0, reads - 1), last: { response, requestedAt } };
+}
+
+/** The time of the poll is over, and every read returned the known job; or the activity failed. */
+function failedPoll(error: unknown, startedAt: number): PollEnd {
+  if (!(error instanceof ActivityFailure)) throw error;
+  if (error.cause instanceof CancelledFailure) return null;
+  for (let cause: unknown = error.cause; cause instanceof Error; cause = cause.cause) {
+    if (!(cause instanceof ApplicationFailure) || cause.type !== POLL_AGAIN) continue;
+    const progress: unknown = cause.details?.[0];
+    return { unchangedReads: isPollProgress(progress) ? progress.reads : 0, last: null };
+  }
+  // No worker started the activity in its time.
+  if (error.cause instanceof TimeoutFailure) return { unchangedReads: 0, last: null };
+  return { unchangedReads: 0, last: { response: failedRead(error), requestedAt: startedAt } };
+}
+
+/** An operator completed the read activity with a value that is not a response. */
+const FOREIGN_READ = {
+  kind: 'failure',
+  label: 'read_failed',
+  message: 'another client completed the read activity, and not with a response about the job',
+} as const satisfies JobResponse;
+
+/** A read that no worker completed in time, or that failed because of a bug, is a failed read like any other. */
+function failedRead(error: unknown): JobResponse {
+  if (!(error instanceof ActivityFailure)) throw error;
+  const { cause } = error;
+  if (!(cause instanceof TimeoutFailure))
+    return { ...FOREIGN_READ, message: singleLine(cause?.message ?? error.message, 300) };
+  const message =
+    'no worker completed the read in time: none polls the task queue for reads, or a rate limit delays it';
+  return { kind: 'failure', label: 'no_worker', message };
+}

@@ -1,0 +1,62 @@
+import { allHandlersFinished, workflowInfo } from '@temporalio/workflow';
+import { apply, type FollowUpEvent } from '../../follow-up/apply';
+import { waitForHistory } from '../../follow-up/history-budget';
+import { nextStep } from '../../follow-up/next-step';
+import { continuation, type ContinuedFollowUp, type FollowUpState } from '../../follow-up/state';
+import type { Step } from '../../follow-up/step';
+
+/** One run of a follow-up: the current state, and the step that the loop performs. Only `apply` replaces the state. */
+export class FollowUpRun {
+  step: Step;
+  /** The send activity of the step is scheduled, and its end is not applied yet. */
+  isSending = false;
+  hasEnded = false;
+  /** The length of the history in the latest workflow task that received an update or cancelled an activity. */
+  private touchedAt = 0;
+
+  constructor(private current: FollowUpState) {
+    this.step = nextStep(current, Date.now(), Math.random);
+  }
+
+  get state(): FollowUpState {
+    return this.current;
+  }
+
+  apply(event: FollowUpEvent): void {
+    this.current = apply(this.current, event);
+  }
+
+  /** Applies the event of an update or a cancellation, which interrupts the step that is being performed. */
+  interrupt(event: FollowUpEvent): void {
+    this.touch();
+    this.apply(event);
+  }
+
+  decide(): Step {
+    const { delivery, deadlineAt } = this.current;
+    const now = Date.now();
+    // A run continues as new only after the delivery: before, its history must last until the deadline.
+    const minWaitMs = delivery.kind === 'accepted' ? 0 : waitForHistory(workflowInfo(), deadlineAt - now);
+    this.step = nextStep(this.current, now, Math.random, minWaitMs);
+    return this.step;
+  }
+
+  touch(): void {
+    this.touchedAt = workflowInfo().historyLength;
+  }
+
+  /**
+   * Whether the current workflow task received an update or cancelled an activity. The Temporal server rejects a task that ends a
+   * run if another event arrived for the run (`UNHANDLED_COMMAND`); an update in that task would be lost.
+   */
+  get isTouched(): boolean {
+    return workflowInfo().historyLength <= this.touchedAt;
+  }
+
+  /** The input with which the run continues as new; null if it must not, or if its history is still short. */
+  get continuation(): ContinuedFollowUp | null {
+    const { continueAsNewSuggested } = workflowInfo();
+    if (!continueAsNewSuggested || this.isTouched || !allHandlersFinished()) return null;
+    return continuation(this.current);
+  }
+}

@@ -1,0 +1,100 @@
+import { condition, defineQuery, setHandler, workflowInfo } from '@temporalio/workflow';
+import {
+  QUERY_PROGRESS,
+  UPDATE_EXTEND_DEADLINE,
+  UPDATE_POLL_NOW,
+  UPDATE_RESOLVE_DELIVERY,
+} from '../../core/names';
+import { DELIVERY_DECISIONS, type DeliveryDecision, type FollowUpProgress } from '../../core/result';
+import { quote } from '../../core/text';
+import { parseDuration } from '../../core/units';
+import { isHistoryFull } from '../../follow-up/history-budget';
+import { isDecisionNeeded } from '../../follow-up/next-step';
+import { progressOf } from '../../follow-up/receipt';
+import { rejectUpdate, updatesOfRun } from '../updates';
+import type { FollowUpRun } from './run';
+
+/** Serves the query and the updates. Each update applies one event, waits for a state, and returns the progress. */
+export function receiveUpdates(run: FollowUpRun): void {
+  const progress = () => progressOf(run.state, run.step, run.isSending);
+  setHandler(defineQuery<FollowUpProgress>(QUERY_PROGRESS), progress, {
+    description:
+      'Returns the phase, the last job, the delivery, the evidence, the counts, the next read and the deadline.',
+  });
+  const set = updatesOfRun<FollowUpProgress>();
+  set(
+    UPDATE_POLL_NOW,
+    async () => {
+      run.interrupt({ kind: 'read requested', at: Date.now() });
+      await condition(() => run.hasEnded || run.state.readRequestedAt === null);
+      return progress();
+    },
+    {
+      description: 'Reads the job now instead of at the next interval, and returns when the job was read.',
+      refusal: () => readProblem(run),
+    },
+  );
+  set(
+    UPDATE_EXTEND_DEADLINE,
+    (duration: string) => {
+      const parsed = parseDuration(duration);
+      if ('ms' in parsed) run.interrupt({ kind: 'deadline extended', deadlineAt: Date.now() + parsed.ms });
+      return progress();
+    },
+    {
+      description: 'Sets the deadline to now + the duration ("90m"), never to an earlier time than before.',
+      refusal: (duration) => {
+        const parsed = parseDuration(duration);
+        return 'problem' in parsed ? `duration: ${parsed.problem}` : undefined;
+      },
+    },
+  );
+  set(
+    UPDATE_RESOLVE_DELIVERY,
+    async (decision: DeliveryDecision, runId?: string) => {
+      // Several updates can pass the validator before the first one is applied.
+      rejectUpdate(decisionTimeProblem(run));
+      const { firstExecutionRunId } = workflowInfo();
+      run.interrupt({ kind: 'delivery decided', decision, runId: runId ?? firstExecutionRunId });
+      const { step } = run;
+      await condition(() => run.hasEnded || run.step !== step);
+      return progress();
+    },
+    {
+      description:
+        'Decides whether a message of unknown delivery arrived: "delivered", or "not-delivered" with the ID of the run that may send it again.',
+      refusal: (decision, runId?) => decisionTimeProblem(run) ?? decisionProblem(decision, runId),
+      unblocks: true,
+    },
+  );
+}
+
+/** Why the job can't be read now; undefined if it can. */
+function readProblem({ step, isSending }: FollowUpRun): string | undefined {
+  if (isSending) return 'the message is being sent; there is nothing to poll yet';
+  if (step.do === 'wait for job lock')
+    return 'the follow-up waits for the job lock; there is nothing to poll yet';
+  if (step.do === 'end') return 'the follow-up has ended';
+  return isHistoryFull(workflowInfo())
+    ? 'the history of this run is full; the next read comes by itself'
+    : undefined;
+}
+
+function decisionTimeProblem({ state, step }: FollowUpRun): string | undefined {
+  if (isDecisionNeeded(state)) return undefined;
+  return step.phase === 'needs-decision'
+    ? 'another decision was accepted, and is being carried out'
+    : `the follow-up is ${step.phase}; a decision is accepted only in the phase needs-decision`;
+}
+
+function decisionProblem(decision: unknown, namedRunId: unknown): string | undefined {
+  if (!DELIVERY_DECISIONS.some((each) => each === decision))
+    return `decision: must be one of ${DELIVERY_DECISIONS.join(', ')}`;
+  if (decision === 'delivered') return undefined;
+  if (isHistoryFull(workflowInfo())) return 'the history of this run has no room for another POST';
+  const { runId, firstExecutionRunId } = workflowInfo();
+  const named = namedRunId ?? firstExecutionRunId;
+  if (named === runId) return undefined;
+  // A reset applies the updates of the run before again: only a decision for this run counts.
+  return `runId: this is run ${runId}, which a reset made; a decision not-delivered must name it, and this one names ${quote(named)}`;
+}

@@ -1,0 +1,59 @@
+import { expect, it } from '@jest/globals';
+import type { FollowUpHandle } from '../../src/client';
+import { eventually } from '../harness/eventually';
+import { ENDLESS, NOT_SENT, UNKNOWN } from '../harness/following';
+import { sharedEnvironment } from '../harness/shared-environment';
+import { starter } from '../cli/commands/starter';
+
+const { open } = sharedEnvironment({ httpTimeoutMs: 60_000 });
+
+async function progressOf(handle: FollowUpHandle) {
+  const report = await handle.progress();
+  if (report.from !== 'worker') throw new Error('no worker responded');
+  return report.progress;
+}
+
+// Proves L5.
+it('while a message is being sent, reports have not-sent until the permission is recorded, and then unknown', async () => {
+  const environment = await open();
+  const { followUps, sandbox } = environment;
+  const holds = [
+    { name: 'hold', operation: 'get', times: 1 },
+    { name: 'hold', operation: 'message', times: 1 },
+  ] as const;
+  const following = await environment.follow(ENDLESS, {}, ...holds);
+  const { workflowId } = following.handle;
+  const handle = followUps.getHandle(workflowId);
+  const status = async (...more: string[]) =>
+    (await starter(environment, ['status', workflowId, ...more])).stdout;
+
+  await following.reached({ operation: 'get', fault: 'hold' });
+  const before = await progressOf(handle);
+  expect(before).toMatchObject({ phase: 'starting', delivery: NOT_SENT });
+  expect(before.lastResponse).toBe('a worker is sending the message');
+  expect((await handle.describe()).verdict).toBeNull();
+  expect(await status()).toMatch(/^delivery +not-sent, 0 sends$/m);
+
+  sandbox.release(following.key);
+  await following.reached({ operation: 'message', fault: 'hold' });
+  const during = await progressOf(handle);
+  expect(during).toMatchObject({ phase: 'starting', delivery: UNKNOWN });
+  expect(during).not.toHaveProperty('deliveryBeforeSend');
+  expect(during.deliveryUnknownReason).toMatch(/is being sent/);
+  expect((await handle.describe()).verdict).toBe('unknown');
+  const deadline = await handle.extendDeadline('3h');
+  expect(deadline).toMatchObject({ delivery: UNKNOWN });
+  for (const text of [await status(), await status('--json')]) {
+    expect(text).toMatch(/unknown/);
+    expect(text).not.toMatch(/not-sent|nothing sent yet|0 sends|"sends":\s*0/);
+  }
+  const list = async () =>
+    (await starter(environment, ['list', '--project', following.key.projectId])).stdout;
+  const listed = await eventually('it is listed', list, { until: (text) => text.includes(workflowId) });
+  expect(listed).not.toMatch(/not-sent/);
+
+  sandbox.release(following.key);
+  await following.progressWhen(({ phase }) => phase === 'watching');
+  expect(await progressOf(handle)).toMatchObject({ delivery: { verdict: 'accepted', sends: 1 } });
+  await following.handle.terminate();
+});

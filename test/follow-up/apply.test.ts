@@ -1,0 +1,360 @@
+import { expect, it } from '@jest/globals';
+import { jobState } from '../../src/core/job';
+import {
+  ACCEPTED,
+  accepted,
+  afterReads,
+  CANCELLED,
+  DELIVERED,
+  deliveryWords,
+  FRESH_FROM,
+  HOLDER,
+  http,
+  job,
+  LIMITED,
+  LOCK_HELD,
+  LOST,
+  ms,
+  needsDecision,
+  NOT_CONNECTED,
+  NOT_DELIVERED,
+  notRead,
+  notReady,
+  play,
+  pollEnded,
+  posted,
+  POSTPONED,
+  readEnded,
+  RECONCILED,
+  REFUSED,
+  REJECTED,
+  resendAllowed,
+  resetEnd,
+  RUN_ID,
+  SEND_ENDS,
+  sendEnded,
+  unknown,
+  unsent,
+} from './states';
+
+const NO_REPORT = posted({ verdict: 'unknown', label: 'no_report', message: 'no report' }, null);
+
+// A send starts only from these states: see the table of the permits.
+const BEFORE_SEND = [
+  ['unsent', unsent()],
+  ['resend', resendAllowed()],
+  ['operator', play(needsDecision(), NOT_DELIVERED)],
+] as const;
+
+// The columns are the states before the send: unsent, with the permit to resend, with an operator's permit.
+it.each([
+  ['the job lock is held', LOCK_HELD, 'unsent', 'unknown, resend permit', 'unknown, operator permit'],
+  ['the baseline read failed', notRead(503), 'unsent', 'unknown, resend permit', 'unknown, operator permit'],
+  ['the POST was postponed', POSTPONED, 'unsent', 'unknown, resend permit', 'unknown, operator permit'],
+  [
+    'the job is not ready',
+    notReady('paused'),
+    'unsent',
+    'unknown, resend permit',
+    'unknown, operator permit',
+  ],
+  ['the run was reset', resetEnd('completed'), 'unknown', 'unknown', 'unknown'],
+  ['the POST was accepted', posted(ACCEPTED), ...twice('accepted by response'), 'accepted by response'],
+  ['the delivery is unknown', posted(LOST), 'unknown', 'unknown', 'unknown'],
+  ['the send was not reported', NO_REPORT, 'unknown', 'unknown', 'unknown'],
+  ['the POST was rejected', posted(REJECTED), 'rejected', ...twice('rejected, an earlier POST is unknown')],
+  ['the POST received 429', posted(LIMITED), 'unsent', 'unknown, resend permit', 'unknown, operator permit'],
+  ['no connection', posted(NOT_CONNECTED), 'unsent', 'unknown, resend permit', 'unknown, operator permit'],
+] as const)(
+  'a send changes the delivery, and uses its permit up if it may have sent: %s',
+  (_, end, ...expected) => {
+    const after = BEFORE_SEND.map(([, before]) => deliveryWords(play(before, sendEnded(end, 300))));
+    expect(after).toEqual(expected);
+  },
+);
+
+function twice<const T>(value: T): [T, T] {
+  return [value, value];
+}
+
+// The columns are the POSTs that count as sent, the failures in a row, and the baseline in the receipt.
+it.each([
+  ['the job lock is held', LOCK_HELD, 0, 0, undefined],
+  ['the baseline read failed', notRead(503), 0, 1, undefined],
+  ['the POST was postponed', POSTPONED, 0, 1, undefined],
+  ['the job is not ready', notReady('active'), 0, 0, 'active'],
+  ['the run was reset', resetEnd('completed'), 1, 0, 'completed'],
+  ['the run was reset, and the job was not read', resetEnd(null), 1, 0, undefined],
+  ['the POST was accepted', posted(ACCEPTED), 1, 0, 'completed'],
+  ['the delivery is unknown', posted(LOST), 1, 0, 'completed'],
+  ['the send was not reported', NO_REPORT, 1, 0, undefined],
+  ['the POST was rejected', posted(REJECTED), 1, 0, 'completed'],
+  ['the POST received 429', posted(LIMITED), 1, 1, 'completed'],
+  ['no connection', posted(NOT_CONNECTED), 0, 1, 'completed'],
+] as const)(
+  'a send counts POSTs that may have arrived, and failures in a row: %s',
+  (_, end, sends, failures, baseline) => {
+    const after = play(unsent(), sendEnded(end));
+    expect([after.sends, after.failures.count, after.baseline?.status]).toEqual([sends, failures, baseline]);
+  },
+);
+
+it('a POST in a row of failures starts the row again', () => {
+  const failing = play(unsent(), sendEnded(notRead(503), 10), sendEnded(notRead(REFUSED), 20));
+  expect(failing.failures).toMatchObject({ last: REFUSED, count: 2 });
+  expect(play(failing, sendEnded(posted(LOST))).failures).toMatchObject({ last: null, count: 0 });
+});
+
+it.each([
+  ['accepted', accepted('completed'), ms(130)],
+  ['unknown', unknown('completed'), ms(130)],
+  // The run before the reset had up to 40 s for its POST.
+  ['of a run before a reset', play(unsent(), sendEnded(resetEnd('completed'))), ms(170)],
+])(
+  'a POST that is %s starts the reads, which are fresh maxStaleness after its end',
+  (_, { delivery }, freshFrom) => {
+    expect(delivery).toMatchObject({
+      reads: { baseline: jobState(job('completed')), freshFrom, seenActive: false, last: null, fresh: null },
+    });
+  },
+);
+
+it('the job in the POST’s own response is shown, and is no evidence', () => {
+  const after = play(unsent(), sendEnded(posted({ verdict: 'accepted', job: job('failed') })));
+  expect(after.job).toEqual(job('failed'));
+  expect(after.delivery).toMatchObject({ reads: { last: null, fresh: null } });
+});
+
+it.each([
+  ['within the send', ms(99.5), ms(99.5)],
+  ['before the send, because the worker’s clock is behind', ms(10), ms(99)],
+  ['after the send, because the worker’s clock is ahead', ms(900), ms(100)],
+])('the time of the POST by the worker’s clock is limited to the send: %s', (_, sentAt, expected) => {
+  const after = play(unsent(), sendEnded({ ...posted(ACCEPTED), sentAt } as typeof NO_REPORT));
+  expect(after.sentAt).toBe(expected);
+});
+
+it('an earlier POST that may have arrived keeps its baseline while nothing else is sent', () => {
+  const before = resendAllowed('completed');
+  for (const end of [
+    notReady('paused'),
+    posted(LIMITED, 'failed'),
+    posted(NOT_CONNECTED, 'failed'),
+    resetEnd('failed'),
+  ])
+    expect(play(before, sendEnded(end, 300))).toMatchObject({
+      baseline: { status: 'completed' },
+      delivery: { reads: { baseline: { status: 'completed' } } },
+    });
+  expect(play(before, sendEnded(posted(LOST, 'failed'), 300))).toMatchObject({
+    baseline: { status: 'failed' },
+    delivery: { reads: { baseline: { status: 'failed' } } },
+  });
+});
+
+it('a reset uses up the one resend, because the run before may have used it', () => {
+  const after = play(unsent({ onUnknownDelivery: 'resend' }), sendEnded(resetEnd('completed')));
+  expect(deliveryWords(play(after, RECONCILED))).toBe('unknown, reconciled');
+});
+
+it.each([
+  ['shows the turn', 'completed', 'active', 300, 'accepted by read', null],
+  ['shows the turn, but is not fresh', 'completed', 'active', 120, 'unknown, resend permit', ms(120)],
+  ['shows nothing', 'completed', 'paused', 300, 'unknown, resend permit', ms(300)],
+  [
+    'shows nothing, because the job was active before',
+    'active',
+    'active',
+    300,
+    'unknown, resend permit',
+    ms(300),
+  ],
+])('a baseline read before a further POST that %s', (_, baseline, now, at, delivery, waitingSince) => {
+  const after = play(resendAllowed(baseline), sendEnded(notReady(now), at));
+  expect(deliveryWords(after)).toBe(delivery);
+  expect(after.waitingForJob?.since ?? null).toBe(waitingSince);
+});
+
+const lock = (runId: string | null) => ({ runId });
+
+it.each([
+  ['acquired the lock', 'wait', 'lock-1', null, lock('lock-1')],
+  ['was not reported, so that it may have acquired the lock', 'wait', null, null, lock(null)],
+  ['was not reported, and had the lock before', 'wait', null, lock('lock-1'), lock('lock-1')],
+  ['needs no lock', 'send', null, null, null],
+  ['needs no lock, and was not reported', 'reject', null, null, null],
+] as const)('the job lock after a send that %s', (_, whenActive, lockRunId, jobLock, expected) => {
+  const event = sendEnded(posted(ACCEPTED), SEND_ENDS, lockRunId);
+  expect(play({ ...unsent({ whenActive }), jobLock }, event).jobLock).toEqual(expected);
+});
+
+it('a follow-up waits for the job lock of another one until the wait ends', () => {
+  const waiting = play(unsent(), sendEnded(LOCK_HELD));
+  expect(waiting).toMatchObject({ lockHolder: HOLDER, jobLock: null });
+  for (const lockRunId of ['lock-1', null])
+    expect(play(waiting, { kind: 'lock wait ended', lockRunId })).toMatchObject({
+      lockHolder: null,
+      jobLock: { runId: lockRunId },
+    });
+});
+
+// A read that ended.
+it.each([
+  ['while unsent', unsent(), 'active', 'unsent'],
+  ['after rejection', play(unsent(), sendEnded(posted(REJECTED))), 'active', 'rejected'],
+  ['after acceptance', accepted('completed'), 'failed', 'accepted by response'],
+  ['that shows the turn', unknown('completed'), 'active', 'accepted by read'],
+  ['that shows the turn although a resend is allowed', resendAllowed(), 'active', 'accepted by read'],
+  ['that shows nothing', unknown('completed'), 'completed', 'unknown'],
+  ['of a job that was active before', unknown('active'), 'completed', 'unknown'],
+  ['that failed', unknown('completed'), 503, 'unknown'],
+])('a fresh read %s leaves this delivery', (_, before, read, delivery) => {
+  expect(deliveryWords(play(before, readEnded(read, FRESH_FROM)))).toBe(delivery);
+});
+
+it('a read that is not fresh shows no delivery', () => {
+  expect(deliveryWords(afterReads(unknown('completed'), '120-131 active'))).toBe('unknown');
+});
+
+it.each([
+  ['completed', { job: job('completed'), failures: { last: null, count: 0, notFound: null } }],
+  [503, { job: job('active'), failures: { last: http(503), count: 3, notFound: null } }],
+  [
+    404,
+    { job: job('active'), failures: { last: http(404), count: 3, notFound: { count: 2, since: ms(120) } } },
+  ],
+])('after a 503 and a 404, the read %j ends the row of failures or continues it', (read, expected) => {
+  const before = afterReads(accepted('completed'), '110 503, 120 404');
+  expect(play(before, readEnded(read, 140))).toMatchObject(expected);
+});
+
+it('a read has its own times, and the next wait counts from its response', () => {
+  const after = afterReads(accepted('completed'), '130-137 active');
+  expect([after.lastRequestAt, after.lastResponseAt]).toEqual([ms(130), ms(137)]);
+});
+
+it.each([
+  ['unsent', unsent(), 0, {}],
+  ['accepted', accepted('completed'), 4, { active: 2, http_503: 1, completed: 1 }],
+  ['unknown', unknown('active'), 4, { active: 2, http_503: 1, completed: 1 }],
+])(
+  'the reads of a follow-up whose message is %s are counted if a POST may have arrived',
+  (_, before, polls, responseCounts) => {
+    const after = afterReads(before, '130 active, 140 503, 150 active, 160 completed');
+    expect(after).toMatchObject({ polls, responseCounts });
+  },
+);
+
+const WAITING = play(unsent(), sendEnded(notReady('active')));
+
+it.each([
+  ['an idle job', 'completed', null],
+  ['an active job', 'active', { since: ms(SEND_ENDS), reads: 1 }],
+  ['a job of unknown status', 'paused', { since: ms(SEND_ENDS), reads: 1 }],
+  ['a failure', 503, { since: ms(SEND_ENDS), reads: 1 }],
+])('a follow-up that waits for the job and reads %s', (_, read, waitingForJob) => {
+  expect(play(WAITING, readEnded(read, 110)).waitingForJob).toEqual(waitingForJob);
+});
+
+// A poll that ended.
+it.each([
+  ['its time is over', pollEnded('active', 7, 500), { polls: 8, responseCounts: { active: 8 } }, 'active'],
+  [
+    'the job has changed',
+    pollEnded('active', 7, 500, 'completed'),
+    { polls: 9, responseCounts: { active: 8, completed: 1 } },
+    'completed',
+  ],
+  [
+    'a read failed',
+    pollEnded('active', 7, 500, 503),
+    { polls: 9, responseCounts: { active: 8, http_503: 1 } },
+    'active',
+  ],
+  [
+    'no worker made a read',
+    pollEnded('active', 0, 500),
+    { polls: 1, responseCounts: { active: 1 } },
+    'active',
+  ],
+])('a poll that ends because %s counts its reads', (_, event, counts, status) => {
+  const after = play(afterReads(accepted('completed'), '130 active'), event);
+  expect(after).toMatchObject({ ...counts, lastResponseAt: ms(500), job: { status }, readRequestedAt: null });
+});
+
+it('a poll that waits for the job counts its reads, and ends the wait if the job is idle', () => {
+  expect(play(WAITING, pollEnded('active', 7, 500)).waitingForJob).toEqual({ since: ms(100), reads: 7 });
+  expect(play(WAITING, pollEnded('active', 7, 500, 'failed'))).toMatchObject({
+    waitingForJob: null,
+    polls: 0,
+  });
+});
+
+it('a poll that an update interrupted is followed by one read', () => {
+  const interrupted = { ...pollEnded('active', 7, 500), isInterrupted: true };
+  expect(play(accepted('completed'), interrupted)).toMatchObject({ readRequestedAt: ms(500), polls: 7 });
+});
+
+// An operator's updates, and a cancellation.
+it.each([
+  ['a read that was requested later', readEnded('active', 205, 200), null],
+  ['a read that was requested later, and failed', readEnded(503, 205, 200), null],
+  ['a read that was in progress', readEnded('active', 205, 199), ms(200)],
+  ['a send', sendEnded(notReady('active'), 205), null],
+])('a requested read is made by %s', (_, event, readRequestedAt) => {
+  const requested = play(accepted('completed'), { kind: 'read requested', at: ms(200) });
+  expect(requested.readRequestedAt).toBe(ms(200));
+  expect(play(requested, event).readRequestedAt).toBe(readRequestedAt);
+});
+
+it.each([
+  ['later', 7_200, 7_200],
+  ['earlier', 200, 3_600],
+])('a deadline that is extended to %s', (_, second, deadline) => {
+  const event = { kind: 'deadline extended', deadlineAt: ms(second) } as const;
+  expect(play(unsent(), event)).toEqual({ ...unsent(), deadlineAt: ms(deadline) });
+});
+
+it.each([
+  ['delivered', DELIVERED, 'accepted by operator'],
+  ['not-delivered', NOT_DELIVERED, 'unknown, operator permit'],
+])('the decision %s', (_, event, delivery) => {
+  const before = needsDecision();
+  const after = play(before, event);
+  expect(deliveryWords(after)).toBe(delivery);
+  // The reads since the POST stay.
+  const { reads } = before.delivery as typeof before.delivery & { kind: 'unknown' };
+  expect(after.delivery).toMatchObject({ reads, since: ms(99.5) });
+});
+
+it('an operator’s permit is for the run that the decision names', () => {
+  const after = play(needsDecision(), { ...NOT_DELIVERED, runId: 'run-2' } as typeof NOT_DELIVERED);
+  expect(after.delivery).toMatchObject({ permit: { kind: 'operator', runId: 'run-2' } });
+  expect(play(needsDecision(), NOT_DELIVERED).delivery).toMatchObject({ permit: { runId: RUN_ID } });
+});
+
+it.each([
+  ['unsent', unsent()],
+  ['accepted', accepted('completed')],
+  ['rejected', play(unsent(), sendEnded(posted(REJECTED)))],
+])('a decision about a message that is %s changes nothing', (_, state) => {
+  for (const event of [DELIVERED, NOT_DELIVERED, RECONCILED]) expect(play(state, event)).toBe(state);
+});
+
+it.each([
+  ['fail', 'unknown, reconciled'],
+  ['assume-delivered', 'accepted by assumed'],
+  ['resend', 'unknown, resend permit'],
+  ['ask', 'unknown, reconciled'],
+] as const)('when reconciling ends, onUnknownDelivery: %s', (onUnknownDelivery, delivery) => {
+  expect(deliveryWords(play(unknown('completed', { onUnknownDelivery }), RECONCILED))).toBe(delivery);
+});
+
+it('the one resend is permitted once', () => {
+  const again = play(resendAllowed(), sendEnded(posted(LOST), 300), RECONCILED);
+  expect(deliveryWords(again)).toBe('unknown, reconciled');
+});
+
+it('a cancellation changes nothing but the flag', () => {
+  expect(play(accepted('completed'), CANCELLED)).toEqual({ ...accepted('completed'), isCancelled: true });
+});

@@ -1,0 +1,93 @@
+import { expect, it } from '@jest/globals';
+import { limitRetryAfter, nextWait, pollInterval } from '../../src/follow-up/cadence';
+import { addFailure, NO_FAILURES } from '../../src/follow-up/failures';
+import { http, ms, PLAN, REFUSED } from './states';
+
+const POLLING = { ...PLAN.polling, initialMs: 5_000, growth: 0.1, maximumMs: 300_000 };
+const HOUR = 3_600;
+const LOWEST = 0;
+const HIGHEST = 1;
+
+// test/bench/cadence.test.ts compares the schedule with those of other clients.
+it.each([
+  ['starts with the initial interval', 0, 5],
+  ['stays there while a tenth of the age is shorter', 50, 5],
+  ['is a tenth of the age of the turn', 600, 60],
+  ['grows up to the maximum', HOUR, 300],
+  ['stays at the maximum', 10 * HOUR, 300],
+])('the poll interval %s', (_, age, interval) => {
+  expect(pollInterval(POLLING, ms(age), () => 0.5)).toBe(ms(interval));
+});
+
+it('the poll interval varies at its maximum too, so that follow-ups do not poll at the same moment', () => {
+  const polling = { ...POLLING, jitter: 0.1 };
+  const intervals = [LOWEST, HIGHEST].map((random) => pollInterval(polling, ms(10 * HOUR), () => random));
+  expect(intervals).toEqual([270_000, 330_000]);
+});
+
+it.each([
+  [-5_000, 1_000],
+  [0, 1_000],
+  [60_000, 60_000],
+  [Number.MAX_SAFE_INTEGER, 3_600_000],
+])('a Retry-After of %i ms is limited to between 1 s and 1 h: %i ms', (waitMs, expected) => {
+  expect(limitRetryAfter(waitMs)).toBe(expected);
+});
+
+/** So many failures in a row, one every `every` seconds from 0 s on. */
+function failures(failure: ReturnType<typeof http>, count: number, every = 0) {
+  return Array.from({ length: count }).reduce<typeof NO_FAILURES>(
+    (streak, _, index) => addFailure(streak, failure, ms(index * every)),
+    NO_FAILURES,
+  );
+}
+
+it.each([
+  ['is the poll interval without a failure', NO_FAILURES, HOUR, HIGHEST, 300],
+  ['doubles with each failure', failures(http(503), 1), 0, HIGHEST, 5],
+  ['doubles with each failure', failures(http(503), 2), 0, HIGHEST, 10],
+  ['doubles with each failure', failures(REFUSED, 4), 0, HIGHEST, 40],
+  ['has a maximum of five minutes', failures(http(503), 20), 0, HIGHEST, 300],
+  ['is random between half of that and all of it', failures(http(503), 6), 0, LOWEST, 80],
+  ['is random between half of that and all of it', failures(http(503), 6), 0, HIGHEST, 160],
+  ['is never shorter than the poll interval', failures(http(503), 1), HOUR, LOWEST, 300],
+  [
+    'is the initial interval after a 404, because the job may be deleted',
+    failures(http(404), 4),
+    HOUR,
+    HIGHEST,
+    5,
+  ],
+  [
+    'is the Retry-After, if the agent service requested one',
+    failures(http(429, { retryAfterMs: ms(90) }), 7),
+    0,
+    HIGHEST,
+    90,
+  ],
+  ['is the limited Retry-After', failures(http(503, { retryAfterMs: ms(86_400) }), 1), 0, HIGHEST, 3_600],
+  [
+    'is the Retry-After of the latest failure only',
+    addFailure(failures(http(429, { retryAfterMs: ms(90) }), 1), http(503), 0),
+    0,
+    HIGHEST,
+    10,
+  ],
+])('the wait after failures %s', (_, streak, age, random, expected) => {
+  expect(nextWait(POLLING, ms(age), streak, () => random)).toBe(ms(expected));
+});
+
+it('jitter only lengthens a Retry-After', () => {
+  const streak = failures(http(429, { retryAfterMs: ms(60) }), 1);
+  const waits = [LOWEST, HIGHEST].map((random) =>
+    nextWait({ ...POLLING, jitter: 0.5 }, 0, streak, () => random),
+  );
+  expect(waits).toEqual([60_000, 90_000]);
+});
+
+it.each([
+  ['the initial interval after the fifth response with status 404', 5, 5],
+  ['a backoff after the sixth one, because the job stays deleted', 6, 160],
+])('the wait is %s', (_, count, expected) => {
+  expect(nextWait(POLLING, 0, failures(http(404), count), () => HIGHEST)).toBe(ms(expected));
+});

@@ -1,0 +1,78 @@
+import { expect, it } from '@jest/globals';
+import { currentDetails } from '../../src/follow-up/current-details';
+import { nextStep } from '../../src/follow-up/next-step';
+import type { FollowUpState } from '../../src/follow-up/state';
+import {
+  accepted,
+  afterReads,
+  ms,
+  needsDecision,
+  play,
+  readEnded,
+  sendEnded,
+  posted,
+  unknown,
+  unsent,
+} from './states';
+
+/** The rows of the table, by their names. */
+function details(state: FollowUpState, second: number): Readonly<Record<string, string>> {
+  const text = currentDetails(
+    state,
+    nextStep(state, ms(second), () => 0.5),
+  );
+  const [, , , , ...rows] = text.split('\n');
+  const cells = rows.map((row) => row.split('|').map((cell) => cell.trim()));
+  return Object.fromEntries(cells.map(([, name = '', value = '']) => [name.replace(/:$/, ''), value]));
+}
+
+it('the current details have the state of a watch', () => {
+  expect(details(afterReads(accepted('completed'), '130 active'), 130)).toMatchObject({
+    phase: 'watching',
+    'last response': '`active`',
+    delivery: 'accepted (by response)',
+    evidence: 'none yet',
+    polls: '1',
+    'next read': '1970-01-01T00:02:15Z',
+    deadline: '1970-01-01T01:00:00Z',
+    'pull request': 'none',
+  });
+});
+
+// They are written when a step starts, and an activity adds no event until it ends.
+it('the current details refer to the pending activity for the later reads, and for the send', () => {
+  const polling = details(afterReads(accepted('completed'), '130 active, 135 active'), 135);
+  expect(polling.polls).toBe('2; the pending activity has the later reads');
+  expect(details(unsent(), 0).delivery).toBe('not-sent, until the pending send reports');
+});
+
+it('the current details state how an operator decides', () => {
+  const rows = details(needsDecision(), 100);
+  expect(rows['what to do']).toContain('send the update `resolveDelivery`');
+  expect(rows.why).toContain('ECONNRESET');
+});
+
+// The Web UI shows the table (web-ui.long.test.ts).
+it('the current details let no text of the agent service or a caller become markup or break the table', () => {
+  const lost = { verdict: 'unknown', label: 'x', message: '<b>http 503</b>' } as const;
+  const asking = unknown('active', { jobId: '`| evil\n', onUnknownDelivery: 'ask' });
+  const base = play(asking, sendEnded(posted(lost, 'active')), { kind: 'reconciling ended' });
+  const failed = { label: '`|`', message: 'http 500: `x` | <b>*y*</b>\n| z | https://evil.test' };
+  const linked = play(base, readEnded(failed, 140));
+  const state = {
+    ...linked,
+    job: linked.job && { ...linked.job, prLink: 'https://example.test/a|b>`<script>' },
+  };
+  const text = currentDetails(
+    state,
+    nextStep(state, ms(140), () => 0.5),
+  );
+  const [title = '', , , , ...rows] = text.split('\n');
+  expect(title).toBe('**Follow-up `r`** to job ` evil ` of project `docs`');
+  for (const row of rows) expect(row.match(/\|/g)).toHaveLength(3);
+  expect(text).toContain(
+    String.raw`| last response: | http 500: \`x\` \<b\>\*y\*\</b\> z https\://evil.test |`,
+  );
+  expect(text).toContain(String.raw`message arrived: \<b\>http 503\</b\>`);
+  expect(text).toContain('<https://example.test/a%7Cb%3E%60%3Cscript%3E>');
+});

@@ -1,0 +1,59 @@
+import { expect, it } from '@jest/globals';
+import { addFailure, isJobLost, isUnauthorized, NO_FAILURES } from '../../src/follow-up/failures';
+import { http, ms, REFUSED } from './states';
+
+it('failures in a row are counted, and the latest one is kept', () => {
+  const once = addFailure(NO_FAILURES, http(503), ms(10));
+  expect(once).toEqual({ last: http(503), count: 1, notFound: null });
+  expect(addFailure(once, REFUSED, ms(20))).toEqual({
+    last: REFUSED,
+    count: 2,
+    notFound: null,
+  });
+});
+
+it('the responses with status 404 are counted from the first one, until another response comes', () => {
+  const first = addFailure(addFailure(NO_FAILURES, http(503), ms(10)), http(404), ms(20));
+  expect(first.notFound).toEqual({ count: 1, since: ms(20) });
+  const second = addFailure(first, http(404), ms(30));
+  expect(second.notFound).toEqual({ count: 2, since: ms(20) });
+  expect(addFailure(second, http(503), ms(40)).notFound).toBeNull();
+});
+
+it('a 404 of a gateway is not a 404 of the agent service', () => {
+  const gateway = { label: 'not_a_job', message: 'from a gateway', gatewayStatus: 404 };
+  expect(addFailure(NO_FAILURES, gateway, ms(10)).notFound).toBeNull();
+});
+
+// The first of the 404s was received at 100 s, and maxStaleness is 30 s.
+it.each([
+  ['five 404s that span maxStaleness', 5, 130, 0, true],
+  ['four 404s', 4, 130, 0, false],
+  ['five 404s that span a shorter time', 5, 129.999, 0, false],
+  ['five 404s, of which the latest is fresh', 5, 130, 130, true],
+  ['five 404s, of which the latest is not fresh', 5, 130, 131, false],
+])('a job is lost: %s', (_, count, requestedAt, freshFrom, isLost) => {
+  const streak = { last: http(404), count, since: ms(100), notFound: { count, since: ms(100) } };
+  expect(isJobLost(streak, ms(requestedAt), ms(30), ms(freshFrom))).toBe(isLost);
+});
+
+it('without a 404, no job is lost', () => {
+  expect(isJobLost(addFailure(NO_FAILURES, http(503), 0), ms(1_000), 0)).toBe(false);
+});
+
+it.each([
+  [401, true],
+  [403, true],
+  [404, false],
+  [429, false],
+  [503, false],
+])('the status %i means that the API key is rejected: %j', (httpStatus, expected) => {
+  expect(isUnauthorized(addFailure(NO_FAILURES, http(httpStatus), 0))).toBe(expected);
+});
+
+it('without a failure, or without a response, no API key is rejected', () => {
+  expect([NO_FAILURES, addFailure(NO_FAILURES, REFUSED, 0)].map((each) => isUnauthorized(each))).toEqual([
+    false,
+    false,
+  ]);
+});

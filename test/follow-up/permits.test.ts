@@ -1,0 +1,94 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect, it } from '@jest/globals';
+import { firstPermit, operatorPermit, resendPermit } from '../../src/follow-up/permits';
+import {
+  ACCEPTED,
+  accepted,
+  deliveryWords,
+  LIMITED,
+  LOST,
+  needsDecision,
+  NOT_CONNECTED,
+  NOT_DELIVERED,
+  play,
+  posted,
+  RECONCILED,
+  REJECTED,
+  resendAllowed,
+  sendEnded,
+  stepWords,
+  unknown,
+  unsent,
+} from './states';
+
+const SRC = path.resolve(__dirname, '../../src');
+
+/** The lines of src that match, with their files. */
+function linesWith(pattern: RegExp): string[] {
+  return readdirSync(SRC, { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.ts'))
+    .flatMap((file) =>
+      readFileSync(path.join(SRC, file), 'utf8')
+        .split('\n')
+        .filter((line) => pattern.test(line))
+        .map((line) => `${file}: ${line.trim()}`),
+    );
+}
+
+it('only the three functions of permits.ts make a send permit', () => {
+  expect(linesWith(/\bas SendPermit\b/)).toEqual([
+    'follow-up/permits.ts: return { kind, runId } as SendPermit;',
+  ]);
+  const makers = linesWith(/\bpermit\('\w+', /).map((line) => line.replace(/.*permit\('(\w+)'.*/, '$1'));
+  expect(makers).toEqual(['first', 'resend', 'operator']);
+});
+
+it('only one step makes a POST, and it carries a permit', () => {
+  expect(linesWith(/\bdo: 'send'(?! \})/)).toEqual([
+    "follow-up/next-send-step.ts: return { do: 'send', phase, at, permit, earlierBaseline: earlierBaseline(state, at) };",
+    "follow-up/step.ts: readonly do: 'send';",
+  ]);
+});
+
+it('a permit names the only run that may use it', () => {
+  expect(firstPermit({ firstRunId: 'run-1' })).toEqual({ kind: 'first', runId: 'run-1' });
+  expect(resendPermit({ firstRunId: 'run-1', isResendUsed: false })).toEqual({
+    kind: 'resend',
+    runId: 'run-1',
+  });
+  expect(resendPermit({ firstRunId: 'run-1', isResendUsed: true })).toBeNull();
+  expect(operatorPermit('run-2')).toEqual({ kind: 'operator', runId: 'run-2' });
+});
+
+it.each([
+  ['while the message is unsent', unsent(), 'first'],
+  ['after a POST that was not processed', play(unsent(), sendEnded(posted(LIMITED))), 'first'],
+  ['after a POST without a connection', play(unsent(), sendEnded(posted(NOT_CONNECTED))), 'first'],
+  ['after onUnknownDelivery: resend', resendAllowed(), 'resend'],
+  ['after a resend that was not processed', play(resendAllowed(), sendEnded(posted(LIMITED), 300)), 'resend'],
+  ['after an operator decided not-delivered', play(needsDecision(), NOT_DELIVERED), 'operator'],
+])('a POST is permitted %s', (_, state, permit) => {
+  expect(stepWords(state, 300)).toMatch(new RegExp(`: send at \\d+(\\.\\d+)? with the ${permit} permit$`));
+});
+
+it.each([
+  ['after a POST that was accepted', accepted('completed')],
+  ['after a POST of unknown delivery', unknown('completed')],
+  ['after a POST that was rejected', play(unsent(), sendEnded(posted(REJECTED)))],
+  ['while an operator must decide', needsDecision()],
+  ['after the resend was accepted', play(resendAllowed(), sendEnded(posted(ACCEPTED), 300))],
+  ['after the resend was rejected', play(resendAllowed(), sendEnded(posted(REJECTED), 300))],
+  ['after the delivery of the resend is unknown', play(resendAllowed(), sendEnded(posted(LOST), 300))],
+  ['after reconciling the resend', play(resendAllowed(), sendEnded(posted(LOST), 300), RECONCILED)],
+  ['after the operator’s POST', play(needsDecision(), NOT_DELIVERED, sendEnded(posted(LOST), 300))],
+])('no POST is permitted %s', (_, state) => {
+  for (const second of [300, 331, 1_000]) expect(stepWords(state, second)).not.toContain('send at');
+});
+
+it('every decision of an operator permits one POST', () => {
+  const lost = sendEnded(posted(LOST, 'active'), 300);
+  const again = play(needsDecision(), NOT_DELIVERED, lost, RECONCILED);
+  expect(deliveryWords(again)).toBe('unknown, reconciled');
+  expect(deliveryWords(play(again, NOT_DELIVERED))).toBe('unknown, operator permit');
+});

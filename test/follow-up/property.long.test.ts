@@ -1,0 +1,21 @@
+import { expect, it } from '@jest/globals';
+import { checkSequences } from './property';
+
+it('in 100,000 sequences of events, each POST has a permit, and each result comes from a fresh read', () => {
+  const figures = checkSequences(100_000);
+  console.info(String(figures));
+  expect(figures.sequences).toBe(100_000);
+  // Every kind of end occurs.
+  expect(Object.keys(figures.ends).sort()).toEqual([
+    'DeadlineExceeded',
+    'DeliveryUnknown',
+    'FollowUpRejected',
+    'JobNotFound',
+    'cancelled',
+    'result (active-before)',
+    'result (job-changed)',
+    'result (seen-active)',
+    'result (status-changed)',
+    'result (unchanged)',
+  ]);
+});

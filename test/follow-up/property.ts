@@ -1,0 +1,513 @@
+import { isDeepStrictEqual } from 'node:util';
+import fc from 'fast-check';
+import type { JobResponse, PostOutcome, SendEnd, SendRecord } from '../../src/core/activities';
+import { type AgentJob, isTerminal } from '../../src/core/job';
+import { apply, type FollowUpEvent } from '../../src/follow-up/apply';
+import { decideSend } from '../../src/follow-up/evidence';
+import { isDecisionNeeded, nextStep } from '../../src/follow-up/next-step';
+import { receiptOf, reportedDelivery } from '../../src/follow-up/receipt';
+import {
+  continuation,
+  continuedState,
+  type FollowUpState,
+  initialState,
+  isContinued,
+} from '../../src/follow-up/state';
+import type { FollowUpOutcome, Step } from '../../src/follow-up/step';
+import { endOfUnreportedSend, type UnreportedSend } from '../../src/follow-up/unreported-send';
+import { HOLDER, http, job, ms, PLAN, REFUSED, RUN_ID } from './states';
+
+/*
+ * Arbitrary sequences of events are played against `nextStep` and `apply`, with a model of `perform`: each step causes an event that
+ * is possible for the step, and updates and cancellations come at any time. fast-check makes a list of numbers; every number is one
+ * choice of the sequence. 0 is the plainest choice, so that fast-check can shrink a sequence that violates a property.
+ */
+
+/** Returns the choices of a sequence, one after the other. */
+class Choices {
+  private next = 0;
+
+  constructor(private readonly numbers: readonly number[]) {}
+
+  get areUsedUp(): boolean {
+    return this.next >= this.numbers.length;
+  }
+
+  private number(): number {
+    const number = this.numbers[this.next] ?? 0;
+    this.next += 1;
+    return number;
+  }
+
+  pick<const T extends readonly unknown[]>(...values: T): T[number] {
+    return values[this.number() % values.length];
+  }
+
+  /** A choice that is true in one of so many sequences. */
+  oneIn(many: number): boolean {
+    return this.number() % many === many - 1;
+  }
+
+  /** From 0 to less than 1. */
+  share(): number {
+    return (this.number() % 1_000) / 1_000;
+  }
+}
+
+/** What the sequences of a run contained. */
+export class Figures {
+  sequences = 0;
+  events = 0;
+  /** The POSTs that the agent service may have processed or rejected. */
+  posts = 0;
+  /** The steps after the last choice that were needed until the follow-up ended, at most. */
+  longestEnding = 0;
+  readonly ends: Record<string, number> = {};
+  readonly eventKinds: Record<string, number> = {};
+
+  toString(): string {
+    const sorted = (counts: Record<string, number>) =>
+      Object.entries(counts)
+        .sort(([, one], [, other]) => other - one)
+        .map(([name, count]) => `${name} ${count}`)
+        .join(', ');
+    return [
+      `${this.sequences} sequences, ${this.events} events, ${this.posts} POSTs`,
+      `steps from the last choice to the end: at most ${this.longestEnding}`,
+      `events: ${sorted(this.eventKinds)}`,
+      `ends: ${sorted(this.ends)}`,
+    ].join('\n');
+  }
+}
+
+/** Throws if a sequence violates a property. The message has the events of the sequence. */
+export function checkSequences(numRuns: number): Figures {
+  const figures = new Figures();
+  // Without bias, because fast-check would make half of the sequences short.
+  const numbers = fc.noBias(fc.array(fc.nat({ max: 9_999 }), { minLength: 1, maxLength: 300, size: 'max' }));
+  fc.assert(
+    fc.property(numbers, (sequence) => {
+      new Sequence(new Choices(sequence), figures).play();
+    }),
+    { numRuns },
+  );
+  return figures;
+}
+
+/** A sequence that ends only with the deadline has at most so many reads after the last choice. */
+const MAX_ENDING_STEPS = 300;
+
+/** The POST ends with this time after the send, if the run before a reset made it. */
+const EARLIER_POST_MS = 40_000;
+
+class Sequence {
+  private state: FollowUpState;
+  private now = ms(0);
+  /** The run that is played: after a reset, not the first run. */
+  private readonly runId: string;
+  private readonly events: unknown[] = [];
+  private posts = 0;
+  private grantedPermits = 0;
+  private resends = 0;
+  /** Whether the agent service may have processed a POST. */
+  private mayHaveArrived = false;
+  private hasBeenAccepted = false;
+  /** When the latest POST that may have been processed ended. */
+  private postEndedAt: number | null = null;
+  /** The readable responses since that POST. */
+  private reads: { job: AgentJob; requestedAt: number; at: number }[] = [];
+  /** Only the plainest choices are left, and every read returns an idle job. */
+  private isEnding = false;
+
+  constructor(
+    private readonly choose: Choices,
+    private readonly figures: Figures,
+  ) {
+    const isReset = choose.oneIn(10);
+    this.runId = isReset ? 'run-2' : RUN_ID;
+    const plan = {
+      ...PLAN,
+      whenActive: choose.pick('wait', 'send', 'wait', 'send', 'reject'),
+      onUnknownDelivery: choose.pick('fail', 'assume-delivered', 'resend', 'ask', 'resend', 'ask'),
+      maxStalenessMs: choose.pick(ms(30), 0),
+      reconcileTimeoutMs: choose.pick(ms(120), 0, ms(10)),
+      prLinkTimeoutMs: choose.pick(ms(20), 0),
+      deadlineMs: choose.pick(ms(3_600), ms(86_400), ms(86_400), ms(86_400), ms(86_400), ms(31)),
+      polling: {
+        ...PLAN.polling,
+        timerPolls: choose.pick(2, 0, 'all'),
+        jitter: choose.pick(0, 0.5),
+        growth: choose.pick(0.1, 0),
+      },
+    };
+    this.state = initialState(plan, { startedAt: 0, firstRunId: RUN_ID, isReset });
+    freezeJson(this.state);
+  }
+
+  play(): void {
+    this.figures.sequences += 1;
+    try {
+      const outcome = this.playToEnd();
+      this.figures.posts += this.posts;
+      count(this.figures.ends, nameOf(outcome));
+    } catch (error) {
+      const events = this.events.map((event) => JSON.stringify(event)).join('\n');
+      throw new Error(`${String(error)}\n${JSON.stringify(this.state.plan)}\n${events}`, { cause: error });
+    }
+  }
+
+  private playToEnd(): FollowUpOutcome {
+    let endingSteps = 0;
+    for (;;) {
+      const step = this.decide();
+      if (step.do === 'end') {
+        this.checkEnd(step.outcome);
+        return step.outcome;
+      }
+      this.isEnding = this.choose.areUsedUp;
+      if (this.isEnding) {
+        endingSteps += 1;
+        this.figures.longestEnding = Math.max(this.figures.longestEnding, endingSteps);
+        check(endingSteps <= MAX_ENDING_STEPS, 'a sequence ends');
+      }
+      this.perform(step);
+    }
+  }
+
+  /** Every state has exactly one step, which is neither in the past nor beyond the deadline. */
+  private decide(): Step {
+    const random = this.choose.share();
+    const { state, now } = this;
+    const step = nextStep(state, now, () => random);
+    check(
+      isDeepStrictEqual(
+        step,
+        nextStep(state, now, () => random),
+      ),
+      'a state has one step',
+    );
+    if ('at' in step) {
+      check(Number.isFinite(step.at) && step.at >= now, 'a step is never in the past');
+      check(step.at <= Math.max(now, state.deadlineAt), 'a step is never beyond the deadline');
+    }
+    if (step.do === 'poll') check(step.at < step.until && step.until <= state.deadlineAt, 'a poll has time');
+    if (step.do === 'send') {
+      check(
+        now < state.deadlineAt && !state.isCancelled,
+        'nothing is sent after the deadline or a cancellation',
+      );
+      check(state.delivery.kind === 'unsent' || state.delivery.kind === 'unknown', 'a send needs a permit');
+    }
+    return step;
+  }
+
+  /** The model of `perform`: updates can interrupt a wait, and can come while an activity runs. */
+  private perform(step: Exclude<Step, { do: 'end' }>): void {
+    const { choose } = this;
+    if ('at' in step && step.at > this.now) {
+      if (this.isInterrupted()) {
+        this.now += Math.round(choose.share() * (step.at - this.now));
+        this.applyOutsideEvent();
+        return;
+      }
+      this.now = step.at;
+    }
+    const startedAt = this.now;
+    const isInterrupted = this.isInterrupted();
+    this.elapse(step);
+    if (isInterrupted) this.applyOutsideEvent();
+    // The workflow gives up a read that is cancelled.
+    if (step.do === 'read' && this.state.isCancelled) return;
+    this.apply(this.eventOf(step, startedAt, isInterrupted));
+    // Workflow tasks take time, too.
+    if (choose.oneIn(16)) this.now += choose.pick(1, 1_000, ms(30), ms(4_000));
+  }
+
+  private isInterrupted(): boolean {
+    return !this.isEnding && this.choose.oneIn(8);
+  }
+
+  /** An activity takes time: none, or so much that the deadline passes. */
+  private elapse(step: Step): void {
+    if (this.isEnding) this.now = step.do === 'poll' ? step.until : this.now + 1;
+    else if (this.choose.oneIn(16)) this.now += this.choose.pick(ms(30), ms(30), ms(600), ms(100_000));
+    else this.now += this.choose.pick(1, 0, 300, 5_000);
+  }
+
+  private applyOutsideEvent(): void {
+    const { choose, now: at, state } = this;
+    const decision = { kind: 'delivery decided', runId: choose.pick(this.runId, RUN_ID) } as const;
+    const events: FollowUpEvent[] = [
+      { kind: 'read requested', at },
+      { kind: 'deadline extended', deadlineAt: at + choose.pick(ms(100), ms(10_000)) },
+      ...(isDecisionNeeded(state)
+        ? [
+            { ...decision, decision: 'not-delivered' } as const,
+            { ...decision, decision: 'delivered' } as const,
+            { ...decision, decision: 'not-delivered' } as const,
+          ]
+        : []),
+      ...(choose.oneIn(3) ? [{ kind: 'cancelled' } as const] : []),
+    ];
+    this.apply(choose.pick(...events));
+  }
+
+  private eventOf(
+    step: Exclude<Step, { do: 'end' }>,
+    startedAt: number,
+    isInterrupted: boolean,
+  ): FollowUpEvent {
+    const { choose, now: at } = this;
+    switch (step.do) {
+      case 'wait for job lock':
+        return { kind: 'lock wait ended', lockRunId: choose.pick('lock-1', null) };
+      case 'send':
+        return this.sendEvent(step, startedAt);
+      case 'read':
+        return { kind: 'read ended', response: this.response(), requestedAt: startedAt, at };
+      case 'poll': {
+        const last = {
+          response: this.response(),
+          requestedAt: startedAt + Math.round(choose.share() * (at - startedAt)),
+        };
+        return {
+          kind: 'poll ended',
+          unchangedReads: choose.pick(3, 0, 50),
+          status: step.known.status,
+          last: this.isEnding || choose.oneIn(4) ? null : last,
+          isInterrupted,
+          at,
+        };
+      }
+      case 'conclude reconciling':
+        return { kind: 'reconciling ended' };
+    }
+  }
+
+  private response(): JobResponse {
+    if (this.isEnding || !this.choose.oneIn(5)) return { kind: 'job', job: this.job() };
+    const { choose } = this;
+    const failure = choose.pick(http(503), http(404), http(404), http(401), http(403), http(429), REFUSED);
+    const retryAfterMs = choose.pick(undefined, undefined, undefined, undefined, 0, ms(60), ms(1_000_000));
+    return { kind: 'failure', ...failure, ...(retryAfterMs !== undefined && { retryAfterMs }) };
+  }
+
+  /** A new object every time, so that the read that returned a job can be found. */
+  private job(): AgentJob {
+    const { choose } = this;
+    if (this.isEnding) return job('completed+link');
+    if (!choose.oneIn(3)) return job(choose.pick('active', 'completed'));
+    return job(
+      choose.pick('active', 'completed', 'completed+link', 'failed', 'archived', 'archived+time', 'paused'),
+    );
+  }
+
+  /** The send activity, with its job lock, its baseline read, and its POST; and the ends without a report. */
+  private sendEvent(step: Step & { do: 'send' }, startedAt: number): FollowUpEvent {
+    const { choose, now: at, state } = this;
+    const { whenActive } = state.plan;
+    const times = { startedAt, at, earlierPostEndsAt: at + EARLIER_POST_MS };
+    const lockRunId = whenActive === 'wait' ? choose.pick('lock-1', null) : null;
+    const reported = (end: SendEnd) => ({ kind: 'send ended', end, lockRunId, ...times }) as const;
+
+    if (this.isEnding && step.permit.runId === this.runId && startedAt < state.deadlineAt)
+      return reported(this.post(this.job(), { verdict: 'accepted', job: job('active') }));
+    if (!this.isEnding && choose.oneIn(5))
+      return { ...reported(this.unreportedEnd(step, startedAt)), lockRunId: null };
+    if (!this.isEnding && whenActive === 'wait' && choose.oneIn(6))
+      return reported({ kind: 'lock-held', holder: HOLDER });
+
+    const read = this.response();
+    if (step.permit.runId !== this.runId) {
+      const baseline = read.kind === 'job' ? read.job : null;
+      const end: SendEnd = { kind: 'reset', baseline, label: 'reset', message: 'reset' };
+      this.recordPost(at + EARLIER_POST_MS);
+      return reported(end);
+    }
+    if (read.kind === 'failure') return reported({ ...read, kind: 'not-read' });
+    const { job: baseline } = read;
+    if (decideSend(baseline, whenActive, step.earlierBaseline) !== 'send') {
+      this.reads.push({ job: baseline, requestedAt: startedAt, at });
+      return reported({ kind: 'job-not-ready', job: baseline });
+    }
+    if (startedAt >= state.deadlineAt || choose.oneIn(12))
+      return reported({ kind: 'postponed', label: 'deadline', message: 'not now' });
+    return reported(this.post(baseline, this.postOutcome()));
+  }
+
+  private postOutcome(): PostOutcome {
+    const { choose } = this;
+    const isPermanent = choose.oneIn(8);
+    return choose.pick<PostOutcome[]>(
+      { verdict: 'accepted', job: this.job() },
+      { verdict: 'unknown', ...REFUSED, label: 'ECONNRESET' },
+      { verdict: 'unknown', ...http(503) },
+      { verdict: 'unknown', ...REFUSED, label: 'timeout' },
+      { verdict: 'rejected', ...http(422) },
+      { verdict: 'not-sent', reachedService: true, ...http(429) },
+      { verdict: 'not-sent', reachedService: true, ...http(401) },
+      { verdict: 'not-sent', reachedService: false, ...REFUSED, ...(isPermanent && { isPermanent }) },
+    );
+  }
+
+  /** A POST was made. */
+  private post(baseline: AgentJob, outcome: PostOutcome): SendEnd {
+    const { verdict } = outcome;
+    if (verdict !== 'not-sent') this.posts += 1;
+    if (verdict === 'accepted' || verdict === 'unknown') this.recordPost(this.now);
+    const sentAt = this.now + this.choose.pick(0, -200, -ms(10_000), ms(10_000));
+    return { kind: 'posted', baseline, sentAt, outcome };
+  }
+
+  /** The agent service may have processed a POST. */
+  private recordPost(endedAt: number): void {
+    this.mayHaveArrived = true;
+    this.postEndedAt = endedAt;
+    this.reads = [];
+  }
+
+  /** The Temporal server has the record of every send that may have posted, except if it does not answer. */
+  private unreportedEnd(step: Step & { do: 'send' }, startedAt: number): SendEnd {
+    const { choose, now: at } = this;
+    const isPermitted = step.permit.runId === this.runId && startedAt < this.state.deadlineAt;
+    const hasPosted = isPermitted && choose.pick(true, false);
+    const checkpoint: SendRecord = { kind: 'checkpoint', baseline: this.job(), sentAt: at };
+    const unknown: SendRecord = { kind: 'unknown' };
+    const nothing: SendRecord = { kind: 'nothing' };
+    const atEnd = hasPosted ? choose.pick(checkpoint, unknown) : choose.pick(nothing, unknown, checkpoint);
+    // An activity that is still pending, or that another client ended, can post after the record was read.
+    const earlier = choose.pick(checkpoint, nothing, unknown);
+    const ended = choose.pick<UnreportedSend[]>(
+      { kind: 'timed out', record: atEnd },
+      { kind: 'cancelled' },
+      { kind: 'pending' },
+      { kind: 'completed by another client' },
+      ...(hasPosted ? [] : [{ kind: 'failed before permission', message: 'paused' } as const]),
+    );
+    const end = endOfUnreportedSend(ended, ended.kind === 'cancelled' ? atEnd : earlier, at);
+    if (hasPosted) this.posts += 1;
+    if (hasPosted || end.kind === 'posted') this.recordPost(at);
+    return end;
+  }
+
+  private apply(event: FollowUpEvent): void {
+    this.figures.events += 1;
+    count(this.figures.eventKinds, event.kind === 'send ended' ? `send ${event.end.kind}` : event.kind);
+    this.events.push({ at: this.now, ...event });
+    const before = this.state;
+    // A frozen state can't be mutated.
+    const after = apply(before, event);
+    freezeJson(after);
+    this.state = after;
+    this.recordRead(event);
+    this.countPermit(before, after);
+    this.checkState(after);
+  }
+
+  private recordRead(event: FollowUpEvent): void {
+    if (event.kind === 'read ended' && event.response.kind === 'job')
+      this.reads.push({ job: event.response.job, requestedAt: event.requestedAt, at: event.at });
+    if (event.kind === 'poll ended' && event.last?.response.kind === 'job')
+      this.reads.push({ job: event.last.response.job, requestedAt: event.last.requestedAt, at: event.at });
+  }
+
+  private countPermit({ delivery: before }: FollowUpState, { delivery: after }: FollowUpState): void {
+    if (after.kind !== 'unknown' || after.permit === null) return;
+    if (before.kind === 'unknown' && before.permit === after.permit) return;
+    this.grantedPermits += 1;
+    if (after.permit.kind === 'resend') this.resends += 1;
+  }
+
+  private checkState(state: FollowUpState): void {
+    check(this.posts <= 1 + this.grantedPermits, 'every POST has a permit');
+    check(this.resends <= 1, 'the one resend is permitted once');
+    const { verdict } = reportedDelivery(state);
+    if (this.mayHaveArrived)
+      check(verdict === 'accepted' || verdict === 'unknown', 'a POST that may have arrived is reported');
+    if (this.hasBeenAccepted) check(verdict === 'accepted', 'an accepted message stays accepted');
+    this.hasBeenAccepted = verdict === 'accepted';
+    if (this.figures.events % 16 === 0) this.checkJson(state);
+  }
+
+  /** The state is the input of the next run. */
+  private checkJson(state: FollowUpState): void {
+    const copy = jsonCopy(state);
+    const [step, sameStep] = [state, copy].map((each) => nextStep(each, this.now, () => 0.5));
+    check(isDeepStrictEqual(jsonCopy(step), jsonCopy(sameStep)), 'a state survives JSON');
+    const next = continuation(state);
+    if (next === null) return;
+    const input: unknown = jsonCopy(next);
+    check(isContinued(input), 'the next run accepts the state');
+    const continued = continuedState(input as typeof next);
+    check(
+      isDeepStrictEqual(jsonCopy(nextStep(continued, this.now, () => 0.5)), jsonCopy(step)),
+      'the next run continues',
+    );
+    check(
+      isDeepStrictEqual(receiptOf(continued, null), receiptOf(copy, null)),
+      'the next run keeps the receipt',
+    );
+  }
+
+  /** There is exactly one outcome: later, it is the same. */
+  private checkEnd(outcome: FollowUpOutcome): void {
+    for (const laterMs of [1, ms(100_000)]) {
+      const again = nextStep(this.state, this.now + laterMs, () => 0.5);
+      check(again.do === 'end' && isDeepStrictEqual(again.outcome, outcome), 'an end is final');
+    }
+    this.checkJson(this.state);
+    if (outcome.kind === 'result') this.checkResult(outcome);
+  }
+
+  /** No terminal status is accepted without a fresh read; if nothing shows that it is new, without two reads. */
+  private checkResult({ job, evidence }: FollowUpOutcome & { kind: 'result' }): void {
+    const { maxStalenessMs } = this.state.plan;
+    const read = this.reads.find((each) => each.job === job);
+    check(this.mayHaveArrived && this.postEndedAt !== null, 'a result needs a POST');
+    check(read !== undefined && isTerminal(job.status), 'a result is a job that a read returned');
+    const freshFrom = (this.postEndedAt ?? Infinity) + maxStalenessMs;
+    check((read?.requestedAt ?? 0) >= freshFrom, 'a result is fresh');
+    if (evidence === 'seen-active' || evidence === 'status-changed') return;
+    const requestedAt = read?.requestedAt ?? 0;
+    const isConfirmed = this.reads.some(
+      (each) =>
+        each.job.status === job.status &&
+        each.requestedAt >= freshFrom &&
+        each.at <= requestedAt - maxStalenessMs &&
+        each.at < requestedAt,
+    );
+    check(isConfirmed, 'a status that nothing shows to be new has stayed the same');
+  }
+}
+
+function check(isTrue: boolean, property: string): void {
+  if (!isTrue) throw new Error(`violated: ${property}`);
+}
+
+function nameOf(outcome: FollowUpOutcome): string {
+  if (outcome.kind === 'result') return `result (${outcome.evidence})`;
+  return outcome.kind === 'failure' ? outcome.type : 'cancelled';
+}
+
+function count(counts: Record<string, number>, name: string): void {
+  counts[name] = (counts[name] ?? 0) + 1;
+}
+
+function jsonCopy<T>(value: T): T {
+  return JSON.parse(JSON.stringify(value)) as T;
+}
+
+/** Freezes a value, and checks that it is JSON. */
+function freezeJson(value: unknown): void {
+  if (typeof value === 'number') check(Number.isFinite(value), 'every number is finite');
+  else if (typeof value === 'object' && value !== null) {
+    if (Object.isFrozen(value)) return;
+    check(
+      [Object.prototype, Array.prototype].includes(Object.getPrototypeOf(value) as object),
+      'the state is JSON',
+    );
+    Object.freeze(value);
+    for (const each of Object.values(value)) freezeJson(each);
+  } else
+    check(['string', 'boolean', 'undefined'].includes(typeof value) || value === null, 'the state is JSON');
+}

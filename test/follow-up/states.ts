@@ -1,0 +1,244 @@
+import type {
+  JobLockHolder,
+  JobResponse,
+  PostOutcome,
+  RequestFailure,
+  SendEnd,
+} from '../../src/core/activities';
+import type { AgentJob } from '../../src/core/job';
+import type { FollowUpPlan } from '../../src/core/request';
+import { apply, type FollowUpEvent } from '../../src/follow-up/apply';
+import { nextStep } from '../../src/follow-up/next-step';
+import { type FollowUpState, initialState } from '../../src/follow-up/state';
+import type { Step } from '../../src/follow-up/step';
+import { JOB } from '../harness/samples';
+
+/*
+ * States of a follow-up for table tests. In every state the workflow starts at 0 s, and the deadline is at 3,600 s. The send starts
+ * at 99 s and ends at 100 s. With a `maxStaleness` of 30 s, a read is therefore fresh from 130 s on.
+ */
+
+export const RUN_ID = 'run-1';
+export const START = 0;
+export const SEND_ENDS = 100;
+export const FRESH_FROM = 130;
+export const DEADLINE = 3_600;
+
+export function ms(seconds: number): number {
+  return seconds * 1_000;
+}
+
+export const PLAN: FollowUpPlan = {
+  projectId: 'docs',
+  jobId: 'j',
+  prompt: 'Hello',
+  requestId: 'r',
+  whenActive: 'wait',
+  onUnknownDelivery: 'fail',
+  deadlineMs: ms(DEADLINE),
+  reconcileTimeoutMs: ms(120),
+  prLinkTimeoutMs: ms(20),
+  maxStalenessMs: ms(30),
+  polling: { initialMs: 5_000, growth: 0.1, maximumMs: 300_000, jitter: 0, timerPolls: 2 },
+};
+
+export const LINK = 'https://code.example/pull/1';
+
+/** A job in words: `active`, `completed+link`, or `archived+time` with the time at which it was archived. */
+export function job(words: string): AgentJob {
+  const [status = '', extra] = words.split('+');
+  const prLink = extra === 'link' ? LINK : null;
+  const archivedAt = extra === 'time' ? '2026-01-02T00:00:00Z' : null;
+  return { ...JOB, status, prLink, archivedAt };
+}
+
+export const HOLDER: JobLockHolder = { workflowId: 'another', firstRunId: 'run-9' };
+
+/** A response with this HTTP status. */
+export function http(httpStatus: number, more: Partial<RequestFailure> = {}): RequestFailure {
+  return { label: `http_${httpStatus}`, message: `http ${httpStatus}`, httpStatus, ...more };
+}
+
+export const REFUSED: RequestFailure = { label: 'ECONNREFUSED', message: 'ECONNREFUSED' };
+
+/** A response in short: a job in words, an HTTP status, or a failure. */
+export type Short = string | number | RequestFailure;
+
+export function response(short: Short): JobResponse {
+  if (typeof short === 'string') return { kind: 'job', job: job(short) };
+  return { kind: 'failure', ...(typeof short === 'number' ? http(short) : short) };
+}
+
+/** One read: when it was requested, when its response was received, and the response. */
+interface Read {
+  readonly requestedAt: number;
+  readonly at: number;
+  readonly response: JobResponse;
+}
+
+/**
+ * Reads in words, as `110 active, 130-135 completed+link, 140 503`: the second of each read, and its job or HTTP status. The third
+ * read received a failure, and the second one was requested at 130 s and received its response at 135 s.
+ */
+export function reads(words: string): Read[] {
+  if (words === '') return [];
+  return words.split(', ').map((read) => {
+    const [times = '', short = ''] = read.split(' ');
+    const [requestedAt = 0, at = requestedAt] = times.split('-').map((second) => ms(Number(second)));
+    return { requestedAt, at, response: response(/^\d+$/.test(short) ? Number(short) : short) };
+  });
+}
+
+/* Outcomes of a POST. */
+export const ACCEPTED = { verdict: 'accepted', job: job('active') } as const satisfies PostOutcome;
+export const LOST = {
+  verdict: 'unknown',
+  label: 'ECONNRESET',
+  message: 'ECONNRESET',
+} as const satisfies PostOutcome;
+export const REJECTED = { verdict: 'rejected', ...http(422) } as const satisfies PostOutcome;
+export const LIMITED = {
+  verdict: 'not-sent',
+  reachedService: true,
+  ...http(429),
+} as const satisfies PostOutcome;
+export const NOT_CONNECTED = {
+  verdict: 'not-sent',
+  reachedService: false,
+  ...REFUSED,
+} as const satisfies PostOutcome;
+
+/* Ends of a send. */
+export function posted(outcome: PostOutcome, baseline: string | null = 'completed'): SendEnd {
+  return { kind: 'posted', baseline: baseline === null ? null : job(baseline), sentAt: ms(99.5), outcome };
+}
+
+export function notReady(status: string): SendEnd {
+  return { kind: 'job-not-ready', job: job(status) };
+}
+
+export function notRead(short: number | RequestFailure): SendEnd {
+  return { kind: 'not-read', ...(typeof short === 'number' ? http(short) : short) };
+}
+
+export const POSTPONED = {
+  kind: 'postponed',
+  label: 'cooling_down',
+  message: 'cooling down',
+} as const satisfies SendEnd;
+export const LOCK_HELD: SendEnd = { kind: 'lock-held', holder: HOLDER };
+export function resetEnd(baseline: string | null): SendEnd {
+  const read = baseline === null ? null : job(baseline);
+  return { kind: 'reset', baseline: read, label: 'reset', message: 'the run was reset' };
+}
+
+/* Events. */
+export function sendEnded(end: SendEnd, at = SEND_ENDS, lockRunId: string | null = null): FollowUpEvent {
+  const times = { startedAt: ms(at - 1), at: ms(at), earlierPostEndsAt: ms(at + 40) };
+  return { kind: 'send ended', end, lockRunId, ...times };
+}
+
+/** A read that is requested at `at` and takes no time. */
+export function readEnded(short: Short, at: number, requestedAt = at): FollowUpEvent {
+  return { kind: 'read ended', response: response(short), requestedAt: ms(requestedAt), at: ms(at) };
+}
+
+/** `pollJob` made so many reads that returned the known job, and then perhaps one that did not. */
+export function pollEnded(
+  status: string,
+  unchangedReads: number,
+  at: number,
+  last: Short | null = null,
+): FollowUpEvent & { kind: 'poll ended' } {
+  const differing = last === null ? null : { response: response(last), requestedAt: ms(at) };
+  return { kind: 'poll ended', status, unchangedReads, last: differing, isInterrupted: false, at: ms(at) };
+}
+
+export const RECONCILED: FollowUpEvent = { kind: 'reconciling ended' };
+export const CANCELLED: FollowUpEvent = { kind: 'cancelled' };
+export const DELIVERED: FollowUpEvent = { kind: 'delivery decided', decision: 'delivered', runId: RUN_ID };
+export const NOT_DELIVERED: FollowUpEvent = { ...DELIVERED, decision: 'not-delivered' };
+
+/* States. */
+export function play(state: FollowUpState, ...events: readonly FollowUpEvent[]): FollowUpState {
+  return events.reduce((before, event) => apply(before, event), state);
+}
+
+export type PlanChanges = Partial<FollowUpPlan>;
+
+/** A follow-up that has done nothing yet. */
+export function unsent(changes: PlanChanges = {}): FollowUpState {
+  const plan = { ...PLAN, ...changes };
+  return initialState(plan, { startedAt: ms(START), firstRunId: RUN_ID, isReset: false });
+}
+
+/** The same in a run that a reset made. */
+export function unsentAfterReset(changes: PlanChanges = {}): FollowUpState {
+  return { ...unsent(changes), isReset: true };
+}
+
+/** The agent service accepted the message; the baseline read returned `baseline`. */
+export function accepted(baseline: string | null, changes: PlanChanges = {}): FollowUpState {
+  return play(unsent(changes), sendEnded(posted(ACCEPTED, baseline)));
+}
+
+/** The POST had no response; the baseline read returned `baseline`. */
+export function unknown(baseline: string | null, changes: PlanChanges = {}): FollowUpState {
+  return play(unsent(changes), sendEnded(posted(LOST, baseline)));
+}
+
+/** The state after these reads, as {@link reads} describes them. */
+export function afterReads(state: FollowUpState, words: string): FollowUpState {
+  return play(state, ...reads(words).map((read) => ({ kind: 'read ended', ...read }) as const));
+}
+
+/** An operator must decide: a job that was active before the POST can't show whether the message arrived. */
+export function needsDecision(baseline: string | null = 'active'): FollowUpState {
+  return play(unknown(baseline, { onUnknownDelivery: 'ask' }), RECONCILED);
+}
+
+/** The POST may have arrived, and one further POST is allowed. */
+export function resendAllowed(baseline: string | null = 'completed'): FollowUpState {
+  return play(unknown(baseline, { onUnknownDelivery: 'resend' }), RECONCILED);
+}
+
+/* Words. */
+/** The delivery in a few words, for the cells of a table. */
+export function deliveryWords({ delivery }: FollowUpState): string {
+  switch (delivery.kind) {
+    case 'unsent':
+      return 'unsent';
+    case 'accepted':
+      return `accepted by ${delivery.confirmedBy}`;
+    case 'rejected':
+      return delivery.isEarlierPostUnknown ? 'rejected, an earlier POST is unknown' : 'rejected';
+    case 'unknown':
+      if (delivery.permit !== null) return `unknown, ${delivery.permit.kind} permit`;
+      return delivery.isReconciled ? 'unknown, reconciled' : 'unknown';
+  }
+}
+
+/** The next step at this second, in a few words: its phase, what it does, and when. */
+export function stepWords(state: FollowUpState, second: number, random = 0.5): string {
+  return wordsOf(nextStep(state, ms(second), () => random));
+}
+
+function wordsOf(step: Step): string {
+  const at = 'at' in step ? `${step.at / 1_000}` : '';
+  switch (step.do) {
+    case 'wait for job lock':
+      return `${step.phase}: wait until ${step.holder.workflowId} ends`;
+    case 'send':
+      return `${step.phase}: send at ${at} with the ${step.permit.kind} permit`;
+    case 'read':
+      return `${step.phase}: read at ${at}`;
+    case 'poll':
+      return `${step.phase}: poll ${step.known.status} from ${at} to ${step.until / 1_000}`;
+    case 'conclude reconciling':
+      return `${step.phase}: conclude`;
+    case 'end':
+      if (step.outcome.kind === 'result')
+        return `${step.phase}: ${step.outcome.job.status}, ${step.outcome.evidence}`;
+      return step.outcome.kind === 'failure' ? `${step.phase}: ${step.outcome.type}` : step.phase;
+  }
+}

@@ -1,0 +1,72 @@
+import { describe, expect, it } from '@jest/globals';
+import { NOT_SENT } from '../../harness/following';
+import { sharedEnvironment } from '../../harness/shared-environment';
+
+const { open, follow } = sharedEnvironment();
+const { follow: followQuickly } = sharedEnvironment({ skipsTime: true });
+
+const READ = { operation: 'get' } as const;
+
+describe('before the message is sent', () => {
+  // Proves K1.
+  it.concurrent.each([
+    ['401', { name: 'unauthorized' }, 'unauthorized', /^http 401: the key is expired or wrong/],
+    [
+      'an HTML page with 404',
+      { name: 'html', parameters: { code: 404 } },
+      'starting',
+      /^http 404 from a gateway/,
+    ],
+  ] as const)('a read that receives %s is repeated, and nothing is sent', async (_, fault, phase, words) => {
+    const following = await follow({}, {}, { ...READ, ...fault });
+    await following.reached({ operation: 'get' }, { atLeast: 3 });
+    // Between two reads: while a send is in progress, the workflow itself reports `unknown`.
+    const progress = await following.progressWhen(({ nextPollAt }) => nextPollAt !== null);
+    expect(progress).toMatchObject({ phase, delivery: NOT_SENT, job: null });
+    expect(progress.lastResponse).toMatch(words);
+    expect(following.posts()).toEqual([]);
+    // A rotated key, or a repaired gateway.
+    (await open()).sandbox.clearFaults(following.key);
+    const delivery = { verdict: 'accepted', confirmedBy: 'response', sends: 1 };
+    expect(await following.ending()).toMatchObject({ status: 'completed', delivery, posts: [true] });
+  });
+
+  // Proves K1.
+  it.concurrent('a POST that receives 401 was not processed, and is repeated', async () => {
+    const fault = { name: 'unauthorized', operation: 'message' } as const;
+    const following = await follow({}, {}, fault);
+    const progress = await following.progressWhen(
+      ({ phase, nextPollAt }) => phase === 'unauthorized' && nextPollAt !== null,
+    );
+    expect(progress.delivery.verdict).toBe('not-sent');
+    expect(progress.delivery.sends).toBeGreaterThan(0);
+    (await open()).sandbox.clearFaults(following.key);
+    const { posts, ...ending } = await following.ending();
+    expect(ending).toMatchObject({
+      status: 'completed',
+      delivery: { verdict: 'accepted', sends: posts.length },
+    });
+    expect(posts.filter(Boolean)).toEqual([true]);
+    expect(posts.at(-1)).toBe(true);
+  });
+
+  // Proves K1.
+  it.concurrent(
+    'a key that is rejected until the deadline ends the follow-up with nothing sent',
+    async () => {
+      const following = await followQuickly({}, { deadline: '1h' }, { name: 'unauthorized', ...READ });
+      const { type, message } = await following.failure();
+      expect(type).toBe('DeadlineExceeded');
+      expect(message).toMatch(/http 401: the key is expired or wrong.* Nothing was sent\.$/);
+      expect(await following.ending()).toMatchObject({ delivery: NOT_SENT, posts: [] });
+    },
+  );
+
+  it.concurrent('a read that receives 403 ends the follow-up at once', async () => {
+    const fault = { name: 'status', parameters: { code: 403 }, times: 1, ...READ };
+    const following = await followQuickly({}, {}, fault);
+    const { type, details } = await following.failure();
+    expect([type, details.httpStatus, details.receipt.delivery]).toEqual(['FollowUpRejected', 403, NOT_SENT]);
+    expect([following.gets(), following.posts()]).toEqual([1, []]);
+  });
+});

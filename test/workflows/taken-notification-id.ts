@@ -1,0 +1,20 @@
+import { type WorkflowInterceptorsFactory, workflowInfo } from '@temporalio/workflow';
+import { NOTICE_WORKFLOW } from '../../src/core/names';
+
+/** The ID that every notification gets, for follow-ups and batches of a task queue. */
+export function takenId(taskQueue: string): string {
+  return `notification-of-${taskQueue}`;
+}
+
+/** Starts every notification with the same workflow ID, so that the Temporal server rejects its start if the ID is taken. */
+export const interceptors: WorkflowInterceptorsFactory = () => ({
+  outbound: [
+    {
+      startChildWorkflowExecution: (input, next) => {
+        if (input.workflowType !== NOTICE_WORKFLOW) return next(input);
+        const options = { ...input.options, workflowId: takenId(workflowInfo().taskQueue) };
+        return next({ ...input, options });
+      },
+    },
+  ],
+});
