@@ -9,6 +9,7 @@ import {
   type SendEnd,
   type SendInput,
 } from '../core/activities';
+import type { AgentJob } from '../core/job';
 import { singleLine } from '../core/text';
 import { decideSend } from '../follow-up/evidence';
 import { contextOf } from '../temporal/sdk-internals';
@@ -68,19 +69,21 @@ async function readAndPost(agentApi: AgentApi, input: SendInput, startedTick: nu
   if (decideSend(job, input.whenActive, input.earlierBaseline) !== 'send')
     return { kind: 'job-not-ready', job };
   const cooldown = agentApi.cooldown(input.projectId);
-  if (cooldown !== null) return { ...cooldown, kind: 'postponed' };
-  if (serverTime() >= input.deadlineAt) return postponed('deadline', 'the deadline passed before the send');
+  if (cooldown !== null) return { ...cooldown, kind: 'postponed', job };
+  if (serverTime() >= input.deadlineAt)
+    return postponed(job, 'deadline', 'the deadline passed before the send');
   // The attempt's timeout must not end a POST that still gets its response.
   const leftMs = attemptMs - (performance.now() - startedTick);
   if (leftMs < requestMs + SEND_PERMISSION_MS)
     return postponed(
+      job,
       'late',
       'the Temporal server or the baseline read took too long; the message is sent with the next try',
     );
 
   const checkpoint = { baseline: job, sentAt: Date.now() };
   const permission = await requestSendPermission(checkpoint).catch(reasonOfRejection);
-  if (typeof permission === 'string') return postponed('not_permitted', permission);
+  if (typeof permission === 'string') return postponed(job, 'not_permitted', permission);
   const outcome = await agentApi
     .sendMessage(input, {
       timeoutMs: requestMs,
@@ -93,8 +96,8 @@ async function readAndPost(agentApi: AgentApi, input: SendInput, startedTick: nu
   return { kind: 'posted', ...checkpoint, outcome };
 }
 
-function postponed(label: string, message: string): SendEnd {
-  return { kind: 'postponed', label, message };
+function postponed(job: AgentJob, label: string, message: string): SendEnd {
+  return { kind: 'postponed', label, message, job };
 }
 
 /** An activity that an operator paused must not end before its POST: the workflow would send with the next one, which is not paused. */

@@ -121,7 +121,7 @@ function withPendingSend(progress: FollowUpProgress, pending: Pending, before: D
     ? `the send fails, and is tried again: ${singleLine(failure, 300)}`
     : pending.isStarted
       ? 'a worker is sending the message'
-      : 'no worker has started the send: none polls the task queue for sends, or a rate limit delays it';
+      : 'the send waits for a worker; if it keeps waiting, none polls the task queue for sends, or a rate limit delays it';
   if (hasRecordedPermission(pending)) return { ...progress, lastResponse };
   const deliveryUnknownReason = before.verdict === 'unknown' ? progress.deliveryUnknownReason : undefined;
   return { ...progress, delivery: before, deliveryUnknownReason, lastResponse };

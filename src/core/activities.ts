@@ -153,8 +153,8 @@ const isSendEnd = anyOf(
   fields({ kind: oneOf('not-read'), ...requestFailure }),
   /** `decideSend` does not allow the POST for this job. */
   fields({ kind: oneOf('job-not-ready'), job: isAgentJob }),
-  /** A cool-down, the deadline or the Temporal server does not allow the POST now. */
-  fields({ kind: oneOf('postponed'), ...requestFailure }),
+  /** A cool-down, the deadline or the Temporal server does not allow the POST now; `job` is the baseline read, if it was made. */
+  fields({ kind: oneOf('postponed'), ...requestFailure, job: optional(isAgentJob) }),
   /** Another run has the permit, and the run before this one may have sent the message. */
   fields({ kind: oneOf('reset'), ...requestFailure, baseline: orNull(isAgentJob) }),
   isPosted,

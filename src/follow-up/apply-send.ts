@@ -22,8 +22,12 @@ export function applySendEnd(before: FollowUpState, event: SendEnded): FollowUpS
     case 'lock-held':
       return { ...state, lockHolder: end.holder, failures: NO_FAILURES };
     case 'not-read':
-    case 'postponed':
       return { ...state, failures: addFailure(state.failures, end, at) };
+    case 'postponed': {
+      // A job that was read exists, although it was not sent to.
+      const { job = state.job, ...failure } = end;
+      return { ...state, job, failures: addFailure(state.failures, failure, at) };
+    }
     case 'job-not-ready':
       return applyBaselineRead(state, end, event);
     case 'reset':

@@ -17,7 +17,7 @@ export function currentDetails(state: FollowUpState, step: Step): string {
   const rows: (readonly [string, string])[] = [
     ...phaseRows({ phase, delivery, deliveryUnknownReason: reason }, HOW_TO_DECIDE),
     ['last response', (lastResponse === null ? 'none yet' : responseText(lastResponse)) + later],
-    ['delivery', delivery.verdict + confirmedBy + (isSending ? ', until the pending send reports' : '')],
+    ['delivery', isSending ? 'open until the next send reports' : delivery.verdict + confirmedBy],
     ['evidence', evidence ?? 'none yet'],
     ['polls', String(polls) + later],
     ['responses', markdownCounts(responseCounts) + later],

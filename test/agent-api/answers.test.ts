@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
 import { failureFromError } from '../../src/agent-api/error-failures';
 import { bodyOf } from '../../src/agent-api/exchange';
-import { toJobResponse, readJob, sendOutcome, verdictFromStatus } from '../../src/agent-api/outcome';
+import { readJob, sendOutcome, toJobResponse, verdictFromStatus } from '../../src/agent-api/outcome';
 import { Redactor } from '../../src/agent-api/redaction';
 import { serviceMessage } from '../../src/agent-api/response-failures';
 import { parseRetryAfter } from '../../src/agent-api/retry-after';
@@ -68,7 +68,7 @@ function rejected(status: number, words: string) {
   return { ...failureOf(status, words), verdict: 'rejected' } as const;
 }
 
-it('after an address or a header that can’t be one nothing was sent, and no repetition heals it', () => {
+it('an invalid address or header means that nothing was sent, and that a repetition fails in the same way', () => {
   for (const code of ['UND_ERR_INVALID_ARG', 'ERR_INVALID_URL', 'ERR_INVALID_CHAR']) {
     const nothing = { kind: 'no answer', started: false, brokenBy: failureFromError({ code }) } as const;
     expect(sendOutcome(nothing, 'job-1')).toMatchObject({ verdict: 'not-sent', isPermanent: true });
@@ -106,7 +106,7 @@ it('an error has a label that can be counted, and a phrase: of its last cause, o
   ]);
 });
 
-/** What an answer to a read tells. */
+/** The response to a read with this status and body. */
 function readAs(status: number, body: string, retryAfter?: string) {
   const headers = { location: undefined, retryAfter, date: NOON };
   return toJobResponse(
@@ -121,10 +121,9 @@ it.each([
   [403, 'the key may not read this project, or this address is not allowed; no'],
   [404, 'no'],
   [503, 'no'],
-])('a read that is answered with %i is a trouble, with the wait that is asked for', (status, words) => {
-  const [label, retryAfterMs] = [`http_${status}`, 120_000];
-  const said = { label, message: `http ${status}: ${words}`, httpStatus: status, serviceMessage: 'no' };
-  expect(readAs(status, '{"error":"no"}', '120')).toEqual({ kind: 'failure', ...said, retryAfterMs });
+])('a read that receives %i is a failed read, with the wait that Retry-After requests', (status, words) => {
+  const failure = { kind: 'failure', ...failureOf(status, words), retryAfterMs: 120_000 };
+  expect(readAs(status, '{"error":"no"}', '120')).toEqual(failure);
 });
 
 const GATEWAY = 'from a gateway, because the body is not a JSON object; check AGENT_API_BASE_URL';

@@ -83,9 +83,10 @@ it.each<[string, RegExp, () => Options | Promise<Options>, number[]?]>([
   const read = await client.getJob(ADDRESS);
   expect(JSON.stringify([outcome, read])).not.toContain(KEY);
   expect(beforeFirstByte).not.toHaveBeenCalled();
-  const permanent = words.source.includes('CREDENTIALS') ? { isPermanent: true } : {};
+  const isPermanent = words.source.includes('CREDENTIALS');
   const message = expect.stringMatching(words);
-  expect(outcome).toMatchObject({ verdict: 'not-sent', reachedService: false, ...permanent, message });
+  expect(outcome).toMatchObject({ verdict: 'not-sent', reachedService: false, message });
+  expect('isPermanent' in outcome).toBe(isPermanent);
   expect(read).toMatchObject({ kind: 'failure', message });
   // A proxy is asked once for each request: fewer, if the machine stood still until the time was over.
   await wire.server.allClosed();
@@ -107,9 +108,9 @@ it('nothing is asked where no URL can name the job, or no key can be had', async
   const invalid = { label: 'invalid_id', message: expect.stringContaining('a project or job ID must') };
   const noKey = { label: 'no_key', message: 'the vault is sealed' };
   for (const jobId of ['', '.', '..', 'x/../y', 'x\\.', 'caf\ufffd', 'lone \ud800 surrogate', 'job-1']) {
-    const [permanent, why] = jobId === 'job-1' ? [{}, noKey] : [{ isPermanent: true }, invalid];
+    const [why, permanent] = jobId === 'job-1' ? [noKey, {}] : [invalid, { isPermanent: true }];
     const client = wire.client({ apiKey: sealed });
-    const notSent = { verdict: 'not-sent', reachedService: false, ...permanent, ...why };
+    const notSent = { verdict: 'not-sent', reachedService: false, ...why, ...permanent };
     expect(await client.sendMessage({ ...MESSAGE, jobId })).toEqual(notSent);
     expect(await client.getJob({ projectId: jobId, jobId: 'job-1' })).toEqual({ kind: 'failure', ...why });
   }

@@ -36,7 +36,7 @@ it('a request names the job in segments below the base URL, with the headers of 
 });
 
 // Proves A2.
-it('each POST comes on a fresh connection, and GETs on a kept one, whose end is a trouble', async () => {
+it('each POST comes on a fresh connection, and GETs on a kept one, whose end is a failed read', async () => {
   const client = wire.client();
   wire.server.onRequest = (socket, request) => {
     if (wire.server.requests.length === 5) socket.resetAndDestroy();

@@ -1,7 +1,9 @@
 import { expect, it } from '@jest/globals';
 import {
+  isJobLockHolder,
   isJobResponse,
   isPollJobResult,
+  isSendRecord,
   isSendResult,
   type PollJobResult,
   type SendResult,
@@ -15,22 +17,28 @@ import { JOB as JOB_OF_NOTHING, RECEIPT } from '../harness/samples';
 
 const JOB: AgentJob = { ...JOB_OF_NOTHING, prLink: 'https://example.test/pull/1', createdAt: '2026-11-21' };
 
-const FAILURE = { label: 'http_503', message: 'The agent service returned 503.', httpStatus: 503 } as const;
+const FAILURE = { label: 'http_503', message: 'http 503', httpStatus: 503 } as const;
 
 const POLL: PollJobResult = { reads: 3, response: { kind: 'job', job: JOB }, requestedAt: 1_000 };
 
 const POSTED = { kind: 'posted', baseline: JOB, sentAt: 1_000 } as const;
-const SEND_ENDS: readonly SendResult['end'][] = [
+const ENDS: readonly SendResult['end'][] = [
   { kind: 'lock-held', holder: { workflowId: 'w', firstRunId: 'r' } },
   { kind: 'not-read', ...FAILURE },
   { kind: 'job-not-ready', job: JOB },
-  { kind: 'postponed', ...FAILURE },
+  { kind: 'postponed', label: 'deadline', message: 'the deadline passed before the send' },
   { kind: 'reset', baseline: JOB, ...FAILURE },
   { ...POSTED, outcome: { verdict: 'accepted', job: JOB } },
   { ...POSTED, outcome: { verdict: 'unknown', ...FAILURE } },
+  { ...POSTED, outcome: { verdict: 'rejected', ...FAILURE } },
   { ...POSTED, outcome: { verdict: 'not-sent', reachedService: false, ...FAILURE } },
 ];
-const SENDS: readonly SendResult[] = SEND_ENDS.map((end) => ({ end, lockRunId: 'lock' }));
+const SENDS = ENDS.map((end) => ({ end, lockRunId: 'lock-1' }));
+const RECORDS = [
+  { kind: 'checkpoint', baseline: JOB, sentAt: 1_000 },
+  { kind: 'nothing' },
+  { kind: 'unknown' },
+];
 
 const POSITION: Position = {
   ...{ cursor: 9, lanes: [[3, 5, 'open'] as const, [5, 9, 'free'] as const] },
@@ -54,7 +62,9 @@ function* withEachLeaf(value: unknown, leaf: unknown): Generator {
 it.each([
   ['a send', isSendResult, SENDS],
   ['a read', isJobResponse, [POLL.response, { kind: 'failure', ...FAILURE, retryAfterMs: 1_000 }]],
-  ['a poll', isPollJobResult, [POLL]],
+  ['a poll', isPollJobResult, [POLL, { ...POLL, response: { kind: 'failure', ...FAILURE } }]],
+  ['the record of a send', isSendRecord, RECORDS],
+  ['a holder of the job lock', isJobLockHolder, [{ workflowId: 'w', firstRunId: 'r' }]],
   ['a round of a batch', isPosition, [POSITION]],
   ['a follow-up', fields(endFields), [endOfResult({ ...JOB, status: 'completed', receipt: RECEIPT })]],
 ] as const)(

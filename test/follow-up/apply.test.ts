@@ -4,6 +4,7 @@ import {
   ACCEPTED,
   accepted,
   afterReads,
+  afterSend,
   CANCELLED,
   DELIVERED,
   deliveryWords,
@@ -33,6 +34,7 @@ import {
   RUN_ID,
   SEND_ENDS,
   sendEnded,
+  stepWords,
   unknown,
   unsent,
 } from './states';
@@ -109,7 +111,7 @@ it.each([
   ['accepted', accepted('completed'), ms(130)],
   ['unknown', unknown('completed'), ms(130)],
   // The run before the reset had up to 40 s for its POST.
-  ['of a run before a reset', play(unsent(), sendEnded(resetEnd('completed'))), ms(170)],
+  ['of a run before a reset', afterSend(resetEnd('completed')), ms(170)],
 ])(
   'a POST that is %s starts the reads, which are fresh maxStaleness after its end',
   (_, { delivery }, freshFrom) => {
@@ -178,18 +180,27 @@ it.each([
 const lock = (runId: string | null) => ({ runId });
 
 it.each([
-  ['acquired the lock', 'wait', 'lock-1', null, lock('lock-1')],
-  ['was not reported, so that it may have acquired the lock', 'wait', null, null, lock(null)],
-  ['was not reported, and had the lock before', 'wait', null, lock('lock-1'), lock('lock-1')],
-  ['needs no lock', 'send', null, null, null],
-  ['needs no lock, and was not reported', 'reject', null, null, null],
-] as const)('the job lock after a send that %s', (_, whenActive, lockRunId, jobLock, expected) => {
-  const event = sendEnded(posted(ACCEPTED), SEND_ENDS, lockRunId);
-  expect(play({ ...unsent({ whenActive }), jobLock }, event).jobLock).toEqual(expected);
+  ['reported the lock', 'wait', posted(ACCEPTED), 'lock-1', null, lock('lock-1')],
+  ['found that another follow-up holds it', 'wait', LOCK_HELD, null, lock('lock-1'), null],
+  ['was not reported, so that it may have acquired it', 'wait', NO_REPORT, null, null, lock(null)],
+  ['was not reported, and had it before', 'wait', NO_REPORT, null, lock('lock-1'), lock('lock-1')],
+  ['needs no lock', 'send', posted(ACCEPTED), null, null, null],
+  ['needs no lock, and was not reported', 'reject', NO_REPORT, null, null, null],
+] as const)('the job lock after a send that %s', (_, whenActive, end, lockRunId, jobLock, expected) => {
+  const before = { ...unsent({ whenActive }), jobLock };
+  expect(play(before, sendEnded(end, SEND_ENDS, lockRunId)).jobLock).toEqual(expected);
+});
+
+it('a postponed send keeps the job that it read, so that a later 404 is not the first response about the job', () => {
+  const postponed = play(unsent(), sendEnded({ ...POSTPONED, job: job('completed') }));
+  expect(postponed).toMatchObject({ job: job('completed'), failures: { count: 1 } });
+  expect(stepWords(play(postponed, sendEnded(notRead(404), 110)), 111)).toBe(
+    'sending: send at 115, first permit',
+  );
 });
 
 it('a follow-up waits for the job lock of another one until the wait ends', () => {
-  const waiting = play(unsent(), sendEnded(LOCK_HELD));
+  const waiting = afterSend(LOCK_HELD);
   expect(waiting).toMatchObject({ lockHolder: HOLDER, jobLock: null });
   for (const lockRunId of ['lock-1', null])
     expect(play(waiting, { kind: 'lock wait ended', lockRunId })).toMatchObject({
@@ -201,7 +212,7 @@ it('a follow-up waits for the job lock of another one until the wait ends', () =
 // A read that ended.
 it.each([
   ['while unsent', unsent(), 'active', 'unsent'],
-  ['after rejection', play(unsent(), sendEnded(posted(REJECTED))), 'active', 'rejected'],
+  ['after rejection', afterSend(posted(REJECTED)), 'active', 'rejected'],
   ['after acceptance', accepted('completed'), 'failed', 'accepted by response'],
   ['that shows the turn', unknown('completed'), 'active', 'accepted by read'],
   ['that shows the turn although a resend is allowed', resendAllowed(), 'active', 'accepted by read'],
@@ -245,7 +256,7 @@ it.each([
   },
 );
 
-const WAITING = play(unsent(), sendEnded(notReady('active')));
+const WAITING = afterSend(notReady('active'));
 
 it.each([
   ['an idle job', 'completed', null],
@@ -336,7 +347,7 @@ it('an operator’s permit is for the run that the decision names', () => {
 it.each([
   ['unsent', unsent()],
   ['accepted', accepted('completed')],
-  ['rejected', play(unsent(), sendEnded(posted(REJECTED)))],
+  ['rejected', afterSend(posted(REJECTED))],
 ])('a decision about a message that is %s changes nothing', (_, state) => {
   for (const event of [DELIVERED, NOT_DELIVERED, RECONCILED]) expect(play(state, event)).toBe(state);
 });

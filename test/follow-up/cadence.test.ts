@@ -34,10 +34,10 @@ it.each([
   expect(limitRetryAfter(waitMs)).toBe(expected);
 });
 
-/** So many failures in a row, one every `every` seconds from 0 s on. */
-function failures(failure: ReturnType<typeof http>, count: number, every = 0) {
+/** So many failures in a row. */
+function failures(failure: ReturnType<typeof http>, count: number) {
   return Array.from({ length: count }).reduce<typeof NO_FAILURES>(
-    (streak, _, index) => addFailure(streak, failure, ms(index * every)),
+    (streak) => addFailure(streak, failure, 0),
     NO_FAILURES,
   );
 }
@@ -53,10 +53,18 @@ it.each([
   ['is never shorter than the poll interval', failures(http(503), 1), HOUR, LOWEST, 300],
   [
     'is the initial interval after a 404, because the job may be deleted',
-    failures(http(404), 4),
+    failures(http(404), 5),
     HOUR,
     HIGHEST,
     5,
+  ],
+  ['is the usual wait after more than five 404s in a row', failures(http(404), 6), 0, HIGHEST, 160],
+  [
+    'is the usual wait after a gateway’s 404',
+    failures({ label: 'not_a_job', message: 'x', gatewayStatus: 404 }, 6),
+    0,
+    HIGHEST,
+    160,
   ],
   [
     'is the Retry-After, if the agent service requested one',
@@ -83,11 +91,4 @@ it('jitter only lengthens a Retry-After', () => {
     nextWait({ ...POLLING, jitter: 0.5 }, 0, streak, () => random),
   );
   expect(waits).toEqual([60_000, 90_000]);
-});
-
-it.each([
-  ['the initial interval after the fifth response with status 404', 5, 5],
-  ['a backoff after the sixth one, because the job stays deleted', 6, 160],
-])('the wait is %s', (_, count, expected) => {
-  expect(nextWait(POLLING, 0, failures(http(404), count), () => HIGHEST)).toBe(ms(expected));
 });

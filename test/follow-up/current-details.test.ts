@@ -43,7 +43,7 @@ it('the current details have the state of a watch', () => {
 it('the current details refer to the pending activity for the later reads, and for the send', () => {
   const polling = details(afterReads(accepted('completed'), '130 active, 135 active'), 135);
   expect(polling.polls).toBe('2; the pending activity has the later reads');
-  expect(details(unsent(), 0).delivery).toBe('not-sent, until the pending send reports');
+  expect(details(unsent(), 0).delivery).toBe('open until the next send reports');
 });
 
 it('the current details state how an operator decides', () => {

@@ -2,7 +2,7 @@ import { expect, it } from '@jest/globals';
 import { addFailure, isJobLost, isUnauthorized, NO_FAILURES } from '../../src/follow-up/failures';
 import { http, ms, REFUSED } from './states';
 
-it('failures in a row are counted, and the latest one is kept', () => {
+it('failures in a row are counted, and keep the latest one', () => {
   const once = addFailure(NO_FAILURES, http(503), ms(10));
   expect(once).toEqual({ last: http(503), count: 1, notFound: null });
   expect(addFailure(once, REFUSED, ms(20))).toEqual({
@@ -33,7 +33,7 @@ it.each([
   ['five 404s, of which the latest is fresh', 5, 130, 130, true],
   ['five 404s, of which the latest is not fresh', 5, 130, 131, false],
 ])('a job is lost: %s', (_, count, requestedAt, freshFrom, isLost) => {
-  const streak = { last: http(404), count, since: ms(100), notFound: { count, since: ms(100) } };
+  const streak = { last: http(404), count, notFound: { count, since: ms(100) } };
   expect(isJobLost(streak, ms(requestedAt), ms(30), ms(freshFrom))).toBe(isLost);
 });
 
@@ -49,6 +49,11 @@ it.each([
   [503, false],
 ])('the status %i means that the API key is rejected: %j', (httpStatus, expected) => {
   expect(isUnauthorized(addFailure(NO_FAILURES, http(httpStatus), 0))).toBe(expected);
+});
+
+it('a 403 with Retry-After is a rate limit, and no rejected API key', () => {
+  const limited = http(403, { retryAfterMs: ms(60) });
+  expect(isUnauthorized(addFailure(NO_FAILURES, limited, 0))).toBe(false);
 });
 
 it('without a failure, or without a response, no API key is rejected', () => {

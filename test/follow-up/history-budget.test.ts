@@ -1,25 +1,41 @@
 import { expect, it } from '@jest/globals';
 import { isHistoryFull, waitForHistory } from '../../src/follow-up/history-budget';
 
-const HOUR_MS = 3_600_000;
 const MIB = 1_024 * 1_024;
+const DAY = 86_400_000;
 
+// The columns are the events, the size in MiB, and the wait in seconds if the deadline is in a day.
 it.each([
-  ['does not lengthen a wait in a short history', 500, 0.5 * MIB, 0],
-  ['does not lengthen a wait until a quarter of the events is used', 9_999, MIB, 0],
-  // 30,000 events are left, which are 2,500 reads in 24 hours.
-  ['spreads the events that are left until the deadline', 10_000, MIB, (24 * HOUR_MS) / 2_500],
-  // 100 events have used half of the bytes: the next 100 events are 8 reads or a few sends.
-  ['spreads the bytes that are left if each event is large', 100, 20 * MIB, (24 * HOUR_MS) / (100 / 12)],
-  ['waits until the deadline if nothing is left', 40_000, MIB, 24 * HOUR_MS],
-])('%s', (_, historyLength, historySize, expected) => {
-  expect(waitForHistory({ historyLength, historySize }, 24 * HOUR_MS)).toBe(Math.ceil(expected));
+  ['a short history needs no wait', 9_999, 1, 0],
+  ['from a quarter of 40,000 events on, the rest must last until the deadline', 10_000, 1, 35],
+  ['half of the events are left', 20_000, 1, 52],
+  ['from a quarter of 40 MiB on too', 100, 10, 3_456],
+  ['the history is full: the next wait is until the deadline', 40_000, 1, 86_400],
+])('the wait that makes a history last: %s', (_, historyLength, size, wait) => {
+  const waitMs = waitForHistory({ historyLength, historySize: size * MIB }, DAY);
+  expect(Math.round(waitMs / 1_000)).toBe(wait);
 });
 
 it.each([
-  [39_999, 39 * MIB, false],
-  [40_000, 0, true],
-  [0, 40 * MIB, true],
-])('a history of %i events and %i bytes is full: %s', (historyLength, historySize, expected) => {
-  expect(isHistoryFull({ historyLength, historySize })).toBe(expected);
+  [39_999, 39, false],
+  [40_000, 1, true],
+  [100, 40, true],
+])('a history of %i events and %i MiB has no room for another send: %j', (historyLength, size, isFull) => {
+  expect(isHistoryFull({ historyLength, historySize: size * MIB })).toBe(isFull);
+});
+
+it.each([
+  ['reads for a year', 365 * DAY, 10_000, 0, 0],
+  // Each send records the message again.
+  ['sends of a message of the largest size for a week', 7 * DAY, 3, 256 * 1_024, 30_000],
+])('a history lasts until the deadline with %s', (_, untilDeadlineMs, startLength, messageBytes, everyMs) => {
+  let historyLength = startLength;
+  let historySize = startLength * 300 + messageBytes;
+  for (let leftMs = untilDeadlineMs; leftMs > 0;) {
+    historyLength += 12;
+    historySize += 12 * 300 + messageBytes;
+    leftMs -= Math.max(everyMs, waitForHistory({ historyLength, historySize }, leftMs));
+  }
+  expect(historyLength).toBeLessThan(51_200);
+  expect(historySize).toBeLessThan(50 * MIB);
 });

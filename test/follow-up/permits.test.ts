@@ -5,6 +5,7 @@ import { firstPermit, operatorPermit, resendPermit } from '../../src/follow-up/p
 import {
   ACCEPTED,
   accepted,
+  afterSend,
   deliveryWords,
   LIMITED,
   LOST,
@@ -63,19 +64,19 @@ it('a permit names the only run that may use it', () => {
 
 it.each([
   ['while the message is unsent', unsent(), 'first'],
-  ['after a POST that was not processed', play(unsent(), sendEnded(posted(LIMITED))), 'first'],
-  ['after a POST without a connection', play(unsent(), sendEnded(posted(NOT_CONNECTED))), 'first'],
+  ['after a POST that was not processed', afterSend(posted(LIMITED)), 'first'],
+  ['after a POST without a connection', afterSend(posted(NOT_CONNECTED)), 'first'],
   ['after onUnknownDelivery: resend', resendAllowed(), 'resend'],
   ['after a resend that was not processed', play(resendAllowed(), sendEnded(posted(LIMITED), 300)), 'resend'],
   ['after an operator decided not-delivered', play(needsDecision(), NOT_DELIVERED), 'operator'],
 ])('a POST is permitted %s', (_, state, permit) => {
-  expect(stepWords(state, 300)).toMatch(new RegExp(`: send at \\d+(\\.\\d+)? with the ${permit} permit$`));
+  expect(stepWords(state, 300)).toMatch(new RegExp(`: send at \\d+(\\.\\d+)?, ${permit} permit$`));
 });
 
 it.each([
   ['after a POST that was accepted', accepted('completed')],
   ['after a POST of unknown delivery', unknown('completed')],
-  ['after a POST that was rejected', play(unsent(), sendEnded(posted(REJECTED)))],
+  ['after a POST that was rejected', afterSend(posted(REJECTED))],
   ['while an operator must decide', needsDecision()],
   ['after the resend was accepted', play(resendAllowed(), sendEnded(posted(ACCEPTED), 300))],
   ['after the resend was rejected', play(resendAllowed(), sendEnded(posted(REJECTED), 300))],

@@ -60,6 +60,7 @@ export class Figures {
   events = 0;
   /** The POSTs that the agent service may have processed or rejected. */
   posts = 0;
+  grantedPermits = 0;
   /** The steps after the last choice that were needed until the follow-up ended, at most. */
   longestEnding = 0;
   readonly ends: Record<string, number> = {};
@@ -72,7 +73,7 @@ export class Figures {
         .map(([name, count]) => `${name} ${count}`)
         .join(', ');
     return [
-      `${this.sequences} sequences, ${this.events} events, ${this.posts} POSTs`,
+      `${this.sequences} sequences, ${this.events} events, ${this.posts} POSTs, ${this.grantedPermits} further permits`,
       `steps from the last choice to the end: at most ${this.longestEnding}`,
       `events: ${sorted(this.eventKinds)}`,
       `ends: ${sorted(this.ends)}`,
@@ -116,13 +117,15 @@ class Sequence {
   private postEndedAt: number | null = null;
   /** The readable responses since that POST. */
   private reads: { job: AgentJob; requestedAt: number; at: number }[] = [];
-  /** Only the plainest choices are left, and every read returns an idle job. */
+  private readonly lastJob: string;
+  /** The choices are used up: from now on, every read returns the same idle job. */
   private isEnding = false;
 
   constructor(
     private readonly choose: Choices,
     private readonly figures: Figures,
   ) {
+    this.lastJob = choose.pick('completed+link', 'completed', 'failed');
     const isReset = choose.oneIn(10);
     this.runId = isReset ? 'run-2' : RUN_ID;
     const plan = {
@@ -149,6 +152,7 @@ class Sequence {
     try {
       const outcome = this.playToEnd();
       this.figures.posts += this.posts;
+      this.figures.grantedPermits += this.grantedPermits;
       count(this.figures.ends, nameOf(outcome));
     } catch (error) {
       const events = this.events.map((event) => JSON.stringify(event)).join('\n');
@@ -178,11 +182,13 @@ class Sequence {
   private decide(): Step {
     const random = this.choose.share();
     const { state, now } = this;
-    const step = nextStep(state, now, () => random);
+    // A history that has become long makes the waits longer.
+    const minWaitMs = this.isEnding || !this.choose.oneIn(8) ? 0 : ms(60);
+    const step = nextStep(state, now, () => random, minWaitMs);
     check(
       isDeepStrictEqual(
         step,
-        nextStep(state, now, () => random),
+        nextStep(state, now, () => random, minWaitMs),
       ),
       'a state has one step',
     );
@@ -204,7 +210,8 @@ class Sequence {
   /** The model of `perform`: updates can interrupt a wait, and can come while an activity runs. */
   private perform(step: Exclude<Step, { do: 'end' }>): void {
     const { choose } = this;
-    if ('at' in step && step.at > this.now) {
+    // `pollJob` waits by itself.
+    if ('at' in step && step.do !== 'poll' && step.at > this.now) {
       if (this.isInterrupted()) {
         this.now += Math.round(choose.share() * (step.at - this.now));
         this.applyOutsideEvent();
@@ -212,6 +219,8 @@ class Sequence {
       }
       this.now = step.at;
     }
+    // No send starts at the deadline.
+    if (step.do === 'send' && this.now >= this.state.deadlineAt) return;
     const startedAt = this.now;
     const isInterrupted = this.isInterrupted();
     this.elapse(step);
@@ -295,7 +304,7 @@ class Sequence {
   /** A new object every time, so that the read that returned a job can be found. */
   private job(): AgentJob {
     const { choose } = this;
-    if (this.isEnding) return job('completed+link');
+    if (this.isEnding) return job(this.lastJob);
     if (!choose.oneIn(3)) return job(choose.pick('active', 'completed'));
     return job(
       choose.pick('active', 'completed', 'completed+link', 'failed', 'archived', 'archived+time', 'paused'),
@@ -310,10 +319,9 @@ class Sequence {
     const lockRunId = whenActive === 'wait' ? choose.pick('lock-1', null) : null;
     const reported = (end: SendEnd) => ({ kind: 'send ended', end, lockRunId, ...times }) as const;
 
-    if (this.isEnding && step.permit.runId === this.runId && startedAt < state.deadlineAt)
+    if (this.isEnding && step.permit.runId === this.runId)
       return reported(this.post(this.job(), { verdict: 'accepted', job: job('active') }));
-    if (!this.isEnding && choose.oneIn(5))
-      return { ...reported(this.unreportedEnd(step, startedAt)), lockRunId: null };
+    if (!this.isEnding && choose.oneIn(5)) return { ...reported(this.unreportedEnd(step)), lockRunId: null };
     if (!this.isEnding && whenActive === 'wait' && choose.oneIn(6))
       return reported({ kind: 'lock-held', holder: HOLDER });
 
@@ -330,8 +338,7 @@ class Sequence {
       this.reads.push({ job: baseline, requestedAt: startedAt, at });
       return reported({ kind: 'job-not-ready', job: baseline });
     }
-    if (startedAt >= state.deadlineAt || choose.oneIn(12))
-      return reported({ kind: 'postponed', label: 'deadline', message: 'not now' });
+    if (choose.oneIn(12)) return reported({ kind: 'postponed', label: 'deadline', message: 'not now' });
     return reported(this.post(baseline, this.postOutcome()));
   }
 
@@ -367,10 +374,9 @@ class Sequence {
   }
 
   /** The Temporal server has the record of every send that may have posted, except if it does not answer. */
-  private unreportedEnd(step: Step & { do: 'send' }, startedAt: number): SendEnd {
+  private unreportedEnd(step: Step & { do: 'send' }): SendEnd {
     const { choose, now: at } = this;
-    const isPermitted = step.permit.runId === this.runId && startedAt < this.state.deadlineAt;
-    const hasPosted = isPermitted && choose.pick(true, false);
+    const hasPosted = step.permit.runId === this.runId && choose.pick(true, false);
     const checkpoint: SendRecord = { kind: 'checkpoint', baseline: this.job(), sentAt: at };
     const unknown: SendRecord = { kind: 'unknown' };
     const nothing: SendRecord = { kind: 'nothing' };
@@ -449,11 +455,11 @@ class Sequence {
     );
   }
 
-  /** There is exactly one outcome: later, it is the same. */
+  /** There is exactly one outcome, which depends neither on chance nor on the time. */
   private checkEnd(outcome: FollowUpOutcome): void {
-    for (const laterMs of [1, ms(100_000)]) {
-      const again = nextStep(this.state, this.now + laterMs, () => 0.5);
-      check(again.do === 'end' && isDeepStrictEqual(again.outcome, outcome), 'an end is final');
+    for (const laterMs of [0, 1, ms(100_000)]) {
+      const again = nextStep(this.state, this.now + laterMs, () => 0.999, ms(60));
+      check(again.do === 'end' && isDeepStrictEqual(again.outcome, outcome), 'there is one outcome');
     }
     this.checkJson(this.state);
     if (outcome.kind === 'result') this.checkResult(outcome);

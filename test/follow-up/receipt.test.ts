@@ -13,6 +13,7 @@ import {
   ACCEPTED,
   accepted,
   afterReads,
+  afterSend,
   DELIVERED,
   LIMITED,
   LOCK_HELD,
@@ -39,10 +40,10 @@ import {
 // The columns are the verdict, who confirmed it, and the POSTs that may have reached the agent service.
 it.each<[title: string, state: FollowUpState, verdict: string, confirmedBy: string | null, sends: number]>([
   ['nothing was sent', unsent(), 'not-sent', null, 0],
-  ['there was no connection', play(unsent(), sendEnded(posted(NOT_CONNECTED))), 'not-sent', null, 0],
-  ['the POST received 429', play(unsent(), sendEnded(posted(LIMITED))), 'not-sent', null, 1],
+  ['there was no connection', afterSend(posted(NOT_CONNECTED)), 'not-sent', null, 0],
+  ['the POST received 429', afterSend(posted(LIMITED)), 'not-sent', null, 1],
   ['the POST was accepted', accepted('completed'), 'accepted', 'response', 1],
-  ['the POST was rejected', play(unsent(), sendEnded(posted(REJECTED))), 'rejected', null, 1],
+  ['the POST was rejected', afterSend(posted(REJECTED)), 'rejected', null, 1],
   ['the POST had no response', unknown('completed'), 'unknown', null, 1],
   ['a read showed the turn', afterReads(unknown('completed'), '130 active'), 'accepted', 'read', 1],
   ['an operator decided', play(needsDecision(), DELIVERED), 'accepted', 'operator', 1],
@@ -145,7 +146,7 @@ it.each([
   ['the first POST', unsent(), { verdict: 'not-sent', sends: 0 }, { verdict: 'unknown', sends: 1 }],
   [
     'a POST after a 429',
-    play(unsent(), sendEnded(posted(LIMITED))),
+    afterSend(posted(LIMITED)),
     { verdict: 'not-sent', sends: 1 },
     { verdict: 'unknown', sends: 2 },
   ],
@@ -179,14 +180,10 @@ it.each([
 
 it.each([
   ['nothing was read', unsent(), null],
-  ['a send failed', play(unsent(), sendEnded(notRead(REFUSED))), 'ECONNREFUSED'],
-  [
-    'the job lock is held',
-    play(unsent(), sendEnded(LOCK_HELD)),
-    'waiting for the job lock, which another holds',
-  ],
-  ['the job is active before the send', play(unsent(), sendEnded(notReady('active'))), 'active'],
-  ['the POST was rejected', play(unsent(), sendEnded(posted(REJECTED))), 'http 422'],
+  ['a send failed', afterSend(notRead(REFUSED)), 'ECONNREFUSED'],
+  ['the job lock is held', afterSend(LOCK_HELD), 'waiting for the job lock, which another holds'],
+  ['the job is active before the send', afterSend(notReady('active')), 'active'],
+  ['the POST was rejected', afterSend(posted(REJECTED)), 'http 422'],
   ['the POST had no response', unknown('completed'), 'ECONNRESET'],
   [
     'a read followed the lost POST',

@@ -154,6 +154,11 @@ export function pollEnded(
   return { kind: 'poll ended', status, unchangedReads, last: differing, isInterrupted: false, at: ms(at) };
 }
 
+/** An operator sent `pollNow`. */
+export function readRequested(at: number): FollowUpEvent {
+  return { kind: 'read requested', at: ms(at) };
+}
+
 export const RECONCILED: FollowUpEvent = { kind: 'reconciling ended' };
 export const CANCELLED: FollowUpEvent = { kind: 'cancelled' };
 export const DELIVERED: FollowUpEvent = { kind: 'delivery decided', decision: 'delivered', runId: RUN_ID };
@@ -177,14 +182,19 @@ export function unsentAfterReset(changes: PlanChanges = {}): FollowUpState {
   return { ...unsent(changes), isReset: true };
 }
 
+/** The first send ended in this way, at 100 s. */
+export function afterSend(end: SendEnd, changes: PlanChanges = {}): FollowUpState {
+  return play(unsent(changes), sendEnded(end));
+}
+
 /** The agent service accepted the message; the baseline read returned `baseline`. */
 export function accepted(baseline: string | null, changes: PlanChanges = {}): FollowUpState {
-  return play(unsent(changes), sendEnded(posted(ACCEPTED, baseline)));
+  return afterSend(posted(ACCEPTED, baseline), changes);
 }
 
 /** The POST had no response; the baseline read returned `baseline`. */
 export function unknown(baseline: string | null, changes: PlanChanges = {}): FollowUpState {
-  return play(unsent(changes), sendEnded(posted(LOST, baseline)));
+  return afterSend(posted(LOST, baseline), changes);
 }
 
 /** The state after these reads, as {@link reads} describes them. */
@@ -200,6 +210,11 @@ export function needsDecision(baseline: string | null = 'active'): FollowUpState
 /** The POST may have arrived, and one further POST is allowed. */
 export function resendAllowed(baseline: string | null = 'completed'): FollowUpState {
   return play(unknown(baseline, { onUnknownDelivery: 'resend' }), RECONCILED);
+}
+
+/** The one resend ended in this way, at 230 s. */
+export function afterResend(end: SendEnd): FollowUpState {
+  return play(resendAllowed(), sendEnded(end, 230));
 }
 
 /* Words. */
@@ -218,9 +233,13 @@ export function deliveryWords({ delivery }: FollowUpState): string {
   }
 }
 
-/** The next step at this second, in a few words: its phase, what it does, and when. */
-export function stepWords(state: FollowUpState, second: number, random = 0.5): string {
-  return wordsOf(nextStep(state, ms(second), () => random));
+/**
+ * The next step at this second, in a few words: its phase, what it does, and when.
+ *
+ * @param minWait the shortest wait in seconds, if the history is long
+ */
+export function stepWords(state: FollowUpState, second: number, { minWait = 0 } = {}): string {
+  return wordsOf(nextStep(state, ms(second), () => 0.5, ms(minWait)));
 }
 
 function wordsOf(step: Step): string {
@@ -229,7 +248,7 @@ function wordsOf(step: Step): string {
     case 'wait for job lock':
       return `${step.phase}: wait until ${step.holder.workflowId} ends`;
     case 'send':
-      return `${step.phase}: send at ${at} with the ${step.permit.kind} permit`;
+      return `${step.phase}: send at ${at}, ${step.permit.kind} permit`;
     case 'read':
       return `${step.phase}: read at ${at}`;
     case 'poll':

@@ -5,6 +5,7 @@ import { activitySummary, waitSummary } from '../../src/follow-up/summary';
 import {
   accepted,
   afterReads,
+  afterSend,
   LIMITED,
   ms,
   needsDecision,
@@ -24,15 +25,10 @@ function step(state: FollowUpState, second: number) {
 }
 
 it.each([
-  [
-    'nothing was sent',
-    play(unsent(), sendEnded(notRead(REFUSED))),
-    100,
-    'ECONNREFUSED; nothing sent yet; next try in 5s',
-  ],
+  ['nothing was sent', afterSend(notRead(REFUSED)), 100, 'ECONNREFUSED; nothing sent yet; next try in 5s'],
   [
     'nothing was processed',
-    play(unsent(), sendEnded(posted(LIMITED))),
+    afterSend(posted(LIMITED)),
     100,
     'http 429; nothing processed yet; next try in 5s',
   ],
@@ -42,12 +38,7 @@ it.each([
     300,
     'http 503; delivery unknown; next try in 5s',
   ],
-  [
-    'the job is active',
-    play(unsent(), sendEnded(notReady('active'))),
-    100,
-    'waiting for the job: active, next read in 5s',
-  ],
+  ['the job is active', afterSend(notReady('active')), 100, 'waiting for the job: active, next read in 5s'],
   [
     'the delivery is unknown',
     unknown('completed'),
@@ -76,12 +67,7 @@ it.each([
 it.each([
   ['the first send', unsent(), 0, 'read the job, then send the message'],
   ['a further send', resendAllowed(), 300, 'read the job, then send the message (POST 2)'],
-  [
-    'a read while the job is not idle',
-    play(unsent(), sendEnded(notReady('active'))),
-    100,
-    'read the job until it is idle',
-  ],
+  ['a read while the job is not idle', afterSend(notReady('active')), 100, 'read the job until it is idle'],
   ['a read', afterReads(accepted('completed'), '130 active'), 130, 'poll 2'],
   [
     'a poll',

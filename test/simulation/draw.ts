@@ -22,7 +22,7 @@ export function drawPlan(seed: number): Plan {
     seed,
     request: {
       ...{ projectId: 'project-1', jobId: 'job-1', requestId: 'request-1', prompt: 'Fix the broken links.' },
-      whenActive: luck.of('whenActive', [...WHEN_ACTIVE, 'send']),
+      whenActive: luck.of('whenActive', [...WHEN_ACTIVE, 'wait', 'send']),
       onUnknownDelivery: luck.of('onUnknownDelivery', [...ON_UNKNOWN_DELIVERY, 'ask']),
       maxStaleness: durationText(maxStalenessMs),
       deadline: durationText(deadlineMs),
@@ -38,7 +38,7 @@ export function drawPlan(seed: number): Plan {
     jobs: [drawJob(luck, maxStalenessMs, spells)],
     workers: luck.of('workers', [1, 1, 2, 3]),
     startDelayMs: luck.chance('start delay', 0.1) ? luck.between('delay', 1, 300_000) : 0,
-    lock: luck.chance('lock', 0.15)
+    lock: luck.chance('lock', 0.25)
       ? {
           heldMs: luck.between('held', 1, luck.of('is held', [5_000, 60_000, 300_000])),
           end: luck.of('lock ends', weighted('2 released, 2 left, foreign, never')),
@@ -49,7 +49,7 @@ export function drawPlan(seed: number): Plan {
       drawDeeds(luck, maxStalenessMs),
     ).flat(),
   };
-  return luck.chance('tells a story', 0.02) ? { ...plan, ...luck.of('story', STORIES)(plan, luck) } : plan;
+  return luck.chance('tells a story', 0.03) ? { ...plan, ...luck.of('story', STORIES)(plan, luck) } : plan;
 }
 
 const deed = (at: string, nth: number, afterMs: number, act: Act): Deed => ({ at, nth, afterMs, act });
@@ -93,12 +93,59 @@ const STORIES: readonly ((plan: Plan, luck: Luck) => Partial<Plan>)[] = [
     ...{ workers: 2, startDelayMs: 0 },
     deeds: [
       deed('sendMessage started', 1, 0, { kind: 'hold queue', queue: 'follow-up', ms: 600_000 }),
-      deed('look heard', 1, 0, {
+      deed('look reached', 1, 0, {
         kind: 'freeze',
         ms: luck.between('stands still', 62_000, 74_000),
         suspended: false,
       }),
     ],
+  }),
+  // The next attempt of a send is about to start when the follow-up is cancelled, and its worker stands still after the question
+  // what the send has recorded. The report of that attempt fails.
+  ({ request, jobs: [job] }, luck) => ({
+    request: { ...request, whenActive: 'send', deadline: '10m', maxStaleness: '1s' },
+    jobs: [{ ...job, status: 'completed', spells: [] }],
+    ...{ workers: 2, startDelayMs: 0 },
+    deeds: [
+      deed('sendMessage started', 1, 0, { kind: 'break', what: 'input' }),
+      deed('sendMessage backs off', 1, luck.between('cancels', 4_880, 4_970), { kind: 'cancel' }),
+      deed('describe recorded', 2, 0, { kind: 'freeze', ms: 4_000, suspended: false }),
+      deed('post processed', 1, 0, { kind: 'break', what: 'result' }),
+    ],
+  }),
+  // The same, but the first attempt runs when the follow-up is cancelled.
+  ({ request, jobs: [job] }) => ({
+    request: { ...request, whenActive: 'send', deadline: '10m', maxStaleness: '1s' },
+    jobs: [{ ...job, status: 'completed', spells: [] }],
+    ...{ workers: 2, startDelayMs: 0 },
+    deeds: [
+      deed('look asked', 1, 0, { kind: 'cancel' }),
+      deed('describe recorded', 1, 0, { kind: 'freeze', ms: 4_000, suspended: false }),
+      deed('post processed', 1, 0, { kind: 'break', what: 'result' }),
+    ],
+  }),
+  // The worker of a paused send has died: nothing confirms its cancellation, because the timeouts of the send stand still.
+  ({ request, jobs: [job] }, luck) => ({
+    request: {
+      ...request,
+      whenActive: luck.of('paused', ['send', 'wait']),
+      deadline: '10m',
+      maxStaleness: '1s',
+    },
+    jobs: [{ ...job, status: 'completed', spells: [] }],
+    ...{ workers: 2, startDelayMs: 0, lock: null },
+    deeds: [
+      deed('look asked', 1, 0, { kind: 'pause send', ms: 86_400_000 }),
+      deed('look reached', 1, 0, { kind: 'kill', backAfterMs: 5_000 }),
+      deed('look reached', 1, luck.between('cancels paused', 1_000, 700_000), { kind: 'cancel' }),
+    ],
+  }),
+  // No worker runs from the start of the follow-up to its deadline.
+  ({ request, jobs: [job] }, luck) => ({
+    request: { ...request, deadline: '2m', maxStaleness: '1s' },
+    jobs: [{ ...job, status: 'completed', spells: [] }],
+    ...{ workers: 1, startDelayMs: luck.of('is delayed', [0, 30_000]), lock: null },
+    deeds: [deed('started', 1, 0, { kind: 'kill', backAfterMs: luck.between('is back', 160_000, 600_000) })],
   }),
   // Somebody extends the deadline right when the run would continue as new, and something else comes.
   ({ request, jobs: [job] }, luck) => ({

@@ -153,7 +153,7 @@ export class FollowUpWorld extends World<Plan, Act, UpdateEnd> {
   private compareProgress(): void {
     const run = this.latest;
     if (this.again || !run.isOpen || run.progress === undefined) return;
-    this.judgeProgress('the query', run.progress as FollowUpProgress, this.postsOf(run));
+    this.judgeProgress('the query', run.progress as FollowUpProgress, this.begunPosts);
     // In no process's name: a caller has a clock of its own.
     this.clock.after(0, () => void this.readAsCaller(this.caller));
     this.clock.after(0, () => void this.readAsCaller(this.slowCaller));
@@ -162,7 +162,7 @@ export class FollowUpWorld extends World<Plan, Act, UpdateEnd> {
   private async readAsCaller(caller: Client): Promise<void> {
     const { latest: run } = this;
     if (!run.isOpen) return;
-    const posts = this.postsOf(run);
+    const posts = this.begunPosts;
     const report = await readProgress(caller, run.workflowId).catch((error: unknown) => {
       // The Temporal server may not respond in time.
       if (!isTold(error) && grpcError(error) === undefined) throw error;
@@ -170,12 +170,9 @@ export class FollowUpWorld extends World<Plan, Act, UpdateEnd> {
     if (report?.from === 'worker') this.judgeProgress('the client', report.progress, posts);
   }
 
-  /** The POSTs that have begun. The history of a run that a reset made counts none of a run before. */
-  private postsOf({ runId }: Run): readonly { readonly post: Request; readonly isOwn: boolean }[] {
-    const isReset = this.doneBy('reset').length > 0;
-    return this.service.requests
-      .filter(({ point, begunAt }) => point === 'post' && begunAt !== null)
-      .map((post) => ({ post, isOwn: !isReset || post.runId === runId }));
+  /** The POSTs that have begun. */
+  private get begunPosts(): readonly Request[] {
+    return this.service.requests.filter(({ point, begunAt }) => point === 'post' && begunAt !== null);
   }
 
   /**
@@ -186,11 +183,15 @@ export class FollowUpWorld extends World<Plan, Act, UpdateEnd> {
   private judgeProgress(
     from: string,
     { delivery, phase }: FollowUpProgress,
-    posts: ReturnType<FollowUpWorld['postsOf']>,
+    posts: readonly Request[],
   ): void {
     const { verdict, sends } = delivery;
-    const begun = posts.filter(({ isOwn }) => isOwn).length;
-    const mayBeProcessed = posts.some(({ post }) => post.processedAt !== null || post.reachedAt === null);
+    // The history of a run that a reset made counts none of a run before.
+    const isReset = this.doneBy('reset').length > 0;
+    const begun = posts.filter(({ runId }) => !isReset || runId === this.latest.runId).length;
+    const mayBeProcessed = posts.some(
+      ({ processedAt, reachedAt }) => processedAt !== null || reachedAt === null,
+    );
     const problem =
       (verdict === 'not-sent' || verdict === 'rejected') && mayBeProcessed
         ? `reports ${verdict}, and the agent service has or gets a message`

@@ -7,8 +7,8 @@ import { AGENT_API } from '../harness/samples';
 
 it('asks once a minute until the service has taken the key, and a service that is down has not', async () => {
   const answers = [503, 401, 404].map((httpStatus) => {
-    const label = `http_${httpStatus}`;
-    return { kind: 'failure', label, message: `http ${httpStatus}`, httpStatus } as const;
+    const message = `http ${httpStatus}`;
+    return { kind: 'failure', label: `http_${httpStatus}`, message, httpStatus } as const;
   });
   const getJob = jest.fn(() => Promise.resolve(answers.shift() ?? Promise.reject(new Error('asked again'))));
   const reasons: string[] = [];

@@ -9,6 +9,8 @@ const PERMISSION_MS = 10_000;
 const QUEUE_MS = 8_000;
 /** From an answer to the workflow that hears of it. */
 const HEARD_MS = 15_000;
+/** Longer than all that hinders a follow-up. */
+const HOURS_MS = 3 * 3_600_000;
 /** Of a run that makes no request, and of one request by a timer and an activity. */
 const EVENTS = { atMost: 30, ofRequest: 14 };
 
@@ -71,9 +73,26 @@ export const RULES: readonly Rule[] = [
     if (has('hold queue')) return;
     for (const update of world.doneBy('poll now')) {
       const isRead = gets.some(({ askedAt }) => askedAt >= update.at && askedAt <= update.endedAt);
+      // While another follow-up holds the job lock, there is nothing to read, and the progress shows this.
+      const isLocked = world.log.some(
+        ({ at, what }) =>
+          what === 'waitForJobLock started' &&
+          at + BEGIN >= update.at &&
+          at + BEGIN <= update.endedAt + HEARD_MS,
+      );
+      if (isLocked) continue;
       if (update.answer?.kind === 'answered' && !isRead && !wasOverAt(update))
         yield 'pollNow was answered, and nothing was read';
     }
+  },
+  /** An update interrupts a wait and a poll, and a cancellation also a read; only a request in progress is awaited. */
+  function* respondsSoon({ world, run, isHindered }) {
+    if (isHindered) return;
+    for (const { at, endedAt } of world.doneBy('poll now'))
+      if (endedAt - at > END_MS) yield `pollNow was answered after ${endedAt - at} ms`;
+    for (const cancel of world.doneBy('cancel'))
+      if (cancel.run === run && run.closedAt - cancel.at > END_MS)
+        yield `it ended ${run.closedAt - cancel.at} ms after it was cancelled`;
   },
   function* acceptedUpdatesAreAnswered({ world }) {
     for (const { status, events } of world.runs) {
@@ -116,6 +135,12 @@ export const RULES: readonly Rule[] = [
     if (!isHindered && run.closedAt > latestDeadlineAt + END_MS)
       yield `it ended ${run.closedAt - latestDeadlineAt} ms after its deadline`;
   },
+  /** Nothing waits indefinitely, whatever has happened: machines are away for ten minutes at most. */
+  function* endsAtAll({ world, latestDeadlineAt }) {
+    for (const { runId, startedAt, closedAt } of world.runs)
+      if (closedAt > Math.max(startedAt, latestDeadlineAt) + HOURS_MS)
+        yield `${runId} ended hours after its deadline`;
+  },
   /** Only the service refuses a key: a gateway's page says nothing of it. */
   function* isUnauthorizedForAReason({ hasEntered, world }) {
     const { requests } = world.service;
@@ -144,6 +169,24 @@ export const RULES: readonly Rule[] = [
     for (const { number, at } of [...looks, ...sent])
       if (at !== Infinity && !world.locks.some((lock) => lock.startedAt <= at && lock.closedAt >= at))
         yield `request ${number} without the job lock`;
+  },
+  /** A lock that another follow-up holds is acquired when it is free, and not before. */
+  function* waitsForTheLock({ world, run, plan, posts, latestDeadlineAt, isHindered, isReset }) {
+    const { lock } = world.plan;
+    const [first] = world.locks;
+    const freeAt = lock === null ? BEGIN : lock.end === 'never' ? Infinity : BEGIN + lock.heldMs;
+    if (first !== undefined && first.startedAt < freeAt)
+      yield `the job lock is acquired ${freeAt - first.startedAt} ms before its holder has ended`;
+    // One more attempt may follow if the response to the first one was lost.
+    const waits = world.log.filter(
+      ({ at, what }) =>
+        what === 'waitForJobLock started' && at + BEGIN > (first?.startedAt ?? Infinity) + END_MS,
+    );
+    if (waits.length > 2 && !isReset) yield 'the follow-up waits for the job lock that it holds';
+    if (isHindered || plan.whenActive !== 'wait' || run.closedAt < latestDeadlineAt || posts.length > 0)
+      return;
+    if (first === undefined && freeAt + END_MS < latestDeadlineAt)
+      yield 'the job lock was free, and the follow-up has not acquired it';
   },
   /** The lock is released in the last task; nothing but what hinders it leaves a lock open. */
   function* releasesItsLock({ world, isHindered, run }) {
@@ -228,6 +271,16 @@ export const RULES_OF_UNDISTURBED: readonly Rule[] = [
       ({ askedAt }) => askedAt > Math.max(heardAt, active?.heardAt ?? Infinity) && askedAt < freshAt,
     );
     if (idle !== undefined) yield `read ${idle.number} decides nothing`;
+  },
+  /** `pollJob` never reads more often than at the initial interval. */
+  function* pollsAtItsInterval({ plan, gets }) {
+    const leastMs = plan.polling.initialMs * (1 - plan.polling.jitter) - 1;
+    for (const [index, { number, point, askedAt }] of gets.entries()) {
+      const before = gets[index - 1];
+      if (point !== 'poll' || before?.point !== 'poll' || before.heardAt === null) continue;
+      if (askedAt - before.heardAt < leastMs)
+        yield `poll ${number} comes ${askedAt - before.heardAt} ms after the one before`;
+    }
   },
   /** Five 404s in a row that span `maxStaleness` are its end, unless its link is all that is waited for. */
   function* givesALostJobUp({ world, plan, hasEntered }) {

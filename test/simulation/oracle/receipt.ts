@@ -1,10 +1,14 @@
 import type { FollowUpProgress, Receipt } from '../../../src/core/result';
 import { isOfMachines } from '../acts';
+import { BEGIN } from '../clock';
 import { fromPayload, type HistoryEvent, isEndOfActivity } from '../temporal/history';
 import { type Case, END_MS, heldBetween, isAtRest, isPoll, type RuleOfReceipt } from './case';
 
 /** A read whose heartbeat is late is made by a second attempt, too. */
 const ATTEMPTS = 2;
+const HEARTBEAT_MS = 10_000;
+/** From the response to a read to the Temporal server that has its report, with slow calls. */
+const REPORT_MS = 10_000;
 /** Answers for which no request was made. */
 const NOT_ASKED = new Set(['cooling_down', 'closed', 'no_worker', 'read_failed']);
 const IS_ANSWER = /^(http_|active$|completed$|archived$|failed$)/;
@@ -51,6 +55,7 @@ export const RULES_OF_RECEIPTS: readonly RuleOfReceipt[] = [
       yield `${sends} sends, and ${begun.length} POSTs (${end.kind})`;
     // Until its history has a POST, or for good once it was refused to make one.
     const ends = run.events.map(endOfSend);
+    if (!isReset && ends.includes('reset')) yield 'a send had no permit, and nothing was reset';
     const presumes = isReset && (ends.includes('reset') || !ends.includes('posted'));
     // A cancelled send does not report what it has recorded, and the response to the question may have been lost or too late.
     const isCancelled = run.events.some(({ type }) => type === 'ActivityTaskCanceled');
@@ -83,21 +88,41 @@ export const RULES_OF_RECEIPTS: readonly RuleOfReceipt[] = [
     if (choice === 'resend' && perhapsProcessed.length < 2 && whenActive !== 'reject' && !isSecondRefused)
       yield `DeliveryUnknown after ${perhapsProcessed.length} POSTs, with resend`;
   },
-  /** Undisturbed, it counts each read since its POST. */
+  /** Unless machines hinder it, it counts each read since its POST. */
   function* countsAllReads(
-    { polls, perhapsProcessed, isUndisturbed, world, end },
+    { polls, perhapsProcessed, isHindered, world, end },
     { responseCounts, delivery },
   ) {
     const [post, ...more] = perhapsProcessed;
     const isOne = post !== undefined && more.length === 0 && world.runs.length === 1 && delivery.sends <= 1;
     // A read that came too late for the deadline was made, and told to nobody.
-    if (!isUndisturbed || !isOne || responseCounts.no_worker !== undefined || end.kind === 'failure') return;
+    if (isHindered || !isOne || responseCounts.no_worker !== undefined || end.kind === 'failure') return;
+    // If the time of a poll ends during an attempt, the Temporal server does not report the failure of the attempt before, which has
+    // the number of reads.
+    const isCountLost = world.runs.some(({ events }) =>
+      events.some(
+        (event) => event.type === 'ActivityTaskTimedOut' && !event.resolution.failed?.failure?.cause?.cause,
+      ),
+    );
+    if (isCountLost) return;
     const since = post.heardAt ?? Infinity;
     const reads = polls.filter(({ askedAt, heardAt }) => askedAt >= since && heardAt !== null).length;
     const counted = Object.entries(responseCounts).map(([label, count]) =>
       NOT_ASKED.has(label) ? 0 : count,
     );
-    if (sum(counted) > reads || sum(counted) < reads - ATTEMPTS)
+    // An update or a cancellation interrupts the read that is in progress.
+    const interruptions = world.log.filter(({ what }) => what === 'countPollReads started');
+    const interrupted = polls.filter(({ point, askedAt, heardAt }) =>
+      interruptions.some(
+        ({ at }) =>
+          point === 'poll' &&
+          askedAt <= at + BEGIN + REPORT_MS &&
+          (heardAt ?? Infinity) >= at + BEGIN - REPORT_MS,
+      ),
+    ).length;
+    const isSlow = polls.some(({ askedAt, heardAt }) => (heardAt ?? Infinity) - askedAt > HEARTBEAT_MS);
+    const lost = interrupted + (isSlow ? ATTEMPTS : 0);
+    if (sum(counted) > reads || sum(counted) < reads - lost)
       yield `${sum(counted)} reads were counted, and ${reads} were made since the POST`;
   },
   /** Each counted answer was heard. */
@@ -106,6 +131,8 @@ export const RULES_OF_RECEIPTS: readonly RuleOfReceipt[] = [
     const attempts = world.log.filter(({ what }) => what === 'pollJob started').length;
     const reported = world.log.filter(({ what }) => what === 'pollJob reported').length;
     const lost = isHindered ? Math.max(0, attempts - reported) : 0;
+    if (!isHindered && responseCounts.no_worker !== undefined)
+      yield 'a read had no worker, and nothing hindered it';
     if (sum(Object.values(responseCounts)) !== polls)
       yield `${polls} polls, and ${sum(Object.values(responseCounts))} responses were counted`;
     for (const [label, count] of Object.entries(responseCounts)) {
