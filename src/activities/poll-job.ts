@@ -9,10 +9,10 @@ import { pollAgainIn, serverClock } from './attempt';
 /**
  * Makes one read with each attempt after the first. While the job stays the same, the attempt fails with the next interval as its
  * retry delay, so that Temporal keeps the time: a waiting poll takes neither a slot nor memory, and adds no event. The first attempt
- * only waits in this way, because a timer before the activity would add five events.
+ * only waits in this way, because a timer before the activity would add five events. The read at `until` is returned in any case.
  */
 export function createPollJob(agentApi: AgentApi): FollowUpActivities['pollJob'] {
-  return async ({ projectId, jobId, known, firstReadAt, since, polling, pollsBefore }) => {
+  return async ({ projectId, jobId, known, firstReadAt, until, since, polling, pollsBefore }) => {
     const { attempt } = Context.current().info;
     const serverTime = serverClock();
     const requestedAt = serverTime();
@@ -26,7 +26,9 @@ export function createPollJob(agentApi: AgentApi): FollowUpActivities['pollJob']
 
     const reads = readsBeforeAttempt(attempt) + 1;
     const response = await agentApi.getJob({ projectId, jobId });
-    if (response.kind !== 'job' || !sameState(response.job, known)) return { reads, response, requestedAt };
-    throw pollAgain(reads, pollInterval(polling, serverTime() - since, Math.random));
+    const isUnchanged = response.kind === 'job' && sameState(response.job, known);
+    if (!isUnchanged || requestedAt >= until) return { reads, response, requestedAt };
+    const now = serverTime();
+    throw pollAgain(reads, Math.min(pollInterval(polling, now - since, Math.random), until - now));
   };
 }

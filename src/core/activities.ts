@@ -62,6 +62,8 @@ export interface PollJobInput extends JobAddress {
   readonly known: JobState;
   /** When the first read is due, in milliseconds since the epoch. */
   readonly firstReadAt: number;
+  /** When a read decides something whatever it returns, in milliseconds since the epoch: that read ends the activity. */
+  readonly until: number;
   /** When the turn (or the wait for an idle job) started, in milliseconds since the epoch: the interval grows with its age. */
   readonly since: number;
   readonly polling: Polling;
@@ -191,7 +193,7 @@ export interface FollowUpActivities {
   workerSettings(): Promise<WorkerSettings>;
   /** Reads the job once. */
   getJob(address: JobAddress): Promise<JobResponse>;
-  /** Reads the job with each attempt after the first, until the response differs from the known job. */
+  /** Reads the job with each attempt after the first, until the response differs from the known job, or until a read decides. */
   pollJob(input: PollJobInput): Promise<PollJobResult>;
   /** Returns how many reads the pending `pollJob` of this run has made. */
   countPollReads(): Promise<number>;

@@ -38,7 +38,7 @@ export type Step =
     }
   /** Reads the job once. */
   | { readonly do: 'read'; readonly phase: Phase; readonly at: number }
-  /** Reads the job with one activity until it differs from `known`, and until `until` at the latest. */
+  /** Reads the job with one activity until it differs from `known`. The read at `until` ends the activity in any case. */
   | {
       readonly do: 'poll';
       readonly phase: Phase;
@@ -102,13 +102,13 @@ export interface PollPlan {
   readonly since: number;
   /** The reads of this kind so far. */
   readonly reads: number;
-  /** When a read decides something whatever it returns, or the deadline. */
+  /** When a read decides something whatever it returns: a single read, or the last one of `pollJob`. */
   readonly until: number;
 }
 
 /**
- * Reads at the next interval: the first `timerPolls` times, and whenever the read decides something, with a single read; otherwise
- * with `pollJob`.
+ * Reads at the next interval: the first `timerPolls` times, after a failure, and if an operator requested it, with a single read;
+ * otherwise with `pollJob`.
  */
 export function readOrPoll(state: FollowUpState, plan: PollPlan, moment: Moment): Step {
   const { polling } = state.plan;

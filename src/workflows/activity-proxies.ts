@@ -72,6 +72,10 @@ const LOST_WORKER_RETRY_MS = 1_000;
 /** A read that waits behind a rate limit loses its place when its time is over: with a short time, again and again. */
 const MAX_QUEUE_WAIT_MS = 10 * 60_000;
 
+function queueWaitMs(untilDeadlineMs: number): number {
+  return Math.max(60_000, Math.min(untilDeadlineMs, MAX_QUEUE_WAIT_MS));
+}
+
 /**
  * Makes one read. Only the loss of a worker is retried, which the heartbeat timeout shows within 15 s, although a read may take
  * minutes. Ten attempts are enough for ten lost workers; an eleventh would be a bug.
@@ -82,11 +86,10 @@ export function getJob(
   untilDeadlineMs: number,
   summary: string,
 ) {
-  const queueWaitMs = Math.max(60_000, Math.min(untilDeadlineMs, MAX_QUEUE_WAIT_MS));
   return proxyActivities<FollowUpActivities>({
     taskQueue: readTaskQueue,
     startToCloseTimeout: httpTimeoutMs + REPORT_MARGIN_MS,
-    scheduleToCloseTimeout: httpTimeoutMs + queueWaitMs,
+    scheduleToCloseTimeout: httpTimeoutMs + queueWaitMs(untilDeadlineMs),
     heartbeatTimeout: 15_000,
     retry: { initialInterval: LOST_WORKER_RETRY_MS, backoffCoefficient: 1, maximumAttempts: 10 },
     cancellationType: ActivityCancellationType.TRY_CANCEL,
@@ -97,21 +100,20 @@ export function getJob(
 
 /**
  * Reads until the job changes. Each failed attempt brings the interval to the next one, which may be half longer than the maximum
- * because of jitter. A lost worker costs one attempt of the length of a read. The activity ends when a single read is due, at the
- * latest at the deadline.
- *
- * @param timeLimitMs the time until a single read is due
+ * because of jitter. A lost worker costs one attempt of the length of a read. The activity ends with the read at `input.until`, which may
+ * wait in the queue as long as a single read.
  */
 export function pollJob(
   { readTaskQueue, httpTimeoutMs }: WorkerSettings,
   input: PollJobInput,
-  timeLimitMs: number,
+  deadlineAt: number,
   summary: string,
 ) {
   return proxyActivities<FollowUpActivities>({
     taskQueue: readTaskQueue,
     startToCloseTimeout: httpTimeoutMs + REPORT_MARGIN_MS,
-    scheduleToCloseTimeout: Math.max(1, timeLimitMs),
+    scheduleToCloseTimeout:
+      Math.max(0, input.until - Date.now()) + httpTimeoutMs + queueWaitMs(deadlineAt - input.until),
     retry: {
       initialInterval: LOST_WORKER_RETRY_MS,
       backoffCoefficient: 1,

@@ -123,7 +123,7 @@ describe.each(doors)('by $name', ({ build, send }) => {
 
   it('a follow-up that fails tells its type and what became of the message', async () => {
     // The client of TypeScript has codes of its own style.
-    const words = /(JobNotFound|JOB_NOT_FOUND), delivery not-sent: The service knows no such job/;
+    const words = /(JobNotFound|JOB_NOT_FOUND), delivery not-sent: The agent service has no such job/;
     expect(await send(projectId, 'nobody', 'order-4711')).toMatchObject({
       code: 1,
       stderr: expect.stringMatching(words),

@@ -5,13 +5,13 @@ import { expect, it } from '@jest/globals';
 import { BatchOfTest } from '../harness/batch-of-test';
 import { eventually } from '../harness/eventually';
 import { failedTasks } from '../harness/failed-tasks';
-import { BY_RESPONSE, ENDLESS, type Following } from '../harness/following';
+import { BY_RESPONSE, ENDLESS } from '../harness/following';
 import { ProcessEnvironment } from '../harness/process-environment';
 import { temporal } from '../harness/temporal';
 
 /** So many watch their job, and some wait until it is at rest. */
-const WATCHING = 12;
-const FOLLOW_UPS = 16;
+const WATCHING = 6;
+const FOLLOW_UPS = 8;
 /** The first items stay open until the test ends their turns, so that others are still to be sent. */
 const OPEN_ITEMS = 5;
 const ITEMS = 10;
@@ -46,11 +46,12 @@ it('follow-ups and a batch under way go from one version of the worker to the ne
     const setCurrent = (buildId: string) => deploy(name, 'set-current-version', '--build-id', buildId);
     const older = await start('older');
     await setCurrent('older');
-    const followings: Following[] = [];
-    while (followings.length < WATCHING) followings.push(await environment.follow(ENDLESS, TIMES));
-    for (const following of followings) await following.reached({ operation: 'get' }, { atLeast: 5 });
-    while (followings.length < FOLLOW_UPS)
-      followings.push(await environment.follow(BUSY, { ...TIMES, whenActive: 'wait' }));
+    const follow = (count: number, ...[job, request]: Parameters<typeof environment.follow>) =>
+      Promise.all(Array.from({ length: count }, () => environment.follow(job, request)));
+    const watching = await follow(WATCHING, ENDLESS, TIMES);
+    await Promise.all(watching.map((following) => following.reached({ operation: 'get' }, { atLeast: 5 })));
+    const waiting = await follow(FOLLOW_UPS - WATCHING, BUSY, { ...TIMES, whenActive: 'wait' });
+    const followings = [...watching, ...waiting];
     const batch = new BatchOfTest(environment);
     batch.addMany(OPEN_ITEMS, ENDLESS, TIMES).addMany(ITEMS - OPEN_ITEMS, {}, TIMES);
     await batch.start({ concurrency: OPEN_ITEMS });
@@ -72,7 +73,7 @@ it('follow-ups and a batch under way go from one version of the worker to the ne
     const newer = await start('newer', { AGENT_API_TIMEOUT: '3s' });
     await deploy(name, 'set-ramping-version', '--build-id', 'newer', '--percentage', '50');
     // With a task, a follow-up goes to the version that its id is drawn for: some go ahead, some stay.
-    for (const { handle } of followings.slice(0, WATCHING)) await handle.executeUpdate('pollNow');
+    await Promise.all(watching.map(({ handle }) => handle.executeUpdate('pollNow')));
     await setCurrent('newer');
     // Until its next workflow task, a follow-up stays with its version.
     older.signal('SIGTERM');
@@ -89,8 +90,8 @@ it('follow-ups and a batch under way go from one version of the worker to the ne
     expect(batch.posts()).toHaveLength(OPEN_ITEMS);
     // The jobs come to rest; those that were waited for get their message then, and a turn that ends by itself.
     for (const { key } of followings) sandbox.changeJob(key, { status: 'completed' });
-    for (const following of followings)
-      expect(await following.ending()).toMatchObject({ delivery: BY_RESPONSE, posts: [true] });
+    for (const ending of await Promise.all(followings.map((following) => following.ending())))
+      expect(ending).toMatchObject({ delivery: BY_RESPONSE, posts: [true] });
     expect(await batch.finish()).toMatchObject({ state: 'done', summary: { settled: ITEMS } });
     expect(batch.messages()).toEqual(Array.from({ length: ITEMS }, () => 1));
     expect(await failedTasks(client, `TaskQueue = "${taskQueue}"`)).toEqual([]);

@@ -99,10 +99,10 @@ async function performPoll(
   const { projectId, jobId, polling } = before.plan;
   const { at: firstReadAt, known, since, until } = step;
   const startedAt = Date.now();
-  const input = { projectId, jobId, known, firstReadAt, since, polling, pollsBefore: before.polls };
+  const input = { projectId, jobId, known, firstReadAt, until, since, polling, pollsBefore: before.polls };
   const summary = activitySummary(before, step);
   const poll = new StoppableActivity<PollEnd>(() =>
-    pollJob(settings, input, until - startedAt, summary).then(
+    pollJob(settings, input, before.deadlineAt, summary).then(
       (result: unknown) => pollEnd(result, startedAt),
       (error: unknown) => failedPoll(error, startedAt),
     ),
@@ -129,18 +129,24 @@ function pollEnd(result: unknown, startedAt: number): PollEnd {
   return { unchangedReads: Math.max(0, reads - 1), last: { response, requestedAt } };
 }
 
-/** The time of the poll is over, and every read returned the known job; or the activity failed. */
+/** No worker completed the last read in time, or the activity failed. The reads before returned the known job. */
 function failedPoll(error: unknown, startedAt: number): PollEnd {
   if (!(error instanceof ActivityFailure)) throw error;
   if (error.cause instanceof CancelledFailure) return null;
+  return {
+    unchangedReads: readsBefore(error),
+    last: { response: failedRead(error), requestedAt: startedAt },
+  };
+}
+
+/** The Temporal server reports the failure of the latest attempt as the cause of a timeout. */
+function readsBefore(error: ActivityFailure): number {
   for (let cause: unknown = error.cause; cause instanceof Error; cause = cause.cause) {
     if (!(cause instanceof ApplicationFailure) || cause.type !== POLL_AGAIN) continue;
     const progress: unknown = cause.details?.[0];
-    return { unchangedReads: isPollProgress(progress) ? progress.reads : 0, last: null };
+    return isPollProgress(progress) ? progress.reads : 0;
   }
-  // No worker started the activity in its time.
-  if (error.cause instanceof TimeoutFailure) return { unchangedReads: 0, last: null };
-  return { unchangedReads: 0, last: { response: failedRead(error), requestedAt: startedAt } };
+  return 0;
 }
 
 /** An operator completed the read activity with a value that is not a response. */

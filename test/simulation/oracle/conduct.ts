@@ -272,12 +272,16 @@ export const RULES_OF_UNDISTURBED: readonly Rule[] = [
     );
     if (idle !== undefined) yield `read ${idle.number} decides nothing`;
   },
-  /** `pollJob` never reads more often than at the initial interval. */
+  /** `pollJob` never reads more often than at the initial interval. Only its last read comes earlier, when it decides something. */
   function* pollsAtItsInterval({ plan, gets }) {
     const leastMs = plan.polling.initialMs * (1 - plan.polling.jitter) - 1;
-    for (const [index, { number, point, askedAt }] of gets.entries()) {
+    const isSameActivity = (one: Request | undefined, other: Request) =>
+      one?.attempt.replace(/[^/]*$/, '') === other.attempt.replace(/[^/]*$/, '');
+    for (const [index, get] of gets.entries()) {
+      const { number, askedAt } = get;
       const before = gets[index - 1];
-      if (point !== 'poll' || before?.point !== 'poll' || before.heardAt === null) continue;
+      if (!isSameActivity(before, get) || !isSameActivity(gets[index + 1], get)) continue;
+      if (get.point !== 'poll' || typeof before?.heardAt !== 'number') continue;
       if (askedAt - before.heardAt < leastMs)
         yield `poll ${number} comes ${askedAt - before.heardAt} ms after the one before`;
     }

@@ -97,14 +97,6 @@ export const RULES_OF_RECEIPTS: readonly RuleOfReceipt[] = [
     const isOne = post !== undefined && more.length === 0 && world.runs.length === 1 && delivery.sends <= 1;
     // A read that came too late for the deadline was made, and told to nobody.
     if (isHindered || !isOne || responseCounts.no_worker !== undefined || end.kind === 'failure') return;
-    // If the time of a poll ends during an attempt, the Temporal server does not report the failure of the attempt before, which has
-    // the number of reads.
-    const isCountLost = world.runs.some(({ events }) =>
-      events.some(
-        (event) => event.type === 'ActivityTaskTimedOut' && !event.resolution.failed?.failure?.cause?.cause,
-      ),
-    );
-    if (isCountLost) return;
     const since = post.heardAt ?? Infinity;
     const reads = polls.filter(({ askedAt, heardAt }) => askedAt >= since && heardAt !== null).length;
     const counted = Object.entries(responseCounts).map(([label, count]) =>
@@ -121,16 +113,19 @@ export const RULES_OF_RECEIPTS: readonly RuleOfReceipt[] = [
       ),
     ).length;
     const isSlow = polls.some(({ askedAt, heardAt }) => (heardAt ?? Infinity) - askedAt > HEARTBEAT_MS);
-    const lost = interrupted + (isSlow ? ATTEMPTS : 0);
+    // A cancellation also interrupts a single read.
+    const lost = interrupted + (isSlow ? ATTEMPTS : 0) + (end.kind === 'cancelled' ? 1 : 0);
     if (sum(counted) > reads || sum(counted) < reads - lost)
       yield `${sum(counted)} reads were counted, and ${reads} were made since the POST`;
   },
   /** Each counted answer was heard. */
   function* countsItsReads({ polls: made, world, isHindered }, { polls, responseCounts }) {
-    // An attempt of `pollJob` whose worker is lost counts as a read of the known job.
+    // An attempt of `pollJob` whose worker is lost, or whose result can't be encoded, counts as a read of the known job.
     const attempts = world.log.filter(({ what }) => what === 'pollJob started').length;
     const reported = world.log.filter(({ what }) => what === 'pollJob reported').length;
-    const lost = isHindered ? Math.max(0, attempts - reported) : 0;
+    const lost =
+      (isHindered ? Math.max(0, attempts - reported) : 0) +
+      world.plan.deeds.filter(({ act }) => act.kind === 'break').length;
     if (!isHindered && responseCounts.no_worker !== undefined)
       yield 'a read had no worker, and nothing hindered it';
     if (sum(Object.values(responseCounts)) !== polls)

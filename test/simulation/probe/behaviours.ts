@@ -159,7 +159,7 @@ const OF_WORKFLOWS: Readonly<Record<string, Behaviour>> = {
       'tasks 1; tell one; at g; ask two; reset 0; attempt 1; open g; knows ActivityTaskCompleted; tell end',
   },
   'a reset schedules again what was pending, and timers go on': {
-    steps: [activity('gate g'), `timer t ${SLACK}`, 'wait told: one', END],
+    steps: [activity('gate g'), `timer t ${2 * SLACK}`, 'wait told: one', END],
     script:
       'at g; tell one; tasks 2; reset 1; knows TimerFired; attempt 1; open g; knows ActivityTaskCompleted; tell end',
   },

@@ -28,14 +28,27 @@ beforeAll(async () => {
   handle = await environment.followUps.start({
     ...environment.addJob({ projectId: 'docs', id: 'job-1042', ...ENDLESS }, trouble),
     ...{ prompt: 'Fix the secret plans on page 7.', requestId: 'release-7.2' },
-    polling: { initial: '1s', growth: 0, maximum: '1s', jitter: 0, timerPolls: 3 },
+    // The intervals are long, so that every wait has a timer on a slow machine too. `pollNow` ends the wait.
+    polling: { initial: '1m', growth: 0, maximum: '1m', jitter: 0, timerPolls: 3 },
     maxStaleness: '0s',
   });
-  await eventually('three polls', async () => {
-    const report = await handle.progress();
-    return report.from === 'worker' && report.progress.polls >= 3;
-  });
+  await hasPolled(0);
+  for (const polls of [1, 2, 3]) {
+    await handle.pollNow();
+    await hasPolled(polls);
+  }
 });
+
+async function hasPolled(polls: number): Promise<void> {
+  await eventually(`the message is delivered and the job was polled ${polls} times`, async () => {
+    const report = await handle.progress();
+    return (
+      report.from === 'worker' &&
+      report.progress.delivery.verdict === 'accepted' &&
+      report.progress.polls === polls
+    );
+  });
+}
 
 afterAll(async () => {
   for (const close of closing) await close();
@@ -84,12 +97,13 @@ describe('the Web UI', () => {
 
     const timeline = await shownAt(followUpPage(), 'poll 3');
     expect(timeline).toContain('sendMessage • read the job, then send the message');
-    expect(timeline).toContain('sent: active, next read in 1s');
+    expect(timeline).toContain('sent: active, next read in 1m');
     expect(timeline).toContain('getJob • poll 1');
-    expect(timeline).toMatch(/poll 2: http 503: .*, next read in 1s/);
+    expect(timeline).toMatch(/poll 2: http 503: .*, next read in 1m/);
 
     const prLink = 'https://example.test/pull/1042';
     environment.sandbox.changeJob({ projectId: 'docs', jobId: 'job-1042' }, { status: 'completed', prLink });
+    await handle.pollNow();
     await handle.result();
     expect(await shownAt(followUpPage(), '"prLink"')).toContain(`"prLink": "${prLink}"`);
     const [, , last] = await userMetadata(followUpPage(), 3);
