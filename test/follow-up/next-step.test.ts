@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
-import { isDecisionNeeded, nextStep } from '../../src/follow-up/next-step';
-import type { FollowUpState } from '../../src/follow-up/state';
+import { nextStep } from '../../src/follow-up/next-step';
+import { type FollowUpState, isDecisionNeeded } from '../../src/follow-up/state';
 import {
   accepted,
   afterReads,

@@ -4,14 +4,14 @@ import type { JobResponse, PostOutcome, SendEnd, SendRecord } from '../../src/co
 import { type AgentJob, isTerminal } from '../../src/core/job';
 import { apply, type FollowUpEvent } from '../../src/follow-up/apply';
 import { decideSend } from '../../src/follow-up/evidence';
-import { isDecisionNeeded, nextStep } from '../../src/follow-up/next-step';
+import { nextStep } from '../../src/follow-up/next-step';
 import { receiptOf, reportedDelivery } from '../../src/follow-up/receipt';
 import {
   continuation,
-  continuedState,
   type FollowUpState,
   initialState,
   isContinued,
+  isDecisionNeeded,
 } from '../../src/follow-up/state';
 import type { FollowUpOutcome, Step } from '../../src/follow-up/step';
 import { endOfUnreportedSend, type UnreportedSend } from '../../src/follow-up/unreported-send';
@@ -444,7 +444,7 @@ class Sequence {
     if (next === null) return;
     const input: unknown = jsonCopy(next);
     check(isContinued(input), 'the next run accepts the state');
-    const continued = continuedState(input as typeof next);
+    const { continued } = input as typeof next;
     check(
       isDeepStrictEqual(jsonCopy(nextStep(continued, this.now, () => 0.5)), jsonCopy(step)),
       'the next run continues',

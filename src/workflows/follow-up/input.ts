@@ -5,13 +5,7 @@ import { MEMO_START_DELAY } from '../../core/names';
 import { keyword, outcomeKeywords } from '../../core/starts';
 import { MAX_DURATION_MS } from '../../core/units';
 import { invalidRequest } from '../../follow-up/failure-details';
-import {
-  continuedState,
-  type FollowUpStart,
-  type FollowUpState,
-  initialState,
-  isContinued,
-} from '../../follow-up/state';
+import { type FollowUpStart, type FollowUpState, initialState, isContinued } from '../../follow-up/state';
 import { failure } from '../failure';
 
 interface AcceptedInput {
@@ -68,5 +62,5 @@ function continuedInput(input: unknown): FollowUpState | null {
   const { projectId, jobId, requestId } = input.continued.plan;
   const named = requestId === workflowId ? {} : { requestId };
   const isOurs = checkRequest({ projectId, jobId, ...named, prompt: 'a message' }, workflowId).ok;
-  return isOurs ? continuedState(input) : null;
+  return isOurs ? input.continued : null;
 }

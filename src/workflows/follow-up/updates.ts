@@ -9,8 +9,8 @@ import { DELIVERY_DECISIONS, type DeliveryDecision, type FollowUpProgress } from
 import { quote } from '../../core/text';
 import { parseDuration } from '../../core/units';
 import { isHistoryFull } from '../../follow-up/history-budget';
-import { isDecisionNeeded } from '../../follow-up/next-step';
 import { progressOf } from '../../follow-up/receipt';
+import { isDecisionNeeded } from '../../follow-up/state';
 import { rejectUpdate, updatesOfRun } from '../updates';
 import type { FollowUpRun } from './run';
 
