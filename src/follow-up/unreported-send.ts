@@ -1,23 +1,17 @@
-import {
-  noReport,
-  type RequestFailure,
-  type SendCheckpoint,
-  type SendEnd,
-  type SendRecord,
-} from '../core/activities';
+import { noReport, type SendEnd, type SendRecord } from '../core/activities';
 
 /** How a send activity ended that did not report a `SendResult`. */
 export type UnreportedSend =
   /** The worker reported that nothing was sent: the activity was paused or reset before its send permission. */
-  | { readonly kind: 'failed before permission'; readonly message: string }
+  | 'failed before permission'
   /** No attempt reported in time. The Temporal server's timeout carries the record of the latest heartbeat. */
-  | { readonly kind: 'timed out'; readonly record: SendRecord }
+  | 'timed out'
   /** The workflow gave up the send, and the Temporal server confirmed the cancellation. */
-  | { readonly kind: 'cancelled' }
+  | 'cancelled'
   /** The workflow gave up the send, and no confirmation came: a paused activity keeps its attempt without a timeout. */
-  | { readonly kind: 'pending' }
+  | 'pending'
   /** Another client completed or failed the activity, or the worker failed with an error that proves nothing. */
-  | { readonly kind: 'completed by another client' };
+  | 'completed by another client';
 
 /**
  * The effect of a send that ended without a report. Two facts decide: how the activity ended, and what the Temporal server has
@@ -32,21 +26,23 @@ export type UnreportedSend =
  * | pending                     | unknown    | unknown  | unknown |
  * | completed by another client | unknown    | unknown  | unknown |
  *
- * @param record what the Temporal server had recorded when the workflow gave up the send; `unknown` if it did not
+ * @param record what the timeout carries, or what the Temporal server had recorded when the workflow gave up the send; `unknown`
+ *   if neither is known
  * @param at now, in milliseconds since the epoch
  */
 export function endOfUnreportedSend(ended: UnreportedSend, record: SendRecord, at: number): SendEnd {
-  switch (ended.kind) {
+  const isNothingRecorded = record.kind === 'nothing';
+  switch (ended) {
     case 'failed before permission':
-      return notSent(ended.message);
+      return notSent('the send was paused or reset before its send permission');
     case 'timed out':
-      return ended.record.kind === 'nothing'
+      return isNothingRecorded
         ? notSent(
             'no worker sent the message in time: none polls the task queue for sends, or a rate limit delays it',
           )
-        : maybeSent('the worker that was to send the message did not report', ended.record, at);
+        : maybeSent('the worker that was to send the message did not report', record, at);
     case 'cancelled':
-      return record.kind === 'nothing'
+      return isNothingRecorded
         ? notSent('no worker had started to send the message')
         : maybeSent('the send was given up before it reported', record, at);
     case 'pending':
@@ -57,12 +53,10 @@ export function endOfUnreportedSend(ended: UnreportedSend, record: SendRecord, a
 }
 
 function notSent(message: string): SendEnd {
-  const failure: RequestFailure = { label: 'not_started', message };
-  return { kind: 'postponed', ...failure };
+  return { kind: 'postponed', label: 'not_started', message };
 }
 
 function maybeSent(why: string, record: SendRecord, at: number): SendEnd {
-  const unknown: SendCheckpoint = { baseline: null, sentAt: at };
-  const { baseline, sentAt } = record.kind === 'checkpoint' ? record : unknown;
+  const { baseline, sentAt } = record.kind === 'checkpoint' ? record : { baseline: null, sentAt: at };
   return { kind: 'posted', baseline, sentAt, outcome: noReport(why) };
 }

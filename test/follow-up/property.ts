@@ -384,13 +384,14 @@ class Sequence {
     // An activity that is still pending, or that another client ended, can post after the record was read.
     const earlier = choose.pick(checkpoint, nothing, unknown);
     const ended = choose.pick<UnreportedSend[]>(
-      { kind: 'timed out', record: atEnd },
-      { kind: 'cancelled' },
-      { kind: 'pending' },
-      { kind: 'completed by another client' },
-      ...(hasPosted ? [] : [{ kind: 'failed before permission', message: 'paused' } as const]),
+      'timed out',
+      'cancelled',
+      'pending',
+      'completed by another client',
+      ...(hasPosted ? [] : ['failed before permission' as const]),
     );
-    const end = endOfUnreportedSend(ended, ended.kind === 'cancelled' ? atEnd : earlier, at);
+    const isRecordFinal = ended === 'timed out' || ended === 'cancelled';
+    const end = endOfUnreportedSend(ended, isRecordFinal ? atEnd : earlier, at);
     if (hasPosted) this.posts += 1;
     if (hasPosted || end.kind === 'posted') this.recordPost(at);
     return end;

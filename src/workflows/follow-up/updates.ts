@@ -26,7 +26,7 @@ export function receiveUpdates(run: FollowUpRun): void {
     UPDATE_POLL_NOW,
     async () => {
       run.interrupt({ kind: 'read requested', at: Date.now() });
-      await condition(() => run.hasEnded || run.state.readRequestedAt === null);
+      await condition(() => run.step.do === 'end' || run.state.readRequestedAt === null);
       return progress();
     },
     {
@@ -57,7 +57,7 @@ export function receiveUpdates(run: FollowUpRun): void {
       const { firstExecutionRunId } = workflowInfo();
       run.interrupt({ kind: 'delivery decided', decision, runId: runId ?? firstExecutionRunId });
       const { step } = run;
-      await condition(() => run.hasEnded || run.step !== step);
+      await condition(() => run.step.do === 'end' || run.step !== step);
       return progress();
     },
     {
