@@ -20,36 +20,31 @@ export type FollowUpOutcome =
   | { readonly kind: 'cancelled' };
 
 /** The next thing that a follow-up does. Before `at`, it waits: on a durable timer, or in the retry delay of `pollJob`. */
-export type Step =
+export type Step = { readonly phase: Phase } &
   /** Waits until the other follow-up that holds the job lock has ended. */
-  | {
-      readonly do: 'wait for job lock';
-      readonly phase: Phase;
-      readonly holder: JobLockHolder;
-    }
-  /** Reads the job and makes at most one POST, with one activity. */
-  | {
-      readonly do: 'send';
-      readonly phase: Phase;
-      readonly at: number;
-      readonly permit: SendPermit;
-      /** See `SendInput`. */
-      readonly earlierBaseline: JobState | null;
-    }
-  /** Reads the job once. */
-  | { readonly do: 'read'; readonly phase: Phase; readonly at: number }
-  /** Reads the job with one activity until it differs from `known`, and until `until` at the latest. */
-  | {
-      readonly do: 'poll';
-      readonly phase: Phase;
-      readonly at: number;
-      readonly until: number;
-      readonly known: JobState;
-      readonly since: number;
-    }
-  /** Applies `onUnknownDelivery`, because no read can show any more whether the message arrived. */
-  | { readonly do: 'conclude reconciling'; readonly phase: Phase }
-  | { readonly do: 'end'; readonly phase: Phase; readonly outcome: FollowUpOutcome };
+  (
+    | { readonly do: 'wait for job lock'; readonly holder: JobLockHolder }
+    /** Reads the job and makes at most one POST, with one activity. @see SendInput for `earlierBaseline` */
+    | {
+        readonly do: 'send';
+        readonly at: number;
+        readonly permit: SendPermit;
+        readonly earlierBaseline: JobState | null;
+      }
+    /** Reads the job once. */
+    | { readonly do: 'read'; readonly at: number }
+    /** Reads the job with one activity until it differs from `known`, and until `until` at the latest. */
+    | {
+        readonly do: 'poll';
+        readonly at: number;
+        readonly until: number;
+        readonly known: JobState;
+        readonly since: number;
+      }
+    /** Applies `onUnknownDelivery`, because no read can show any more whether the message arrived. */
+    | { readonly do: 'conclude reconciling' }
+    | { readonly do: 'end'; readonly outcome: FollowUpOutcome }
+  );
 
 /** What a decision depends on, besides the state. */
 export interface Moment {

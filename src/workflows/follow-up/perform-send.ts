@@ -20,7 +20,7 @@ import { fairnessKey } from '../../core/ids';
 import { POLL_AGAIN } from '../../core/names';
 import type { FollowUpEvent } from '../../follow-up/apply';
 import type { Step } from '../../follow-up/step';
-import { activitySummary } from '../../follow-up/summary';
+import { activitySummary } from '../../follow-up/web-ui';
 import { endOfUnreportedSend, type UnreportedSend } from '../../follow-up/unreported-send';
 import { REPORT_MARGIN_MS, stopSend } from '../activity-proxies';
 import { failure } from '../failure';

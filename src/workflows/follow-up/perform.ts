@@ -16,7 +16,7 @@ import { POLL_AGAIN } from '../../core/names';
 import { singleLine } from '../../core/text';
 import type { FollowUpEvent } from '../../follow-up/apply';
 import type { Step } from '../../follow-up/step';
-import { activitySummary, waitSummary } from '../../follow-up/summary';
+import { activitySummary, waitSummary } from '../../follow-up/web-ui';
 import { countPollReads, getJob, pollJob } from '../activity-proxies';
 import { notifyOfFollowUp } from '../notice';
 import { StoppableActivity } from '../stoppable-activity';
