@@ -171,7 +171,7 @@ export const isSendResult = fields({
 });
 export type SendResult = Checked<typeof isSendResult>;
 
-/** What the Temporal server has recorded of a send that is given up, at a moment after which it grants no permission. */
+/** What the Temporal server has recorded of a send that is stopped, at a moment after which it grants no permission. */
 export const isSendRecord = anyOf(
   fields({ kind: oneOf('checkpoint'), ...checkpoint }),
   fields({ kind: oneOf('nothing') }),

@@ -6,17 +6,17 @@ export type UnreportedSend =
   | 'failed before permission'
   /** No attempt reported in time. The Temporal server's timeout carries the record of the latest heartbeat. */
   | 'timed out'
-  /** The workflow gave up the send, and the Temporal server confirmed the cancellation. */
+  /** The workflow stopped the send, and the Temporal server confirmed the cancellation. */
   | 'cancelled'
-  /** The workflow gave up the send, and no confirmation came: a paused activity keeps its attempt without a timeout. */
+  /** The workflow stopped the send, and no confirmation came: a paused activity keeps its attempt without a timeout. */
   | 'pending'
   /** Another client completed or failed the activity, or the worker failed with an error that proves nothing. */
   | 'completed by another client';
 
 /**
  * The effect of a send that ended without a report. Two facts decide: how the activity ended, and what the Temporal server has
- * recorded. The heartbeat that grants the send permission is recorded before a POST starts. `not-sent` therefore needs the
- * server's word that nothing is recorded, at a moment after which no attempt can get a permission:
+ * recorded. The heartbeat that grants the send permission is recorded before a POST starts. `not-sent` therefore needs a
+ * Temporal server that has recorded nothing, at a moment after which no attempt can get a permission:
  *
  * | ended                       | checkpoint | nothing  | unknown |
  * |-----------------------------|------------|----------|---------|
@@ -26,7 +26,7 @@ export type UnreportedSend =
  * | pending                     | unknown    | unknown  | unknown |
  * | completed by another client | unknown    | unknown  | unknown |
  *
- * @param record what the timeout carries, or what the Temporal server had recorded when the workflow gave up the send; `unknown`
+ * @param record what the timeout carries, or what the Temporal server had recorded when the workflow stopped the send; `unknown`
  *   if neither is known
  * @param at now, in milliseconds since the epoch
  */
@@ -44,9 +44,9 @@ export function endOfUnreportedSend(ended: UnreportedSend, record: SendRecord, a
     case 'cancelled':
       return isNothingRecorded
         ? notSent('no worker had started to send the message')
-        : maybeSent('the send was given up before it reported', record, at);
+        : maybeSent('the send was stopped before it reported', record, at);
     case 'pending':
-      return maybeSent('the send was given up, and its worker did not report', record, at);
+      return maybeSent('the send was stopped, and its worker did not report', record, at);
     case 'completed by another client':
       return maybeSent('another client ended the send', record, at);
   }

@@ -33,7 +33,7 @@ type SendActivityEnd = SendResult | { readonly ended: UnreportedSend; readonly r
 const UNKNOWN_RECORD: SendRecord = { kind: 'unknown' };
 
 /**
- * Reads the job and makes at most one POST, with one activity. A cancellation or the deadline gives the send up; a POST in progress
+ * Reads the job and makes at most one POST, with one activity. A cancellation or the deadline stops the send; a POST in progress
  * is always awaited first.
  *
  * @returns null if nothing was started, because the follow-up is cancelled or its deadline has passed
@@ -51,14 +51,14 @@ export async function performSend(
   const address = { projectId, jobId, prompt, whenActive };
   const input = { ...address, permittedRunId: permit.runId, earlierBaseline, deadlineAt, firstRunId };
   const startedAt = Date.now();
-  // The wait before this send may have ended at the deadline or in the task that cancels: an activity that is started and given up
-  // in one task is never known to the Temporal server, which then can't tell that nothing was recorded.
+  // The wait before this send may have ended at the deadline or in the task that cancels. The Temporal server never knows of an
+  // activity that is started and cancelled in one task, and can't report that nothing was recorded.
   if (state.isCancelled || startedAt >= deadlineAt) return null;
   const summary = activitySummary(state, step);
   const send = new StoppableActivity<SendActivityEnd>(run, () => startSend(input, settings, summary));
   run.isSending = true;
   await send.endedOrDue();
-  const end = send.end ?? (await giveUp(send, settings));
+  const end = send.end ?? (await stop(send, settings));
   run.isSending = false;
   const at = Date.now();
   const earlierPostEndsAt = at + SEND_PERMISSION_MS + settings.httpTimeoutMs;
@@ -68,13 +68,13 @@ export async function performSend(
   return { ...event, end: endOfUnreportedSend(ended, record, at), lockRunId: null };
 }
 
-/** Keeps a send from starting, asks what it has recorded, and cancels it. */
-async function giveUp(
+/** Keeps a pending send from starting, queries what the Temporal server has recorded, and cancels the send. */
+async function stop(
   send: StoppableActivity<SendActivityEnd>,
   settings: WorkerSettings,
 ): Promise<SendActivityEnd> {
   const record = await stopSend();
-  // A paused activity with a dead worker never confirms its cancellation, because its timeouts stand still.
+  // A paused activity with a dead worker never confirms its cancellation, because its timeouts are paused.
   const end = (await send.stop(attemptTimeoutMs(settings))) ?? ({ ended: 'pending' } as const);
   return { record, ...end };
 }
@@ -87,7 +87,7 @@ function attemptTimeoutMs({ httpTimeoutMs }: WorkerSettings): number {
 /**
  * The heartbeat before the POST is the only proof of a send. Temporal retries what fails around it, at a flat interval, so that
  * another worker can make the next attempt. A heartbeat timeout could end a POST that still gets its response, and a
- * schedule-to-close timeout could hide what was recorded: at the deadline, the workflow asks for the record and cancels instead.
+ * schedule-to-close timeout could hide what was recorded: at the deadline, the workflow queries the record and cancels instead.
  */
 function startSend(input: SendInput, settings: WorkerSettings, summary: string): Promise<SendActivityEnd> {
   const { sendMessage } = proxyActivities<FollowUpActivities>({
