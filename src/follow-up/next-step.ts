@@ -6,8 +6,8 @@ import { isJobLost } from './failures';
 import { firstPermit, type SendPermit } from './permits';
 import { lastResponseText, reportedDelivery, sentence, unknownDeliveryReason } from './receipt';
 import { type AcceptedDelivery, type DeliveryState, type FollowUpState, readsOf } from './state';
-import { earliestRequestAt, endAs, endWithFailure, type Moment, readAt, readOrPoll } from './step';
-import { requestPhase, type Step } from './step';
+import { earliestRequestAt, endAs, endWithFailure, readAt, readOrPoll, requestPhase } from './step';
+import type { Moment, Step } from './step';
 
 /**
  * Decides what a follow-up does next. For every state and time there is exactly one step; only the lengths of waits are random.
@@ -93,6 +93,7 @@ function nextReconcileStep(
   const endsAt = reads.freshFrom - plan.maxStalenessMs + plan.reconcileTimeoutMs;
   const isReadToTheEnd = reads.fresh !== null && state.lastRequestAt >= endsAt;
 
+  // With `fail`, or if the one resend was used before.
   if (isReconciled && plan.onUnknownDelivery !== 'ask')
     return endWithFailure('DeliveryUnknown', unknownDeliveryReason(state, delivery), delivery.reason);
   if (moment.now >= deadlineAt) return overdueEnd(state);
@@ -142,11 +143,11 @@ function undeliveredEnd(
   return endWithFailure(isUnknown ? 'DeliveryUnknown' : 'FollowUpRejected', reason, cause);
 }
 
-/** The end because a job that was read before no longer exists; null if the job still exists, as far as the reads show. */
+/** The end because the job no longer exists; null if it still exists, as far as the reads show. */
 function jobLostEnd(state: FollowUpState): Step | null {
   const { failures, lastRequestAt, plan } = state;
   if (!isJobLost(failures, lastRequestAt, plan.maxStalenessMs, readsOf(state)?.freshFrom)) return null;
-  const reason = 'The job existed, and since then the agent service has returned 404 for every read.';
+  const reason = 'The job no longer exists: the agent service has returned 404 for all recent reads.';
   return endWithFailure('JobNotFound', reason, failures.last);
 }
 

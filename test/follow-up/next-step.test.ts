@@ -291,6 +291,12 @@ it.each<Row>([
     'failed: JobNotFound',
   ],
   [
+    'ends without the job, which only the run before a reset has read',
+    play(unsentAfterReset({ onUnknownDelivery: 'ask' }), sendEnded(resetEnd(null)), RECONCILED),
+    '170 404, 180 404, 190 404, 200 404, 210 404',
+    'failed: JobNotFound',
+  ],
+  [
     'ends by itself if a read shows the turn',
     needsDecision('completed'),
     '400 active',
