@@ -151,12 +151,15 @@ export type Posted = Checked<typeof isPosted>;
 const isSendEnd = anyOf(
   /** Another follow-up holds the job lock. */
   fields({ kind: oneOf('lock-held'), holder: isJobLockHolder }),
-  /** The baseline read failed. */
-  fields({ kind: oneOf('not-read'), ...requestFailure }),
+  /** The baseline read failed; or a cool-down, the deadline or the Temporal server does not allow the POST now. */
+  fields({
+    kind: oneOf('not-read', 'postponed'),
+    ...requestFailure,
+    /** The baseline read, if it returned the job. */
+    job: optional(isAgentJob),
+  }),
   /** `decideSend` does not allow the POST for this job. */
   fields({ kind: oneOf('job-not-ready'), job: isAgentJob }),
-  /** A cool-down, the deadline or the Temporal server does not allow the POST now; `job` is the baseline read, if it was made. */
-  fields({ kind: oneOf('postponed'), ...requestFailure, job: optional(isAgentJob) }),
   /** Another run has the permit, and the run before this one may have sent the message. */
   fields({ kind: oneOf('reset'), ...requestFailure, baseline: orNull(isAgentJob) }),
   isPosted,
@@ -170,7 +173,7 @@ export const isSendResult = fields({
 });
 export type SendResult = Checked<typeof isSendResult>;
 
-/** What the Temporal server has recorded of a send that is given up, at a moment after which it grants no permission. */
+/** What the Temporal server has recorded of a send that is stopped, at a moment after which it grants no permission. */
 export const isSendRecord = anyOf(
   fields({ kind: oneOf('checkpoint'), ...checkpoint }),
   fields({ kind: oneOf('nothing') }),

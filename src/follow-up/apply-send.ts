@@ -1,7 +1,7 @@
-import type { Posted, PostOutcome, RequestFailure, SendEnd } from '../core/activities';
+import type { Posted, RequestFailure, SendEnd } from '../core/activities';
 import { jobState } from '../core/job';
 import type { FollowUpEvent } from './apply';
-import { decideSend, observe, startObservations } from './evidence';
+import { decideSend, type Observations, observe, startObservations } from './evidence';
 import { addFailure, NO_FAILURES } from './failures';
 import type { DeliveryState, FollowUpState } from './state';
 
@@ -22,7 +22,6 @@ export function applySendEnd(before: FollowUpState, event: SendEnded): FollowUpS
     case 'lock-held':
       return { ...state, lockHolder: end.holder, failures: NO_FAILURES };
     case 'not-read':
-      return { ...state, failures: addFailure(state.failures, end, at) };
     case 'postponed': {
       // A job that was read exists, although it was not sent to.
       const { job = state.job, ...failure } = end;
@@ -51,13 +50,10 @@ function applyBaselineRead(
 ): FollowUpState {
   const { delivery, plan } = state;
   const read = { ...state, job, failures: NO_FAILURES };
-  if (delivery.kind === 'unknown') {
-    const { reads, since } = delivery;
-    const isFresh = startedAt >= reads.freshFrom;
-    if (decideSend(job, plan.whenActive, isFresh ? reads.baseline : null) === 'arrived') {
-      const observed = observe(reads, job, startedAt, at);
-      return { ...read, delivery: { kind: 'accepted', confirmedBy: 'read', reads: observed, since } };
-    }
+  if (delivery.kind === 'unknown' && startedAt >= delivery.reads.freshFrom) {
+    const reads = observe(delivery.reads, job, startedAt, at);
+    if (decideSend(job, plan.whenActive, reads.baseline) === 'arrived')
+      return { ...read, delivery: { kind: 'accepted', confirmedBy: 'read', reads } };
   }
   const baseline = delivery.kind === 'unsent' ? jobState(job) : state.baseline;
   return { ...read, baseline, waitingForJob: { since: at, reads: 0 } };
@@ -67,17 +63,17 @@ function applyBaselineRead(
 function applyReset(
   state: FollowUpState,
   end: SendEnd & { kind: 'reset' },
-  { at, earlierPostEndsAt }: SendEnded,
+  { earlierPostEndsAt }: SendEnded,
 ): FollowUpState {
-  const { delivery, plan, baseline } = state;
-  const job = end.baseline ?? state.job;
+  const { delivery, plan } = state;
   // The baseline of an earlier POST is kept. Without one, the job as it is now is the best that is known.
-  const known = delivery.kind === 'unknown' ? delivery.reads.baseline : end.baseline;
+  const baseline =
+    delivery.kind === 'unknown' ? delivery.reads.baseline : end.baseline && jobState(end.baseline);
   return {
     ...state,
-    job,
-    baseline: delivery.kind === 'unknown' ? baseline : end.baseline && jobState(end.baseline),
-    delivery: unknownDelivery(end, startObservations(known, earlierPostEndsAt + plan.maxStalenessMs), at),
+    job: end.baseline ?? state.job,
+    baseline,
+    delivery: unknownDelivery(end, startObservations(baseline, earlierPostEndsAt + plan.maxStalenessMs)),
     sends: state.sends + 1,
     isResendUsed: true,
     failures: NO_FAILURES,
@@ -88,10 +84,11 @@ function applyPost(state: FollowUpState, end: Posted, { startedAt, at }: SendEnd
   const { outcome, baseline } = end;
   const { delivery, plan } = state;
   const isUnsent = delivery.kind === 'unsent';
+  const hasReachedService = outcome.verdict !== 'not-sent' || outcome.reachedService;
   const read = {
     ...state,
     job: baseline ?? state.job,
-    sends: state.sends + (reachedService(outcome) ? 1 : 0),
+    sends: state.sends + (hasReachedService ? 1 : 0),
     // An earlier POST that may have arrived keeps its own baseline.
     baseline: outcome.verdict !== 'not-sent' || isUnsent ? baseline && jobState(baseline) : state.baseline,
   };
@@ -102,29 +99,21 @@ function applyPost(state: FollowUpState, end: Posted, { startedAt, at }: SendEnd
   const reads = startObservations(baseline, at + plan.maxStalenessMs);
   const posted = { ...read, sentAt, failures: NO_FAILURES };
   switch (outcome.verdict) {
-    case 'accepted': {
+    case 'accepted':
       // The job in the POST's own response is shown, and is no evidence: only reads are.
-      const accepted = { kind: 'accepted', confirmedBy: 'response', reads, since: sentAt } as const;
-      return { ...posted, job: outcome.job, delivery: accepted };
-    }
+      return { ...posted, job: outcome.job, delivery: { kind: 'accepted', confirmedBy: 'response', reads } };
     case 'unknown':
-      return { ...posted, delivery: unknownDelivery(outcome, reads, sentAt) };
-    case 'rejected': {
-      const isEarlierPostUnknown = !isUnsent;
-      return { ...posted, delivery: { kind: 'rejected', reason: outcome, isEarlierPostUnknown } };
-    }
+      return { ...posted, delivery: unknownDelivery(outcome, reads) };
+    case 'rejected':
+      return { ...posted, delivery: { kind: 'rejected', reason: outcome, isEarlierPostUnknown: !isUnsent } };
   }
 }
 
+/** A POST may have been processed. It has used up its permit. */
 function unknownDelivery(
   { label, message, httpStatus, serviceMessage }: RequestFailure,
-  reads: ReturnType<typeof startObservations>,
-  since: number,
+  reads: Observations,
 ): DeliveryState {
   const reason = { label, message, httpStatus, serviceMessage };
-  return { kind: 'unknown', reason, reads, since, isReconciled: false, permit: null };
-}
-
-function reachedService(outcome: PostOutcome): boolean {
-  return outcome.verdict !== 'not-sent' || outcome.reachedService;
+  return { kind: 'unknown', reason, reads, isReconciled: false, permit: null };
 }

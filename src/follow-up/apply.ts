@@ -1,12 +1,12 @@
 import type { JobResponse, SendEnd } from '../core/activities';
-import { isTerminal } from '../core/job';
+import { type AgentJob, isTerminal } from '../core/job';
 import type { DeliveryDecision } from '../core/result';
 import { applySendEnd } from './apply-send';
 import { observe, showsDelivery } from './evidence';
 import { addFailure, NO_FAILURES } from './failures';
 import { operatorPermit, resendPermit } from './permits';
 import { addCounts } from '../core/response-counts';
-import type { DeliveryState, FollowUpState } from './state';
+import { type DeliveryState, type FollowUpState, readsOf } from './state';
 
 /** What happened to a follow-up. Times are in milliseconds, by the workflow's clock. */
 export type FollowUpEvent =
@@ -21,18 +21,13 @@ export type FollowUpEvent =
       /** When a POST of a run before a reset has ended at the latest. */
       readonly earlierPostEndsAt: number;
     }
-  | {
-      readonly kind: 'read ended';
-      readonly response: JobResponse;
-      readonly requestedAt: number;
-      readonly at: number;
-    }
+  | ({ readonly kind: 'read ended' } & Read)
   /** `pollJob` ended: its reads that returned the known job, and the response that differs, if it reported one. */
   | {
       readonly kind: 'poll ended';
       readonly unchangedReads: number;
       readonly status: string;
-      readonly last: { readonly response: JobResponse; readonly requestedAt: number } | null;
+      readonly last: Omit<Read, 'at'> | null;
       /** An update interrupted the poll, so that one read follows at once. */
       readonly isInterrupted: boolean;
       readonly at: number;
@@ -46,6 +41,13 @@ export type FollowUpEvent =
   /** An operator sent `resolveDelivery`; `runId` is the run that may send again. */
   | { readonly kind: 'delivery decided'; readonly decision: DeliveryDecision; readonly runId: string }
   | { readonly kind: 'cancelled' };
+
+interface Read {
+  readonly response: JobResponse;
+  readonly requestedAt: number;
+  /** When the response was received. */
+  readonly at: number;
+}
 
 /** Makes the state after an event. No other function makes a new state. */
 export function apply(state: FollowUpState, event: FollowUpEvent): FollowUpState {
@@ -71,42 +73,34 @@ export function apply(state: FollowUpState, event: FollowUpEvent): FollowUpState
   }
 }
 
-interface Read {
-  readonly response: JobResponse;
-  readonly requestedAt: number;
-  /** When the response was received. */
-  readonly at: number;
-}
-
 function applyRead(state: FollowUpState, { response, requestedAt, at }: Read): FollowUpState {
-  const { readRequestedAt, waitingForJob } = state;
+  const { readRequestedAt } = state;
   const after = {
     ...countReads(state, response.kind === 'job' ? response.job.status : response.label, 1),
     lastRequestAt: requestedAt,
     lastResponseAt: at,
     // A read that was in progress when an operator requested one does not count.
     readRequestedAt: readRequestedAt !== null && requestedAt < readRequestedAt ? readRequestedAt : null,
-    waitingForJob: waitingForJob && { ...waitingForJob, reads: waitingForJob.reads + 1 },
   };
   if (response.kind === 'failure') return { ...after, failures: addFailure(state.failures, response, at) };
   const { job } = response;
-  const isIdle = isTerminal(job.status);
-  const waiting = isIdle ? null : after.waitingForJob;
-  const delivery = observeDelivery(state.delivery, response, requestedAt, at);
-  return { ...after, job, delivery, waitingForJob: waiting, failures: NO_FAILURES };
+  const delivery = observeDelivery(state.delivery, job, requestedAt, at);
+  const isWaitOver = isTerminal(job.status) || delivery.kind === 'accepted';
+  const waitingForJob = isWaitOver ? null : after.waitingForJob;
+  return { ...after, job, delivery, waitingForJob, failures: NO_FAILURES };
 }
 
 /** Adds a readable response to the reads since the POST. A fresh one can show that a message of unknown delivery arrived. */
 function observeDelivery(
   delivery: DeliveryState,
-  { job }: JobResponse & { kind: 'job' },
+  job: AgentJob,
   requestedAt: number,
   at: number,
 ): DeliveryState {
   if (delivery.kind !== 'unknown' && delivery.kind !== 'accepted') return delivery;
   const reads = observe(delivery.reads, job, requestedAt, at);
   if (delivery.kind === 'unknown' && showsDelivery(reads))
-    return { kind: 'accepted', confirmedBy: 'read', reads, since: delivery.since };
+    return { kind: 'accepted', confirmedBy: 'read', reads };
   return { ...delivery, reads };
 }
 
@@ -115,29 +109,32 @@ function applyPoll(state: FollowUpState, event: FollowUpEvent & { kind: 'poll en
   const counted = {
     ...countReads(state, status, unchangedReads),
     lastResponseAt: at,
-    waitingForJob: state.waitingForJob && {
-      ...state.waitingForJob,
-      reads: state.waitingForJob.reads + unchangedReads,
-    },
     readRequestedAt: isInterrupted ? at : state.readRequestedAt,
   };
   return last === null ? counted : applyRead(counted, { ...last, at });
 }
 
-/** Only reads since a POST that may have been processed are counted: a receipt is about the message's turn. */
+/** The receipt counts only reads since a POST that may have been processed, because it is about the message's turn. */
 function countReads(state: FollowUpState, label: string, reads: number): FollowUpState {
-  if (reads === 0 || (state.delivery.kind !== 'unknown' && state.delivery.kind !== 'accepted')) return state;
-  const responseCounts = addCounts(state.responseCounts, { [label]: reads });
-  return { ...state, polls: state.polls + reads, responseCounts };
+  const { waitingForJob, polls, responseCounts } = state;
+  const counted = {
+    ...state,
+    waitingForJob: waitingForJob && { ...waitingForJob, reads: waitingForJob.reads + reads },
+  };
+  if (reads === 0 || readsOf(state) === null) return counted;
+  return {
+    ...counted,
+    polls: polls + reads,
+    responseCounts: addCounts(responseCounts, { [label]: reads }),
+  };
 }
 
 /** Applies `onUnknownDelivery`. With `fail`, or if the one resend is used, `nextStep` ends the follow-up. */
 function applyReconciled(state: FollowUpState): FollowUpState {
   const { delivery, plan } = state;
   if (delivery.kind !== 'unknown') return state;
-  const { reads, since } = delivery;
   if (plan.onUnknownDelivery === 'assume-delivered')
-    return { ...state, delivery: { kind: 'accepted', confirmedBy: 'assumed', reads, since } };
+    return { ...state, delivery: { kind: 'accepted', confirmedBy: 'assumed', reads: delivery.reads } };
   const permit = plan.onUnknownDelivery === 'resend' ? resendPermit(state) : null;
   return {
     ...state,
@@ -149,8 +146,7 @@ function applyReconciled(state: FollowUpState): FollowUpState {
 function applyDecision(state: FollowUpState, decision: DeliveryDecision, runId: string): FollowUpState {
   const { delivery } = state;
   if (delivery.kind !== 'unknown') return state;
-  const { reads, since } = delivery;
   if (decision === 'not-delivered')
     return { ...state, delivery: { ...delivery, permit: operatorPermit(runId) } };
-  return { ...state, delivery: { kind: 'accepted', confirmedBy: 'operator', reads, since } };
+  return { ...state, delivery: { kind: 'accepted', confirmedBy: 'operator', reads: delivery.reads } };
 }

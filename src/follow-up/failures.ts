@@ -27,7 +27,7 @@ export function addFailure(streak: FailureStreak, failure: RequestFailure, at: n
 export const MIN_NOT_FOUND = 5;
 
 /**
- * Whether a job that was read before no longer exists: five responses with status 404 in a row that span `maxStaleness`.
+ * Whether a job that was read or sent to no longer exists: five responses with status 404 in a row that span `maxStaleness`.
  *
  * @param requestedAt when the latest read was requested
  * @param freshFrom a response to an earlier request may describe the job before the message

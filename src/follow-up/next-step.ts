@@ -1,12 +1,13 @@
+import type { RequestFailure } from '../core/activities';
+import { isTerminal } from '../core/job';
 import type { Random } from './cadence';
 import { canShowDelivery, canShowTurn, judgeEnd, linkWaitEnd } from './evidence';
 import { isJobLost } from './failures';
-import { isTerminal } from '../core/job';
-import { firstPermit } from './permits';
-import { jobLostEnd, overdueEnd, undeliveredEnd, unknownDeliveryEnd } from './endings';
-import { nextSendStep } from './next-send-step';
-import type { AcceptedDelivery, DeliveryState, FollowUpState } from './state';
-import { endAs, type Moment, readAt, readOrPoll, type Step } from './step';
+import { firstPermit, type SendPermit } from './permits';
+import { lastResponseText, reportedDelivery, sentence, unknownDeliveryReason } from './receipt';
+import { type AcceptedDelivery, type DeliveryState, type FollowUpState, readsOf } from './state';
+import { earliestRequestAt, endAs, endWithFailure, readAt, readOrPoll, requestPhase } from './step';
+import type { Moment, Step } from './step';
 
 /**
  * Decides what a follow-up does next. For every state and time there is exactly one step; only the lengths of waits are random.
@@ -36,6 +37,41 @@ export function nextStep(state: FollowUpState, now: number, random: Random, minW
   }
 }
 
+/** A POST is permitted: waits for the job lock or an idle job if the latest send found that it must, and sends otherwise. */
+function nextSendStep(state: FollowUpState, permit: SendPermit, moment: Moment): Step {
+  const { delivery, job, deadlineAt, lockHolder, waitingForJob } = state;
+  const end = sendEnd(state);
+  if (end !== null) return end;
+  if (moment.now >= deadlineAt) return overdueEnd(state);
+  if (lockHolder !== null) return { do: 'wait for job lock', phase: 'waiting-for-job', holder: lockHolder };
+  if (waitingForJob !== null) return readOrPoll(state, 'waiting-for-job', deadlineAt, moment);
+  const at = earliestRequestAt(state, moment);
+  const phase = requestPhase(state, job === null ? 'starting' : 'sending');
+  // After a POST of unknown delivery, a baseline read that is fresh for that POST can show that it arrived: then nothing is sent.
+  const isFresh = delivery.kind === 'unknown' && at >= delivery.reads.freshFrom;
+  return { do: 'send', phase, at, permit, earlierBaseline: isFresh ? delivery.reads.baseline : null };
+}
+
+/** The end that the latest send or read causes while nothing is delivered; null if the follow-up continues. */
+function sendEnd(state: FollowUpState): Step | null {
+  const { plan, job, failures, delivery, waitingForJob } = state;
+  const { last } = failures;
+  if (waitingForJob !== null && plan.whenActive === 'reject')
+    return undeliveredEnd(state, null, `The job is ${job?.status ?? 'active'}, and whenActive is reject.`);
+  if (last?.isPermanent === true) return undeliveredEnd(state, last);
+  // Once the job was read, or the message may have arrived, a rejected read only delays the follow-up.
+  if (job !== null || delivery.kind !== 'unsent') return jobLostEnd(state);
+  if (last?.httpStatus === 404)
+    return endWithFailure(
+      'JobNotFound',
+      `The agent service has no such job: ${sentence(last.message)}`,
+      last,
+    );
+  if (last?.httpStatus === 400 || last?.httpStatus === 403)
+    return undeliveredEnd(state, last, `The job can't be read: ${sentence(last.message)}`);
+  return null;
+}
+
 /**
  * The message may have arrived, for example because the response to the POST was lost. Nothing is sent: the job is read until a
  * fresh response shows the message's turn, which makes the delivery `accepted` in `apply`.
@@ -50,61 +86,75 @@ function nextReconcileStep(
   delivery: DeliveryState & { kind: 'unknown' },
   moment: Moment,
 ): Step {
-  const { plan, failures, lastRequestAt, deadlineAt } = state;
-  const { reads, since } = delivery;
-  const known = reads.last ?? reads.baseline;
+  const { plan, deadlineAt } = state;
+  const { reads, isReconciled } = delivery;
   // `reconcileTimeout` counts from the end of the POST, and a read is fresh from `maxStaleness` after it. Reading continues until
   // there was at least one fresh response.
   const endsAt = reads.freshFrom - plan.maxStalenessMs + plan.reconcileTimeoutMs;
-  const isReadToTheEnd = reads.fresh !== null && lastRequestAt >= endsAt;
+  const isReadToTheEnd = reads.fresh !== null && state.lastRequestAt >= endsAt;
 
-  if (delivery.isReconciled && plan.onUnknownDelivery !== 'ask') return unknownDeliveryEnd(state, delivery);
+  // With `fail`, or if the one resend was used before.
+  if (isReconciled && plan.onUnknownDelivery !== 'ask')
+    return endWithFailure('DeliveryUnknown', unknownDeliveryReason(state, delivery), delivery.reason);
   if (moment.now >= deadlineAt) return overdueEnd(state);
-  if (!delivery.isReconciled && (!canShowDelivery(reads) || isReadToTheEnd))
+  if (!isReconciled && (!canShowDelivery(reads) || isReadToTheEnd))
     return { do: 'conclude reconciling', phase: 'reconciling' };
-  if (state.job !== null && isJobLost(failures, lastRequestAt, plan.maxStalenessMs, reads.freshFrom))
-    return jobLostEnd(state);
-  if (delivery.isReconciled) {
-    const phase = 'needs-decision';
-    return readOrPoll(state, { phase, known, since, reads: state.polls, until: deadlineAt }, moment);
-  }
+  const lost = jobLostEnd(state);
+  if (lost !== null) return lost;
+  if (isReconciled) return readOrPoll(state, 'needs-decision', deadlineAt, moment);
   if (reads.fresh === null) return readAt(state, 'reconciling', reads.freshFrom, moment);
-  const phase = 'reconciling';
-  return readOrPoll(state, { phase, known, since, reads: state.polls, until: endsAt }, moment);
-}
-
-/** Whether an operator must decide about an unknown delivery. */
-export function isDecisionNeeded({ delivery, plan }: FollowUpState): boolean {
-  const isOpen = delivery.kind === 'unknown' && delivery.isReconciled && delivery.permit === null;
-  return isOpen && plan.onUnknownDelivery === 'ask';
+  return readOrPoll(state, 'reconciling', endsAt, moment);
 }
 
 /**
  * The message arrived: the job is read until evidence shows that a terminal status is the end of the message's turn, and then, for
  * `prLinkTimeout` at most, until a completed job has its link.
  */
-function nextWatchStep(state: FollowUpState, delivery: AcceptedDelivery, moment: Moment): Step {
-  const { plan, failures, lastRequestAt, deadlineAt, polls } = state;
-  const { reads, since } = delivery;
-  const known = reads.last;
+function nextWatchStep(state: FollowUpState, { reads }: AcceptedDelivery, moment: Moment): Step {
+  const { plan, lastRequestAt, deadlineAt } = state;
   const judgment = judgeEnd(reads, plan.maxStalenessMs);
 
   if (judgment.kind === 'accepted') {
     const linkUntil = linkWaitEnd(reads, plan.prLinkTimeoutMs);
     if (linkUntil === null || moment.now >= deadlineAt) return endAs({ ...judgment, kind: 'result' });
-    const phase = 'waiting-for-link';
-    return readOrPoll(state, { phase, known, since: judgment.since, reads: polls, until: linkUntil }, moment);
+    return readOrPoll(state, 'waiting-for-link', linkUntil, moment, judgment.since);
   }
-  if (isJobLost(failures, lastRequestAt, plan.maxStalenessMs, reads.freshFrom)) return jobLostEnd(state);
+  const lost = jobLostEnd(state);
+  if (lost !== null) return lost;
   // At the deadline, one last read is made.
   if (moment.now >= deadlineAt)
     return lastRequestAt >= deadlineAt ? overdueEnd(state) : readAt(state, 'watching', deadlineAt, moment);
-  const phase = known !== null && isTerminal(known.status) ? 'confirming' : 'watching';
+  const phase = reads.last !== null && isTerminal(reads.last.status) ? 'confirming' : 'watching';
   // Nothing shows that the terminal status is new: one read decides, when the status has stayed the same for long enough.
   if (judgment.kind === 'held') return readAt(state, phase, judgment.until, moment);
-  if (reads.fresh !== null)
-    return readOrPoll(state, { phase, known, since, reads: polls, until: deadlineAt }, moment);
+  if (reads.fresh !== null) return readOrPoll(state, phase, deadlineAt, moment);
   // Before a read is fresh, it can only show that the turn has started, and only if the job was idle before.
   if (!canShowTurn(reads)) return readAt(state, phase, reads.freshFrom, moment);
-  return readOrPoll(state, { phase, known, since, reads: polls, until: reads.freshFrom }, moment);
+  return readOrPoll(state, phase, reads.freshFrom, moment);
+}
+
+/** The agent service rejected the message, or the message can't be sent. An earlier POST may have arrived all the same. */
+function undeliveredEnd(
+  state: FollowUpState,
+  cause: RequestFailure | null,
+  reason = sentence(cause?.message ?? 'The message was rejected'),
+): Step {
+  const isUnknown = reportedDelivery(state).verdict === 'unknown';
+  return endWithFailure(isUnknown ? 'DeliveryUnknown' : 'FollowUpRejected', reason, cause);
+}
+
+/** The end because the job no longer exists; null if it still exists, as far as the reads show. */
+function jobLostEnd(state: FollowUpState): Step | null {
+  const { failures, lastRequestAt, plan } = state;
+  if (!isJobLost(failures, lastRequestAt, plan.maxStalenessMs, readsOf(state)?.freshFrom)) return null;
+  const reason = 'The job no longer exists: the agent service has returned 404 for all recent reads.';
+  return endWithFailure('JobNotFound', reason, failures.last);
+}
+
+/** The deadline has passed: nothing is sent after it. */
+function overdueEnd(state: FollowUpState): Step {
+  const response = lastResponseText(state) ?? 'none';
+  const status = state.job?.status ?? 'never read';
+  const reason = `The deadline passed. The last status of the job was: ${status}. The last response was: ${sentence(response)}`;
+  return endWithFailure('DeadlineExceeded', reason);
 }

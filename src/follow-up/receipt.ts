@@ -2,7 +2,7 @@ import { isTerminal } from '../core/job';
 import { formatDuration } from '../core/units';
 import type { Delivery, Evidence, FollowUpProgress, Receipt } from '../core/result';
 import { canShowDelivery, judgeEnd, type Observations } from './evidence';
-import type { DeliveryState, FollowUpState } from './state';
+import { type DeliveryState, type FollowUpState, readsOf } from './state';
 import type { Step } from './step';
 
 /** The delivery as receipts report it. A run that a reset made can't know that nothing was sent. */
@@ -20,11 +20,6 @@ export function reportedDelivery(state: FollowUpState): Delivery {
         ? { verdict: 'unknown', confirmedBy: null, sends: sends + 1 }
         : { verdict: 'not-sent', confirmedBy: null, sends };
   }
-}
-
-/** The reads since the latest POST that may have been processed; null without one. */
-export function readsOf({ delivery }: FollowUpState): Observations | null {
-  return delivery.kind === 'accepted' || delivery.kind === 'unknown' ? delivery.reads : null;
 }
 
 /** Null until a terminal status is accepted as the end of the message's turn. */

@@ -1,10 +1,20 @@
-import type { JobLockHolder, RequestFailure } from '../core/activities';
-import { boolean, type Checked, count, fields, mapOf, oneOf, orNull, text, time } from '../core/checks';
+import { isJobLockHolder, type RequestFailure } from '../core/activities';
+import {
+  boolean,
+  type Check,
+  type Checked,
+  count,
+  fields,
+  mapOf,
+  oneOf,
+  orNull,
+  text,
+  time,
+} from '../core/checks';
 import { digestOf } from '../core/ids';
 import { isAgentJob, isJobState } from '../core/job';
 import { type FollowUpPlan, isWatchPlan } from '../core/request';
 import type { ConfirmedBy } from '../core/result';
-import type { Check } from '../core/checks';
 import { isObservations, type Observations } from './evidence';
 import { isFailureStreak, NO_FAILURES } from './failures';
 import type { SendPermit } from './permits';
@@ -18,8 +28,6 @@ export type DeliveryState =
       readonly kind: 'unknown';
       readonly reason: RequestFailure;
       readonly reads: Observations;
-      /** When the POST started: the poll interval grows with the age of the turn. */
-      readonly since: number;
       /** The reads for `reconcileTimeout` are over, and did not show whether the message arrived. */
       readonly isReconciled: boolean;
       /** Allows one further POST; null if none is allowed. */
@@ -33,9 +41,13 @@ const isAccepted = fields({
   kind: oneOf('accepted'),
   confirmedBy: text as Check<ConfirmedBy>,
   reads: isObservations,
-  since: time,
 });
 export type AcceptedDelivery = Checked<typeof isAccepted>;
+
+/** The reads since the latest POST that may have been processed; null without one. */
+export function readsOf({ delivery }: { readonly delivery: DeliveryState }): Observations | null {
+  return delivery.kind === 'accepted' || delivery.kind === 'unknown' ? delivery.reads : null;
+}
 
 /** The facts of every state apart from the delivery. Times are in milliseconds, by the workflow's clock. */
 const facts = {
@@ -59,6 +71,10 @@ const facts = {
   isResendUsed: boolean,
   /** The job lock that this follow-up has acquired; its run ID is null if no send has reported it. */
   jobLock: orNull(fields({ runId: orNull(text) })),
+  /** The follow-up that holds the job lock, as far as the latest send knows; null if none does. */
+  lockHolder: orNull(isJobLockHolder),
+  /** The send found that the job is not idle: since when the follow-up waits, and its reads since then. */
+  waitingForJob: orNull(fields({ since: time, reads: count })),
   failures: isFailureStreak,
   /** The reads since the POST whose response was reported, and how often each response was received. */
   polls: count,
@@ -69,16 +85,18 @@ const facts = {
   lastResponseAt: time,
   /** When an operator requested a read that is not made yet. */
   readRequestedAt: orNull(time),
+  isCancelled: boolean,
 };
 
 /** Everything that a follow-up knows, as one immutable JSON value. Only `apply` makes a new one. */
 export interface FollowUpState extends Checked<ReturnType<typeof fields<typeof facts>>> {
   readonly delivery: DeliveryState;
-  /** The follow-up that holds the job lock, as far as the latest send knows; null if none does. */
-  readonly lockHolder: JobLockHolder | null;
-  /** The send found that the job is not idle: since when the follow-up waits, and its reads since then. */
-  readonly waitingForJob: { readonly since: number; readonly reads: number } | null;
-  readonly isCancelled: boolean;
+}
+
+/** Whether an operator must decide about an unknown delivery. */
+export function isDecisionNeeded({ delivery, plan }: FollowUpState): boolean {
+  const isOpen = delivery.kind === 'unknown' && delivery.isReconciled && delivery.permit === null;
+  return isOpen && plan.onUnknownDelivery === 'ask';
 }
 
 /**
@@ -92,10 +110,6 @@ export type ContinuedFollowUp = Checked<typeof isContinued>;
 export function continuation(state: FollowUpState): ContinuedFollowUp | null {
   const { delivery, isCancelled } = state;
   return delivery.kind === 'accepted' && !isCancelled ? { continued: { ...state, delivery } } : null;
-}
-
-export function continuedState({ continued }: ContinuedFollowUp): FollowUpState {
-  return { ...continued, lockHolder: null, waitingForJob: null, isCancelled: false };
 }
 
 export interface FollowUpStart {

@@ -1,28 +1,22 @@
-import {
-  noReport,
-  type RequestFailure,
-  type SendCheckpoint,
-  type SendEnd,
-  type SendRecord,
-} from '../core/activities';
+import { noReport, type SendEnd, type SendRecord } from '../core/activities';
 
 /** How a send activity ended that did not report a `SendResult`. */
 export type UnreportedSend =
   /** The worker reported that nothing was sent: the activity was paused or reset before its send permission. */
-  | { readonly kind: 'failed before permission'; readonly message: string }
+  | 'failed before permission'
   /** No attempt reported in time. The Temporal server's timeout carries the record of the latest heartbeat. */
-  | { readonly kind: 'timed out'; readonly record: SendRecord }
-  /** The workflow gave up the send, and the Temporal server confirmed the cancellation. */
-  | { readonly kind: 'cancelled' }
-  /** The workflow gave up the send, and no confirmation came: a paused activity keeps its attempt without a timeout. */
-  | { readonly kind: 'pending' }
+  | 'timed out'
+  /** The workflow stopped the send, and the Temporal server confirmed the cancellation. */
+  | 'cancelled'
+  /** The workflow stopped the send, and no confirmation came: a paused activity keeps its attempt without a timeout. */
+  | 'pending'
   /** Another client completed or failed the activity, or the worker failed with an error that proves nothing. */
-  | { readonly kind: 'completed by another client' };
+  | 'completed by another client';
 
 /**
  * The effect of a send that ended without a report. Two facts decide: how the activity ended, and what the Temporal server has
- * recorded. The heartbeat that grants the send permission is recorded before a POST starts. `not-sent` therefore needs the
- * server's word that nothing is recorded, at a moment after which no attempt can get a permission:
+ * recorded. The heartbeat that grants the send permission is recorded before a POST starts. `not-sent` therefore needs a
+ * Temporal server that has recorded nothing, at a moment after which no attempt can get a permission:
  *
  * | ended                       | checkpoint | nothing  | unknown |
  * |-----------------------------|------------|----------|---------|
@@ -32,37 +26,37 @@ export type UnreportedSend =
  * | pending                     | unknown    | unknown  | unknown |
  * | completed by another client | unknown    | unknown  | unknown |
  *
- * @param record what the Temporal server had recorded when the workflow gave up the send; `unknown` if it did not
+ * @param record what the timeout carries, or what the Temporal server had recorded when the workflow stopped the send; `unknown`
+ *   if neither is known
  * @param at now, in milliseconds since the epoch
  */
 export function endOfUnreportedSend(ended: UnreportedSend, record: SendRecord, at: number): SendEnd {
-  switch (ended.kind) {
+  const isNothingRecorded = record.kind === 'nothing';
+  switch (ended) {
     case 'failed before permission':
-      return notSent(ended.message);
+      return notSent('the send was paused or reset before its send permission');
     case 'timed out':
-      return ended.record.kind === 'nothing'
+      return isNothingRecorded
         ? notSent(
             'no worker sent the message in time: none polls the task queue for sends, or a rate limit delays it',
           )
-        : maybeSent('the worker that was to send the message did not report', ended.record, at);
+        : maybeSent('the worker that was to send the message did not report', record, at);
     case 'cancelled':
-      return record.kind === 'nothing'
+      return isNothingRecorded
         ? notSent('no worker had started to send the message')
-        : maybeSent('the send was given up before it reported', record, at);
+        : maybeSent('the send was stopped before it reported', record, at);
     case 'pending':
-      return maybeSent('the send was given up, and its worker did not report', record, at);
+      return maybeSent('the send was stopped, and its worker did not report', record, at);
     case 'completed by another client':
       return maybeSent('another client ended the send', record, at);
   }
 }
 
 function notSent(message: string): SendEnd {
-  const failure: RequestFailure = { label: 'not_started', message };
-  return { kind: 'postponed', ...failure };
+  return { kind: 'postponed', label: 'not_started', message };
 }
 
 function maybeSent(why: string, record: SendRecord, at: number): SendEnd {
-  const unknown: SendCheckpoint = { baseline: null, sentAt: at };
-  const { baseline, sentAt } = record.kind === 'checkpoint' ? record : unknown;
+  const { baseline, sentAt } = record.kind === 'checkpoint' ? record : { baseline: null, sentAt: at };
   return { kind: 'posted', baseline, sentAt, outcome: noReport(why) };
 }

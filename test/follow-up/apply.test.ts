@@ -267,6 +267,15 @@ it.each([
   expect(play(WAITING, readEnded(read, 110)).waitingForJob).toEqual(waitingForJob);
 });
 
+it('a follow-up whose message turns out to have arrived waits for no idle job', () => {
+  const waiting = play(resendAllowed('completed'), sendEnded(notReady('active'), 120));
+  expect(waiting.waitingForJob).not.toBeNull();
+  expect(play(waiting, readEnded('active', FRESH_FROM))).toMatchObject({
+    delivery: { kind: 'accepted', confirmedBy: 'read' },
+    waitingForJob: null,
+  });
+});
+
 // A poll that ended.
 it.each([
   ['its time is over', pollEnded('active', 7, 500), { polls: 8, responseCounts: { active: 8 } }, 'active'],
@@ -335,7 +344,7 @@ it.each([
   expect(deliveryWords(after)).toBe(delivery);
   // The reads since the POST stay.
   const { reads } = before.delivery as typeof before.delivery & { kind: 'unknown' };
-  expect(after.delivery).toMatchObject({ reads, since: ms(99.5) });
+  expect(after).toMatchObject({ delivery: { reads }, sentAt: ms(99.5) });
 });
 
 it('an operator’s permit is for the run that the decision names', () => {

@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
-import { isDecisionNeeded, nextStep } from '../../src/follow-up/next-step';
-import type { FollowUpState } from '../../src/follow-up/state';
+import { nextStep } from '../../src/follow-up/next-step';
+import { type FollowUpState, isDecisionNeeded } from '../../src/follow-up/state';
 import {
   accepted,
   afterReads,
@@ -288,6 +288,12 @@ it.each<Row>([
     'ends without the job',
     needsDecision(),
     '130 404, 140 404, 150 404, 160 404, 170 404',
+    'failed: JobNotFound',
+  ],
+  [
+    'ends without the job, which only the run before a reset has read',
+    play(unsentAfterReset({ onUnknownDelivery: 'ask' }), sendEnded(resetEnd(null)), RECONCILED),
+    '170 404, 180 404, 190 404, 200 404, 210 404',
     'failed: JobNotFound',
   ],
   [

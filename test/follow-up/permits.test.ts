@@ -47,7 +47,7 @@ it('only the three functions of permits.ts make a send permit', () => {
 
 it('only one step makes a POST, and it carries a permit', () => {
   expect(linesWith(/\bdo: 'send'(?! \})/)).toEqual([
-    "follow-up/next-send-step.ts: return { do: 'send', phase, at, permit, earlierBaseline: earlierBaseline(state, at) };",
+    "follow-up/next-step.ts: return { do: 'send', phase, at, permit, earlierBaseline: isFresh ? delivery.reads.baseline : null };",
     "follow-up/step.ts: readonly do: 'send';",
   ]);
 });

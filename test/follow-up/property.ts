@@ -4,14 +4,14 @@ import type { JobResponse, PostOutcome, SendEnd, SendRecord } from '../../src/co
 import { type AgentJob, isTerminal } from '../../src/core/job';
 import { apply, type FollowUpEvent } from '../../src/follow-up/apply';
 import { decideSend } from '../../src/follow-up/evidence';
-import { isDecisionNeeded, nextStep } from '../../src/follow-up/next-step';
+import { nextStep } from '../../src/follow-up/next-step';
 import { receiptOf, reportedDelivery } from '../../src/follow-up/receipt';
 import {
   continuation,
-  continuedState,
   type FollowUpState,
   initialState,
   isContinued,
+  isDecisionNeeded,
 } from '../../src/follow-up/state';
 import type { FollowUpOutcome, Step } from '../../src/follow-up/step';
 import { endOfUnreportedSend, type UnreportedSend } from '../../src/follow-up/unreported-send';
@@ -384,13 +384,14 @@ class Sequence {
     // An activity that is still pending, or that another client ended, can post after the record was read.
     const earlier = choose.pick(checkpoint, nothing, unknown);
     const ended = choose.pick<UnreportedSend[]>(
-      { kind: 'timed out', record: atEnd },
-      { kind: 'cancelled' },
-      { kind: 'pending' },
-      { kind: 'completed by another client' },
-      ...(hasPosted ? [] : [{ kind: 'failed before permission', message: 'paused' } as const]),
+      'timed out',
+      'cancelled',
+      'pending',
+      'completed by another client',
+      ...(hasPosted ? [] : ['failed before permission' as const]),
     );
-    const end = endOfUnreportedSend(ended, ended.kind === 'cancelled' ? atEnd : earlier, at);
+    const isRecordFinal = ended === 'timed out' || ended === 'cancelled';
+    const end = endOfUnreportedSend(ended, isRecordFinal ? atEnd : earlier, at);
     if (hasPosted) this.posts += 1;
     if (hasPosted || end.kind === 'posted') this.recordPost(at);
     return end;
@@ -444,7 +445,7 @@ class Sequence {
     if (next === null) return;
     const input: unknown = jsonCopy(next);
     check(isContinued(input), 'the next run accepts the state');
-    const continued = continuedState(input as typeof next);
+    const { continued } = input as typeof next;
     check(
       isDeepStrictEqual(jsonCopy(nextStep(continued, this.now, () => 0.5)), jsonCopy(step)),
       'the next run continues',

@@ -21,31 +21,23 @@ const PERHAPS = 'unknown, baseline unknown, sent at 100';
 
 // The columns are the records: a checkpoint, nothing, unknown.
 it.each<[ended: UnreportedSend, checkpoint: string, nothing: string, unknown: string]>([
-  [{ kind: 'failed before permission', message: 'paused' }, 'not-sent', 'not-sent', 'not-sent'],
-  [{ kind: 'cancelled' }, SENT, 'not-sent', PERHAPS],
-  [{ kind: 'pending' }, SENT, PERHAPS, PERHAPS],
-  [{ kind: 'completed by another client' }, SENT, PERHAPS, PERHAPS],
+  ['failed before permission', 'not-sent', 'not-sent', 'not-sent'],
+  ['timed out', SENT, 'not-sent', PERHAPS],
+  ['cancelled', SENT, 'not-sent', PERHAPS],
+  ['pending', SENT, PERHAPS, PERHAPS],
+  ['completed by another client', SENT, PERHAPS, PERHAPS],
 ])('a send that ended as %j, with a checkpoint, nothing or unknown: %s; %s; %s', (ended, ...effects) => {
   expect([CHECKPOINT, NOTHING, UNKNOWN].map((record) => effect(ended, record))).toEqual(effects);
 });
 
-it('a send that timed out has the record that the timeout carries, and the earlier record decides nothing', () => {
-  for (const earlier of [CHECKPOINT, NOTHING, UNKNOWN]) {
-    const effects = [CHECKPOINT, NOTHING, UNKNOWN].map((record) =>
-      effect({ kind: 'timed out', record }, earlier),
-    );
-    expect(effects).toEqual([SENT, 'not-sent', PERHAPS]);
-  }
-});
-
-it('the message of an unreported send states the reason, and keeps the reason of the worker', () => {
+it('the message of an unreported send states the reason', () => {
   const end = (ended: UnreportedSend, record: SendRecord) => endOfUnreportedSend(ended, record, ms(100));
-  expect(end({ kind: 'failed before permission', message: 'it was paused' }, UNKNOWN)).toEqual({
+  expect(end('failed before permission', UNKNOWN)).toEqual({
     kind: 'postponed',
     label: 'not_started',
-    message: 'it was paused',
+    message: 'the send was paused or reset before its send permission',
   });
-  expect(end({ kind: 'cancelled' }, CHECKPOINT)).toMatchObject({
-    outcome: { label: 'no_report', message: 'the send was given up before it reported' },
+  expect(end('cancelled', CHECKPOINT)).toMatchObject({
+    outcome: { label: 'no_report', message: 'the send was stopped before it reported' },
   });
 });

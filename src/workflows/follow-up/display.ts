@@ -1,6 +1,6 @@
 import { log, setCurrentDetails, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
 import { keyword, outcomeKeywords } from '../../core/starts';
-import { currentDetails } from '../../follow-up/current-details';
+import { currentDetails } from '../../follow-up/web-ui';
 import { reportedDelivery } from '../../follow-up/receipt';
 import type { FollowUpState } from '../../follow-up/state';
 import type { Phase } from '../../core/result';

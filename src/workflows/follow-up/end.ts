@@ -8,12 +8,18 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import type { WorkerSettings } from '../../core/activities';
-import { type End, endOfCancelled, endOfFailure, endOfResult, memoOfEnd } from '../../core/end';
+import {
+  deliveryInWords,
+  type End,
+  endOfCancelled,
+  endOfFailure,
+  endOfResult,
+  memoOfEnd,
+} from '../../core/end';
 import { measure } from '../../core/metrics';
 import { MEMO_RECEIPT } from '../../core/names';
-import type { FollowUpResult, Receipt } from '../../core/result';
+import type { FailureDetails, FollowUpResult, Receipt } from '../../core/result';
 import { keywordKey } from '../../core/starts';
-import { failureWithReceipt } from '../../follow-up/failure-details';
 import { receiptOf } from '../../follow-up/receipt';
 import type { FollowUpOutcome } from '../../follow-up/step';
 import { failure } from '../failure';
@@ -33,7 +39,6 @@ export async function endFollowUp(
 ): Promise<FollowUpResult> {
   const { state } = run;
   const name = outcomeName(outcome);
-  run.hasEnded = true;
   await notifyOfFollowUp(state, name, settings);
   await releaseLock(state);
   if (run.isTouched) await sleep(1);
@@ -49,8 +54,10 @@ export async function endFollowUp(
       return result;
     }
     case 'failure': {
-      const { type, message, details } = failureWithReceipt(outcome, state.job, receipt);
-      const error = failure(type, message, details);
+      const { type, reason, cause } = outcome;
+      const { httpStatus, serviceMessage } = cause ?? {};
+      const details: FailureDetails = { job: state.job, receipt, httpStatus, serviceMessage };
+      const error = failure(type, `${reason} ${deliveryInWords(receipt.delivery)}`, details);
       writeMemo(receipt, endOfFailure(error));
       throw error;
     }

@@ -10,7 +10,7 @@ import { endFollowUp } from './end';
 import { acceptInput } from './input';
 import { receiveUpdates } from './updates';
 import { perform } from './perform';
-import { FollowUpRun } from './run';
+import type { FollowUpRun } from './run';
 
 /**
  * Sends one message to an agent job, once, and waits for the job durably. docs/architecture.md describes the design, and
@@ -20,18 +20,16 @@ import { FollowUpRun } from './run';
  * @throws ApplicationFailure non-retryable, of a type in `FAILURE_TYPES`, with `FailureDetails` as its first detail
  */
 export async function followUp(input: FollowUpRequest | ContinuedFollowUp): Promise<FollowUpResult> {
-  const { state, prompt } = acceptInput(input);
-  const run = new FollowUpRun(state);
+  const run = acceptInput(input);
   receiveUpdates(run);
   CancellationScope.current().cancelRequested.catch(() => {
     run.interrupt({ kind: 'cancelled' });
   });
   // A cancellation is an event like any other: it changes the state, and `nextStep` ends the follow-up.
-  return CancellationScope.nonCancellable(() => runToEnd(run, prompt));
+  return CancellationScope.nonCancellable(() => runToEnd(run));
 }
 
-/** @param prompt null in a run that continues another one, which never sends */
-async function runToEnd(run: FollowUpRun, prompt: string | null): Promise<FollowUpResult> {
+async function runToEnd(run: FollowUpRun): Promise<FollowUpResult> {
   const settings = await workerSettings();
   let isDelivered = run.state.delivery.kind === 'accepted';
   let before = { state: run.state, step: run.step };
@@ -47,7 +45,7 @@ async function runToEnd(run: FollowUpRun, prompt: string | null): Promise<Follow
     if (step.do === 'end') return endFollowUp(run, step.outcome, settings);
     const next = run.continuation;
     if (next !== null) await continueAsNew<(input: ContinuedFollowUp) => Promise<FollowUpResult>>(next);
-    const event = await perform(step, { run, prompt, settings });
+    const event = await perform(step, run, settings);
     if (event !== null) run.apply(event);
   }
 }

@@ -1,30 +1,26 @@
-import { metricMeter, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
+import {
+  type ApplicationFailure,
+  metricMeter,
+  upsertSearchAttributes,
+  workflowInfo,
+} from '@temporalio/workflow';
 import { checkRequest } from '../../core/check-request';
+import { type Problem, problemTexts } from '../../core/checks';
+import { deliveryInWords } from '../../core/end';
 import { measure } from '../../core/metrics';
 import { MEMO_START_DELAY } from '../../core/names';
+import type { Delivery, FailureDetails, Receipt } from '../../core/result';
 import { keyword, outcomeKeywords } from '../../core/starts';
 import { MAX_DURATION_MS } from '../../core/units';
-import { invalidRequest } from '../../follow-up/failure-details';
-import {
-  continuedState,
-  type FollowUpStart,
-  type FollowUpState,
-  initialState,
-  isContinued,
-} from '../../follow-up/state';
+import { type FollowUpStart, type FollowUpState, initialState, isContinued } from '../../follow-up/state';
 import { failure } from '../failure';
-
-interface AcceptedInput {
-  readonly state: FollowUpState;
-  /** Null in a run that continues another one. */
-  readonly prompt: string | null;
-}
+import { FollowUpRun } from './run';
 
 /** @throws ApplicationFailure `InvalidRequest`, which names every problem; nothing was sent then */
-export function acceptInput(input: unknown): AcceptedInput {
+export function acceptInput(input: unknown): FollowUpRun {
   const { workflowId, cronSchedule } = workflowInfo();
   const continued = continuedInput(input);
-  if (continued !== null) return { state: continued, prompt: null };
+  if (continued !== null) return new FollowUpRun(continued, null);
 
   const checked = checkRequest(input, workflowId);
   const problems = checked.ok ? [] : [...checked.problems];
@@ -35,15 +31,31 @@ export function acceptInput(input: unknown): AcceptedInput {
       text: 'is for repeated work; use a Temporal Schedule instead',
     });
   if (checked.ok && problems.length === 0)
-    return { state: initialState(checked.plan, startOfRun()), prompt: checked.plan.prompt };
+    return new FollowUpRun(initialState(checked.plan, startOfRun()), checked.plan.prompt);
 
-  const { message, details } = invalidRequest(problems, workflowId, startOfRun(), Date.now());
+  throw endWithInvalidRequest(problems);
+}
+
+/** Records the end of a workflow whose input is not a request. A run that a reset made can't know whether anything was sent. */
+function endWithInvalidRequest(problems: readonly Problem[]): ApplicationFailure {
+  const { isReset } = startOfRun();
+  const verdict = isReset ? 'unknown' : 'not-sent';
+  const delivery: Delivery = { verdict, confirmedBy: null, sends: isReset ? 1 : 0 };
+  const receipt: Receipt = {
+    requestId: workflowInfo().workflowId,
+    delivery,
+    evidence: null,
+    baseline: null,
+    promptDigest: null,
+    polls: 0,
+    sentAt: null,
+    endedAt: new Date(Date.now()).toISOString(),
+    responseCounts: {},
+  };
   measure(metricMeter, 'ends', 1, { outcome: 'InvalidRequest', evidence: null });
-  upsertSearchAttributes([
-    keyword('FollowUpPhase', 'failed'),
-    outcomeKeywords('InvalidRequest', details.receipt.delivery.verdict),
-  ]);
-  throw failure('InvalidRequest', message, details);
+  upsertSearchAttributes([keyword('FollowUpPhase', 'failed'), outcomeKeywords('InvalidRequest', verdict)]);
+  const message = `${deliveryInWords(delivery)} Invalid request: ${problemTexts(problems)}.`;
+  return failure('InvalidRequest', message, { job: null, receipt } satisfies FailureDetails);
 }
 
 /** The deadline counts from the start of the workflow, after the start delay that the client wrote into the memo. */
@@ -68,5 +80,5 @@ function continuedInput(input: unknown): FollowUpState | null {
   const { projectId, jobId, requestId } = input.continued.plan;
   const named = requestId === workflowId ? {} : { requestId };
   const isOurs = checkRequest({ projectId, jobId, ...named, prompt: 'a message' }, workflowId).ok;
-  return isOurs ? continuedState(input) : null;
+  return isOurs ? input.continued : null;
 }

@@ -3,15 +3,15 @@ import type { FollowUpEvent } from '../../follow-up/apply';
 import type { FollowUpState } from '../../follow-up/state';
 import { releaseJobLock, serverQuestionProxy } from '../activity-proxies';
 import { StoppableActivity } from '../stoppable-activity';
-import type { Performance } from './perform';
+import type { FollowUpRun } from './run';
 
 /**
  * Waits for the job lock, which another follow-up holds. If the wait ends without an answer, it is not known whether the lock was
  * acquired: the next send finds out.
  */
-export async function performLockWait({ run }: Performance): Promise<FollowUpEvent> {
+export async function performLockWait(run: FollowUpRun): Promise<FollowUpEvent> {
   const { job, holder } = lockOf(run.state);
-  const wait = new StoppableActivity<string | null>(() =>
+  const wait = new StoppableActivity<string | null>(run, () =>
     serverQuestionProxy('wait for the job lock')
       .waitForJobLock(job, holder)
       .then((lockRunId: unknown) => (typeof lockRunId === 'string' ? lockRunId : null))
@@ -20,10 +20,9 @@ export async function performLockWait({ run }: Performance): Promise<FollowUpEve
         return null;
       }),
   );
-  await wait.endedOrDue(() => run.state);
-  if (wait.end === undefined) run.touch();
-  const lockRunId = wait.end ?? (await wait.stop()) ?? null;
-  return { kind: 'lock wait ended', lockRunId };
+  await wait.endedOrDue();
+  const lockRunId = wait.end === undefined ? await wait.stop() : wait.end;
+  return { kind: 'lock wait ended', lockRunId: lockRunId ?? null };
 }
 
 /** Releases the job lock in the follow-up's last workflow task. A lock that stays is acquired by the next follow-up. */

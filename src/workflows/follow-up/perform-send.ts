@@ -18,69 +18,66 @@ import {
 } from '../../core/activities';
 import { fairnessKey } from '../../core/ids';
 import { POLL_AGAIN } from '../../core/names';
-import { singleLine } from '../../core/text';
 import type { FollowUpEvent } from '../../follow-up/apply';
 import type { Step } from '../../follow-up/step';
-import { activitySummary } from '../../follow-up/summary';
+import { activitySummary } from '../../follow-up/web-ui';
 import { endOfUnreportedSend, type UnreportedSend } from '../../follow-up/unreported-send';
 import { REPORT_MARGIN_MS, stopSend } from '../activity-proxies';
 import { failure } from '../failure';
 import { StoppableActivity } from '../stoppable-activity';
-import type { Performance } from './perform';
 import type { FollowUpRun } from './run';
 
-type SendActivityEnd =
-  | { readonly kind: 'reported'; readonly result: SendResult }
-  | { readonly kind: 'unreported'; readonly ended: UnreportedSend };
+/** The report of a send activity, or how it ended without one. A timeout carries what the Temporal server has recorded. */
+type SendActivityEnd = SendResult | { readonly ended: UnreportedSend; readonly record?: SendRecord };
+
+const UNKNOWN_RECORD: SendRecord = { kind: 'unknown' };
 
 /**
- * Reads the job and makes at most one POST, with one activity. A cancellation or the deadline gives the send up; a POST in progress
+ * Reads the job and makes at most one POST, with one activity. A cancellation or the deadline stops the send; a POST in progress
  * is always awaited first.
  *
  * @returns null if nothing was started, because the follow-up is cancelled or its deadline has passed
  */
 export async function performSend(
   step: Step & { do: 'send' },
-  { run, prompt, settings }: Performance,
+  run: FollowUpRun,
+  settings: WorkerSettings,
 ): Promise<FollowUpEvent | null> {
+  const { prompt, state } = run;
   if (prompt === null) throw failure('InvalidRequest', 'A run that continues another one has no message.');
-  const { plan, firstRunId, deadlineAt } = run.state;
-  const { projectId, jobId, whenActive } = plan;
   const { permit, earlierBaseline } = step;
+  const { plan, firstRunId, deadlineAt } = state;
+  const { projectId, jobId, whenActive } = plan;
   const address = { projectId, jobId, prompt, whenActive };
   const input = { ...address, permittedRunId: permit.runId, earlierBaseline, deadlineAt, firstRunId };
   const startedAt = Date.now();
-  // The wait before this send may have ended at the deadline or in the task that cancels: an activity that is started and given up
-  // in one task is never known to the Temporal server, which then can't tell that nothing was recorded.
-  if (run.state.isCancelled || startedAt >= deadlineAt) return null;
-  const summary = activitySummary(run.state, step);
-  const send = startSend(input, settings, summary);
+  // The wait before this send may have ended at the deadline or in the task that cancels. The Temporal server never knows of an
+  // activity that is started and cancelled in one task, and can't report that nothing was recorded.
+  if (state.isCancelled || startedAt >= deadlineAt) return null;
+  const summary = activitySummary(state, step);
+  const send = new StoppableActivity<SendActivityEnd>(run, () => startSend(input, settings, summary));
   run.isSending = true;
-  await send.endedOrDue(() => run.state);
-  const { end, record } = await endOrRecord(send, settings, run);
+  await send.endedOrDue();
+  const end = send.end ?? (await stop(send, settings));
   run.isSending = false;
   const at = Date.now();
   const earlierPostEndsAt = at + SEND_PERMISSION_MS + settings.httpTimeoutMs;
   const event = { kind: 'send ended', startedAt, at, earlierPostEndsAt } as const;
-  if (end.kind === 'reported') return { ...event, ...end.result };
-  return { ...event, end: endOfUnreportedSend(end.ended, record, at), lockRunId: null };
+  if ('end' in end) return { ...event, end: end.end, lockRunId: end.lockRunId };
+  const { ended, record = UNKNOWN_RECORD } = end;
+  return { ...event, end: endOfUnreportedSend(ended, record, at), lockRunId: null };
 }
 
-/** Gives up a send that has not ended: keeps it from starting, asks what it has recorded, and cancels it. */
-async function endOrRecord(
+/** Keeps a pending send from starting, queries what the Temporal server has recorded, and cancels the send. */
+async function stop(
   send: StoppableActivity<SendActivityEnd>,
   settings: WorkerSettings,
-  run: FollowUpRun,
-) {
-  if (send.end !== undefined) return { end: send.end, record: UNKNOWN_RECORD };
+): Promise<SendActivityEnd> {
   const record = await stopSend();
-  run.touch();
-  // A paused activity with a dead worker never confirms its cancellation, because its timeouts stand still.
-  const end = await send.stop(attemptTimeoutMs(settings));
-  return { end: end ?? ({ kind: 'unreported', ended: { kind: 'pending' } } as const), record };
+  // A paused activity with a dead worker never confirms its cancellation, because its timeouts are paused.
+  const end = (await send.stop(attemptTimeoutMs(settings))) ?? ({ ended: 'pending' } as const);
+  return { record, ...end };
 }
-
-const UNKNOWN_RECORD: SendRecord = { kind: 'unknown' };
 
 /** One attempt takes at most the baseline read, the POST, and the requests to the Temporal server around them. */
 function attemptTimeoutMs({ httpTimeoutMs }: WorkerSettings): number {
@@ -90,9 +87,9 @@ function attemptTimeoutMs({ httpTimeoutMs }: WorkerSettings): number {
 /**
  * The heartbeat before the POST is the only proof of a send. Temporal retries what fails around it, at a flat interval, so that
  * another worker can make the next attempt. A heartbeat timeout could end a POST that still gets its response, and a
- * schedule-to-close timeout could hide what was recorded: at the deadline, the workflow asks for the record and cancels instead.
+ * schedule-to-close timeout could hide what was recorded: at the deadline, the workflow queries the record and cancels instead.
  */
-function startSend(input: SendInput, settings: WorkerSettings, summary: string) {
+function startSend(input: SendInput, settings: WorkerSettings, summary: string): Promise<SendActivityEnd> {
   const { sendMessage } = proxyActivities<FollowUpActivities>({
     taskQueue: settings.sendTaskQueue,
     startToCloseTimeout: attemptTimeoutMs(settings),
@@ -102,27 +99,22 @@ function startSend(input: SendInput, settings: WorkerSettings, summary: string) 
     priority: { fairnessKey: fairnessKey(input.projectId) },
     summary,
   });
-  return new StoppableActivity<SendActivityEnd>(() =>
-    sendMessage(input).then(
-      (value: unknown) =>
-        isSendResult(value)
-          ? { kind: 'reported', result: value }
-          : { kind: 'unreported', ended: { kind: 'completed by another client' } },
-      (error: unknown) => ({ kind: 'unreported', ended: unreportedSend(error) }),
-    ),
+  return sendMessage(input).then(
+    (value: unknown) => (isSendResult(value) ? value : { ended: 'completed by another client' }),
+    unreportedSend,
   );
 }
 
 /** How a send ended, from the failure of its activity. No other failure is interpreted. */
-function unreportedSend(error: unknown): UnreportedSend {
+function unreportedSend(error: unknown): SendActivityEnd {
   if (!(error instanceof ActivityFailure)) throw error;
   const { cause } = error;
-  if (cause instanceof CancelledFailure) return { kind: 'cancelled' };
+  if (cause instanceof CancelledFailure) return { ended: 'cancelled' };
   if (cause instanceof TimeoutFailure)
-    return { kind: 'timed out', record: recordOf(cause.lastHeartbeatDetails) };
+    return { ended: 'timed out', record: recordOf(cause.lastHeartbeatDetails) };
   if (cause instanceof ApplicationFailure && cause.type === POLL_AGAIN)
-    return { kind: 'failed before permission', message: singleLine(cause.message, 300) };
-  return { kind: 'completed by another client' };
+    return { ended: 'failed before permission' };
+  return { ended: 'completed by another client' };
 }
 
 /** Another client can record anything as a heartbeat, and a POST may have been made all the same. */

@@ -16,7 +16,7 @@ import { POLL_AGAIN } from '../../core/names';
 import { singleLine } from '../../core/text';
 import type { FollowUpEvent } from '../../follow-up/apply';
 import type { Step } from '../../follow-up/step';
-import { activitySummary, waitSummary } from '../../follow-up/summary';
+import { activitySummary, waitSummary } from '../../follow-up/web-ui';
 import { countPollReads, getJob, pollJob } from '../activity-proxies';
 import { notifyOfFollowUp } from '../notice';
 import { StoppableActivity } from '../stoppable-activity';
@@ -24,38 +24,29 @@ import { performLockWait } from './job-lock';
 import { performSend } from './perform-send';
 import type { FollowUpRun } from './run';
 
-/** What steps need besides their own fields. */
-export interface Performance {
-  readonly run: FollowUpRun;
-  /** The message; null in a run that continues another one. */
-  readonly prompt: string | null;
-  readonly settings: WorkerSettings;
-}
-
 /**
  * Performs one step with Temporal, and returns the event that it caused; null if an update or a cancellation interrupted the step
  * before it caused one.
  */
 export async function perform(
   step: Exclude<Step, { do: 'end' }>,
-  context: Performance,
+  run: FollowUpRun,
+  settings: WorkerSettings,
 ): Promise<FollowUpEvent | null> {
   // `pollJob` waits by itself.
-  if ('at' in step && step.do !== 'poll' && (await isInterruptedBefore(step, context.run))) return null;
+  if ('at' in step && step.do !== 'poll' && (await isInterruptedBefore(step, run))) return null;
   switch (step.do) {
     case 'wait for job lock':
-      return performLockWait(context);
+      return performLockWait(run);
     case 'send':
-      return performSend(step, context);
+      return performSend(step, run, settings);
     case 'read':
-      return performRead(step, context);
+      return performRead(step, run, settings);
     case 'poll':
-      return performPoll(step, context);
-    case 'conclude reconciling': {
-      const { state } = context.run;
-      if (state.plan.onUnknownDelivery === 'ask') await notifyOfFollowUp(state, null, context.settings);
+      return performPoll(step, run, settings);
+    case 'conclude reconciling':
+      if (run.state.plan.onUnknownDelivery === 'ask') await notifyOfFollowUp(run.state, null, settings);
       return { kind: 'reconciling ended' };
-    }
   }
 }
 
@@ -69,20 +60,23 @@ async function isInterruptedBefore(step: Step & { at: number }, run: FollowUpRun
 }
 
 /** Reads the job once. Every failure is a response; only a cancellation ends the read earlier. */
-async function performRead(step: Step, { run, settings }: Performance): Promise<FollowUpEvent | null> {
+async function performRead(
+  step: Step,
+  run: FollowUpRun,
+  settings: WorkerSettings,
+): Promise<FollowUpEvent | null> {
   const requestedAt = Date.now();
   const { plan, deadlineAt } = run.state;
   const { projectId, jobId } = plan;
   const summary = activitySummary(run.state, step);
-  const read = new StoppableActivity<JobResponse>(() =>
+  const read = new StoppableActivity<JobResponse>(run, () =>
     getJob(settings, { projectId, jobId }, deadlineAt - requestedAt, summary).then(
       (result: unknown) => (isJobResponse(result) ? result : FOREIGN_READ),
       failedRead,
     ),
   );
-  await condition(() => read.end !== undefined || run.state.isCancelled);
+  await read.endedOr(() => run.state.isCancelled);
   if (read.end !== undefined) return { kind: 'read ended', response: read.end, requestedAt, at: Date.now() };
-  run.touch();
   await read.stop();
   return null;
 }
@@ -93,7 +87,8 @@ type PollEnd = Pick<FollowUpEvent & { kind: 'poll ended' }, 'unchangedReads' | '
 /** Reads the job with `pollJob` until its response differs. An update or a cancellation ends the activity. */
 async function performPoll(
   step: Step & { do: 'poll' },
-  { run, settings }: Performance,
+  run: FollowUpRun,
+  settings: WorkerSettings,
 ): Promise<FollowUpEvent> {
   const before = run.state;
   const { projectId, jobId, polling } = before.plan;
@@ -101,19 +96,17 @@ async function performPoll(
   const startedAt = Date.now();
   const input = { projectId, jobId, known, firstReadAt, until, since, polling, pollsBefore: before.polls };
   const summary = activitySummary(before, step);
-  const poll = new StoppableActivity<PollEnd>(() =>
+  const poll = new StoppableActivity<PollEnd>(run, () =>
     pollJob(settings, input, before.deadlineAt, summary).then(
       (result: unknown) => pollEnd(result, startedAt),
       (error: unknown) => failedPoll(error, startedAt),
     ),
   );
-  const isInterrupted = () => run.state !== before;
-  await condition(() => poll.end !== undefined || isInterrupted());
+  await poll.endedOr(() => run.state !== before);
   const event = { kind: 'poll ended', status: known.status } as const;
   if (poll.end !== undefined && poll.end !== null)
     return { ...event, ...poll.end, isInterrupted: false, at: Date.now() };
   const unchangedReads = await countPollReads();
-  run.touch();
   // The poll may have ended by itself while its reads were counted.
   const end = (await poll.stop()) ?? null;
   return { ...event, ...(end ?? { unchangedReads, last: null }), isInterrupted: true, at: Date.now() };

@@ -10,11 +10,14 @@ export class FollowUpRun {
   step: Step;
   /** The send activity of the step is scheduled, and its end is not applied yet. */
   isSending = false;
-  hasEnded = false;
   /** The length of the history in the latest workflow task that received an update or cancelled an activity. */
   private touchedAt = 0;
 
-  constructor(private current: FollowUpState) {
+  /** @param prompt the message; null in a run that continues another one, which never sends */
+  constructor(
+    private current: FollowUpState,
+    readonly prompt: string | null,
+  ) {
     this.step = nextStep(current, Date.now(), Math.random);
   }
 

@@ -9,8 +9,8 @@ import { DELIVERY_DECISIONS, type DeliveryDecision, type FollowUpProgress } from
 import { quote } from '../../core/text';
 import { parseDuration } from '../../core/units';
 import { isHistoryFull } from '../../follow-up/history-budget';
-import { isDecisionNeeded } from '../../follow-up/next-step';
 import { progressOf } from '../../follow-up/receipt';
+import { isDecisionNeeded } from '../../follow-up/state';
 import { rejectUpdate, updatesOfRun } from '../updates';
 import type { FollowUpRun } from './run';
 
@@ -26,7 +26,7 @@ export function receiveUpdates(run: FollowUpRun): void {
     UPDATE_POLL_NOW,
     async () => {
       run.interrupt({ kind: 'read requested', at: Date.now() });
-      await condition(() => run.hasEnded || run.state.readRequestedAt === null);
+      await condition(() => run.step.do === 'end' || run.state.readRequestedAt === null);
       return progress();
     },
     {
@@ -57,7 +57,7 @@ export function receiveUpdates(run: FollowUpRun): void {
       const { firstExecutionRunId } = workflowInfo();
       run.interrupt({ kind: 'delivery decided', decision, runId: runId ?? firstExecutionRunId });
       const { step } = run;
-      await condition(() => run.hasEnded || run.step !== step);
+      await condition(() => run.step.do === 'end' || run.step !== step);
       return progress();
     },
     {

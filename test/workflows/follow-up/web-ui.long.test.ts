@@ -97,7 +97,7 @@ describe('the Web UI', () => {
 
     const timeline = await shownAt(followUpPage(), 'poll 3');
     expect(timeline).toContain('sendMessage • read the job, then send the message');
-    expect(timeline).toContain('sent: active, next read in 1m');
+    expect(timeline).toContain('watching: active, next read in 1m');
     expect(timeline).toContain('getJob • poll 1');
     expect(timeline).toMatch(/poll 2: http 503: .*, next read in 1m/);
 

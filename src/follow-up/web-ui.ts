@@ -1,10 +1,33 @@
 import { phaseRows } from '../core/result';
 import { markdownCode as code, markdownCounts, markdownTable, markdownText } from '../core/text';
-import { isoSecond, progressOf } from './receipt';
+import { formatDuration } from '../core/units';
+import { isoSecond, lastResponseText, progressOf } from './receipt';
 import type { FollowUpState } from './state';
 import type { Step } from './step';
 
-/** The current details of a follow-up: a small table for the Web UI, without the prompt. */
+/* The texts about a running follow-up in the Temporal Web UI. None has the prompt. */
+
+/** The summary of the timer before a step: the latest response, and when the next request follows. */
+export function waitSummary(state: FollowUpState, step: Step & { at: number }, now: number): string {
+  const polls = state.polls === 0 ? '' : `, poll ${state.polls}`;
+  const response = lastResponseText(state) ?? 'no response yet';
+  const next = step.do === 'send' ? 'next try' : 'next read';
+  return `${step.phase}${polls}: ${response}, ${next} in ${formatDuration(step.at - now)}`;
+}
+
+/** The summary of an activity. */
+export function activitySummary({ polls, sends, waitingForJob }: FollowUpState, step: Step): string {
+  switch (step.do) {
+    case 'send':
+      return `read the job, then send the message${sends === 0 ? '' : ` (POST ${sends + 1})`}`;
+    case 'poll':
+      return `poll ${polls + 1} and later ones, until ${step.known.status} changes`;
+    default:
+      return waitingForJob === null ? `poll ${polls + 1}` : 'read the job until it is idle';
+  }
+}
+
+/** The current details: a small table. */
 export function currentDetails(state: FollowUpState, step: Step): string {
   const { plan, job } = state;
   const isSending = step.do === 'send';
