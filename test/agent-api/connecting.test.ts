@@ -1,6 +1,6 @@
 import { createServer, type Socket } from 'node:net';
 import { expect, it, jest } from '@jest/globals';
-import { freePorts } from '../../dev/free-ports';
+import { freePorts } from '../../tools/lib/free-ports';
 import { ApiKeyError } from '../../src/agent-api/api-key';
 import type { AgentApiOptions } from '../../src/agent-api/client';
 import { holdTimers } from '../harness/hold-timers';

@@ -6,7 +6,7 @@ import { Client } from '@temporalio/client';
 import type { Payload } from '@temporalio/common';
 import { type CallOptions, FollowUpClient } from '../../src/client';
 import { Calls } from '../../src/client/call';
-import { eventually } from '../harness/eventually';
+import { eventually } from '../../tools/lib/eventually';
 import { answering, LETS_IN, listening } from '../temporal/grpc-server';
 
 const REQUEST = { projectId: 'p', jobId: 'j', prompt: 'Hello', requestId: 'r' };

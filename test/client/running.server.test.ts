@@ -5,7 +5,7 @@ import { type DataConverter, defineSearchAttributeKey } from '@temporalio/common
 import { FollowUpClient, followUpWorkflowId, NotFoundError } from '../../src/client';
 import { batchRows } from '../../src/core/batch/progress';
 import { ENCRYPTING } from '../harness/encryption';
-import { eventually } from '../harness/eventually';
+import { eventually } from '../../tools/lib/eventually';
 import { ENDLESS } from '../harness/following';
 import { listed } from '../harness/listed';
 import { resetToTask, workflowTasks } from '../harness/reset';

@@ -3,8 +3,8 @@ import { Client, Connection, type ConnectionLike } from '@temporalio/client';
 import { ensureSearchAttributes, FollowUpClient, SearchAttributesError } from '../../src/client';
 import { FOLLOW_UP_WORKFLOW, SEARCH_ATTRIBUTE_TYPES, SEARCH_ATTRIBUTES } from '../../src/core/names';
 import { outcomeKeywords } from '../../src/core/starts';
-import { type DevServer, startDevServer } from '../../dev/dev-server';
-import { eventually } from '../harness/eventually';
+import { type DevServer, startDevServer } from '../../tools/lib/dev-server';
+import { eventually } from '../../tools/lib/eventually';
 import { listed } from '../harness/listed';
 import { temporal } from '../harness/temporal';
 

@@ -67,7 +67,7 @@ describe('the worker’s archive', () => {
       .filter(({ name, version }) => name !== undefined && version !== undefined);
     const named = (all: readonly Package[]) => all.map(({ name, version }) => `${name}@${version}`);
     expect(named(of('npm'))).toEqual(expect.arrayContaining(named(installed)));
-    // Its manifest names no licence; its LICENSE file does (scripts/licenses.ts).
+    // Its manifest names no licence; its LICENSE file does (tools/package/licenses.ts).
     const without = of('npm').filter(({ licenses }) => licenses === undefined);
     expect(without.map(({ name }) => name)).toEqual(['unionfs']);
     expect(of('cargo').map(({ name }) => name)).toEqual(expect.arrayContaining(['tokio', 'tonic', 'rustls']));

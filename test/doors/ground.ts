@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { startDevServer, stripTemporalEnv } from '../../dev/dev-server';
-import { freePorts } from '../../dev/free-ports';
+import { startDevServer, stripTemporalEnv } from '../../tools/lib/dev-server';
+import { freePorts } from '../../tools/lib/free-ports';
 import { version } from '../../package.json';
 import { startSandbox } from '../../sandbox';
 import { VARIABLES } from '../harness/temporal';

@@ -3,7 +3,7 @@ import type { DataConverter } from '@temporalio/common';
 import { DefaultLogger, NativeConnection, Runtime } from '@temporalio/worker';
 import { keyFromText } from '../../src/agent-api/api-key';
 import { createAgentApi } from '../../src/agent-api/client';
-import { startDevServer } from '../../dev/dev-server';
+import { startDevServer } from '../../tools/lib/dev-server';
 import { startSandbox } from '../../sandbox';
 import { connectClient } from '../../src/client';
 import { FollowUpPlugin, type NotifyOptions } from '../../src/worker/plugin';

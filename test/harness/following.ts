@@ -13,7 +13,7 @@ import type { FollowUpRequest } from '../../src/core/request';
 import { followUpWorkflowId } from '../../src/core/ids';
 import type { TaskQueues } from '../../src/worker/plugin';
 import type { FaultSetting, JobChange, JobKey, NewJob, Sandbox } from '../../sandbox';
-import { eventually } from './eventually';
+import { eventually } from '../../tools/lib/eventually';
 
 /**
  * Times that let a whole follow-up pass within a test, in the proportions of the defaults. The deadline is far away: it is

@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { type DevServer, type DevServerOptions, startDevServer } from '../../dev/dev-server';
+import { type DevServer, type DevServerOptions, startDevServer } from '../../tools/lib/dev-server';
 import { temporal } from './temporal';
 import { temporaryFolder } from './temporary-folder';
 

@@ -1,8 +1,8 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
-import { startDevServer } from '../../dev/dev-server';
-import { findTemporalCli } from '../../dev/temporal-cli';
+import { startDevServer } from '../../tools/lib/dev-server';
+import { findTemporalCli } from '../../tools/lib/temporal-cli';
 import { bundleCode } from '../../src/worker/bundle';
 import { DYNAMIC_CONFIG, VARIABLES } from './temporal';
 

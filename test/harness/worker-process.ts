@@ -1,6 +1,6 @@
 import path from 'node:path';
-import { type Exit, spawnTethered, type TetheredProcess } from '../../dev/tether';
-import { eventually } from './eventually';
+import { type Exit, spawnTethered, type TetheredProcess } from '../../tools/lib/tether';
+import { eventually } from '../../tools/lib/eventually';
 
 export const ROOT = path.resolve(__dirname, '../..');
 

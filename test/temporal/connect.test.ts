@@ -4,7 +4,7 @@ import { createSecureServer, type SecureServerOptions } from 'node:http2';
 import { createServer as createTcpServer } from 'node:net';
 import { describe, expect, it, jest } from '@jest/globals';
 import { NativeConnection } from '@temporalio/worker';
-import { freePorts } from '../../dev/free-ports';
+import { freePorts } from '../../tools/lib/free-ports';
 import { FollowUpClient } from '../../src/client';
 import type { FollowUpError } from '../../src/core/errors';
 import { serverError } from '../../src/temporal/server-error';

@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, it } from '@jest/globals';
-import { freePorts } from '../../dev/free-ports';
+import { freePorts } from '../../tools/lib/free-ports';
 import { BY_RESPONSE, ENDLESS } from '../harness/following';
 import { listed } from '../harness/listed';
 import { PATIENT, ProcessEnvironment } from '../harness/process-environment';

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { afterEach, expect, it } from '@jest/globals';
-import { freePorts } from '../../dev/free-ports';
+import { freePorts } from '../../tools/lib/free-ports';
 import { grpcServer } from '../temporal/grpc-server';
 import { WorkerProcess } from '../harness/worker-process';
 

@@ -5,7 +5,7 @@ import { WorkflowFailedError } from '@temporalio/client';
 import { CancelledFailure, TerminatedFailure } from '@temporalio/common';
 import { NativeConnection, Worker } from '@temporalio/worker';
 import { followUpWorkflowId } from '../../src/core/ids';
-import { eventually } from '../harness/eventually';
+import { eventually } from '../../tools/lib/eventually';
 import { ENDLESS } from '../harness/following';
 import { sharedEnvironment } from '../harness/shared-environment';
 import { temporal } from '../harness/temporal';

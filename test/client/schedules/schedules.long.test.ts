@@ -5,7 +5,7 @@ import { defineSearchAttributeKey, type Payload } from '@temporalio/common';
 import { FollowUpClient, type NewScheduleOptions } from '../../../src/client';
 import type { NewJob } from '../../../sandbox';
 import { SWIFT } from '../../harness/batch-of-test';
-import { eventually } from '../../harness/eventually';
+import { eventually } from '../../../tools/lib/eventually';
 import { ENDLESS } from '../../harness/following';
 import { sharedEnvironment } from '../../harness/shared-environment';
 
