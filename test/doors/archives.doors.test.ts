@@ -14,7 +14,7 @@ const filesOf = (name: (typeof ARTIFACTS)[number]) =>
   readdirSync(unpacked(name), { recursive: true, encoding: 'utf8' });
 
 const FOLDERS =
-  /(?<![\w./:-])(?:bench|deploy|dev|dist|docs|examples|sandbox|scripts|src|test|\.ci)\/[\w./-]*/g;
+  /(?<![\w./:-])(?:deploy|dist|docs|examples|sandbox|src|test|tools|\.ci)\/[\w./-]*/g;
 
 /** What a page of an archive names and is not in it: files, other pages, and commands. */
 function missingIn(name: (typeof ARTIFACTS)[number], page: string): string[] {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { WorkflowHandle } from '@temporalio/client';
-import { type BatchHandle, checkBatch, type FollowUpClient } from '../../src/client';
+import { type BatchHandle, checkBatch, type FollowUpClient } from '../../src/entries/client';
 import { requestIdOf } from '../../src/core/batch/items';
 import type { BatchInput } from '../../src/core/batch/state';
 import type { BatchProgress } from '../../src/core/batch/progress';

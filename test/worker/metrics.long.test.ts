@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { type DevServer, startDevServer } from '../../tools/lib/dev-server';
-import { freePorts } from '../../tools/lib/free-ports';
+import getPort from 'get-port';
 import { FOLLOW_UP_WORKFLOW } from '../../src/core/names';
 import { METRICS } from '../../src/core/metrics';
 import { SELECTORS } from '../deploy/alert-rules';
@@ -28,7 +28,7 @@ let counting: Hold;
 let address: string;
 
 beforeAll(async () => {
-  const [port = 0] = await freePorts(1);
+  const port = await getPort();
   address = `127.0.0.1:${port}`;
   const { cli } = temporal();
   server = await startDevServer({ cli, searchAttributes: true, dynamicConfig: DYNAMIC_CONFIG });

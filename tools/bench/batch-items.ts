@@ -1,4 +1,4 @@
-import type { ItemEnd } from '../../src/client';
+import type { ItemEnd } from '../../src/entries/client';
 import { BATCH_WORKFLOW } from '../../src/core/names';
 import type { FollowUpRequest } from '../../src/core/request';
 import type { Ground } from './ground';

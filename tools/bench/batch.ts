@@ -3,7 +3,7 @@ import type { Client } from '@temporalio/client';
 import { type Contestant, FIXED } from './contestants';
 import type { Ground } from './ground';
 import { costOf } from '../lib/history-cost';
-import { cpuSeconds } from './process-usage';
+import { cpuSeconds, serverProcessId } from './process-usage';
 import { quantile } from './run';
 
 /** The size of a batch: the number of follow-ups, and the number of polls after which the job of each has ended. */
@@ -37,10 +37,11 @@ export async function runBatch(
   length: Length,
 ): Promise<BatchFigures> {
   const { followUps, polls } = length;
-  const { sandbox, client, server } = ground;
+  const { sandbox, client } = ground;
   const projectId = `batch-${randomUUID().slice(0, 8)}`;
   const jobs = Array.from({ length: followUps }, () => sandbox.addJob({ projectId, turn: { reads: polls } }));
-  const cpu = async () => [await cpuSeconds(server.pid), await cpuSeconds(workerPid)] as const;
+  const serverPid = await serverProcessId();
+  const cpu = async () => [await cpuSeconds(serverPid), await cpuSeconds(workerPid)] as const;
   const heartbeatsBefore = await ground.heartbeats();
   const [serverBefore, workerBefore] = await cpu();
   const begunAt = performance.now();

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import type { Client } from '@temporalio/client';
-import { FollowUpClient } from '../../src/client';
+import { FollowUpClient } from '../../src/entries/client';
 import { DEFAULT_TASK_QUEUES, FOLLOW_UP_WORKFLOW } from '../../src/core/names';
 import type { FollowUpRequest } from '../../src/core/request';
 import type { JobKey } from '../../sandbox';

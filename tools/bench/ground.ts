@@ -1,11 +1,12 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { closeSync, mkdirSync, openSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client, Connection } from '@temporalio/client';
 import { workersPolling } from '../../src/temporal/sdk-internals';
 import { type DevServer, startDevServer, stripTemporalEnv } from '../lib/dev-server';
-import { freePorts } from '../lib/free-ports';
-import { spawnTethered, type TetheredProcess } from '../lib/tether';
+import getPort from 'get-port';
 import { type Sandbox, startSandbox } from '../../sandbox';
 import { scrape } from '../lib/scrape';
 import type { Contestant } from './contestants';
@@ -37,7 +38,7 @@ const METRICS_DELAY_MS = 1_500;
 
 /** Where everything is measured: a Temporal server of its own, the sandbox in this process, worker processes. */
 export class Ground {
-  private readonly workers: TetheredProcess[] = [];
+  private readonly workers: ChildProcess[] = [];
 
   private constructor(
     readonly server: DevServer,
@@ -48,7 +49,7 @@ export class Ground {
 
   static async open(cli: string): Promise<Ground> {
     mkdirSync(LOG_FOLDER, { recursive: true });
-    const [metricsPort = 0] = await freePorts(1);
+    const metricsPort = await getPort();
     const options = { cli, metricsPort, searchAttributes: true, dynamicConfig: SERVER_SETTINGS };
     const server = await startDevServer(options);
     try {
@@ -66,24 +67,20 @@ export class Ground {
     const { name, program, taskQueue } = contestant;
     const logFile = path.join(LOG_FOLDER, `${name}.log`);
     const log = openSync(logFile, 'w');
-    const worker = await spawnTethered(process.execPath, program, {
+    const worker = spawn(process.execPath, program, {
       env: { ...this.workerEnv(), ...env },
-      stdout: log,
-      stderr: log,
-    }).finally(() => {
-      closeSync(log);
+      stdio: ['ignore', log, log],
     });
+    closeSync(log);
     this.workers.push(worker);
-    const end = { come: false };
-    void worker.exited.then(() => (end.come = true));
     const giveUpAt = Date.now() + READY_LIMIT_MS;
     while ((await workersPolling(this.client, taskQueue)).length === 0) {
-      if (end.come || Date.now() > giveUpAt) {
+      if (hasEnded(worker) || Date.now() > giveUpAt) {
         throw new Error(`the worker of ${name} does not work; it logs to ${logFile}`);
       }
       await sleep(100);
     }
-    return worker.pid;
+    return worker.pid ?? NaN;
   }
 
   private workerEnv(): NodeJS.ProcessEnv {
@@ -105,12 +102,18 @@ export class Ground {
 
   /** Ends everything that was started, whatever state it is in; what is under way is given up. */
   async close(): Promise<void> {
-    for (const worker of this.workers) worker.kill('SIGKILL');
-    await Promise.all(this.workers.map((worker) => worker.stop()));
+    const running = this.workers.filter((worker) => !hasEnded(worker));
+    const ended = running.map((worker) => once(worker, 'exit'));
+    for (const worker of running) worker.kill('SIGKILL');
+    await Promise.all(ended);
     await this.sandbox.close();
     await this.client.connection.close();
     await this.server.stop();
   }
+}
+
+function hasEnded({ exitCode, signalCode }: ChildProcess): boolean {
+  return exitCode !== null || signalCode !== null;
 }
 
 /** The sum of the series of a metric that have these labels, at `HOST:PORT`, as it is now. */

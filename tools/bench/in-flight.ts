@@ -5,7 +5,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
-import { freePorts } from '../lib/free-ports';
+import getPort from 'get-port';
 import type { JobKey } from '../../sandbox';
 import type { Polling } from '../../src/core/request';
 import { pollInterval } from '../../src/follow-up/cadence';
@@ -32,7 +32,7 @@ const SEND_CHECK_MS = 50;
 
 async function measure(ground: Ground, followUps: number): Promise<void> {
   const { sandbox, client } = ground;
-  const [metricsPort = 0] = await freePorts(1);
+  const metricsPort = await getPort();
   const workerMetrics = `127.0.0.1:${metricsPort}`;
   const workerPid = await ground.startWorker(ours, {
     ...IN_CONTAINER,

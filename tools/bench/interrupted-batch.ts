@@ -10,7 +10,7 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
 import { stripTemporalEnv } from '../lib/dev-server';
-import type { ItemEnd } from '../../src/client';
+import type { ItemEnd } from '../../src/entries/client';
 import { MAX_BATCH_ITEMS } from '../../src/core/batch/items';
 import { batchWorkflowId } from '../../src/core/ids';
 import { FOLLOW_UP_WORKFLOW } from '../../src/core/names';

@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 
 /** Linux counts the CPU time of processes in hundredths of a second, on every architecture (time(7), USER_HZ). */
 const TICKS_PER_SECOND = 100;
@@ -9,6 +9,19 @@ export async function cpuSeconds(pid: number): Promise<number> {
   // The name, second and in parentheses, may hold blanks; utime and stime are the fields 14 and 15 (proc(5)).
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
+}
+
+/**
+ * Returns the process ID of the Temporal server that this process has started, because the SDK does not report the ID. The name of
+ * the server's program begins with `temporal`.
+ */
+export async function serverProcessId(): Promise<number> {
+  const isServer = new RegExp(`^\\d+ \\(temporal.*\\) \\w ${process.pid} `);
+  for (const name of await readdir('/proc')) {
+    const stat = await readFile(`/proc/${name}/stat`, 'utf8').catch(() => '');
+    if (isServer.test(stat)) return Number(name);
+  }
+  throw new Error('the Temporal server has no process');
 }
 
 /** Resident memory of a process in MiB: what it has now, and the most that it has had. */

@@ -3,13 +3,10 @@ import { availableParallelism, loadavg, totalmem } from 'node:os';
 import path from 'node:path';
 import { InvalidArgumentError } from 'commander';
 import { findTemporalCli } from '../lib/temporal-cli';
-import { interruption } from '../lib/tether';
+import { INTERRUPTED, interruption } from '../lib/interruption';
 import { Ground } from './ground';
 
 const REPORTS = path.resolve(__dirname, '../../reports');
-
-/** As a shell reports a program that Ctrl-C has ended. */
-const INTERRUPTED = 130;
 
 /**
  * Opens the ground, measures on it, closes it in any case, and ends the process: also after a failure, and after Ctrl-C,

@@ -5,21 +5,16 @@ import os from 'node:os';
 import path from 'node:path';
 import { Command } from 'commander';
 import { type Sandbox, startSandbox } from '../../sandbox';
-import { startDemoWorker } from './demo-worker';
+import { type DemoWorker, startDemoWorker } from './demo-worker';
 import { startDevServer, stripTemporalEnv } from '../lib/dev-server';
-import { freePorts } from '../lib/free-ports';
+import getPort from 'get-port';
 import { findTemporalCli } from '../lib/temporal-cli';
-import { interruption } from '../lib/tether';
+import { INTERRUPTED, interruption } from '../lib/interruption';
 
 const PROMPT = 'Please fix the broken links on the start page.';
 
-/** As a shell reports a program that Ctrl-C has ended. */
-const INTERRUPTED = 130;
-
 /** Variables with which the demo's programs find the server and each other. */
 type Settings = Readonly<Record<string, string>>;
-
-type Worker = Awaited<ReturnType<typeof startDemoWorker>>;
 
 interface Flags {
   readonly once?: boolean;
@@ -44,7 +39,7 @@ async function demo({
     const sandbox = await startSandbox({ messagesPerHour: null });
     closing.unshift(() => sandbox.close());
     say(`the sandbox agent service listens at ${sandbox.baseUrl}`);
-    const startWorker = async (): Promise<Worker> => {
+    const startWorker = async (): Promise<DemoWorker> => {
       const worker = await startDemoWorker(env, sandbox);
       closing.unshift(() => worker.stop());
       await Promise.race([worker.ready(), interrupted.happened]);
@@ -56,7 +51,7 @@ async function demo({
 
     const replaceWorker = async (): Promise<void> => {
       say(`SIGKILL to the worker, process ${worker.pid}`);
-      worker.kill('SIGKILL');
+      worker.kill();
       worker = await startWorker();
       say(`another worker continues, process ${worker.pid}`);
     };
@@ -78,14 +73,14 @@ async function ownServer(closing: Closing): Promise<Settings> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'agent-follow-up-demo-'));
   closing.unshift(() => rm(folder, { recursive: true, force: true }));
   const databaseFile = path.join(folder, 'temporal.db');
-  const [httpPort = 0] = await freePorts(1);
+  const httpPort = await getPort();
   const server = await startDevServer({ cli: cli.path, databaseFile, webUi: true, httpPort });
   closing.unshift(() => server.stop());
-  const { address, namespace, uiUrl } = server;
+  const { address, uiUrl } = server;
   say(`the Temporal dev server listens at ${address}, its Web UI at ${uiUrl ?? ''}`);
   return {
     TEMPORAL_ADDRESS: address,
-    TEMPORAL_NAMESPACE: namespace,
+    TEMPORAL_NAMESPACE: 'default',
     TEMPORAL_UI_URL: uiUrl ?? '',
     // For examples/shell/curl.sh.
     TEMPORAL_HTTP_URL: `http://127.0.0.1:${httpPort}`,

@@ -4,7 +4,7 @@
  */
 import path from 'node:path';
 import { Client, Connection } from '@temporalio/client';
-import { FollowUpClient } from '../../src/client';
+import { FollowUpClient } from '../../src/entries/client';
 import { startDemoWorker } from '../dev/demo-worker';
 import { type DevServer, startDevServer, stripTemporalEnv } from '../lib/dev-server';
 import { findTemporalCli } from '../lib/temporal-cli';
@@ -49,7 +49,6 @@ async function onStage(server: DevServer, work: (stage: Stage) => Promise<void>)
   const env = {
     ...stripTemporalEnv(process.env),
     TEMPORAL_ADDRESS: server.address,
-    TEMPORAL_NAMESPACE: server.namespace,
   };
   const worker = await startDemoWorker(env, sandbox);
   try {

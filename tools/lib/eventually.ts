@@ -1,4 +1,3 @@
-// eslint-disable-next-line no-restricted-syntax -- between two looks
 import { setTimeout as sleep } from 'node:timers/promises';
 import { inspect } from 'node:util';
 

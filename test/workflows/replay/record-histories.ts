@@ -12,7 +12,7 @@ import path from 'node:path';
 import { historyToJSON } from '@temporalio/common/lib/proto-utils';
 import { version } from '../../../package.json';
 import { startDevServer } from '../../../tools/lib/dev-server';
-import { FollowUpClient } from '../../../src/client';
+import { FollowUpClient } from '../../../src/entries/client';
 import type { PollingRequest } from '../../../src/core/request';
 import { bundleCode } from '../../../src/worker/bundle';
 import { findTemporalCli } from '../../../tools/lib/temporal-cli';

@@ -1,16 +1,16 @@
-/** What other TypeScript services import. */
-export type { BatchLook } from './batch/describe';
-export { BatchClient, BatchHandle, type StartedBatch } from './batch/batch-client';
+/** The entry `agent-follow-up-client`: the client for services that start and watch follow-ups. */
+export type { BatchLook } from '../client/batch/describe';
+export { BatchClient, BatchHandle, type StartedBatch } from '../client/batch/batch-client';
 export {
   type BatchItems,
   checkBatch,
   type CheckedBatch,
   type NewBatchOptions,
   type RunOptions,
-} from './batch/check';
-export type { RetryOptions } from './batch/start';
-export type { CallOptions } from './call';
-export type { FollowUpDescription, FollowUpFilter } from './description';
+} from '../client/batch/check';
+export type { RetryOptions } from '../client/batch/start';
+export type { CallOptions } from '../client/call';
+export type { FollowUpDescription, FollowUpFilter } from '../client/description';
 export {
   ConflictError,
   DeadlineExceededError,
@@ -23,12 +23,12 @@ export {
   NoAnswerError,
   NotConfirmedError,
   NotFoundError,
-} from './errors';
-export * from './interfaces';
-export * from './follow-up-client';
-export * from './follow-up-handle';
-export * from './limits';
-export type { ProgressReport } from './progress';
+} from '../client/errors';
+export * from '../client/interfaces';
+export * from '../client/follow-up-client';
+export * from '../client/follow-up-handle';
+export * from '../client/limits';
+export type { ProgressReport } from '../client/progress';
 export {
   checkSchedule,
   type NewScheduleOptions,
@@ -36,8 +36,8 @@ export {
   ScheduleClient,
   type ScheduleHandle,
   type Triggered,
-} from './schedules';
-export type { NamedRequest, StartOptions } from './start';
+} from '../client/schedules';
+export type { NamedRequest, StartOptions } from '../client/start';
 export type { BatchItem, Tolerance } from '../core/batch/items';
 export type { BatchProgress, BatchSummary, BatchView, ItemEnd } from '../core/batch/progress';
 export type { Outcome } from '../core/end';
