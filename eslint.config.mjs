@@ -28,8 +28,16 @@ const zones = Object.entries(mayImport).map(([folder, allowed]) => ({
 /** Imports go from tools and tests to tools/lib, the sandbox and src, and never back or from tools to tests or from tests to tools. */
 const DIRECTION = 'See the import directions in docs/architecture.md.';
 zones.push(
-  { target: ['./src', './sandbox', './tools'], from: './test', message: `Only tests import tests. ${DIRECTION}` },
-  { target: ['./src', './sandbox'], from: './tools', message: `Only tools and tests import tools/lib. ${DIRECTION}` },
+  {
+    target: ['./src', './sandbox', './tools'],
+    from: './test',
+    message: `Only tests import tests. ${DIRECTION}`,
+  },
+  {
+    target: ['./src', './sandbox'],
+    from: './tools',
+    message: `Only tools and tests import tools/lib. ${DIRECTION}`,
+  },
   { target: './src', from: './sandbox', message: `src does not import the sandbox. ${DIRECTION}` },
   {
     target: ['./test', './tools/lib'],

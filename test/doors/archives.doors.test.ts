@@ -13,8 +13,7 @@ jest.setTimeout(600_000);
 const filesOf = (name: (typeof ARTIFACTS)[number]) =>
   readdirSync(unpacked(name), { recursive: true, encoding: 'utf8' });
 
-const FOLDERS =
-  /(?<![\w./:-])(?:deploy|dist|docs|examples|sandbox|src|test|tools|\.ci)\/[\w./-]*/g;
+const FOLDERS = /(?<![\w./:-])(?:deploy|dist|docs|examples|sandbox|src|test|tools|\.ci)\/[\w./-]*/g;
 
 /** What a page of an archive names and is not in it: files, other pages, and commands. */
 function missingIn(name: (typeof ARTIFACTS)[number], page: string): string[] {

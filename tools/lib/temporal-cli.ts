@@ -166,11 +166,12 @@ async function downloadBySdk(folder: string, env: NodeJS.ProcessEnv): Promise<st
     },
   );
   const isEnded = ended.then(() => true);
-  let [before, size] = [-1, 0];
+  let downloaded = 0;
   while (!(await Promise.race([isEnded, sleep(STALL_MS, false, { ref: false })]))) {
-    [before, size] = [size, await sizeOf(`${target}.downloading`)];
+    const size = await sizeOf(`${target}.downloading`);
     // After the download, the program must stop the server that it starts.
-    if (size <= before && (await sizeOf(target)) === 0) stalled.abort();
+    if (size === downloaded && (await sizeOf(target)) === 0) stalled.abort();
+    downloaded = size;
   }
   if ((await sizeOf(target)) > 0) return target;
   throw new Error(`temporal.download: ${reason}`);
@@ -211,7 +212,10 @@ async function run(command: string, args: readonly string[], options: ExecFileOp
   try {
     await promisify(execFile)(command, args, options);
   } catch (error) {
-    const { stdout, stderr, message } = error as Error & { readonly stdout?: string; readonly stderr?: string };
+    const { stdout, stderr, message } = error as Error & {
+      readonly stdout?: string;
+      readonly stderr?: string;
+    };
     const lines = `${stdout ?? ''}${stderr ?? ''}`.trim().split('\n').slice(-MAX_ERROR_LINES);
     throw new Error(lines.join('\n') || message, { cause: error });
   }
