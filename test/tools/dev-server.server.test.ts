@@ -14,7 +14,9 @@ const home = temporaryFolder();
 it('rejects a port that another server uses', async () => {
   const { cli, address } = temporal();
   const port = Number(address.split(':')[1]);
-  await expect(startDevServer({ cli, port })).rejects.toThrow(`port ${port} of 127.0.0.1 is in use`);
+  await expect(startDevServer({ cli, port })).rejects.toThrow(
+    `EADDRINUSE: address already in use 127.0.0.1:${port}`,
+  );
 });
 
 it('starts a server again that ends at its start, and serves the same port and Web UI until it is stopped', async () => {

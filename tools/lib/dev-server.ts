@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { createServer } from 'node:net';
 import path from 'node:path';
 import { TestWorkflowEnvironment } from '@temporalio/testing';
 import getPort from 'get-port';
@@ -47,15 +49,13 @@ const MAX_ATTEMPTS = 3;
 
 /**
  * Starts a Temporal dev server on 127.0.0.1 and waits until the server responds. Unless this process is killed, the caller must
- * stop the server. The server writes its own errors to stderr.
+ * stop the server. If the server cannot start, it writes the reason to stderr.
  *
  * @throws Error if the port is not free, or if the server did not start at the third attempt
  */
 export async function startDevServer(options: DevServerOptions): Promise<DevServer> {
   // The SDK would use another server at this port as if it had started that server.
-  if (options.port !== undefined && (await getPort({ host: HOST, port: options.port })) !== options.port) {
-    throw new Error(`port ${options.port} of ${HOST} is in use`);
-  }
+  if (options.port !== undefined) await expectFreePort(options.port);
   // The SDK's client would use the environment's proxy, which cannot connect to this machine.
   process.env.no_grpc_proxy = HOST;
   const uiPort = options.webUi ? await getPort() : undefined;
@@ -68,6 +68,13 @@ export async function startDevServer(options: DevServerOptions): Promise<DevServ
   };
 }
 
+/** Throws if another program uses the port. `get-port` cannot tell, because it does not return a port twice within seconds. */
+async function expectFreePort(port: number): Promise<void> {
+  const probe = createServer().listen(port, HOST);
+  await once(probe, 'listening');
+  await once(probe.close(), 'close');
+}
+
 async function createLocal(options: DevServerOptions, uiPort?: number): Promise<TestWorkflowEnvironment> {
   const { cli, databaseFile, port } = options;
   for (let attempt = 1; ; attempt += 1) {
@@ -76,7 +83,7 @@ async function createLocal(options: DevServerOptions, uiPort?: number): Promise<
         server: {
           executable: { type: 'existing-path', path: cli },
           ip: HOST,
-          log: { format: 'text', level: 'error' },
+          log: { format: 'text', level: 'never' },
           extraArgs: extraArguments(options),
           ...(port !== undefined && { port }),
           ...(uiPort !== undefined && { uiPort }),
