@@ -3,7 +3,7 @@ import importX, { createNodeResolver } from 'eslint-plugin-import-x';
 import jest from 'eslint-plugin-jest';
 import tseslint from 'typescript-eslint';
 
-/** A folder may import from the folders listed beside it, and from nothing else in src. */
+/** The folders in src, and the other folders of src that the files in each folder may import. */
 const mayImport = {
   core: [],
   'follow-up': ['core'],
@@ -12,8 +12,10 @@ const mayImport = {
   temporal: ['core'],
   activities: ['core', 'follow-up', 'agent-api', 'temporal'],
   client: ['core', 'temporal'],
-  cli: ['core', 'temporal', 'client'],
   worker: ['core', 'agent-api', 'activities', 'temporal'],
+  // Each file has the exports of a package's entry, and no code.
+  entries: ['core', 'temporal', 'client', 'workflows', 'activities', 'agent-api', 'worker'],
+  cli: ['core', 'temporal', 'client', 'entries'],
 };
 
 const zones = Object.entries(mayImport).map(([folder, allowed]) => ({
@@ -22,6 +24,28 @@ const zones = Object.entries(mayImport).map(([folder, allowed]) => ({
   except: [folder, ...allowed].map((name) => `./${name}`),
   message: `src/${folder} may import only from: ${allowed.join(', ') || 'nothing'} (docs/architecture.md).`,
 }));
+
+/** Imports go from tools and tests to tools/lib, the sandbox and src, and never back or from tools to tests or from tests to tools. */
+const DIRECTION = 'See the import directions in docs/architecture.md.';
+zones.push(
+  {
+    target: ['./src', './sandbox', './tools'],
+    from: './test',
+    message: `Only tests import tests. ${DIRECTION}`,
+  },
+  {
+    target: ['./src', './sandbox'],
+    from: './tools',
+    message: `Only tools and tests import tools/lib. ${DIRECTION}`,
+  },
+  { target: './src', from: './sandbox', message: `src does not import the sandbox. ${DIRECTION}` },
+  {
+    target: ['./test', './tools/lib'],
+    from: './tools',
+    except: ['./lib'],
+    message: `Code that tools and tests share is in tools/lib. ${DIRECTION}`,
+  },
+);
 
 /** What one follow-up is made of knows nothing of a batch: whoever reads it need not. */
 zones.push({
@@ -33,7 +57,7 @@ zones.push({
       './src/workflows/follow-up',
     ],
     ...['./src/workflows/!(index).ts', './src/activities/!(index).ts'],
-    './src/client/!(index|follow-up-client|interfaces|schedules).ts',
+    './src/client/!(follow-up-client|interfaces|schedules).ts',
   ],
   from: [
     ...['./src/core/batch', './src/temporal/batch-items.ts', './src/workflows/batch', './src/client/batch'],
@@ -159,7 +183,10 @@ export default tseslint.config(
   },
   {
     // What may run in the workflow sandbox: deterministic code only, and nothing that swells the bundle (docs/architecture.md).
-    files: ['src/workflows/**/*.ts', 'src/follow-up/**/*.ts', 'src/core/**/*.ts'],
+    files: [
+      ...['src/workflows/**/*.ts', 'src/follow-up/**/*.ts', 'src/core/**/*.ts'],
+      'src/entries/workflow.ts',
+    ],
     rules: {
       '@typescript-eslint/no-restricted-imports': [
         'error',

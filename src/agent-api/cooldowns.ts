@@ -8,7 +8,7 @@ export type PostCooldown = RequestFailure & {
   readonly retryAfterMs: number;
 };
 
-export const COOLING_DOWN = 'cooling_down';
+const COOLING_DOWN = 'cooling_down';
 
 /** The first cool-down without a `Retry-After`. Every further one in a row is twice as long, up to five minutes. */
 const FIRST_MS = 5_000;

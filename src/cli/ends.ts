@@ -5,7 +5,7 @@ import {
   type FollowUpResult,
   InvalidRequestError,
   type Problem,
-} from '../client';
+} from '../entries/client';
 import { problemText } from '../core/checks';
 import { isTerminal } from '../core/job';
 import { adviceAfter } from '../core/result';

@@ -1,4 +1,4 @@
-import { FollowUpClient } from '../client';
+import { FollowUpClient } from '../entries/client';
 import { safeJson } from '../core/text';
 import { type Environment, variable } from '../temporal/config';
 import { printableLines } from './render/text';

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type BatchHandle, type FollowUpHandle, hasCode } from '../client';
+import { type BatchHandle, type FollowUpHandle, hasCode } from '../entries/client';
 import { isFailure } from '../core/end';
 import { truncate } from '../core/text';
 import { endOf, EXIT, printEnd } from './ends';

@@ -18,15 +18,14 @@ import type { FollowUpResult } from './result';
 import { singleLine } from './text';
 
 /** The worker's task queues and timeouts. They are recorded in the history, so that a replay uses the same ones. */
-export const isWorkerSettings = fields({
-  readTaskQueue: text,
-  sendTaskQueue: text,
+export interface WorkerSettings {
+  readonly readTaskQueue: string;
+  readonly sendTaskQueue: string;
   /** The timeout of one HTTP request, in milliseconds. */
-  httpTimeoutMs: number,
+  readonly httpTimeoutMs: number;
   /** Whether the worker has a receiver of notifications. */
-  notify: optional(boolean),
-});
-export type WorkerSettings = Checked<typeof isWorkerSettings>;
+  readonly notify?: boolean | undefined;
+}
 
 export type JobAddress = Pick<FollowUpRequest, 'projectId' | 'jobId'>;
 

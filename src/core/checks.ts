@@ -57,11 +57,6 @@ type Fields<F extends Checks> = Flat<
   }
 >;
 
-/** For a state that is changed in place. */
-export function mutable<T>(check: Check<T>): Check<{ -readonly [K in keyof T]: T[K] }> {
-  return check;
-}
-
 /** Above the bounds of every text that our activities return. */
 const MAX_TEXT_CHARACTERS = 4_096;
 

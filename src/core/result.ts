@@ -26,7 +26,7 @@ export function mayBeRetried(verdict: Verdict | null | undefined): boolean {
 export type ConfirmedBy = 'response' | 'read' | 'operator' | 'assumed';
 
 /** `confirmedBy` is null unless accepted; `sends` counts POSTs that were not provably kept from the service. */
-export const isDelivery = fields({
+const isDelivery = fields({
   verdict: isVerdict,
   confirmedBy: orNull(text as Check<ConfirmedBy>),
   sends: count,

@@ -168,10 +168,3 @@ async function expectWorkflows(worker: Worker): Promise<void> {
     }
   }
 }
-
-export type { NotifyOptions } from '../activities/post-notice';
-export { FollowUpError } from '../core/errors';
-export { SearchAttributesError } from '../temporal/server-error';
-export { keyFromFile, keyFromText } from '../agent-api/api-key';
-export { createAgentApi } from '../agent-api/client';
-export { histogramBuckets } from '../core/metrics';

@@ -1,4 +1,4 @@
-/** The entry `agent-follow-up-client/workflow`, for others' workflow code. It needs a worker of follow-ups, and no more. */
+/** Follow-ups as child workflows of other workflow code. They need a worker of this project. */
 import { WorkflowExecutionAlreadyStartedError } from '@temporalio/common';
 import {
   ActivityFailure,
@@ -12,7 +12,7 @@ import {
 } from '@temporalio/workflow';
 import type { NamedFollowUp } from '../core/activities';
 import { checkRequest } from '../core/check-request';
-import { digestOf, followUpWorkflowId } from '../core/ids';
+import { digestOf } from '../core/ids';
 import { DEFAULT_TASK_QUEUES, FOLLOW_UP_WORKFLOW } from '../core/names';
 import { problemTexts } from '../core/checks';
 import type { FollowUpRequest } from '../core/request';
@@ -20,10 +20,6 @@ import type { FollowUpResult } from '../core/result';
 import { followUpStart } from '../core/starts';
 import { serverQuestionProxy } from './activity-proxies';
 import { failure } from './failure';
-
-export { followUpWorkflowId };
-export { FAILURE_TYPES, type FailureDetails, type FailureType, type Receipt } from '../core/result';
-export type { FollowUpRequest, FollowUpResult };
 
 export interface ChildFollowUpOptions {
   /** The task queue of the follow-ups' worker. @default 'follow-up' */

@@ -4,7 +4,7 @@ import filePromises, { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it, jest } from '@jest/globals';
 import { ApiKeyError, keyFromFile, keyFromText } from '../../src/agent-api/api-key';
-import { eventually } from '../harness/eventually';
+import { eventually } from '../../tools/lib/eventually';
 import { holdTimers } from '../harness/hold-timers';
 import { temporaryFolder } from '../harness/temporary-folder';
 

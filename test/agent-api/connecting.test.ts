@@ -1,6 +1,6 @@
 import { createServer, type Socket } from 'node:net';
 import { expect, it, jest } from '@jest/globals';
-import { freePorts } from '../../dev/free-ports';
+import getPort from 'get-port';
 import { ApiKeyError } from '../../src/agent-api/api-key';
 import type { AgentApiOptions } from '../../src/agent-api/client';
 import { holdTimers } from '../harness/hold-timers';
@@ -22,7 +22,7 @@ async function tls(onConnection: OnConnection): Promise<Options> {
 }
 
 /** Where nothing listens. */
-const nowhere = async () => `http://127.0.0.1:${(await freePorts(1)).join()}`;
+const nowhere = async () => `http://127.0.0.1:${await getPort()}`;
 
 /** A service behind a proxy that makes no tunnel. */
 function proxied(onConnect: OnConnection = () => undefined, url = wire.server.url): Options {

@@ -7,7 +7,12 @@ import { progressKey, progressRows, progressText } from '../../src/cli/render/fo
 import { printable } from '../../src/cli/render/text';
 import { Session } from '../../src/cli/session';
 import { ProgressLine } from '../../src/cli/wait';
-import { type BatchProgress, ConflictError, FollowUpError, InvalidRequestError } from '../../src/client';
+import {
+  type BatchProgress,
+  ConflictError,
+  FollowUpError,
+  InvalidRequestError,
+} from '../../src/entries/client';
 import { followUpFailed, notFound } from '../../src/client/errors';
 import type { FailureType, FollowUpProgress } from '../../src/core/result';
 import { ItemsGoneError } from '../../src/temporal/batch-items';

@@ -4,9 +4,9 @@ import { inspect } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { Client } from '@temporalio/client';
 import type { Payload } from '@temporalio/common';
-import { type CallOptions, FollowUpClient } from '../../src/client';
+import { type CallOptions, FollowUpClient } from '../../src/entries/client';
 import { Calls } from '../../src/client/call';
-import { eventually } from '../harness/eventually';
+import { eventually } from '../../tools/lib/eventually';
 import { answering, LETS_IN, listening } from '../temporal/grpc-server';
 
 const REQUEST = { projectId: 'p', jobId: 'j', prompt: 'Hello', requestId: 'r' };

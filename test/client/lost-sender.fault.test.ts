@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { eventually } from '../harness/eventually';
+import { eventually } from '../../tools/lib/eventually';
 import { ENDLESS, queueVariables } from '../harness/following';
 import { ProcessEnvironment } from '../harness/process-environment';
 import { Program } from '../harness/program';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { Client, type WorkflowClientInterceptor } from '@temporalio/client';
-import { FollowUpClient, type FollowUpProgress } from '../../src/client';
-import { eventually } from '../harness/eventually';
+import { FollowUpClient, type FollowUpProgress } from '../../src/entries/client';
+import { eventually } from '../../tools/lib/eventually';
 import { ENDLESS, type Following } from '../harness/following';
 import { Operator } from '../harness/operator';
 import { sharedEnvironment } from '../harness/shared-environment';

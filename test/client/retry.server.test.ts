@@ -1,5 +1,5 @@
 import { describe, expect, it, jest } from '@jest/globals';
-import { FollowUpRejectedError, hasCode } from '../../src/client';
+import { FollowUpRejectedError, hasCode } from '../../src/entries/client';
 import { SEND_PERMISSION_MS } from '../../src/core/activities';
 import { keywordKey } from '../../src/core/starts';
 import { readInput } from '../../src/temporal/existing-run';

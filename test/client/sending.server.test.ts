@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
-import type { FollowUpHandle } from '../../src/client';
-import { eventually } from '../harness/eventually';
+import type { FollowUpHandle } from '../../src/entries/client';
+import { eventually } from '../../tools/lib/eventually';
 import { ENDLESS, NOT_SENT, UNKNOWN } from '../harness/following';
 import { sharedEnvironment } from '../harness/shared-environment';
 import { starter } from '../cli/commands/starter';

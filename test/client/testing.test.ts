@@ -1,6 +1,6 @@
 import { describe, expect, it, jest } from '@jest/globals';
-import type { FollowUpClientLike, NamedRequest } from '../../src/client';
-import { type Fate, InMemoryFollowUpClient } from '../../src/client/testing';
+import type { FollowUpClientLike, NamedRequest } from '../../src/entries/client';
+import { type Fate, InMemoryFollowUpClient } from '../../src/entries/testing';
 import { listed } from '../harness/listed';
 
 const REQUEST = { projectId: 'p', jobId: 'j', prompt: 'Hello', requestId: 'r' };

@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { allTests, guaranteedRows } from '../../scripts/proofs-docs';
+import { allTests, guaranteedRows } from '../../tools/lib/proofs';
 
 it('docs/guarantees.md has a row for every test that breaks something, and a test that proves each row', () => {
   const tests = allTests();

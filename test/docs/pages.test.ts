@@ -16,7 +16,7 @@ const docs = readdirSync(path.join(root, 'docs')).filter((file) => file.endsWith
 const pages = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', ...docs.map((file) => `docs/${file}`)];
 
 it('what `npm run docs` makes is as it makes it', async () => {
-  const check = ['--import', 'tsx', 'scripts/docs.ts', '--check'];
+  const check = ['--import', 'tsx', 'tools/docs/docs.ts', '--check'];
   const { stdout, stderr, code } = await new Program(process.execPath, check, { cwd: root }).ended();
   expect({ stdout, stderr, code }).toEqual({ stdout: '', stderr: '', code: 0 });
 });

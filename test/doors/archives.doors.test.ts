@@ -13,8 +13,7 @@ jest.setTimeout(600_000);
 const filesOf = (name: (typeof ARTIFACTS)[number]) =>
   readdirSync(unpacked(name), { recursive: true, encoding: 'utf8' });
 
-const FOLDERS =
-  /(?<![\w./:-])(?:bench|deploy|dev|dist|docs|examples|sandbox|scripts|src|test|\.ci)\/[\w./-]*/g;
+const FOLDERS = /(?<![\w./:-])(?:deploy|dist|docs|examples|sandbox|src|test|tools|\.ci)\/[\w./-]*/g;
 
 /** What a page of an archive names and is not in it: files, other pages, and commands. */
 function missingIn(name: (typeof ARTIFACTS)[number], page: string): string[] {
@@ -67,7 +66,7 @@ describe('the worker’s archive', () => {
       .filter(({ name, version }) => name !== undefined && version !== undefined);
     const named = (all: readonly Package[]) => all.map(({ name, version }) => `${name}@${version}`);
     expect(named(of('npm'))).toEqual(expect.arrayContaining(named(installed)));
-    // Its manifest names no licence; its LICENSE file does (scripts/licenses.ts).
+    // Its manifest names no licence; its LICENSE file does (tools/package/licenses.ts).
     const without = of('npm').filter(({ licenses }) => licenses === undefined);
     expect(without.map(({ name }) => name)).toEqual(['unionfs']);
     expect(of('cargo').map(({ name }) => name)).toEqual(expect.arrayContaining(['tokio', 'tonic', 'rustls']));

@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { startDevServer, stripTemporalEnv } from '../../dev/dev-server';
-import { freePorts } from '../../dev/free-ports';
+import { startDevServer, stripTemporalEnv } from '../../tools/lib/dev-server';
+import getPort from 'get-port';
 import { version } from '../../package.json';
 import { startSandbox } from '../../sandbox';
 import { VARIABLES } from '../harness/temporal';
@@ -57,7 +57,7 @@ export type Ground = Awaited<ReturnType<typeof openGround>>;
  */
 export async function openGround() {
   const cli = process.env[VARIABLES.cli] ?? '';
-  const [httpPort = 0] = await freePorts(1);
+  const httpPort = await getPort();
   // Longer than the first interval between polls, so that an example sees the job active.
   const sandbox = await startSandbox({ seedJobs: false, turnMs: 6_000, messagesPerHour: null });
   const server = await startDevServer({ cli, httpPort, searchAttributes: true });

@@ -1,7 +1,7 @@
 import { chmod, cp, mkdir, mkdtemp, rm, symlink } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
-import { findTemporalCli } from '../../dev/temporal-cli';
+import { findTemporalCli } from '../../tools/lib/temporal-cli';
 import { mustRun } from '../harness/program';
 import { VARIABLES } from '../harness/temporal';
 import { ROOT } from '../harness/worker-process';

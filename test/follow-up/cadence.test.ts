@@ -8,7 +8,7 @@ const HOUR = 3_600;
 const LOWEST = 0;
 const HIGHEST = 1;
 
-// test/bench/cadence.test.ts compares the schedule with those of other clients.
+// test/tools/polling-schedules.test.ts compares the schedule with those of other clients.
 it.each([
   ['starts with the initial interval', 0, 5],
   ['stays there while a tenth of the age is shorter', 50, 5],

@@ -19,7 +19,7 @@ import { JOB } from '../harness/samples';
  */
 
 export const RUN_ID = 'run-1';
-export const START = 0;
+const START = 0;
 export const SEND_ENDS = 100;
 export const FRESH_FROM = 130;
 export const DEADLINE = 3_600;
@@ -64,7 +64,7 @@ export const REFUSED: RequestFailure = { label: 'ECONNREFUSED', message: 'ECONNR
 /** A response in short: a job in words, an HTTP status, or a failure. */
 export type Short = string | number | RequestFailure;
 
-export function response(short: Short): JobResponse {
+function response(short: Short): JobResponse {
   if (typeof short === 'string') return { kind: 'job', job: job(short) };
   return { kind: 'failure', ...(typeof short === 'number' ? http(short) : short) };
 }

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { WorkflowHandle } from '@temporalio/client';
-import { type BatchHandle, checkBatch, type FollowUpClient } from '../../src/client';
+import { type BatchHandle, checkBatch, type FollowUpClient } from '../../src/entries/client';
 import { requestIdOf } from '../../src/core/batch/items';
 import type { BatchInput } from '../../src/core/batch/state';
 import type { BatchProgress } from '../../src/core/batch/progress';
@@ -8,7 +8,7 @@ import { batchWorkflowId, followUpWorkflowId } from '../../src/core/ids';
 import { BATCH_WORKFLOW } from '../../src/core/names';
 import type { FollowUpRequest } from '../../src/core/request';
 import type { JobKey, NewJob } from '../../sandbox';
-import { eventually } from './eventually';
+import { eventually } from '../../tools/lib/eventually';
 import { type FollowUpCaller, type JobFault, QUICK } from './following';
 
 /** A message so large that five of them don't fit into a batch's input: they are stored as chunks. */

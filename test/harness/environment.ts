@@ -3,12 +3,12 @@ import type { DataConverter } from '@temporalio/common';
 import { DefaultLogger, NativeConnection, Runtime } from '@temporalio/worker';
 import { keyFromText } from '../../src/agent-api/api-key';
 import { createAgentApi } from '../../src/agent-api/client';
-import { startDevServer } from '../../dev/dev-server';
+import { startDevServer } from '../../tools/lib/dev-server';
 import { startSandbox } from '../../sandbox';
-import { connectClient } from '../../src/client';
-import { FollowUpPlugin, type NotifyOptions } from '../../src/worker/plugin';
+import { connectClient } from '../../src/entries/client';
+import { FollowUpPlugin, type NotifyOptions } from '../../src/entries/plugin';
 import { FollowUpWorkers } from '../../src/worker/workers';
-import type { TaskQueues } from '../../src/worker/plugin';
+import type { TaskQueues } from '../../src/entries/plugin';
 import { FollowUpCaller, newTaskQueues } from './following';
 import { DYNAMIC_CONFIG, temporal } from './temporal';
 

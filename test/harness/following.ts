@@ -6,14 +6,14 @@ import {
   WorkflowFailedError,
 } from '@temporalio/client';
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
-import { FollowUpClient } from '../../src/client';
+import { FollowUpClient } from '../../src/entries/client';
 import { FOLLOW_UP_WORKFLOW, MEMO_RECEIPT, QUERY_PROGRESS } from '../../src/core/names';
 import type { FailureDetails, FollowUpProgress, FollowUpResult, Receipt } from '../../src/core/result';
 import type { FollowUpRequest } from '../../src/core/request';
 import { followUpWorkflowId } from '../../src/core/ids';
-import type { TaskQueues } from '../../src/worker/plugin';
+import type { TaskQueues } from '../../src/entries/plugin';
 import type { FaultSetting, JobChange, JobKey, NewJob, Sandbox } from '../../sandbox';
-import { eventually } from './eventually';
+import { eventually } from '../../tools/lib/eventually';
 
 /**
  * Times that let a whole follow-up pass within a test, in the proportions of the defaults. The deadline is far away: it is

@@ -11,8 +11,8 @@ const shared = {
       { jsc: { parser: { syntax: 'typescript' }, target: 'es2022' }, module: { type: 'commonjs' } },
     ],
   },
-  // It is an ES module, which Jest can't `require` before Node 24.
-  transformIgnorePatterns: ['/node_modules/(?!@noble/hashes/)'],
+  // These are ES modules, which Jest can't `require` before Node 24.
+  transformIgnorePatterns: ['/node_modules/(?!(@noble/hashes|get-port)/)'],
   setupFilesAfterEnv: ['<rootDir>/test/harness/timeout.ts'],
 };
 

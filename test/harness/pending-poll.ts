@@ -1,5 +1,5 @@
 import type { WorkflowExecutionDescription } from '@temporalio/client';
-import { eventually } from './eventually';
+import { eventually } from '../../tools/lib/eventually';
 import type { Following } from './following';
 
 /** A pending `pollJob`, as the Temporal server describes it. */

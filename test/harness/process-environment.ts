@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { connectClient } from '../../src/client';
+import { connectClient } from '../../src/entries/client';
 import { type SandboxOptions, startSandbox } from '../../sandbox';
 import { FollowUpCaller, newTaskQueues, queueVariables } from './following';
 import { temporal } from './temporal';

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import path from 'node:path';
-import { eventually } from './eventually';
+import { eventually } from '../../tools/lib/eventually';
 import { temporal } from './temporal';
 
 const STARTER = path.resolve(__dirname, '../../dist/starter.js');

@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { type DevServer, type DevServerOptions, startDevServer } from '../../dev/dev-server';
+import { type DevServer, type DevServerOptions, startDevServer } from '../../tools/lib/dev-server';
 import { temporal } from './temporal';
 import { temporaryFolder } from './temporary-folder';
 
@@ -25,12 +25,11 @@ export class RestartableServer {
   }
 
   async kill(): Promise<void> {
-    this.server.kill();
-    await this.server.exited;
+    await this.server.stop();
   }
 
   async restart(): Promise<void> {
     await this.kill();
-    this.server = await startDevServer({ ...this.options, port: this.server.port });
+    this.server = await startDevServer({ ...this.options, port: Number(this.address.split(':')[1]) });
   }
 }

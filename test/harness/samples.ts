@@ -23,20 +23,6 @@ export const JOB: AgentJob = {
   archivedAt: null,
 };
 
-/** A request's plan without its prompt. */
-export const PLAN = {
-  projectId: 'docs',
-  jobId: 'job-1',
-  requestId: 'r',
-  whenActive: 'send',
-  onUnknownDelivery: 'fail',
-  deadlineMs: 86_400_000,
-  polling: { initialMs: 5_000, growth: 0.1, maximumMs: 300_000, jitter: 0.1, timerPolls: 6 },
-  reconcileTimeoutMs: 0,
-  prLinkTimeoutMs: 0,
-  maxStalenessMs: 30_000,
-} as const;
-
 /** Of a turn that was seen. */
 export const RECEIPT: Receipt = {
   requestId: 'r',

@@ -2,7 +2,7 @@ import { keywordKey } from '../../src/core/starts';
 import type { Phase } from '../../src/core/result';
 import type { FollowUpRequest } from '../../src/core/request';
 import type { NewJob } from '../../sandbox';
-import { eventually } from './eventually';
+import { eventually } from '../../tools/lib/eventually';
 import type { Following, JobFault } from './following';
 import { PATIENT, ProcessEnvironment } from './process-environment';
 import { temporal } from './temporal';

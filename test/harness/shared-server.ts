@@ -1,8 +1,9 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
-import { startDevServer } from '../../dev/dev-server';
-import { findTemporalCli } from '../../dev/temporal-cli';
+import { Runtime } from '@temporalio/worker';
+import { startDevServer } from '../../tools/lib/dev-server';
+import { findTemporalCli } from '../../tools/lib/temporal-cli';
 import { bundleCode } from '../../src/worker/bundle';
 import { DYNAMIC_CONFIG, VARIABLES } from './temporal';
 
@@ -23,6 +24,10 @@ export async function stopSharedServer(): Promise<void> {
 }
 
 async function start() {
+  // Without this, the SDK would handle these signals, and neither Jest nor the server would end.
+  Runtime.install({ shutdownSignals: [] });
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
+    process.once(signal, () => void stopSharedServer().finally(() => process.exit(1)));
   const say = (line: string): void => void process.stderr.write(`[test set-up] ${line}\n`);
   const cli = await findTemporalCli({ env: process.env, say });
   const folder = await mkdtemp(path.join(os.tmpdir(), 'agent-follow-up-test-'));

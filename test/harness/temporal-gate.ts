@@ -11,7 +11,7 @@ import {
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { gunzipSync } from 'node:zlib';
-import { eventually } from './eventually';
+import { eventually } from '../../tools/lib/eventually';
 
 type Side = 'call' | 'answer';
 

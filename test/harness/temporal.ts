@@ -1,4 +1,4 @@
-import { stripTemporalEnv } from '../../dev/dev-server';
+import { stripTemporalEnv } from '../../tools/lib/dev-server';
 
 /** How the set-up tells the test files, which run in processes of their own, what it has started. */
 export const VARIABLES = {

@@ -1,5 +1,5 @@
 import { afterAll, jest } from '@jest/globals';
-import { pendingWaits } from './eventually';
+import { pendingWaits } from '../../tools/lib/eventually';
 
 /**
  * The one bound of all waits: no wait has one of its own. Most tests take seconds; a machine that is busy with other work

@@ -1,8 +1,15 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import path from 'node:path';
-import { type Exit, spawnTethered, type TetheredProcess } from '../../dev/tether';
-import { eventually } from './eventually';
+import { eventually } from '../../tools/lib/eventually';
 
 export const ROOT = path.resolve(__dirname, '../..');
+
+/** How a process ended: its exit code, or the signal that killed it. */
+interface Exit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
 
 /** One line of the log. */
 export type LogLine = { readonly level: string; readonly msg: string } & Readonly<Record<string, unknown>>;
@@ -16,12 +23,13 @@ export class WorkerProcess {
   readonly exited: Promise<Exit>;
   private ended = false;
 
-  private constructor(private readonly process: TetheredProcess) {
-    ({ pid: this.pid, exited: this.exited } = process);
-    process.stdout?.on('data', (chunk: Buffer) => (this.stdout += chunk.toString()));
-    // Its pipe ends after its last words.
-    process.stdout?.on('end', () => (this.ended = true));
-    process.stderr?.on('data', (chunk: Buffer) => (this.stderr += chunk.toString()));
+  private constructor(private readonly child: ChildProcess) {
+    this.pid = child.pid ?? NaN;
+    this.exited = once(child, 'exit').then(([code, signal]: unknown[]) => ({ code, signal }) as Exit);
+    child.stdout?.on('data', (chunk: Buffer) => (this.stdout += chunk.toString()));
+    // The pipe ends after the last line of the log.
+    child.stdout?.on('end', () => (this.ended = true));
+    child.stderr?.on('data', (chunk: Buffer) => (this.stderr += chunk.toString()));
   }
 
   /**
@@ -40,18 +48,23 @@ export class WorkerProcess {
       FOLLOW_UP_HEALTH_ADDRESS: '127.0.0.1:0',
       FOLLOW_UP_METRICS_ADDRESS: 'off',
     };
-    const options = { env: { ...bare, ...env }, stdout: 'pipe', stderr: 'pipe', graceMs: 1_000 } as const;
-    return new WorkerProcess(await spawnTethered(node, [...words, program], options));
+    const child = spawn(node, [...words, program], {
+      env: { ...bare, ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    const worker = new WorkerProcess(child);
+    await once(child, 'spawn');
+    return worker;
   }
 
   signal(signal: NodeJS.Signals): void {
-    this.process.kill(signal);
+    this.child.kill(signal);
   }
 
   /** Ends it in whatever state it is. */
   async stop(): Promise<void> {
-    this.process.kill('SIGKILL');
-    await this.process.stop();
+    this.child.kill('SIGKILL');
+    await this.exited;
   }
 
   log(): LogLine[] {

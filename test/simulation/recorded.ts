@@ -1,5 +1,5 @@
 import { temporal } from '@temporalio/proto';
-import type { HistoryEvent as ServerEvent } from '../../bench/history-cost';
+import type { HistoryEvent as ServerEvent } from '../../tools/lib/history-cost';
 import {
   activityFailure,
   type EventBody,

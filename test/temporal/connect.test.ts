@@ -4,8 +4,8 @@ import { createSecureServer, type SecureServerOptions } from 'node:http2';
 import { createServer as createTcpServer } from 'node:net';
 import { describe, expect, it, jest } from '@jest/globals';
 import { NativeConnection } from '@temporalio/worker';
-import { freePorts } from '../../dev/free-ports';
-import { FollowUpClient } from '../../src/client';
+import getPort from 'get-port';
+import { FollowUpClient } from '../../src/entries/client';
 import type { FollowUpError } from '../../src/core/errors';
 import { serverError } from '../../src/temporal/server-error';
 import { whyNot } from '../../src/temporal/trouble';
@@ -68,7 +68,7 @@ describe('a connection', () => {
     ['two addresses without a server', ['127.0.0.1', '127.0.0.2'], /^UNREACHABLE.* connect ECONNREFUSED/],
     ['a host that never takes the connection', [], /^UNREACHABLE.*: the host does not answer/],
   ])('to %s is unreachable, with TLS', async (_, addresses, words) => {
-    const [port = 0] = await freePorts(1);
+    const port = await getPort();
     const found = addresses.map((address) => ({ address, family: 4 }));
     const lookup = jest.spyOn(dns, 'lookup');
     lookup.mockImplementation(((_name: string, _options: object, then: (...found: unknown[]) => void) => {

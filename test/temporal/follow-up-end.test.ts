@@ -6,7 +6,7 @@ import { ItemsOnServer } from '../../src/activities/batch/on-server';
 import { followUpResult } from '../../src/activities/follow-up-result';
 import { BatchEnds, type BatchReport } from '../../src/client/batch/describe';
 import type { Fate } from '../../src/client/in-memory-run';
-import { InMemoryFollowUpClient } from '../../src/client/testing';
+import { InMemoryFollowUpClient } from '../../src/entries/testing';
 import { START } from '../../src/core/batch/state';
 import { digestOf } from '../../src/core/ids';
 import type { ItemsSource } from '../../src/temporal/batch-items';

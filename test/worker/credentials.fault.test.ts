@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, it } from '@jest/globals';
-import { freePorts } from '../../dev/free-ports';
+import getPort from 'get-port';
 import { BY_RESPONSE, ENDLESS } from '../harness/following';
 import { listed } from '../harness/listed';
 import { PATIENT, ProcessEnvironment } from '../harness/process-environment';
@@ -13,7 +13,7 @@ const PROMPT = 'Mention the harbour in the first line.';
 
 // Proves K1, K2.
 it('an expired key is visible, a rotated key file lets sends and watches continue without a restart, a key that may not write is rejected, and no key is shown anywhere', async () => {
-  const [port = 0] = await freePorts(1);
+  const port = await getPort();
   const FOLLOW_UP_METRICS_ADDRESS = `127.0.0.1:${port}`;
   // It says everything that it could ever say.
   const own = { AGENT_API_KEY: '', AGENT_API_KEY_FILE, FOLLOW_UP_METRICS_ADDRESS, LOG_LEVEL: 'trace' };

@@ -2,8 +2,8 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { afterAll, expect, it } from '@jest/globals';
 import { SEARCH_ATTRIBUTES } from '../../src/core/names';
-import { type DevServer, startDevServer } from '../../dev/dev-server';
-import { freePorts } from '../../dev/free-ports';
+import { type DevServer, startDevServer } from '../../tools/lib/dev-server';
+import getPort from 'get-port';
 import { BY_RESPONSE } from '../harness/following';
 import { ProcessEnvironment } from '../harness/process-environment';
 import { temporal } from '../harness/temporal';
@@ -27,7 +27,7 @@ it.concurrent(
   'a worker starts before its server and its namespace, registers search attributes, notices a server that is gone',
   () =>
     within(async (environment) => {
-      const [port = 0] = await freePorts(1);
+      const port = await getPort();
       const address = `127.0.0.1:${port}`;
       const later = { TEMPORAL_ADDRESS: address, TEMPORAL_NAMESPACE: 'later' };
       const worker = await environment.beginWorker(later);

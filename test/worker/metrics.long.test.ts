@@ -1,16 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { type DevServer, startDevServer } from '../../dev/dev-server';
-import { freePorts } from '../../dev/free-ports';
+import { type DevServer, startDevServer } from '../../tools/lib/dev-server';
+import getPort from 'get-port';
 import { FOLLOW_UP_WORKFLOW } from '../../src/core/names';
 import { METRICS } from '../../src/core/metrics';
 import { SELECTORS } from '../deploy/alert-rules';
-import { eventually } from '../harness/eventually';
+import { eventually } from '../../tools/lib/eventually';
 import { ENDLESS, QUICK } from '../harness/following';
 import { untilAttempt } from '../harness/pending-poll';
 import { ASKS_EVERY_SECOND, ProcessEnvironment } from '../harness/process-environment';
-import { scrape, type Series } from '../harness/scrape';
+import { scrape, type Series } from '../../tools/lib/scrape';
 import { DYNAMIC_CONFIG, temporal } from '../harness/temporal';
 import { type Hold, TemporalGate } from '../harness/temporal-gate';
 import type { WorkerProcess } from '../harness/worker-process';
@@ -28,7 +28,7 @@ let counting: Hold;
 let address: string;
 
 beforeAll(async () => {
-  const [port = 0] = await freePorts(1);
+  const port = await getPort();
   address = `127.0.0.1:${port}`;
   const { cli } = temporal();
   server = await startDevServer({ cli, searchAttributes: true, dynamicConfig: DYNAMIC_CONFIG });

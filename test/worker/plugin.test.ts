@@ -1,6 +1,7 @@
 import { expect, it, jest } from '@jest/globals';
 import type { Worker, WorkerOptions } from '@temporalio/worker';
-import { createAgentApi, FollowUpPlugin, keyFromText, shutdownLimitMs } from '../../src/worker/plugin';
+import { createAgentApi, FollowUpPlugin, keyFromText } from '../../src/entries/plugin';
+import { shutdownLimitMs } from '../../src/worker/plugin';
 import { AGENT_API as agentApi } from '../harness/samples';
 
 /** Returns the options that the plugin makes of the options of a team's worker. */

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { afterEach, expect, it } from '@jest/globals';
-import { freePorts } from '../../dev/free-ports';
+import getPort from 'get-port';
 import { grpcServer } from '../temporal/grpc-server';
 import { WorkerProcess } from '../harness/worker-process';
 
@@ -40,7 +40,7 @@ it('a worker names every address that was chosen and is taken, and ends with exi
 it('a taken default port is a warning; the worker waits for Temporal, and ends when it is told to', async () => {
   await take(9465);
   await take(9464);
-  const [nowhere = 0] = await freePorts(1);
+  const nowhere = await getPort();
   const worker = await startWorker({
     TEMPORAL_ADDRESS: `127.0.0.1:${nowhere}`,
     FOLLOW_UP_HEALTH_ADDRESS: '',

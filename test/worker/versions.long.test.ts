@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { promisify } from 'node:util';
 import { expect, it } from '@jest/globals';
 import { BatchOfTest } from '../harness/batch-of-test';
-import { eventually } from '../harness/eventually';
+import { eventually } from '../../tools/lib/eventually';
 import { failedTasks } from '../harness/failed-tasks';
 import { BY_RESPONSE, ENDLESS } from '../harness/following';
 import { ProcessEnvironment } from '../harness/process-environment';

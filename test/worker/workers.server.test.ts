@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
 import { Client } from '@temporalio/client';
 import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';
 import { workersPolling } from '../../src/temporal/sdk-internals';
-import { FollowUpPlugin, SearchAttributesError } from '../../src/worker/plugin';
+import { FollowUpPlugin, SearchAttributesError } from '../../src/entries/plugin';
 import { FollowUpWorkers } from '../../src/worker/workers';
 import { newTaskQueues } from '../harness/following';
 import { AGENT_API as agentApi } from '../harness/samples';

@@ -1,5 +1,5 @@
 /** Workflows of another team, which send follow-ups. */
-import { executeFollowUp, type FollowUpRequest, startFollowUp } from '../../src/workflows/child';
+import { executeFollowUp, type FollowUpRequest, startFollowUp } from '../../src/entries/workflow';
 
 type Request = FollowUpRequest & { readonly requestId: string };
 type Call = readonly [Request, { readonly taskQueue: string }];

@@ -5,7 +5,7 @@ import { WorkflowFailedError } from '@temporalio/client';
 import { CancelledFailure, TerminatedFailure } from '@temporalio/common';
 import { NativeConnection, Worker } from '@temporalio/worker';
 import { followUpWorkflowId } from '../../src/core/ids';
-import { eventually } from '../harness/eventually';
+import { eventually } from '../../tools/lib/eventually';
 import { ENDLESS } from '../harness/following';
 import { sharedEnvironment } from '../harness/shared-environment';
 import { temporal } from '../harness/temporal';
@@ -98,7 +98,7 @@ it('a workflow of a team calls its own activity at the end of its follow-up, as 
   const request = environment.newRequest();
   const taskQueue = `announcing-${randomUUID()}`;
   const announced: string[] = [];
-  const alias = { 'agent-follow-up-client/workflow': path.join(__dirname, '../../src/workflows/child.ts') };
+  const alias = { 'agent-follow-up-client/workflow': path.join(__dirname, '../../src/entries/workflow.ts') };
   const own = await Worker.create({
     ...{ connection, taskQueue },
     activities: { announce: (text: string) => Promise.resolve(void announced.push(text)) },

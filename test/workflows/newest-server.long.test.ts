@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { expect, it } from '@jest/globals';
 import type { WorkflowHandle } from '@temporalio/client';
-import { eventually } from '../harness/eventually';
+import { eventually } from '../../tools/lib/eventually';
 import { BY_RESPONSE, ENDLESS } from '../harness/following';
 import { sharedEnvironment } from '../harness/shared-environment';
 

@@ -4,9 +4,9 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { beforeAll, expect, it, jest } from '@jest/globals';
-import { freePorts } from '../../dev/free-ports';
+import getPort from 'get-port';
 import { SWIFT } from '../harness/batch-of-test';
-import { eventually } from '../harness/eventually';
+import { eventually } from '../../tools/lib/eventually';
 import { listed } from '../harness/listed';
 import { ProcessEnvironment } from '../harness/process-environment';
 import { temporaryFolder } from '../harness/temporary-folder';
@@ -27,7 +27,7 @@ beforeAll(async () => {
 
 // Proves N1.
 it('a receiver in Python that was away is told once it is back, by the newest secret', async () => {
-  const [port = 0] = await freePorts(1);
+  const port = await getPort();
   const [old, next] = [1, 2].map(() => `whsec_${randomBytes(32).toString('base64')}`) as [string, string];
   const secretFile = path.join(folder, 'secret');
   writeFileSync(secretFile, old);

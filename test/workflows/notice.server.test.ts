@@ -8,7 +8,7 @@ import { Webhook } from 'standardwebhooks';
 import type { Notice } from '../../src/core/activities';
 import { BatchOfTest, SWIFT } from '../harness/batch-of-test';
 import { Environment } from '../harness/environment';
-import { eventually } from '../harness/eventually';
+import { eventually } from '../../tools/lib/eventually';
 import { ENDLESS } from '../harness/following';
 import { resetToTask, workflowTasks } from '../harness/reset';
 

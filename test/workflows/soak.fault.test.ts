@@ -4,7 +4,7 @@ import type { WorkflowHandle } from '@temporalio/client';
 import { seededRandom } from '../../sandbox/random';
 import type { FollowUpRequest } from '../../src/core/request';
 import { BatchOfTest, LARGE } from '../harness/batch-of-test';
-import { eventually } from '../harness/eventually';
+import { eventually } from '../../tools/lib/eventually';
 import { listed } from '../harness/listed';
 import { ProcessEnvironment } from '../harness/process-environment';
 import { resetToTask, workflowTasks } from '../harness/reset';

@@ -5,7 +5,7 @@ import {
   checkBatch,
   type RunOptions,
   type StartedBatch,
-} from '../../client';
+} from '../../entries/client';
 import { CONCURRENCY } from '../../core/batch/items';
 import { counted } from '../../core/text';
 import { addRunFlags, COLUMNS, readBatch } from '../flags/batch-input';

@@ -1,5 +1,5 @@
 import { Argument, type Command, Option } from 'commander';
-import type { FollowUpDescription, FollowUpHandle, FollowUpProgress, Phase } from '../../client';
+import type { FollowUpDescription, FollowUpHandle, FollowUpProgress, Phase } from '../../entries/client';
 import { DELIVERY_DECISIONS, type DeliveryDecision, PHASES } from '../../core/result';
 import { durationText } from '../../core/units';
 import { endOf, printEnd } from '../ends';

@@ -1,5 +1,5 @@
 import { Command, InvalidArgumentError } from 'commander';
-import { checkLimits, ensureSearchAttributes, type Limits, type LimitsChange } from '../../client';
+import { checkLimits, ensureSearchAttributes, type Limits, type LimitsChange } from '../../entries/client';
 import { workersPolling } from '../../temporal/sdk-internals';
 import { numberOr } from '../flags/request-flags';
 import { columns, table } from '../render/text';

@@ -1,6 +1,11 @@
 import { ScheduleOverlapPolicy } from '@temporalio/client';
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { checkSchedule, type NewScheduleOptions, type RunOptions, type ScheduleHandle } from '../../client';
+import {
+  checkSchedule,
+  type NewScheduleOptions,
+  type RunOptions,
+  type ScheduleHandle,
+} from '../../entries/client';
 import { isRecord } from '../../core/checks';
 import { addRunFlags, readBatch } from '../flags/batch-input';
 import { addLineFlags, durationOf, invalid, type RequestFlags, requestOfFlags } from '../flags/request-flags';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Command } from 'commander';
-import type { NamedRequest } from '../../client';
+import type { NamedRequest } from '../../entries/client';
 import { planOf } from '../../client/start';
 import { addRequestFlags, readPrompt, type RequestFlags, requestOfFlags } from '../flags/request-flags';
 import type { Session } from '../session';

@@ -1,4 +1,4 @@
-import type { BatchProgress, BatchView, ItemEnd } from '../../client';
+import type { BatchProgress, BatchView, ItemEnd } from '../../entries/client';
 import { batchRows } from '../../core/batch/progress';
 import { EXIT } from '../ends';
 import type { Session } from '../session';

@@ -1,4 +1,4 @@
-import type { AgentJob, FollowUpProgress, ProgressReport, Receipt } from '../../client';
+import type { AgentJob, FollowUpProgress, ProgressReport, Receipt } from '../../entries/client';
 import { phaseRows } from '../../core/result';
 import { counted } from '../../core/text';
 import { formatDuration } from '../../core/units';

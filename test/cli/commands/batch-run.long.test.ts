@@ -1,7 +1,7 @@
 import { afterAll, expect, it } from '@jest/globals';
 import { jsonl, jsonLines } from './starter';
 import { type BatchOfTest, LARGE } from '../../harness/batch-of-test';
-import { eventually } from '../../harness/eventually';
+import { eventually } from '../../../tools/lib/eventually';
 import { ENDLESS } from '../../harness/following';
 import { listed } from '../../harness/listed';
 import { Program } from '../../harness/program';

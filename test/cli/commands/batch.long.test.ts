@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import { BatchOfTest } from '../../harness/batch-of-test';
-import { eventually } from '../../harness/eventually';
+import { eventually } from '../../../tools/lib/eventually';
 import { ENDLESS } from '../../harness/following';
 import { sharedEnvironment } from '../../harness/shared-environment';
 import { jsonl, jsonLines, starter } from './starter';

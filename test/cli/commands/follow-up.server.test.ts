@@ -4,7 +4,7 @@ import { Client } from '@temporalio/client';
 import type { NewJob } from '../../../sandbox';
 import type { FollowUpProgress } from '../../../src/core/result';
 import { ENCRYPTING } from '../../harness/encryption';
-import { eventually } from '../../harness/eventually';
+import { eventually } from '../../../tools/lib/eventually';
 import { ENDLESS } from '../../harness/following';
 import { sharedEnvironment } from '../../harness/shared-environment';
 import { jobToSendTo, starter } from './starter';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect, it } from '@jest/globals';
-import { eventually } from '../../harness/eventually';
+import { eventually } from '../../../tools/lib/eventually';
 import { sharedEnvironment } from '../../harness/shared-environment';
 import { SWIFT_FLAGS, starter } from './starter';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
-import { checkBatch, type NewBatchOptions, type NewScheduleOptions } from '../../../src/client';
-import { InMemoryFollowUpClient } from '../../../src/client/testing';
+import { checkBatch, type NewBatchOptions, type NewScheduleOptions } from '../../../src/entries/client';
+import { InMemoryFollowUpClient } from '../../../src/entries/testing';
 
 /** Its server has no batches and schedules: what is refused was never asked of it. */
 const followUps = new InMemoryFollowUpClient();

@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
 import { Client } from '@temporalio/client';
 import { defineSearchAttributeKey, type Payload } from '@temporalio/common';
-import { FollowUpClient, type NewScheduleOptions } from '../../../src/client';
+import { FollowUpClient, type NewScheduleOptions } from '../../../src/entries/client';
 import type { NewJob } from '../../../sandbox';
 import { SWIFT } from '../../harness/batch-of-test';
-import { eventually } from '../../harness/eventually';
+import { eventually } from '../../../tools/lib/eventually';
 import { ENDLESS } from '../../harness/following';
 import { sharedEnvironment } from '../../harness/shared-environment';
 

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isGrpcServiceError, WorkflowNotFoundError } from '@temporalio/client';
 import type { FaultSetting } from '../../../sandbox';
-import { hasCode } from '../../../src/client';
+import { hasCode } from '../../../src/entries/client';
 import { isTransient } from '../../../src/temporal/grpc-status';
 import type { ProcessEnvironment } from '../process-environment';
 import type { RestartableServer } from '../restartable-server';

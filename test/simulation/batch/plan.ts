@@ -22,7 +22,7 @@ export interface BatchPlan extends WorldPlan<BatchAct> {
   readonly finishes: boolean;
 }
 
-export interface PlannedItem {
+interface PlannedItem {
   /** Its number among the jobs. */
   readonly job: number;
   readonly prompt: string;

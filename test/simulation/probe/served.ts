@@ -3,7 +3,7 @@ import { Client, Connection, WorkflowUpdateFailedError } from '@temporalio/clien
 import { defineSearchAttributeKey, TypedSearchAttributes } from '@temporalio/common';
 import { temporal as proto } from '@temporalio/proto';
 import { NativeConnection, Worker, type WorkflowBundleWithSourceMap } from '@temporalio/worker';
-import { eventually } from '../../harness/eventually';
+import { eventually } from '../../../tools/lib/eventually';
 import { Operator } from '../../harness/operator';
 import { eventsOf, type HistoryEvent, resetToTask, workflowTasks } from '../../harness/reset';
 import { temporal } from '../../harness/temporal';

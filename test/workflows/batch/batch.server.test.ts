@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { ConflictError } from '../../../src/client';
+import { ConflictError } from '../../../src/entries/client';
 import { batchMemo } from '../../../src/core/batch/state';
 import { ENDLESS } from '../../harness/following';
 import { sharedEnvironment } from '../../harness/shared-environment';

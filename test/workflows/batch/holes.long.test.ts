@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import type { Payload } from '@temporalio/common';
 import { BatchOfTest } from '../../harness/batch-of-test';
 import { Environment } from '../../harness/environment';
-import { eventually } from '../../harness/eventually';
+import { eventually } from '../../../tools/lib/eventually';
 import { ENDLESS } from '../../harness/following';
 import { Operator } from '../../harness/operator';
 import { resetToTask, workflowTasks } from '../../harness/reset';

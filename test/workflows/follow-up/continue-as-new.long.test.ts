@@ -1,11 +1,11 @@
 import { expect, it } from '@jest/globals';
-import { startDevServer } from '../../../dev/dev-server';
-import { ConflictError } from '../../../src/client';
+import { startDevServer } from '../../../tools/lib/dev-server';
+import { ConflictError } from '../../../src/entries/client';
 import { followUpWorkflowId } from '../../../src/core/ids';
 import { FOLLOW_UP_WORKFLOW } from '../../../src/core/names';
 import { BatchOfTest } from '../../harness/batch-of-test';
 import { Environment } from '../../harness/environment';
-import { eventually } from '../../harness/eventually';
+import { eventually } from '../../../tools/lib/eventually';
 import { BY_RESPONSE, ENDLESS, QUICK } from '../../harness/following';
 import { eventsOf } from '../../harness/reset';
 import { sharedEnvironment } from '../../harness/shared-environment';

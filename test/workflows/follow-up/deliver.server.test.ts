@@ -5,7 +5,7 @@ import type { JobKey } from '../../../sandbox';
 import { QUERY_PROGRESS } from '../../../src/core/names';
 import type { FollowUpProgress } from '../../../src/core/result';
 import { Environment } from '../../harness/environment';
-import { eventually } from '../../harness/eventually';
+import { eventually } from '../../../tools/lib/eventually';
 import { BY_RESPONSE, failureOf, newTaskQueues, NOT_SENT, QUICK } from '../../harness/following';
 import { sharedEnvironment } from '../../harness/shared-environment';
 

@@ -2,7 +2,7 @@ import { afterAll, expect, it } from '@jest/globals';
 import { jobLockWorkflowId } from '../../../src/core/ids';
 import { BatchOfTest } from '../../harness/batch-of-test';
 import { Environment } from '../../harness/environment';
-import { eventually } from '../../harness/eventually';
+import { eventually } from '../../../tools/lib/eventually';
 import { BY_RESPONSE, ENDLESS, type Following, NOT_SENT } from '../../harness/following';
 import { Operator } from '../../harness/operator';
 import { eventsOf, resetToTask, workflowTasks } from '../../harness/reset';

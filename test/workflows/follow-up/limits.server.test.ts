@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import type { WorkflowHandle } from '@temporalio/client';
-import { eventually } from '../../harness/eventually';
+import { eventually } from '../../../tools/lib/eventually';
 import { ENDLESS } from '../../harness/following';
 import { eventsOf } from '../../harness/reset';
 import { sharedEnvironment } from '../../harness/shared-environment';

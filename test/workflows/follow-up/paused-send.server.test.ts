@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { eventually } from '../../harness/eventually';
+import { eventually } from '../../../tools/lib/eventually';
 import { BY_RESPONSE } from '../../harness/following';
 import { Operator } from '../../harness/operator';
 import { sharedEnvironment } from '../../harness/shared-environment';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import type { DataConverter, Payload } from '@temporalio/common';
 import { Environment } from '../../harness/environment';
-import { eventually } from '../../harness/eventually';
+import { eventually } from '../../../tools/lib/eventually';
 import { ENDLESS, type Following, NOT_SENT, UNKNOWN } from '../../harness/following';
 import { temporal } from '../../harness/temporal';
 import { TemporalGate } from '../../harness/temporal-gate';

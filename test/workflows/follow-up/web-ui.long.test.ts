@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import type { StartedFollowUp } from '../../../src/client';
-import { type DevServer, startDevServer } from '../../../dev/dev-server';
-import { openBrowser, pageOf } from '../../harness/browser';
+import type { StartedFollowUp } from '../../../src/entries/client';
+import { type DevServer, startDevServer } from '../../../tools/lib/dev-server';
+import { openBrowser, pageOf } from '../../../tools/lib/browser';
 import { Environment } from '../../harness/environment';
-import { eventually } from '../../harness/eventually';
+import { eventually } from '../../../tools/lib/eventually';
 import { ENDLESS } from '../../harness/following';
 import { SLOW, untilItWaits } from '../../harness/pending-poll';
 import { temporal } from '../../harness/temporal';

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, it } from '@jest/globals';
-import { costOf } from '../../../bench/history-cost';
+import { costOf } from '../../../tools/lib/history-cost';
 import type { FollowUpResult } from '../../../src/core/result';
 import { recordedEvents } from './recorded';
 

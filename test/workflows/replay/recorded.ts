@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { historyFromJSON } from '@temporalio/common/lib/proto-utils';
-import type { HistoryEvent } from '../../../bench/history-cost';
+import type { HistoryEvent } from '../../../tools/lib/history-cost';
 
 export const FOLDER = path.join(__dirname, 'histories');
 

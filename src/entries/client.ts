@@ -1,0 +1,62 @@
+/** The entry `agent-follow-up-client`: the client for services that start and watch follow-ups. */
+export type { BatchLook } from '../client/batch/describe';
+export { BatchClient, BatchHandle, type StartedBatch } from '../client/batch/batch-client';
+export {
+  type BatchItems,
+  checkBatch,
+  type CheckedBatch,
+  type NewBatchOptions,
+  type RunOptions,
+} from '../client/batch/check';
+export type { RetryOptions } from '../client/batch/start';
+export type { CallOptions } from '../client/call';
+export type { FollowUpDescription, FollowUpFilter } from '../client/description';
+export {
+  ConflictError,
+  DeadlineExceededError,
+  DeliveryUnknownError,
+  FollowUpCancelledError,
+  FollowUpRejectedError,
+  FollowUpTerminatedError,
+  InvalidRequestError,
+  JobNotFoundError,
+  NoAnswerError,
+  NotConfirmedError,
+  NotFoundError,
+} from '../client/errors';
+export * from '../client/interfaces';
+export * from '../client/follow-up-client';
+export * from '../client/follow-up-handle';
+export * from '../client/limits';
+export type { ProgressReport } from '../client/progress';
+export {
+  checkSchedule,
+  type NewScheduleOptions,
+  type ScheduleChange,
+  ScheduleClient,
+  type ScheduleHandle,
+  type Triggered,
+} from '../client/schedules';
+export type { NamedRequest, StartOptions } from '../client/start';
+export type { BatchItem, Tolerance } from '../core/batch/items';
+export type { BatchProgress, BatchSummary, BatchView, ItemEnd } from '../core/batch/progress';
+export type { Outcome } from '../core/end';
+export { FollowUpError, type FollowUpErrorCode, hasCode } from '../core/errors';
+export { followUpWorkflowId } from '../core/ids';
+export type { AgentJob } from '../core/job';
+export type { Problem } from '../core/checks';
+export type { FollowUpRequest } from '../core/request';
+export type {
+  DeliveryDecision,
+  Evidence,
+  FailureDetails,
+  FailureType,
+  FollowUpProgress,
+  FollowUpResult,
+  Phase,
+  Receipt,
+} from '../core/result';
+export { type ConnectOptions, connectClient } from '../temporal/connect';
+export type { RunState } from '../temporal/existing-run';
+export { ensureSearchAttributes } from '../temporal/search-attributes';
+export { SearchAttributesError, TemporalUnreachableError } from '../temporal/server-error';

@@ -1,0 +1,42 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { expect, it, jest } from '@jest/globals';
+import { Program } from '../harness/program';
+import { temporal } from '../harness/temporal';
+import { ROOT } from '../harness/worker-process';
+
+/** The demo takes a minute; it waits for each of its workers alone for up to 90 s. `.ci/run` runs it with `--once`. */
+jest.setTimeout(180_000);
+
+async function isOpen(port: number): Promise<boolean> {
+  const socket = connect(port, '127.0.0.1');
+  const connected = once(socket, 'connect').then(() => true);
+  return connected.catch(() => false).finally(() => socket.destroy());
+}
+
+it('npm run demo -- --trouble loses the answer to the message, kills the worker, shows that the message arrived once, stays up, and ends everything when it is interrupted', async () => {
+  const env = { ...process.env, CI: '', TEMPORAL_CLI_PATH: temporal().cli };
+  const args = ['--import', 'tsx', 'tools/dev/demo.ts', '--trouble'];
+  const demo = new Program(process.execPath, args, { cwd: ROOT, env });
+  await demo.says(/Everything stays up until Ctrl-C/);
+  demo.signal('SIGINT');
+  const { code, stdout, stderr } = await demo.ended();
+  for (const line of [
+    /^status +completed$/m,
+    /^prLink +http:\/\/127\.0\.0\.1:\d+\/pull\/\d+$/m,
+    /^delivery +accepted by read, 1 send$/m,
+  ])
+    expect(stdout).toMatch(line);
+  for (const line of [
+    /web ui +http:\/\/127\.0\.0\.1:\d+\/namespaces\/default\/workflows\/follow-up%3Adocs/,
+    /SIGKILL to the worker, process (\d+)\n[^]*another worker continues, process (?!\1\n)\d+/,
+    /the service's journal: POST \/v2\/agent\/docs\/job\/[\w-]+\/message · processed as turn 1 · closed without an answer/,
+    /messages that the service has received: 1$/m,
+  ])
+    expect(stderr).toMatch(line);
+  const ports = new Set([...stderr.matchAll(/127\.0\.0\.1:(\d+)/g)].map(([, port]) => Number(port)));
+  // Temporal's front end, its Web UI and the sandbox; a demo that stays up shows the HTTP API too.
+  expect(ports.size).toBeGreaterThanOrEqual(3);
+  const left = await Promise.all([...ports].map(isOpen));
+  expect({ code, left }).toEqual({ code: 0, left: left.map(() => false) });
+});

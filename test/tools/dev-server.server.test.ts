@@ -1,0 +1,56 @@
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { expect, it } from '@jest/globals';
+import { Connection } from '@temporalio/client';
+import { loadClientConnectConfig } from '@temporalio/envconfig';
+import { startDevServer, stripTemporalEnv } from '../../tools/lib/dev-server';
+import { eventually } from '../../tools/lib/eventually';
+import { temporaryFolder } from '../harness/temporary-folder';
+import { temporal } from '../harness/temporal';
+
+const REAL = 'production.example:7233';
+const home = temporaryFolder();
+
+it('rejects a port that another server uses', async () => {
+  const { cli, address } = temporal();
+  const port = Number(address.split(':')[1]);
+  await expect(startDevServer({ cli, port })).rejects.toThrow(
+    `EADDRINUSE: address already in use 127.0.0.1:${port}`,
+  );
+});
+
+it('starts a server again that ends at its start, and serves the same port and Web UI until it is stopped', async () => {
+  const [cli, log] = [path.join(home, 'unlucky'), path.join(home, 'starts')];
+  // The first start ends as if another program had taken a port.
+  const program = `#!/bin/sh
+echo start >> '${log}'
+[ "$(grep -c . '${log}')" -gt 1 ] && exec '${temporal().cli}' "$@"
+exit 2`;
+  await writeFile(cli, program, { mode: 0o755 });
+  const server = await startDevServer({ cli, webUi: true });
+  expect(await readFile(log, 'utf8')).toBe('start\n'.repeat(2));
+  await eventually('the Web UI responds', () => fetch(server.uiUrl ?? ''), { until: ({ ok }) => ok });
+  await server.stop();
+  await server.stop();
+  const { address } = server;
+  await expect(Connection.connect({ address, connectTimeout: 1_000 })).rejects.toThrow();
+  const again = await startDevServer({ cli, port: Number(address.split(':')[1]) });
+  expect(again.address).toBe(address);
+  await again.stop();
+});
+
+it('removes the user’s Temporal server, from a profile or TEMPORAL_ variables, from the environment of tests and demo', async () => {
+  // The folders in which Linux and macOS have the profiles.
+  for (const folder of ['Library/Application Support', '.config']) {
+    const temporalio = path.join(home, folder, 'temporalio');
+    await mkdir(temporalio, { recursive: true });
+    await writeFile(path.join(temporalio, 'temporal.toml'), `[profile.default]\naddress = "${REAL}"\n`);
+  }
+  const addressIn = (env: NodeJS.ProcessEnv) =>
+    loadClientConnectConfig({ overrideEnvVars: env as Record<string, string> }).connectionOptions.address;
+  for (const env of [{ HOME: home }, { HOME: home, TEMPORAL_ADDRESS: REAL, TEMPORAL_PROFILE: 'default' }]) {
+    expect(addressIn(env)).toBe(REAL);
+    expect(addressIn(stripTemporalEnv(env))).toBeUndefined();
+    expect(Object.keys(stripTemporalEnv(env))).toEqual(['HOME', 'TEMPORAL_CONFIG_FILE']);
+  }
+});

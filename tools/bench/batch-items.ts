@@ -1,0 +1,66 @@
+import type { ItemEnd } from '../../src/entries/client';
+import { BATCH_WORKFLOW } from '../../src/core/names';
+import type { FollowUpRequest } from '../../src/core/request';
+import type { Ground } from './ground';
+
+/* What the benches of batches have in common: the items, and how each of them is accounted for. */
+
+export const BATCH_ID = 'bench';
+const PROJECTS = 20;
+
+/** Of a hundred items: so many go to a job that is not there, and so many lose their message. */
+const ABSENT_PERCENT = 2;
+const LOST_PERCENT = 2;
+
+/** Quick, so that the engine is measured and not the waiting. */
+const QUICK: Partial<FollowUpRequest> = {
+  polling: { initial: '2s', growth: 0, maximum: '2s', jitter: 0.1 },
+  whenActive: 'send',
+  reconcileTimeout: '4s',
+  prLinkTimeout: '2s',
+  maxStaleness: '4s',
+};
+
+export function requestOf({ sandbox }: Ground, index: number): FollowUpRequest {
+  const projectId = `project-${index % PROJECTS}`;
+  const percent = index % 100;
+  const prompt = 'Please rebase on main and fix the links.';
+  if (percent < ABSENT_PERCENT) return { projectId, jobId: `absent-${index}`, prompt, ...QUICK };
+  const { jobId } = sandbox.addJob({ projectId, turn: { durationMs: 3_000 } });
+  if (percent >= 100 - LOST_PERCENT) {
+    sandbox.setFault({ name: 'reset', projectId, jobId, operation: 'message' });
+  }
+  return { projectId, jobId, prompt, ...QUICK };
+}
+
+/** Of all runs of the batch. */
+export async function batchEvents({ client }: Ground): Promise<number> {
+  let events = 0;
+  for await (const { historyLength } of client.workflow.list({ query: `WorkflowType = '${BATCH_WORKFLOW}'` }))
+    events += historyLength;
+  return events;
+}
+
+/**
+ * Every item was processed once, or its end says that it was not sent, or that nobody can tell; what has no end was not
+ * processed.
+ */
+export function checkByJournal(
+  { sandbox }: Ground,
+  requests: readonly FollowUpRequest[],
+  ends: readonly ItemEnd[],
+): { readonly sentTwice: number; readonly accountedFor: number } {
+  const keyOf = (item: { readonly projectId: string | null; readonly jobId: string | null }) =>
+    `${item.projectId ?? ''}/${item.jobId ?? ''}`;
+  const processed = new Map<string, number>();
+  for (const entry of sandbox.journal.entries({ operation: 'message', processed: true }))
+    processed.set(keyOf(entry), (processed.get(keyOf(entry)) ?? 0) + 1);
+  const deliveries = new Map(ends.map((end) => [keyOf(end), end.delivery]));
+  const told = requests.filter((request) => {
+    const delivery = deliveries.get(keyOf(request));
+    if (delivery === 'unknown') return true;
+    return (processed.get(keyOf(request)) ?? 0) === (delivery === 'accepted' ? 1 : 0);
+  });
+  const sentTwice = [...processed.values()].filter((count) => count > 1).length;
+  return { sentTwice, accountedFor: told.length };
+}

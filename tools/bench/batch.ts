@@ -1,0 +1,95 @@
+import { randomUUID } from 'node:crypto';
+import type { Client } from '@temporalio/client';
+import { type Contestant, FIXED } from './contestants';
+import type { Ground } from './ground';
+import { costOf } from '../lib/history-cost';
+import { cpuSeconds, serverProcessId } from './process-usage';
+import { quantile } from './run';
+
+/** The size of a batch: the number of follow-ups, and the number of polls after which the job of each has ended. */
+export interface Length {
+  readonly polls: number;
+  readonly followUps: number;
+}
+
+/** The cost of one batch of follow-ups with the same number of polls. Every figure apart from the rate is per follow-up. */
+export interface BatchFigures {
+  readonly followUpsPerSecond: number;
+  readonly serverCpuMs: number;
+  readonly workerCpuMs: number;
+  readonly events: number;
+  /** The billable actions by Temporal's rules: the ones that the history shows, and the heartbeats that reached the server. */
+  readonly actions: number;
+}
+
+/** The number of histories that are read of each batch. Follow-ups differ only if two events share a workflow task. */
+const HISTORIES = 9;
+
+/**
+ * Starts the follow-ups of a batch at the same time, and waits for the last result. The job of each has ended at the last poll.
+ *
+ * @throws Error if a job was not read exactly `polls` times, or did not receive exactly one message
+ */
+export async function runBatch(
+  ground: Ground,
+  contestant: Contestant,
+  workerPid: number,
+  length: Length,
+): Promise<BatchFigures> {
+  const { followUps, polls } = length;
+  const { sandbox, client } = ground;
+  const projectId = `batch-${randomUUID().slice(0, 8)}`;
+  const jobs = Array.from({ length: followUps }, () => sandbox.addJob({ projectId, turn: { reads: polls } }));
+  const serverPid = await serverProcessId();
+  const cpu = async () => [await cpuSeconds(serverPid), await cpuSeconds(workerPid)] as const;
+  const heartbeatsBefore = await ground.heartbeats();
+  const [serverBefore, workerBefore] = await cpu();
+  const begunAt = performance.now();
+  const workflowIds = await Promise.all(
+    jobs.map(async ({ jobId }) => {
+      const workflowId = await contestant.start(client, { projectId, jobId }, FIXED);
+      await contestant.result(client, workflowId);
+      return workflowId;
+    }),
+  );
+  const seconds = (performance.now() - begunAt) / 1_000;
+  const [serverAfter, workerAfter] = await cpu();
+  const heartbeats = (await ground.heartbeats()) - heartbeatsBefore;
+
+  expectExactReads(ground, projectId, length);
+  const costs: ReturnType<typeof costOf>[] = [];
+  for (const workflowId of workflowIds.slice(-HISTORIES)) costs.push(await historyCost(client, workflowId));
+  const typical = (figure: 'events' | 'actions') =>
+    quantile(
+      costs.map((cost) => cost[figure]),
+      0.5,
+    );
+  return {
+    followUpsPerSecond: followUps / seconds,
+    serverCpuMs: ((serverAfter - serverBefore) * 1_000) / followUps,
+    workerCpuMs: ((workerAfter - workerBefore) * 1_000) / followUps,
+    events: typical('events'),
+    actions: typical('actions') + heartbeats / followUps,
+  };
+}
+
+async function historyCost(client: Client, workflowId: string) {
+  const { events } = await client.workflow.getHandle(workflowId).fetchHistory();
+  return costOf(events ?? []);
+}
+
+/** The sandbox's journal has every request: one message to each job, and `polls` reads after it. */
+function expectExactReads({ sandbox }: Ground, projectId: string, { followUps, polls }: Length): void {
+  const reads = new Map<string, number>();
+  for (const { jobId, processed } of sandbox.journal.entries({ projectId })) {
+    const before = reads.get(jobId ?? '');
+    // A read before the message is no poll; a second message makes the count wrong for good.
+    if (processed) reads.set(jobId ?? '', before === undefined ? 0 : NaN);
+    else if (before !== undefined) reads.set(jobId ?? '', before + 1);
+  }
+  const counts = [...reads.values()];
+  if (counts.length === followUps && counts.every((count) => count === polls)) return;
+  throw new Error(
+    `not ${followUps} jobs with one message and ${polls} reads each: ${[...new Set(counts)].join(', ')}`,
+  );
+}

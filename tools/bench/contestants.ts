@@ -1,0 +1,73 @@
+import path from 'node:path';
+import type { Client } from '@temporalio/client';
+import { FollowUpClient } from '../../src/entries/client';
+import { DEFAULT_TASK_QUEUES, FOLLOW_UP_WORKFLOW } from '../../src/core/names';
+import type { FollowUpRequest } from '../../src/core/request';
+import type { JobKey } from '../../sandbox';
+import type { Job } from './peers/activities';
+
+/** A way to send a message and wait for the job: a worker process, and the calls that start a workflow and wait for its end. */
+export interface Contestant {
+  readonly name: string;
+  /** The options, file and arguments with which node runs the worker process. Contestants with the same array share a process. */
+  readonly program: readonly string[];
+  /** The task queue of the worker's workflow tasks. */
+  readonly taskQueue: string;
+  /** @returns the workflow id */
+  start(client: Client, job: JobKey, polling: FollowUpRequest['polling']): Promise<string>;
+  /** Waits for the finished job. */
+  result(client: Client, workflowId: string): Promise<Job>;
+}
+
+const PROMPT = 'Please fix the broken links on the start page.';
+
+/** Every contestant polls at this fixed interval, the shortest that a request may have. */
+const INTERVAL_MS = 100;
+export const FIXED = {
+  initial: `${INTERVAL_MS}ms`,
+  // Without growth, no interval is longer than the first one.
+  growth: 0,
+  jitter: 0,
+} as const satisfies FollowUpRequest['polling'];
+
+/** The compiled worker as `npm start` runs it, and callers that use `FollowUpClient`. Without the job lock, as the plain loop. */
+export const ours: Contestant = {
+  name: FOLLOW_UP_WORKFLOW,
+  program: [path.resolve(__dirname, '../../dist/worker.js')],
+  taskQueue: DEFAULT_TASK_QUEUES.followUp,
+  start: (client, job, polling = FIXED) => startFollowUp(client, job, { polling, whenActive: 'send' }),
+  result: (client, workflowId) => new FollowUpClient(client).getHandle(workflowId).result(),
+};
+
+/** The same with the job lock, which no other follow-up holds: the default `whenActive`, in the same worker process. */
+export const oursWithLock: Contestant = {
+  ...ours,
+  name: `${FOLLOW_UP_WORKFLOW} with the job lock`,
+  start: (client, job, polling = FIXED) => startFollowUp(client, job, { polling, whenActive: 'wait' }),
+};
+
+async function startFollowUp(
+  client: Client,
+  job: JobKey,
+  options: Pick<FollowUpRequest, 'polling' | 'whenActive'>,
+): Promise<string> {
+  // The plain loop accepts every response, and the sandbox has neither of the delays that maxStaleness covers.
+  const request = { ...job, prompt: PROMPT, requestId: job.jobId, maxStaleness: '0s', ...options } as const;
+  const { workflowId } = await new FollowUpClient(client).start(request);
+  return workflowId;
+}
+
+/** The plain loop of tools/bench/peers, with which `ours` is compared. */
+export const textbookLoop: Contestant = {
+  name: 'textbookLoop',
+  program: ['--import', 'tsx', path.resolve(__dirname, 'peers/worker.ts')],
+  taskQueue: 'textbook-loop',
+  async start(client, { projectId, jobId }) {
+    const taskQueue = 'textbook-loop';
+    const workflowId = `${taskQueue}-${projectId}-${jobId}`;
+    const args = [{ projectId, jobId }, PROMPT, INTERVAL_MS];
+    await client.workflow.start('textbookLoop', { workflowId, taskQueue, args });
+    return workflowId;
+  },
+  result: (client, workflowId) => client.workflow.getHandle(workflowId).result() as Promise<Job>,
+};

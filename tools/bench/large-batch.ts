@@ -1,0 +1,103 @@
+/**
+ * A large batch: `npm run bench:batch [-- N] [--concurrency C] [--steer]`. N items (5,000) over twenty projects, two worker
+ * processes of which one is killed in the middle, a service that loses some messages and lacks some jobs. With `--steer`
+ * the batch is also attached to, paused, resumed, cancelled and run again on the way. Every item is looked for in the
+ * sandbox's journal.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Command } from 'commander';
+import { FollowUpClient, hasCode, type StartedBatch } from '../../src/entries/client';
+import { DEFAULT_TASK_QUEUES } from '../../src/core/names';
+import { workersPolling } from '../../src/temporal/sdk-internals';
+import { BATCH_ID, batchEvents, checkByJournal, requestOf } from './batch-items';
+import { ours } from './contestants';
+import { type Ground, IN_CONTAINER } from './ground';
+import { memoryMib } from './process-usage';
+import { report, runBench, say, wholeNumber } from './run';
+
+interface Options {
+  readonly concurrency: number;
+  readonly steer: boolean;
+}
+
+async function measure(ground: Ground, items: number, { concurrency, steer }: Options): Promise<void> {
+  const { client } = ground;
+  const { batches } = new FollowUpClient(client);
+  const requests = Array.from({ length: items }, (_, index) => requestOf(ground, index));
+  const staying = await ground.startWorker(ours, IN_CONTAINER);
+  const killed = await ground.startWorker(ours, IN_CONTAINER);
+  while ((await workersPolling(client, DEFAULT_TASK_QUEUES.followUp)).length < 2) await sleep(500);
+
+  const startedAt = performance.now();
+  const elapsed = () => (performance.now() - startedAt) / 1_000;
+  const start = () => batches.start(requests, { batchId: BATCH_ID, concurrency });
+  const batch = await start();
+  const handedOverSeconds = elapsed();
+  const settled = async (share: number) => {
+    for (let told = -1; ;) {
+      const now = (await batch.progress()).summary?.settled ?? 0;
+      if (now >= told + items / 20 || now >= share * items) say(`${(told = now)} of ${items} settled`);
+      if (now >= share * items) return;
+      await sleep(1_000);
+    }
+  };
+  if (steer) {
+    await settled(1 / 5);
+    say(`started once more: attached to what is ${String((await start()).attached)}`);
+    await settled(1 / 3);
+    await answered(() => batch.pause());
+    say('paused for twenty seconds');
+    await sleep(20_000);
+    await answered(() => batch.resume());
+  }
+  await settled(1 / 2);
+  process.kill(killed, 'SIGKILL');
+  say('one of the two workers was killed');
+  if (steer) await cancelAndResume(batch, start, () => settled(2 / 3));
+  const { state, summary } = await batch.result();
+  const seconds = elapsed();
+  if (state !== 'done') throw new Error(`the batch is ${state}`);
+
+  const ends = await batch.settled();
+  const truth = checkByJournal(ground, requests, ends);
+  const events = await batchEvents(ground);
+  report('bench-batch.json', {
+    ...{ items, concurrency, seconds, itemsPerSecond: items / seconds, handedOverSeconds },
+    ...{ batchEvents: events, eventsAnItem: events / items, workerPeakMib: (await memoryMib(staying)).peak },
+    ...{ ...truth, ...summary?.byStatus, ...summary?.byFailure },
+  });
+  if (truth.sentTwice > 0 || truth.accountedFor !== items || ends.length !== items)
+    throw new Error('not every item was sent once or told');
+}
+
+async function cancelAndResume(
+  batch: StartedBatch,
+  start: () => Promise<StartedBatch>,
+  until: () => Promise<void>,
+): Promise<void> {
+  await until();
+  await batch.cancel();
+  const { state, summary } = await batch.result();
+  say(`${state} with ${summary?.settled ?? 0} settled`);
+  say(`started again after it was ${String((await start()).resumedAfter)}`);
+}
+
+/** Asks once more when a batch on a busy machine did not answer in time, as the error advises. */
+async function answered(ask: () => Promise<unknown>): Promise<void> {
+  for (let asked = 1; ; asked += 1) {
+    try {
+      await ask();
+      return;
+    } catch (error) {
+      if (!hasCode(error, 'NO_ANSWER') || asked === 5) throw error;
+      say('the batch did not answer in time: asked once more');
+    }
+  }
+}
+
+const program = new Command('npm run bench:batch --')
+  .argument('[items]', 'how many follow-ups', wholeNumber, 5_000)
+  .option('--concurrency <n>', 'how many are open at a time', wholeNumber, 500)
+  .option('--steer', 'attach, pause, resume, cancel and run again on the way', false)
+  .parse();
+runBench((ground) => measure(ground, program.processedArgs[0] as number, program.opts<Options>()));

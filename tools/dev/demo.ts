@@ -1,0 +1,194 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { Command } from 'commander';
+import { type Sandbox, startSandbox } from '../../sandbox';
+import { type DemoWorker, startDemoWorker } from './demo-worker';
+import { startDevServer, stripTemporalEnv } from '../lib/dev-server';
+import getPort from 'get-port';
+import { findTemporalCli } from '../lib/temporal-cli';
+import { INTERRUPTED, interruption } from '../lib/interruption';
+
+const PROMPT = 'Please fix the broken links on the start page.';
+
+/** Variables with which the demo's programs find the server and each other. */
+type Settings = Readonly<Record<string, string>>;
+
+interface Flags {
+  readonly once?: boolean;
+  readonly useServer?: boolean;
+  readonly trouble?: boolean;
+}
+
+/** What ends what was started, in order. */
+type Closing = (() => Promise<unknown>)[];
+
+/** The whole house on one machine: a Temporal server, the sandbox agent service, a worker, and one follow-up. */
+async function demo({
+  once: ends = process.env.CI === 'true',
+  useServer = false,
+  trouble,
+}: Flags): Promise<number> {
+  const interrupted = interruption();
+  const closing: Closing = [];
+  try {
+    const settings = useServer ? ownQueues() : await ownServer(closing);
+    const env = { ...(useServer ? process.env : stripTemporalEnv(process.env)), ...settings };
+    const sandbox = await startSandbox({ messagesPerHour: null });
+    closing.unshift(() => sandbox.close());
+    say(`the sandbox agent service listens at ${sandbox.baseUrl}`);
+    const startWorker = async (): Promise<DemoWorker> => {
+      const worker = await startDemoWorker(env, sandbox);
+      closing.unshift(() => worker.stop());
+      await Promise.race([worker.ready(), interrupted.happened]);
+      return worker;
+    };
+    let worker = await startWorker();
+    if (interrupted.pending()) return INTERRUPTED;
+    say(`the worker is ready; it logs to ${worker.logFile}`);
+
+    const replaceWorker = async (): Promise<void> => {
+      say(`SIGKILL to the worker, process ${worker.pid}`);
+      worker.kill();
+      worker = await startWorker();
+      say(`another worker continues, process ${worker.pid}`);
+    };
+    const code = await (trouble === true
+      ? sendIntoTrouble(env, sandbox, replaceWorker)
+      : sendFollowUp(env, sandbox));
+    if (ends || interrupted.pending()) return code;
+    process.stderr.write(waysToLookAround(settings, sandbox));
+    await Promise.race([interrupted.happened, worker.exited]);
+    return interrupted.pending() ? code : 1;
+  } finally {
+    say('ending what the demo has started');
+    for (const close of closing) await close();
+  }
+}
+
+async function ownServer(closing: Closing): Promise<Settings> {
+  const cli = await findTemporalCli({ env: process.env, say });
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'agent-follow-up-demo-'));
+  closing.unshift(() => rm(folder, { recursive: true, force: true }));
+  const databaseFile = path.join(folder, 'temporal.db');
+  const httpPort = await getPort();
+  const server = await startDevServer({ cli: cli.path, databaseFile, webUi: true, httpPort });
+  closing.unshift(() => server.stop());
+  const { address, uiUrl } = server;
+  say(`the Temporal dev server listens at ${address}, its Web UI at ${uiUrl ?? ''}`);
+  return {
+    TEMPORAL_ADDRESS: address,
+    TEMPORAL_NAMESPACE: 'default',
+    TEMPORAL_UI_URL: uiUrl ?? '',
+    // For examples/shell/curl.sh.
+    TEMPORAL_HTTP_URL: `http://127.0.0.1:${httpPort}`,
+  };
+}
+
+/** For the server of the environment and the profile: queues of the demo's own keep other workers off its follow-up. */
+function ownQueues(): Settings {
+  const suffix = `demo-${process.pid}`;
+  return {
+    FOLLOW_UP_TASK_QUEUE: `follow-up-${suffix}`,
+    AGENT_API_READ_TASK_QUEUE: `agent-api-read-${suffix}`,
+    AGENT_API_SEND_TASK_QUEUE: `agent-api-send-${suffix}`,
+  };
+}
+
+async function sendFollowUp(env: NodeJS.ProcessEnv, sandbox: Sandbox): Promise<number> {
+  // Two polls return `active`, and the third one returns the end.
+  const { jobId } = sandbox.addJob({ projectId: 'docs', turn: { durationMs: 11_000 } });
+  // The sandbox's reads do not lag, and a turn starts at once. The default of 30s is for an agent service without known delays.
+  return send(env, ['--job', jobId, '--max-staleness', '2s']);
+}
+
+/**
+ * The agent service processes the message, and the response to the POST is lost. Then the worker is killed, and another worker
+ * continues. The message must have arrived once.
+ */
+async function sendIntoTrouble(
+  env: NodeJS.ProcessEnv,
+  sandbox: Sandbox,
+  replaceWorker: () => Promise<void>,
+): Promise<number> {
+  // Counted in reads, so that a slow machine, too, sees the turn before it ends.
+  const job = sandbox.addJob({ projectId: 'docs', turn: { reads: 3 } });
+  sandbox.setFault({ name: 'processed-then-close', times: 1, jobId: job.jobId });
+  say(
+    `trouble: the service will process the message to ${job.jobId}, and close the connection without an answer`,
+  );
+  let replaced: Promise<void> | undefined;
+  // It is unknown whether the message arrived, because no response shows it before `maxStaleness` is over.
+  const words = ['--job', job.jobId, '--max-staleness', '5s', '--polling-initial', '2s'];
+  const code = await send(env, words, async (progress) => {
+    if (/ (reconciling|watching) /.test(progress)) await (replaced ??= replaceWorker());
+  });
+  await replaced;
+  const messages = sandbox.journal.entries({ jobId: job.jobId, operation: 'message' });
+  for (const { method, path: target, turn, ending } of messages) {
+    say(
+      `the service's journal: ${method} ${target} · processed as turn ${String(turn)} · ${ending} without an answer`,
+    );
+  }
+  say(`messages that the service has received: ${messages.length}`);
+  return replaced !== undefined && messages.length === 1 ? code : 1;
+}
+
+/** Sends a message by the starter, to its end. @param hear gets what it says of the progress, and ends it by failing */
+async function send(
+  env: NodeJS.ProcessEnv,
+  flags: string[],
+  hear?: (progress: string) => Promise<void>,
+): Promise<number> {
+  const words = ['send', '--project', 'docs', ...flags, '--prompt', PROMPT];
+  say(`npm run starter -- ${words.map((word) => (word.includes(' ') ? `'${word}'` : word)).join(' ')}`);
+  const starter = path.resolve(__dirname, '../../src/starter.ts');
+  const stdio = ['inherit', 'inherit', hear === undefined ? 'inherit' : 'pipe'] as const;
+  const child = spawn(process.execPath, ['--import', 'tsx', starter, ...words], { env, stdio: [...stdio] });
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    process.stderr.write(text);
+    hear?.(text).catch((error: unknown) => {
+      child.kill();
+      child.emit('error', error);
+    });
+  });
+  const [code] = (await once(child, 'close')) as [number | null];
+  return code ?? INTERRUPTED;
+}
+
+function waysToLookAround(settings: Settings, sandbox: Sandbox): string {
+  const { TEMPORAL_UI_URL: uiUrl } = settings;
+  return `
+Everything stays up until Ctrl-C. In another terminal:
+
+${Object.entries(settings)
+  .map(([name, value]) => `  export ${name}=${value}\n`)
+  .join('')}  npm run -s starter -- list
+  npm run -s starter -- send --project docs --job job-2 --prompt 'Add a table of contents.' --max-staleness 2s
+  npm run starter -- --help
+
+${uiUrl === undefined ? '' : `Temporal's Web UI: ${uiUrl}\n`}The sandbox's jobs:  ${sandbox.baseUrl}/sandbox/jobs
+`;
+}
+
+function say(line: string): void {
+  process.stderr.write(`[demo] ${line}\n`);
+}
+
+const flags = new Command('npm run demo --')
+  .description('Runs one follow-up from end to end on this machine, and stays up to look around.')
+  .option('--once', 'end with the exit code of the follow-up; the default when CI=true')
+  .option('--trouble', 'lose the answer to the message and kill the worker: the message arrives once')
+  .option('--use-server', 'use the Temporal server of the environment or profile')
+  .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : 2))
+  .parse()
+  .opts<Flags>();
+demo(flags).then(
+  (code) => process.exit(code),
+  (error: unknown) => {
+    say(error instanceof Error ? error.message : String(error));
+    process.exit(1);
+  },
+);

@@ -1,0 +1,17 @@
+/** `npm run test:busy`: `npm test` with every core kept busy by other programs. Arguments are jest's. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { availableParallelism } from 'node:os';
+
+async function main(): Promise<void> {
+  const burners = Array.from({ length: availableParallelism() }, () =>
+    spawn(process.execPath, ['-e', 'for (;;);'], { env: {}, stdio: 'ignore' }),
+  );
+  const tests = spawn('npm', ['test', '--', ...process.argv.slice(2)], { stdio: 'inherit' });
+  const [code] = (await once(tests, 'exit').finally(() => {
+    for (const burner of burners) burner.kill('SIGKILL');
+  })) as [number | null];
+  process.exitCode = code ?? 1;
+}
+
+void main();

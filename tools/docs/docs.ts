@@ -1,0 +1,93 @@
+/**
+ * Writes what is made of the code: `npm run docs`. With `--check` it writes nothing, and fails where a file is not what it
+ * would make.
+ */
+import { readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { format, resolveConfig } from 'prettier';
+import { SCHEDULES, simulate, TURNS_MS } from '../lib/polling-schedules';
+import { METRICS } from '../../src/core/metrics';
+import { formatDuration } from '../../src/core/units';
+import { errorRows } from './error-docs';
+import { proofsPage } from '../lib/proofs';
+import { requestRows, requestSchema } from './request-docs';
+
+const ROOT = path.join(__dirname, '../..');
+
+/** What stands around a table in a page. */
+const BEGIN = '<!-- table: made by npm run docs -->';
+const END = '<!-- end of table -->';
+
+/** Each file that is made, or that holds a table that is: of what it is. */
+const MADE: Readonly<Record<string, (text: string) => string>> = {
+  'docs/request.schema.json': () => JSON.stringify(requestSchema()),
+  'docs/request.md': (page) => withTable(page, requestRows()),
+  'docs/metrics.md': (page) => withTable(page, metricRows()),
+  'docs/client.md': (page) => withTable(page, errorRows()),
+  'docs/performance.md': (page) => withTable(page, cadenceRows()),
+  'docs/proofs.md': proofsPage,
+  'deploy/prometheus/prometheus-rule.yaml': prometheusRule,
+};
+
+type Rows = readonly (readonly string[])[];
+
+/** The page with a table in Markdown in its place. The first row is the heading; figures are aligned to the right. */
+function withTable(page: string, [head = [], ...rows]: Rows): string {
+  const rule = head.map((_, column) => (/^\d/.test(rows[0]?.[column] ?? '') && column > 0 ? '--:' : '---'));
+  const lines = [head, rule, ...rows].map((cells) => `| ${cells.join(' | ')} |`);
+  const before = page.slice(0, page.indexOf(BEGIN) + BEGIN.length);
+  return `${before}\n\n${lines.join('\n')}\n\n${page.slice(page.indexOf(END))}`;
+}
+
+/** The metrics, each label with its values. */
+function metricRows(): Rows {
+  const labelsOf = (labels: Readonly<Record<string, readonly string[] | null>>) =>
+    Object.entries(labels)
+      .map(([label, values]) => `\`${label}\`: ${values?.map((each) => `\`${each}\``).join(' ') ?? 'any'}`)
+      .join('; ') || 'none';
+  const rows = Object.values(METRICS).map((row) => [
+    ...[`\`${row.name}\``, row.kind, labelsOf(row.labels), row.meaning],
+  ]);
+  return [['metric', 'kind', 'labels', 'meaning'], ...rows];
+}
+
+/** Polls of one turn by each schedule, and how late its end is seen. */
+function cadenceRows(): Rows {
+  const rows = TURNS_MS.map((turnMs) => {
+    const cells = Object.values(SCHEDULES).map((schedule) => {
+      const { meanPolls, p95LatenessMs: ms } = simulate(schedule, turnMs);
+      const lateness = ms < 10_000 ? `${(ms / 1_000).toFixed(1)}s` : formatDuration(ms);
+      return `${Math.round(meanPolls).toLocaleString('en-US')}; ${lateness}`;
+    });
+    return [formatDuration(turnMs), ...cells];
+  });
+  return [['turn', ...Object.keys(SCHEDULES)], ...rows];
+}
+
+/** The groups of the alerts are the specification of a `PrometheusRule` of the Prometheus Operator. */
+function prometheusRule(): string {
+  const alerts = readFileSync(path.join(ROOT, 'deploy/prometheus/alerts.yaml'), 'utf8');
+  return `# Made of alerts.yaml by \`npm run docs\`. Your Prometheus may ask for labels: spec.ruleSelector says which.
+apiVersion: monitoring.coreos.com/v1
+kind: PrometheusRule
+metadata:
+  name: agent-follow-up-worker
+  labels: { app.kubernetes.io/name: agent-follow-up-worker }
+spec:
+${alerts.slice(alerts.indexOf('groups:')).replace(/^(?=.)/gm, '  ')}`;
+}
+
+async function main(): Promise<void> {
+  const isCheck = process.argv.includes('--check');
+  for (const [name, make] of Object.entries(MADE)) {
+    const filepath = path.join(ROOT, name);
+    const before = readFileSync(filepath, 'utf8');
+    const made = await format(make(before), { ...(await resolveConfig(filepath)), filepath });
+    if (made === before) continue;
+    if (!isCheck) writeFileSync(filepath, made);
+    process.exitCode = isCheck ? 1 : 0;
+    console.log(`${name} ${isCheck ? 'is not what npm run docs makes' : 'was written'}`);
+  }
+}
+
+void main();

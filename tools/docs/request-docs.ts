@@ -1,0 +1,138 @@
+/** What is made of the table of request fields: the JSON Schema, and the table of docs/request.md. */
+import { MAX_ID_CHARACTERS, MAX_PROMPT_BYTES, MAX_WORKFLOW_ID_BYTES } from '../../src/core/text';
+import { REQUEST_FIELDS, REQUEST_OPTIONS } from '../../src/core/request';
+
+type Field = (typeof REQUEST_FIELDS)[keyof typeof REQUEST_FIELDS];
+type Schema = Readonly<Record<string, unknown>>;
+
+const NAME = '[^\\u0000-\\u001f\\u007f-\\u009f\\ufffd]+';
+const NAME_RULE = 'No control characters and no U+FFFD';
+
+/** The JSON Schema of `FollowUpRequest`, for callers in other languages. */
+export function requestSchema(): Schema {
+  const properties: Record<string, Schema> = {};
+  const polling: Record<string, Schema> = {};
+  for (const [name, field] of Object.entries<Field>(REQUEST_FIELDS)) {
+    const [group = '', inner] = name.split('.');
+    const schema = { description: sentence(field.help), ...fieldSchema(field) };
+    if (inner === undefined) properties[name] = schema;
+    else polling[inner] = schema;
+    if (group === 'polling') properties.polling = pollingSchema(polling);
+  }
+  return {
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    title: 'FollowUpRequest',
+    description:
+      'The input of the workflow followUp: one message to one agent job. Null stands for an absent optional field. ' +
+      `Beyond this schema: a prompt is at most ${MAX_PROMPT_BYTES} bytes of UTF-8; deadline is longer than maxStaleness; ` +
+      'polling.maximum is not below polling.initial; the intervals of polling are at least ' +
+      `${REQUEST_OPTIONS['polling.initial'].minimumMs}ms, and no duration is longer than 3650d; no text holds a lone ` +
+      `surrogate; the workflow id made of the three ids is at most ${MAX_WORKFLOW_ID_BYTES} bytes long. With requestId, the ` +
+      'workflow id must be the derived one (workflow-id-vectors.json); without it, the workflow id as given is the name.',
+    type: 'object',
+    required: Object.entries<Field>(REQUEST_FIELDS).flatMap(([name, field]) =>
+      isRequired(field) ? [name] : [],
+    ),
+    additionalProperties: false,
+    properties,
+    $defs: {
+      id: {
+        description: `${NAME_RULE}. No segment between "/" and "\\" is "." or "..".`,
+        type: 'string',
+        minLength: 1,
+        maxLength: MAX_ID_CHARACTERS,
+        pattern: `^(?!(?:[^\\ufffd]*[/\\\\])?\\.{1,2}(?:[/\\\\]|$))${NAME}$`,
+      },
+      name: {
+        description: `${NAME_RULE}.`,
+        type: ['string', 'null'],
+        minLength: 1,
+        maxLength: MAX_ID_CHARACTERS,
+        pattern: `^${NAME}$`,
+      },
+      duration: {
+        description: 'A number with a unit: 500ms, 30s, 10m, 24h, 7d. A bare number is refused.',
+        type: ['string', 'null'],
+        pattern: '^[0-9]+(\\.[0-9]+)?(ms|s|m|h|d)$',
+      },
+    },
+  };
+}
+
+function pollingSchema(properties: Readonly<Record<string, Schema>>): Schema {
+  return {
+    description:
+      "The next interval is growth × the turn's age, not below initial, not above maximum, ± jitter.",
+    type: ['object', 'null'],
+    additionalProperties: false,
+    properties,
+  };
+}
+
+function fieldSchema(field: Field): Schema {
+  switch (field.kind) {
+    case 'id':
+      return { $ref: '#/$defs/id' };
+    case 'name':
+      return { $ref: '#/$defs/name' };
+    case 'prompt':
+      return { type: 'string', minLength: 1, maxLength: MAX_PROMPT_BYTES, pattern: '^[^\\ufffd]+$' };
+    case 'choice':
+      return { enum: [...field.choices, null], default: field.default };
+    case 'duration':
+      return { $ref: '#/$defs/duration', default: field.default };
+    case 'number':
+      return {
+        type: ['number', 'null'],
+        minimum: field.minimum,
+        maximum: field.maximum,
+        default: field.default,
+      };
+    case 'count':
+      return {
+        anyOf: [{ type: ['integer', 'null'], minimum: 0, maximum: field.maximum }, { const: 'all' }],
+        default: field.default,
+      };
+  }
+}
+
+function isRequired(field: Field): boolean {
+  return field.kind === 'prompt' || field.kind === 'id';
+}
+
+function sentence(help: string): string {
+  const plain = help.replaceAll('`', '');
+  return plain.charAt(0).toUpperCase() + plain.slice(1) + '.';
+}
+
+/** The table of the fields, with its heading. */
+export function requestRows(): string[][] {
+  const rows = Object.entries<Field>(REQUEST_FIELDS).map(([name, field]) => [
+    `\`${name}\``,
+    defaultText(field),
+    [field.help, ...boundsOf(field)].join('; '),
+  ]);
+  return [['field', 'default', 'meaning'], ...rows];
+}
+
+function defaultText(field: Field): string {
+  if ('default' in field) return `\`${field.default}\``;
+  return isRequired(field) ? 'required' : 'the workflow id';
+}
+
+const NAME_BOUNDS = `1 to ${MAX_ID_CHARACTERS} characters, no control characters, no U+FFFD`;
+
+function boundsOf(field: Field): string[] {
+  switch (field.kind) {
+    case 'id':
+      return [`${NAME_BOUNDS}; no segment between \`/\` and \`\\\` is \`.\` or \`..\``];
+    case 'name':
+      return [NAME_BOUNDS];
+    case 'prompt':
+      return [`1 character to ${MAX_PROMPT_BYTES / 1_024} KiB of UTF-8, no U+FFFD`];
+    case 'number':
+      return [`${field.minimum} to ${field.maximum}`];
+    default:
+      return [];
+  }
+}

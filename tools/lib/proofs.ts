@@ -1,0 +1,71 @@
+/**
+ * docs/proofs.md: which tests prove each row of docs/guarantees.md. A test names its rows in a comment right above it:
+ * `// Proves W1, A3.`
+ */
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+
+const ROOT = path.join(__dirname, '../..');
+
+export interface Test {
+  /** From the root of the repository. */
+  readonly file: string;
+  /** As it is written there. */
+  readonly title: string;
+  /** The rows that it proves. */
+  readonly rows: readonly string[];
+}
+
+/** The comments right above a test, its call with a table of `each` or without, and its title. */
+const TEST =
+  /((?:^ *\/\/.*\n)*)^ *it(?:\.(?!each)\w+)*(?:\.each(?:<[\s\S]*?>)?\((?:[^'"`]*?|[\s\S]*?\](?: as const)?)\))?\(\s*(['"`])((?:\\.|(?!\2).)*)\2/gm;
+const TAG = /^ *\/\/ Proves (.*)\.$/gm;
+
+/** Every test below test/ in a file `*.test.ts`. */
+export function allTests(): Test[] {
+  const names = readdirSync(path.join(ROOT, 'test'), { recursive: true, encoding: 'utf8' });
+  const files = names.filter((name) => name.endsWith('.test.ts')).sort();
+  return files.flatMap((name) => testsIn(`test/${name}`));
+}
+
+function testsIn(file: string): Test[] {
+  const source = readFileSync(path.join(ROOT, file), 'utf8');
+  const tests = [...source.matchAll(TEST)].map(([, comments = '', , title = '']) => ({
+    file,
+    title,
+    rows: rowsOf(comments),
+  }));
+  if (rowsOf(source).length !== tests.flatMap(({ rows }) => rows).length) {
+    throw new TypeError(`${file} has a comment "// Proves …" that stands right above no test`);
+  }
+  return tests;
+}
+
+function rowsOf(comments: string): string[] {
+  return [...comments.matchAll(TAG)].flatMap(([, rows = '']) => rows.split(', '));
+}
+
+/** The rows of the table in docs/guarantees.md, in its order. */
+export function guaranteedRows(): string[] {
+  const page = readFileSync(path.join(ROOT, 'docs/guarantees.md'), 'utf8');
+  return [...page.matchAll(/^\| ([A-Z]\d+) +\|/gm)].map(([, row = '']) => row);
+}
+
+/** The whole page. */
+export function proofsPage(): string {
+  const tests = allTests();
+  const entries = guaranteedRows().map((row) => {
+    const files = tests.filter(({ rows }) => rows.includes(row)).map(({ file }) => file);
+    const links = [...new Set(files)].map((file) => `[${path.basename(file, '.test.ts')}](../${file})`);
+    return `- **${row}**: ${links.join(', ')}`;
+  });
+  return `# Proofs
+
+The test files of each row of [guarantees.md](guarantees.md#what-fails-and-what-happens), made by \`npm run docs\`. A
+comment right above a test names its rows: \`git grep -nA 1 'Proves.*W1\\b' -- test\` shows those of W1.
+\`npm run test:long\` runs the files named \`.fault\`, \`.long\` and \`.doors\`, \`npm test\` the others. _simulation_ is in
+[virtual time](architecture.md#the-simulation).
+
+${entries.join('\n')}
+`;
+}

