@@ -14,6 +14,7 @@ import { FollowUpError } from '../core/errors';
 import { beginCounters } from '../core/metrics';
 import { BATCH_WORKFLOW, FOLLOW_UP_WORKFLOW } from '../core/names';
 import type { FollowUpActivities } from '../core/activities';
+import { ACTIVATION_TIMEOUT } from '../temporal/sdk-internals';
 import { ensureSearchAttributes } from '../temporal/search-attributes';
 import { showOpenWorkflows } from './open-workflows';
 
@@ -52,12 +53,6 @@ const COUNTING_TYPES = [FOLLOW_UP_WORKFLOW, BATCH_WORKFLOW];
 /** For the report of an activity's end; after the margin, the server has given the sends up too. */
 const REPORT_MS = 5_000;
 const FORCE_MARGIN_MS = 15_000;
-
-/**
- * Of one activation; ours take milliseconds. The SDK's limit of 5 s counts by the clock, so it also cuts off a process that was
- * frozen or starved of CPU in the middle of one. Its type does not name this option.
- */
-const WORKFLOW_CODE_LIMIT = { isolateExecutionTimeout: 60_000 };
 
 type WebpackConfig = Parameters<NonNullable<BundleOptions['webpackConfigHook']>>[0];
 
@@ -122,7 +117,7 @@ export class FollowUpPlugin implements WorkerPlugin, BundlerPlugin {
       // Activities are asked to stop only after the grace time.
       shutdownGraceTime: 2 * agentApi.timeoutMs + REPORT_MS,
       shutdownForceTime: shutdownLimitMs(agentApi.timeoutMs),
-      ...WORKFLOW_CODE_LIMIT,
+      ...ACTIVATION_TIMEOUT,
       ...worker,
       ...(runsWorkflows && !hasWorkflows && { workflowsPath: WORKFLOWS }),
       activities: { ...worker.activities, ...Object.fromEntries(own) },
