@@ -2,7 +2,7 @@ import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { formatDuration } from '../core/units';
 import { failureFromError } from './error-failures';
-import { MIN_SECRET_CHARACTERS } from './redaction';
+import { canBeRedacted, MIN_SECRET_CHARACTERS } from './redaction';
 
 export interface ApiKeySource {
   /** @throws ApiKeyError, which never has any part of a key */
@@ -24,15 +24,15 @@ export class ApiKeyError extends Error {
 /** No key is longer, so no more of a file is read into memory. */
 const MAX_KEY_CHARACTERS = 16_384;
 
-/** Only visible ASCII is allowed, because other characters could end the header. A shorter key can't be redacted. */
-const KEY = new RegExp(`^[\\x21-\\x7e]{${MIN_SECRET_CHARACTERS},${MAX_KEY_CHARACTERS}}$`);
+/** Only visible ASCII is allowed, because other characters could end the header. */
+const KEY = new RegExp(`^[\\x21-\\x7e]{1,${MAX_KEY_CHARACTERS}}$`);
 
-const ADMIN_KEY = `the admin key alone: at least ${MIN_SECRET_CHARACTERS} printable ASCII characters without white space`;
+const ADMIN_KEY = `the admin key alone: printable ASCII without white space, with at least ${MIN_SECRET_CHARACTERS} letters and digits`;
 
 /** @throws ApiKeyError, which shows only the `name` of the text */
 export function checkedKey(text: string, name: string, right = ADMIN_KEY): string {
   const key = text.trim();
-  if (KEY.test(key)) return key;
+  if (KEY.test(key) && canBeRedacted(key)) return key;
   throw new ApiKeyError(name, `must hold ${right}`);
 }
 

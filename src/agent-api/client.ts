@@ -110,9 +110,9 @@ export function createAgentApi(options: AgentApiOptions): AgentApi {
     const path = `${prefix}/v2/agent/${percentEncode(projectId)}/job/${percentEncode(jobId)}${request.path}`;
     const headers = { ...request.headers, authorization: `Bearer ${key}` };
     // The requested job ID is not redacted, because the response's ID is compared with it.
-    const field = (text: string) => (text === jobId ? text : redactor.field(text));
+    const redact = (text: string) => (text === jobId ? text : redactor.text(text));
     const options = { ...request, origin, path, headers };
-    return makeExchange(connections, options, limits, { text: redactor.text, field });
+    return makeExchange(connections, options, limits, redact);
   }
 
   return {

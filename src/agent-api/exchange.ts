@@ -120,7 +120,7 @@ export function exchange(
         end(null);
       },
       onResponseError(_, error) {
-        end(failureFromError(error, redact.text));
+        end(failureFromError(error, redact));
       },
     });
   });
@@ -153,29 +153,23 @@ function readResponse(
 function readHeaders(headers: IncomingHttpHeaders, redact: Redact): Answer['headers'] {
   const read = (name: string) => {
     const [first] = [headers[name]].flat();
-    return first === undefined ? undefined : redact.text(first);
+    return first === undefined ? undefined : redact(first);
   };
   return { location: read('location'), retryAfter: read('retry-after'), date: read('date') };
 }
 
-/** The maximum for a whole body, because redaction takes time. A longer field is omitted, and a longer message is cut first. */
-const MAX_READ_CHARACTERS = 16_384;
-
-/** Removed from the end of a cut message: a part of the key may be there, with up to 80 characters for each of its 100. */
-const TAIL_CHARACTERS = MAX_READ_CHARACTERS / 2;
-
 /**
- * Reads a body. JSON is redacted after parsing, text by text: the key then has no JSON escapes, and its replacement can't make the
- * document invalid. A truncated body that parses as an object is complete, because it has its last brace.
+ * Reads a body. JSON is redacted after parsing, text by text, so that a withheld text does not make the document invalid. A
+ * truncated body that parses as an object is complete, because it has its last brace.
  */
 export function bodyOf(body: string, redact: Redact): Body {
   if (/^\s*<[!?a-z]/i.test(body)) return { isHtml: true };
   try {
-    return { isHtml: false, value: readValue(JSON.parse(body), redact) };
+    return { isHtml: false, value: readValue(JSON.parse(body), 'body', redact) };
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
     const isText = body.length <= MAX_PLAIN_TEXT_CHARACTERS && !/^\s*[[{"]/.test(body);
-    return { isHtml: false, value: isText ? redact.text(body) : undefined };
+    return { isHtml: false, value: isText ? redact(body) : undefined };
   }
 }
 
@@ -185,22 +179,10 @@ const READ: Readonly<Record<string, readonly string[]>> = {
   source: ['repository', 'ref'],
   error: ['message'],
 };
-const MESSAGES = new Set(['body', 'error', 'message', 'detail']);
 
-function readValue(body: unknown, redact: Redact): unknown {
-  let left = MAX_READ_CHARACTERS;
-  const read = (value: unknown, name: string): unknown => {
-    if (typeof value === 'string') {
-      const isMessage = MESSAGES.has(name);
-      const isLong = value.length > left;
-      if (isLong && !isMessage) return '';
-      const cut = value.slice(0, left);
-      left -= cut.length;
-      const shown = isMessage ? redact.text(cut) : redact.field(cut);
-      return isLong ? shown.slice(0, -TAIL_CHARACTERS) : shown;
-    }
-    if (!isRecord(value)) return typeof value === 'object' ? null : value;
-    return Object.fromEntries((READ[name] ?? []).map((part) => [part, read(value[part], part)]));
-  };
-  return read(body, 'body');
+function readValue(value: unknown, name: string, redact: Redact): unknown {
+  if (typeof value === 'string') return redact(value);
+  if (!isRecord(value)) return typeof value === 'object' ? null : value;
+  const fields = (READ[name] ?? []).map((field) => [field, readValue(value[field], field, redact)]);
+  return Object.fromEntries(fields);
 }

@@ -15,11 +15,14 @@ export interface TemporalConfig {
   /** As given; the port is 7233 where it has none. */
   readonly address: string;
   readonly namespace: string;
-  /** API key and header values. */
+  /** The API key, and the values of headers whose names indicate a secret. */
   readonly secrets: readonly string[];
 }
 
 const DEFAULT_ADDRESS = 'localhost:7233';
+
+/** The value of any other header, such as `x-env: production`, may be an ordinary word of the log. */
+const SECRET_HEADER = /authorization|token|key|secret/i;
 
 /** Thrown for settings that can't be right. It names every problem, and holds no secret. */
 export class ConfigurationError extends FollowUpError {
@@ -55,7 +58,8 @@ export function loadTemporalConfig(env: Environment): TemporalConfig {
       text: 'one of the two is set; mutual TLS needs the certificate and its key',
     });
   if (problems.length > 0) throw new ConfigurationError(problems);
-  const secrets = [apiKey, ...Object.values(grpcMeta ?? {})];
+  const headers = Object.entries(grpcMeta ?? {}).filter(([name]) => SECRET_HEADER.test(name));
+  const secrets = [apiKey, ...headers.map(([, value]) => value)];
   return {
     connection: { ...connectionOptions, address },
     address,

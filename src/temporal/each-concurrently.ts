@@ -1,19 +1,20 @@
 /**
- * Does the work for all items with limited concurrency. After a failure no further item is taken, and those under way are
- * awaited: nothing happens any more once it has thrown.
+ * Does the work for all items with limited concurrency. After a failure, no further item is started, and the function rejects only
+ * after all work in progress has ended. `p-map` 7 rejects while other work continues, which could start a follow-up after the
+ * activity has failed. `p-map` is also an ES module only, which a caller's Jest with CommonJS can't load.
  */
 export async function eachConcurrently<T>(
   items: Iterable<T> | AsyncIterable<T>,
   work: (item: T) => Promise<void>,
-  atATime = 16,
+  concurrency = 16,
 ): Promise<void> {
   const queue = (async function* () {
     yield* items;
   })();
-  // A worker that throws closes the queue for all.
+  // If a worker throws, its loop closes the queue for all workers.
   const worker = async (): Promise<void> => {
     for await (const item of queue) await work(item);
   };
-  const ends = await Promise.allSettled(Array.from({ length: atATime }, worker));
-  for (const end of ends) if (end.status === 'rejected') throw end.reason;
+  const results = await Promise.allSettled(Array.from({ length: concurrency }, worker));
+  for (const result of results) if (result.status === 'rejected') throw result.reason;
 }

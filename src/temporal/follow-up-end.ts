@@ -28,7 +28,7 @@ import { decodeFirst } from './sdk-internals';
 export interface FoundFollowUp {
   /** Null while it runs, or can't be read; `gone` where there is none of this name. */
   readonly end: End | null;
-  /** What to tell of one that has ended and can't be read, if that lasts: a codec may fail for a while. */
+  /** The outcome `broken` with its reason, if the follow-up has ended and a codec fails. The codec may recover. */
   readonly trouble?: End;
   readonly result?: FollowUpResult;
   readonly failure?: Error;
@@ -42,13 +42,6 @@ export interface FoundFollowUp {
   /** The batch that has started it. */
   readonly batchId?: string | undefined;
 }
-
-/** A codec may fail for a while. Longer, nobody waits for an end that can't be read. */
-const UNREADABLE_LIMIT_MS = 10 * 60_000;
-
-/** Since when this process can't read the end of a run, by its monotonic clock. Beyond so many the oldest begins anew. */
-const unreadableSince = new Map<string, number>();
-const MAX_UNREADABLE = 10_000;
 
 /** Asks the server how a follow-up has ended, and whether it is the one that was meant. */
 export async function findEnd(client: Client, followUp: NamedFollowUp): Promise<FoundFollowUp> {
@@ -68,7 +61,6 @@ export async function findEnd(client: Client, followUp: NamedFollowUp): Promise<
     const payload = raw.workflowExecutionInfo?.memo?.fields?.[name];
     return payload && decodeFirst(client, [payload], workflowId);
   };
-  let isRead = true;
   try {
     const memo = { [MEMO_PROMPT_DIGEST]: await inMemo(MEMO_PROMPT_DIGEST) };
     const conflict = await conflictOf(client, followUp, { ...description, memo });
@@ -90,23 +82,14 @@ export async function findEnd(client: Client, followUp: NamedFollowUp): Promise<
       return { end: endOfFailure(failure), failure, ...found };
     }
     if (error instanceof WorkflowNotFoundError) return { end: endWithoutReceipt('gone') };
-    isRead = false;
     if (grpcError(error) !== undefined) throw error;
     const failure = error instanceof Error ? error : new Error(String(error));
     const words = `It can't be read by this data converter: ${failure.message}`;
     const broken = endWithoutReceipt('broken', words);
-    // What no converter here knows, it never will.
+    // The converter of this process does not have this encoding, so another attempt does not help.
     if (error instanceof ValueError) return { end: broken, failure, ...found };
     if (state === 'running') return { end: null, ...found };
-    const since = unreadableSince.get(runId) ?? performance.now();
-    unreadableSince.set(runId, since);
-    const [oldest = ''] = unreadableSince.keys();
-    if (unreadableSince.size > MAX_UNREADABLE) unreadableSince.delete(oldest);
-    const isLasting = performance.now() - since > UNREADABLE_LIMIT_MS;
-    return { end: isLasting ? broken : null, trouble: broken, failure, ...found };
-  } finally {
-    // A later failure is another one.
-    if (isRead) unreadableSince.delete(runId);
+    return { end: null, trouble: broken, failure, ...found };
   }
 }
 

@@ -1,24 +1,22 @@
 import type { Client } from '@temporalio/client';
+import { LRUCache } from 'lru-cache';
 
-/** For a client. The names of every batch have room: all are walked over at each look. */
-const KEPT_BYTES = 64 * 1_024 * 1_024;
+/** The maximum for one client. The names of every batch fit, because each attempt of its activity reads all of them. */
+const MAX_BYTES = 64 * 1_024 * 1_024;
 
-/** What a batch asks for every few seconds, and was used last. */
+/** Keeps values that a batch reads from the Temporal server every few seconds. A value that could not be read is not kept. */
 export class Kept<T> {
-  private readonly ofClient = new WeakMap<Client, Map<string, [value: Promise<T>, bytes: number]>>();
+  private readonly caches = new WeakMap<Client, LRUCache<string, Promise<T>>>();
 
   get(client: Client, run: string, bytes: number, read: () => Promise<T>): Promise<T> {
-    const all = this.ofClient.get(client) ?? new Map<string, [Promise<T>, number]>();
-    this.ofClient.set(client, all);
-    const known = all.get(run);
-    const [value] = known ?? [read()];
-    all.delete(run);
-    all.set(run, known ?? [value, bytes]);
-    if (known !== undefined) return value;
-    value.catch(() => all.delete(run));
-    let total = 0;
-    for (const [each, [, its]] of [...all].reverse())
-      if ((total += its) > KEPT_BYTES && each !== run) all.delete(each);
+    const cache = this.caches.get(client) ?? new LRUCache<string, Promise<T>>({ maxSize: MAX_BYTES });
+    this.caches.set(client, cache);
+    const kept = cache.get(run);
+    if (kept !== undefined) return kept;
+    const value = read();
+    // The cache accepts only sizes from 1 to its maximum.
+    cache.set(run, value, { size: Math.min(Math.max(bytes, 1), MAX_BYTES) });
+    value.catch(() => cache.delete(run));
     return value;
   }
 }

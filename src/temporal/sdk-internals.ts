@@ -1,11 +1,14 @@
-/** What the SDK does not export: any of its versions may change it. */
+/**
+ * All uses of private parts of the SDK, and all requests for which the SDK has no method. docs/architecture.md names the missing
+ * features. test/temporal/sdk-features.test.ts fails when the SDK has one of them.
+ */
 import { randomUUID } from 'node:crypto';
 import type { Client, WorkflowExecutionDescription } from '@temporalio/client';
 import { InternalWorkflowStartOptionsSymbol } from '@temporalio/client/lib/internal';
 import { decodeFromPayloadsAtIndex } from '@temporalio/common/lib/internal-non-workflow';
 import { optionalTsToDate } from '@temporalio/common/lib/time';
 
-/** Times of raw requests and answers are protobuf timestamps, whose conversion is not public. */
+/** Raw requests and responses have protobuf timestamps, and the SDK's conversions are for internal use only. */
 export { msNumberToTs, optionalTsToDate } from '@temporalio/common/lib/time';
 
 type Service = Client['workflowService'];
@@ -16,7 +19,13 @@ export const ACTIVITY_TASKS = 2 as unknown as TaskQueueType;
 const WORKFLOW_TASKS = 1 as unknown as TaskQueueType;
 const PENDING_ACTIVITY_STARTED = 2;
 
-/** With them, starts of the same `requestId` make one run; the SDK makes one for each start, and takes none. */
+/**
+ * A worker option that the SDK's type does not have: the timeout of one workflow activation. Activations take milliseconds. The
+ * SDK's default is 5 s of wall-clock time, so a process that was frozen or had no CPU would also reach it.
+ */
+export const ACTIVATION_TIMEOUT = { isolateExecutionTimeout: 60_000 };
+
+/** Start options that make one run of all starts with the same `requestId`. */
 export function startOnceOptions(requestId: string): object {
   return { [InternalWorkflowStartOptionsSymbol]: { requestId } };
 }
@@ -24,8 +33,10 @@ export function startOnceOptions(requestId: string): object {
 type Decoding = Parameters<typeof decodeFromPayloadsAtIndex>;
 
 /**
- * The first payload of a raw answer, decoded as the SDK's own client does it: with a context, for codecs that depend on it (a
- * key for each workflow). @param activityId undefined for a payload of the workflow's own
+ * Decodes the first payload of a raw response in the same way as the SDK's client. A codec may need the context, for example
+ * because each workflow has its own key.
+ *
+ * @param activityId undefined for a payload of the workflow itself
  */
 export function decodeFirst(
   { options }: Client,
@@ -42,8 +53,9 @@ export function decodeFirst(
 }
 
 /**
- * The latest activity of a type that has not ended, with the details of its latest heartbeat; undefined where there is none.
- * The server lists them in any order, and still has one that was given up until its worker hears of it. The SDK counts them.
+ * Returns the latest pending activity of a type with the details of its latest heartbeat, or undefined if there is none. The
+ * Temporal server lists activities in any order, and still lists an abandoned activity until its worker receives the
+ * cancellation. Activity IDs are consecutive numbers.
  */
 export async function pendingActivity(
   client: Client,
@@ -71,7 +83,7 @@ export function contextOf({ namespace, workflowExecution, activityId }: RunningA
   return { type: 'activity', namespace, workflowId, activityId, isLocal: false } as const;
 }
 
-/** Keeps the next attempt of a pending activity from starting. The SDK has no call for it. */
+/** Pauses a pending activity of a workflow, so that its next attempt does not start. */
 export async function pauseActivity(
   { workflowService, options }: Client,
   execution: { readonly workflowId: string; readonly runId: string },
@@ -124,10 +136,10 @@ export async function withConflictToken(
   throw new Error(`the schedule ${scheduleId} is changed by others all the time`);
 }
 
-/** A waiting poller comes back at least once a minute (Temporal's long poll); the server lists one that is gone for five. */
+/** A poller polls again at least once a minute. The Temporal server lists a poller for five minutes after its last poll. */
 const POLLER_IS_GONE_AFTER_MS = 90_000;
 
-/** The workers that poll a workflow task queue, by identity; the SDK has no call for it. */
+/** Returns the identities of the workers that poll a workflow task queue. */
 export async function workersPolling(client: Client, taskQueue: string): Promise<string[]> {
   const { pollers } = await client.withDeadline(Date.now() + 5_000, () =>
     client.workflowService.describeTaskQueue({

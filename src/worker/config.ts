@@ -37,10 +37,9 @@ export async function loadConfig(env: Environment) {
     const { text: redact } = new Redactor(given);
     throw new ConfigurationError(error.problems.map(({ field, text }) => ({ field, text: redact(text) })));
   });
-  // As the proxy's URL writes its password, and as the proxy reads it.
-  const { password } = new URL(proxy?.url ?? 'http://none');
-  const redactor = new Redactor([...given, ...temporal.secrets, password, decodeURIComponent(password)]);
-  /** Hides what a source gives: a secret, or several with commas between them. */
+  const password = decodeURIComponent(new URL(proxy?.url ?? 'http://none').password);
+  const redactor = new Redactor([...given, ...temporal.secrets, password], '[withheld: contains a secret]');
+  /** Redacts the values of a source: one secret, or several that are separated by commas. */
   const hidden = async (source: ApiKeySource): Promise<ApiKeySource> => {
     const current = async () => {
       const secrets = await source.current();

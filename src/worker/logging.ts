@@ -67,13 +67,13 @@ function recordFields({ meta = {} }: LogEntry): Record<string, unknown> {
   return Object.fromEntries(fields) as Record<string, unknown>;
 }
 
-/** Of one text: a stack trace fits, a dumped bundle doesn't. A longer line is a dumped object. */
-const MAX_CHARACTERS = 8_192;
+/** A longer line is a dumped object, of which only the beginning is logged. */
 const MAX_LINE_CHARACTERS = 65_536;
+const MAX_CUT_CHARACTERS = 8_192;
 
 const SECRET_FIELDS = /^(authorization|api[-_]?key|password|secret)$/i;
 
-/** The finished line once more: bounded, without secrets, whatever object brought them. Bytes could spell one, so they go. */
+/** Limits the finished line and redacts every text in it. Bytes are removed, because they could contain a secret. */
 function safeLine(line: string, redactor: Redactor): string {
   const record = JSON.parse(line, (key, value: unknown) => {
     if (SECRET_FIELDS.test(key)) return '[redacted]';
@@ -83,10 +83,10 @@ function safeLine(line: string, redactor: Redactor): string {
   const safe = JSON.stringify(record);
   if (safe.length <= MAX_LINE_CHARACTERS) return `${safe}\n`;
   const own = Object.entries(record).filter(([key]) => OWN_FIELDS.has(key));
-  return `${JSON.stringify({ ...Object.fromEntries(own), cut: truncate(safe, MAX_CHARACTERS) })}\n`;
+  return `${JSON.stringify({ ...Object.fromEntries(own), cut: truncate(safe, MAX_CUT_CHARACTERS) })}\n`;
 }
 
-/** Without control characters, which a terminal would obey; a stack trace keeps its lines. */
+/** Removes control characters, which a terminal would obey. A stack trace keeps its lines. */
 function logText(text: string, redactor: Redactor): string {
-  return truncate(redactor.text(text).split('\n').map(visible).join('\n'), MAX_CHARACTERS);
+  return redactor.text(text).split('\n').map(visible).join('\n');
 }

@@ -1,6 +1,12 @@
-import { randomUUID } from 'node:crypto';
-import path from 'node:path';
-import { Runtime, type Worker, type WorkerOptions, type WorkerPlugin } from '@temporalio/worker';
+import { readFileSync } from 'node:fs';
+import {
+  type BundleOptions,
+  type BundlerPlugin,
+  Runtime,
+  type Worker,
+  type WorkerOptions,
+  type WorkerPlugin,
+} from '@temporalio/worker';
 import { createActivities } from '../activities';
 import { checkNotify, type NotifyOptions } from '../activities/post-notice';
 import type { AgentApi } from '../agent-api/client';
@@ -8,6 +14,7 @@ import { FollowUpError } from '../core/errors';
 import { beginCounters } from '../core/metrics';
 import { BATCH_WORKFLOW, FOLLOW_UP_WORKFLOW } from '../core/names';
 import type { FollowUpActivities } from '../core/activities';
+import { ACTIVATION_TIMEOUT } from '../temporal/sdk-internals';
 import { ensureSearchAttributes } from '../temporal/search-attributes';
 import { showOpenWorkflows } from './open-workflows';
 
@@ -34,18 +41,20 @@ const QUEUES = new Map<string, keyof TaskQueues>([
   ['sendMessage', 'send'],
 ] satisfies [keyof FollowUpActivities, keyof TaskQueues][]);
 
-const WORKFLOWS = path.join(__dirname, '../workflows');
-const WORKFLOW_TYPES = [FOLLOW_UP_WORKFLOW, BATCH_WORKFLOW];
+const WORKFLOWS = require.resolve('../workflows');
+const WITH_TEAM_WORKFLOWS = require.resolve('../workflows/with-team-workflows');
+const TEAM_WORKFLOWS = 'agent-follow-up-team-workflows';
+/** An export of `src/workflows/index.ts`. */
+const BUNDLE_MARK = 'agentFollowUpWorkflows';
+
+/** The workflow types that record counters. */
+const COUNTING_TYPES = [FOLLOW_UP_WORKFLOW, BATCH_WORKFLOW];
 
 /** For the report of an activity's end; after the margin, the server has given the sends up too. */
 const REPORT_MS = 5_000;
 const FORCE_MARGIN_MS = 15_000;
 
-/**
- * Of one activation; ours take milliseconds. The SDK's limit of 5 s counts by the clock, so it also cuts off a process that was
- * frozen or starved of CPU in the middle of one. Its type does not name this option.
- */
-const WORKFLOW_CODE_LIMIT = { isolateExecutionTimeout: 60_000 };
+type WebpackConfig = Parameters<NonNullable<BundleOptions['webpackConfigHook']>>[0];
 
 /** How long a shutdown takes at most, in milliseconds. */
 export function shutdownLimitMs(httpTimeoutMs: number): number {
@@ -53,10 +62,10 @@ export function shutdownLimitMs(httpTimeoutMs: number): number {
 }
 
 /**
- * Adds follow-ups to a Temporal worker (docs/plugin.md): their activities and, where it has no workflows of its own, their
- * workflows. Every other option stays as it is. One plugin serves all workers of a process.
+ * Adds the activities and workflows of follow-ups to a Temporal worker (docs/plugin.md). Every other option of the worker stays as
+ * it is. One plugin serves all workers of a process.
  */
-export class FollowUpPlugin implements WorkerPlugin {
+export class FollowUpPlugin implements WorkerPlugin, BundlerPlugin {
   readonly name = 'agent-follow-up';
   /** @internal called when a worker runs: before, it can't be told to end */
   onRunning: (worker: Worker) => void = () => undefined;
@@ -64,7 +73,28 @@ export class FollowUpPlugin implements WorkerPlugin {
 
   constructor(private readonly options: FollowUpPluginOptions) {}
 
-  /** @throws TypeError for a worker whose task queue is not one of `taskQueues`, or that has an activity of the same name */
+  /** Adds the workflows to the team's own workflows. The SDK calls this method when it bundles a `workflowsPath`. */
+  configureBundler(options: BundleOptions): BundleOptions {
+    const { workflowsPath, webpackConfigHook } = options;
+    if (workflowsPath === WORKFLOWS) return options;
+    const withName = (config: WebpackConfig): WebpackConfig => {
+      const { alias = {} } = config.resolve ?? {};
+      const aliases = Array.isArray(alias)
+        ? [...alias, { name: TEAM_WORKFLOWS, alias: workflowsPath, onlyModule: true }]
+        : { ...alias, [`${TEAM_WORKFLOWS}$`]: workflowsPath };
+      return { ...config, resolve: { ...config.resolve, alias: aliases } };
+    };
+    return {
+      ...options,
+      workflowsPath: WITH_TEAM_WORKFLOWS,
+      webpackConfigHook: (config) => withName(webpackConfigHook?.(config) ?? config),
+    };
+  }
+
+  /**
+   * @throws TypeError for a worker whose task queue is not one of `taskQueues`, or that has an activity of the same name
+   * @throws FollowUpError for a worker with a prebuilt bundle that does not have the workflows
+   */
   configureWorker(worker: WorkerOptions): WorkerOptions {
     const { agentApi } = this.options;
     const { taskQueue } = worker;
@@ -80,12 +110,14 @@ export class FollowUpPlugin implements WorkerPlugin {
     if (shared.length > 0)
       throw new TypeError(`the follow-up plugin has activities of these names too: ${shared.join(', ')}`);
     const runsWorkflows = taskQueue === taskQueues.followUp;
-    const hasWorkflows = worker.workflowsPath !== undefined || worker.workflowBundle !== undefined;
+    const { workflowsPath, workflowBundle } = worker;
+    if (runsWorkflows && workflowBundle !== undefined) checkBundle(workflowBundle, taskQueue);
+    const hasWorkflows = workflowsPath !== undefined || workflowBundle !== undefined;
     return {
       // Activities are asked to stop only after the grace time.
       shutdownGraceTime: 2 * agentApi.timeoutMs + REPORT_MS,
       shutdownForceTime: shutdownLimitMs(agentApi.timeoutMs),
-      ...WORKFLOW_CODE_LIMIT,
+      ...ACTIVATION_TIMEOUT,
       ...worker,
       ...(runsWorkflows && !hasWorkflows && { workflowsPath: WORKFLOWS }),
       activities: { ...worker.activities, ...Object.fromEntries(own) },
@@ -94,7 +126,6 @@ export class FollowUpPlugin implements WorkerPlugin {
 
   /**
    * @throws SearchAttributesError before it polls, where they are missing and can't be registered
-   * @throws FollowUpError before it polls, where its workflows are not exported
    * @throws TypeError, ApiKeyError before it polls, where `notify` can't be right
    */
   async runWorker(worker: Worker, next: (worker: Worker) => Promise<void>): Promise<void> {
@@ -108,10 +139,9 @@ export class FollowUpPlugin implements WorkerPlugin {
       if (taskQueues[queue] === taskQueue) begin('activities', { activityType });
     const runsWorkflows = taskQueue === taskQueues.followUp;
     if (runsWorkflows) {
-      for (const workflowType of WORKFLOW_TYPES) begin(workflowType, { workflowType });
+      for (const workflowType of COUNTING_TYPES) begin(workflowType, { workflowType });
       if (this.options.notify !== undefined) await checkNotify(this.options.notify);
       if (worker.connection !== undefined) await ensureSearchAttributes(worker.connection, namespace);
-      await expectWorkflows(worker);
     }
     const showing = runsWorkflows ? showOpenWorkflows(worker) : undefined;
     try {
@@ -138,33 +168,12 @@ export class FollowUpPlugin implements WorkerPlugin {
   }
 }
 
-interface Bundle {
-  createWorkflow(options: object): Promise<{ dispose(): Promise<void> }>;
-  destroy(): Promise<void>;
-}
-
-/**
- * A worker whose bundle lacks our workflows looks well, and every follow-up that it takes fails its task for ever. So one of each
- * type is created as for a first task, and dropped before it runs.
- */
-async function expectWorkflows(worker: Worker): Promise<void> {
-  const { namespace, taskQueue } = worker.options;
-  const { workflowCreator: bundle } = worker as unknown as { readonly workflowCreator: Bundle };
-  for (const workflowType of WORKFLOW_TYPES) {
-    const named = { workflowType, workflowId: workflowType, runId: randomUUID(), namespace, taskQueue };
-    const info = { ...named, searchAttributes: {}, unsafe: {} };
-    const options = { info, randomnessSeed: [0], now: Date.now(), showStackTraceSources: false };
-    try {
-      await (await bundle.createWorkflow(options)).dispose();
-    } catch (error) {
-      // Any other error may be due to how little is known of this workflow.
-      if (!String(error).includes('Failed to initialize workflow of type')) continue;
-      // Its thread would keep the process from ending.
-      await bundle.destroy();
-      const message =
-        `the worker of the task queue ${taskQueue} does not poll, because its workflows lack ${workflowType}; export ours ` +
-        "beside its own: export * from 'agent-follow-up-plugin/workflows';";
-      throw new FollowUpError('NOT_SET_UP', message, { cause: error });
-    }
-  }
+/** @throws FollowUpError if the bundle does not have the workflows. Every follow-up would fail its workflow tasks indefinitely. */
+function checkBundle(bundle: NonNullable<WorkerOptions['workflowBundle']>, taskQueue: string): void {
+  const code = 'code' in bundle ? bundle.code : readFileSync(bundle.codePath, 'utf8');
+  if (code.includes(BUNDLE_MARK)) return;
+  const message =
+    `the workflow bundle of the worker of the task queue ${taskQueue} does not have the follow-up workflows; before you ` +
+    "bundle, add to its workflows: export * from 'agent-follow-up-plugin/workflows';";
+  throw new FollowUpError('NOT_SET_UP', message);
 }

@@ -2,3 +2,6 @@
 export { followUp } from './follow-up/follow-up';
 export { followUpBatch, followUpBatchItems } from './batch/batch';
 export { followUpNotice } from './notice';
+
+/** The plugin searches a prebuilt bundle for this name, because such a bundle may not have the workflows. */
+export const agentFollowUpWorkflows = true;

@@ -5,10 +5,7 @@ import { exchange } from '../../src/agent-api/exchange';
 const REQUEST = { origin: 'http://agents', method: 'POST', path: '/', body: '{}' } as const;
 
 /** What undici does with an exchange, at the moments that no server can bring about at will. */
-function begin(
-  limits: Parameters<typeof exchange>[2],
-  redact: Parameters<typeof exchange>[3] = { text: String, field: String },
-) {
+function begin(limits: Parameters<typeof exchange>[2], redact: Parameters<typeof exchange>[3] = String) {
   let handler: Dispatcher.DispatchHandler = {};
   const dispatch = (_: unknown, given: Dispatcher.DispatchHandler) => Boolean((handler = given));
   const abort = jest.fn();
@@ -71,10 +68,7 @@ it('a response whose headers and body can not be read keeps its status', async (
   const fail = () => {
     throw new Error('a bug');
   };
-  const { result, startRequest, startResponse, receive, endResponse } = begin(LIMITS, {
-    text: fail,
-    field: fail,
-  });
+  const { result, startRequest, startResponse, receive, endResponse } = begin(LIMITS, fail);
   startRequest();
   startResponse(404, { 'retry-after': '1' });
   receive('{"error":"no"}');

@@ -1,6 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { expect, it, jest } from '@jest/globals';
 import { exchange } from '../../src/agent-api/exchange';
+import { WITHHELD } from '../../src/agent-api/redaction';
 import { holdTimers } from '../harness/hold-timers';
 import {
   ADDRESS,
@@ -130,18 +131,21 @@ it.each<[string, () => Promise<void>]>([
 
 // Proves K3.
 it.each<[string, OnRequest]>([
-  ['words', answer(401, { error: `bad ${KEY}, ${encodeURIComponent(KEY)}\r\nX: "${KEY}"` })],
-  ['words that break off within it', cutOff(401, `bad ${KEY.slice(0, 20)}`)],
+  ['an error text', answer(401, { error: `bad ${KEY}, ${encodeURIComponent(KEY)}\r\nX: "${KEY}"` })],
+  ['an error text that breaks off within it', cutOff(401, `bad ${KEY.slice(0, 20)}`)],
   ['a redirect', answer(307, '', { location: IN_URL })],
   ['the id of another job', answer(200, { id: KEY, status: 'x' })],
   ['the fields of a job', answer(200, { ...JOB, status: KEY, prLink: IN_URL })],
-])('a POST that was read and answered with the key in %s shows none of it', async (where, onRequest) => {
-  wire.server.onRequest = onRequest;
-  const client = wire.client();
-  const outcomes = [await client.sendMessage(MESSAGE), await client.getJob(ADDRESS)];
-  expect(JSON.stringify(outcomes)).not.toMatch(/9f|8e|7d|6c|5b4a/i);
-  expect(JSON.stringify(outcomes).includes('[key]')).toBe(!where.includes('break off'));
-});
+])(
+  'the outcome of a POST and a read shows nothing of a key that the response repeats in %s',
+  async (where, onRequest) => {
+    wire.server.onRequest = onRequest;
+    const client = wire.client();
+    const outcomes = [await client.sendMessage(MESSAGE), await client.getJob(ADDRESS)];
+    expect(JSON.stringify(outcomes)).not.toMatch(/9f|8e|7d|6c|5b4a/i);
+    expect(JSON.stringify(outcomes).includes(WITHHELD)).toBe(!where.includes('breaks off'));
+  },
+);
 
 it('a POST is accepted by the id that was sent to, though that looks like a secret', async () => {
   const job = { ...JOB, id: `job-${KEY.slice(5)}` };

@@ -112,7 +112,6 @@ const TEAM = {
   'release.ts': PAGE_WORKFLOW.replace("'follow-up'", "'our-queue'"),
   'workflows.ts': `
 export * from './release';
-export * from 'agent-follow-up-plugin/workflows';
 export const ownWorkflow = async (name: string) => 'hello ' + name;
 `,
   'worker.ts':

@@ -4,7 +4,7 @@ import { Kept } from '../../src/temporal/kept';
 
 const MIB = 1_024 * 1_024;
 
-it('what is kept is read once, until others need the room; what could not be read is asked for again', async () => {
+it('reads a value once until other values need its space, and reads a value again if it could not be read', async () => {
   const kept = new Kept<string>();
   const reads: string[] = [];
   const client = Object.create(null) as Client;
@@ -14,4 +14,8 @@ it('what is kept is read once, until others need the room; what could not be rea
   expect(reads).toEqual(['a', 'b', 'c', 'b']);
   await expect(ask('d', Promise.reject(new Error('away')))).rejects.toThrow('away');
   expect(await ask('d')).toBe('d');
+  // A value that alone exceeds the maximum is kept too.
+  for (let times = 0; times < 2; times += 1)
+    await kept.get(client, 'large', 100 * MIB, () => (reads.push('large'), Promise.resolve('large')));
+  expect(reads.filter((run) => run === 'large')).toHaveLength(1);
 });

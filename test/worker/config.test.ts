@@ -136,7 +136,7 @@ it('a warning is given for a key that would travel in clear to another machine',
   for (const host of good) expect(await warn(host)).toEqual([]);
 });
 
-it('what is shown of the configuration holds no secret, and the redactor knows them all', async () => {
+it('logs the configuration without secrets, and redacts all of them in other texts', async () => {
   const secrets = `${SECRET},whsec_${Buffer.alloc(64, 8).toString('base64')}`;
   const HTTPS_PROXY = 'http://me:hunter%2Ftwo@proxy:3128/';
   const env = { ...GOOD, TEMPORAL_API_KEY: 'temporal-key', HTTPS_PROXY, ...notice(NOTIFY_URL, secrets) };
@@ -152,6 +152,16 @@ it('what is shown of the configuration holds no secret, and the redactor knows t
   });
   for (const secret of [KEY, 'temporal-key', 'hunter%2Ftwo', 'hunter/two', ...secrets.split(',')]) {
     expect(JSON.stringify(shown)).not.toContain(secret);
-    expect(redactor.text(`it is ${secret}`)).toBe('it is [key]');
+    expect(redactor.text(`it is ${secret}`)).toBe('[withheld: contains a secret]');
   }
+});
+
+it('redacts the value of a TEMPORAL_GRPC_META variable only if the header name indicates a secret', async () => {
+  const secrets = ['AUTHORIZATION', 'X_ACCESS_TOKEN', 'X_API_KEY', 'CLIENT_SECRET'];
+  const env: Record<string, string> = {};
+  for (const name of [...secrets, 'X_ENV']) env[`TEMPORAL_GRPC_META_${name}`] = `production-of-${name}`;
+  const { redactor } = await loadConfig({ ...GOOD, ...env });
+  for (const name of secrets)
+    expect(redactor.text(`production-of-${name}`)).toBe('[withheld: contains a secret]');
+  expect(redactor.text('production-of-X_ENV')).toBe('production-of-X_ENV');
 });

@@ -2,6 +2,7 @@ import { expect, it, jest } from '@jest/globals';
 import type { Worker, WorkerOptions } from '@temporalio/worker';
 import { createAgentApi, FollowUpPlugin, keyFromText } from '../../src/entries/plugin';
 import { shutdownLimitMs } from '../../src/worker/plugin';
+import * as workflows from '../../src/workflows';
 import { AGENT_API as agentApi } from '../harness/samples';
 
 /** Returns the options that the plugin makes of the options of a team's worker. */
@@ -60,4 +61,31 @@ it('workers of one process with a task queue each get what their queue is for', 
   expect(offered('reads')).toEqual({ names: ['getJob', 'pollJob'], hasWorkflows: false });
   expect(offered('sends')).toEqual({ names: ['sendMessage'], hasWorkflows: false });
   expect(() => offered('team')).toThrow(/^the task queue team is not one of .*: follow-ups, reads, sends$/);
+});
+
+it('rejects a worker with a prebuilt bundle that does not have the workflows of follow-ups', () => {
+  const code = 'exports.followUp = 1';
+  const message =
+    /^the workflow bundle of the worker of the task queue team does not have the follow-up workflows/;
+  expect(() => configured({ taskQueue: 'team', workflowBundle: { code } })).toThrow(message);
+  expect(() => configured({ taskQueue: 'team', workflowBundle: { codePath: __filename } })).toThrow(message);
+  // A bundle with every export of this module has the name for which the plugin searches.
+  const workflowBundle = { code: Object.keys(workflows).join() };
+  expect(configured({ taskQueue: 'team', workflowBundle })).toMatchObject({ workflowBundle });
+});
+
+it('keeps the webpack options of a team when it adds the workflows of follow-ups to the bundle', () => {
+  const plugin = new FollowUpPlugin({ agentApi });
+  const aliasesOf = (alias: object) => {
+    const webpackConfigHook = () => ({ resolve: { alias } }) as never;
+    const { webpackConfigHook: hook } = plugin.configureBundler({
+      workflowsPath: '/team',
+      webpackConfigHook,
+    });
+    return hook?.({}).resolve?.alias;
+  };
+  expect(aliasesOf({ own: '/own' })).toEqual({ own: '/own', 'agent-follow-up-team-workflows$': '/team' });
+  const own = { name: 'own', alias: '/own' };
+  const added = { name: 'agent-follow-up-team-workflows', alias: '/team', onlyModule: true };
+  expect(aliasesOf([own])).toEqual([own, added]);
 });

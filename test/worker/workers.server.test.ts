@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
 import { Client } from '@temporalio/client';
 import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';
-import { workersPolling } from '../../src/temporal/sdk-internals';
 import { FollowUpPlugin, SearchAttributesError } from '../../src/entries/plugin';
 import { FollowUpWorkers } from '../../src/worker/workers';
 import { newTaskQueues } from '../harness/following';
@@ -56,14 +55,19 @@ it('a worker with the plugin does not poll a namespace that can’t have its sea
   expect(polls).not.toHaveBeenCalled();
 });
 
-it('a worker whose workflows are not ours does not poll, and says what to export', async () => {
+it('a worker with the plugin runs its own workflows, and all workflow types of follow-ups', async () => {
   const workflowsPath = require.resolve('../simulation/probe/workflow');
   const plugins = [new FollowUpPlugin({ agentApi })];
-  const taskQueue = 'without-ours';
+  const taskQueue = 'of-a-team';
   const worker = await Worker.create({ taskQueue, connection: await connect(), workflowsPath, plugins });
-  const message = /task queue without-ours does not poll, .* lack followUp; export ours .*export \* from/;
-  const refused = { code: 'NOT_SET_UP', message: expect.stringMatching(message) };
-  await expect(worker.run()).rejects.toMatchObject(refused);
-  expect(worker.getState()).toBe('INITIALIZED');
-  expect(await workersPolling(new Client({ connection }), taskQueue)).toEqual([]);
+  const { workflow } = new Client({ connection });
+  const execute = (type: string, args: unknown[] = []) =>
+    workflow.execute(type, { taskQueue, workflowId: `type-${type}`, args, workflowExecutionTimeout: '30s' });
+  await worker.runUntil(async () => {
+    expect(await execute('probe', [[]])).toEqual([]);
+    expect(await execute('followUpBatchItems')).toBeUndefined();
+    await expect(execute('followUp')).rejects.toMatchObject({ cause: { type: 'InvalidRequest' } });
+    await expect(execute('followUpBatch')).rejects.toMatchObject({ cause: { type: 'InvalidBatch' } });
+    await expect(execute('followUpNotice')).rejects.toMatchObject({ cause: { activityType: 'postNotice' } });
+  });
 });

@@ -116,7 +116,9 @@ function neededBy(compiled: string, entry: string): string[] {
   const found = new Set<string>([entry]);
   for (const file of found) {
     const code = readFileSync(path.join(compiled, file), 'utf8');
-    for (const [, name = ''] of code.matchAll(/(?:require\(|from |import\()["'](\.[^"']*)["']/g)) {
+    for (const [, name = ''] of code.matchAll(
+      /(?:require\(|require\.resolve\(|from |import\()["'](\.[^"']*)["']/g,
+    )) {
       const extension = file.endsWith('.d.ts') ? '.d.ts' : '.js';
       const target = path.join(path.dirname(file), name);
       const isFile = existsSync(path.join(compiled, target + extension));

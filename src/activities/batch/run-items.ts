@@ -52,7 +52,7 @@ export const runItems: BatchActivities['runItems'] = async ({ chunks }) => {
     if (work.position !== before || work.isOver()) await work.beat();
   }
   if (work.isOver()) return work.position;
-  throw pollAgainIn(work.position !== before ? BUSY_WAIT_MS : QUIET_WAIT_MS, 'the batch goes on');
+  throw pollAgainIn(work.position !== before ? BUSY_WAIT_MS : QUIET_WAIT_MS, work.waitsFor);
 };
 
 /** One look at a batch. */
@@ -66,6 +66,8 @@ class Work {
   private readonly again = new Map<number, string | null>();
   /** Lanes whose job has a later item open that somebody else has started, by their ends. */
   private readonly blocked = new Set<number>();
+  /** The message of the failed attempt, which the Web UI and `temporal workflow describe` show. */
+  waitsFor = 'the batch continues';
 
   constructor(
     chunks: Chunks | undefined,
@@ -151,6 +153,7 @@ class Work {
     const before = state === 'free' ? await this.items.endBefore(workflowId) : undefined;
     if (before && !mayTryAgain(before, this.memo.again)) return before;
     const { end, trouble, runId, startedAt, batchId } = await this.items.ask(item);
+    if (trouble !== undefined) this.waitsFor = `the batch waits for ${workflowId}: ${trouble.message}`;
     if (end === null) {
       if (isCancelled && trouble === undefined && batchId !== this.memo.batchId)
         return endWithoutReceipt('left-running');

@@ -43,7 +43,7 @@ import { measure } from '../../core/metrics';
 import { keyword } from '../../core/starts';
 import { failure } from '../failure';
 import { notify } from '../notice';
-import { updatesOfRun } from '../updates';
+import { receiveUpdate } from '../updates';
 import { checkBatch } from './input';
 
 /** Items that may be begun in a round, which costs seven events. */
@@ -110,17 +110,16 @@ class Batch {
     setHandler(defineQuery<BatchProgress>('progress'), () => this.progress(), {
       description: 'Where the batch stands: counts, open follow-ups, the first failures.',
     });
-    const set = updatesOfRun<BatchProgress>();
     const update = (values: Partial<BatchSettings>) => {
       this.updatedAt = workflowInfo().historyLength;
       return this.change(values);
     };
     const offer = (name: BatchUpdate, values: Partial<BatchSettings>, description: string) => {
-      set(name, () => update(values), { description, unblocks: name !== 'pause' });
+      receiveUpdate(name, () => update(values), { description });
     };
     offer('pause', { paused: true }, 'Starts no further item until resume; open ones continue.');
     offer('resume', { paused: false }, 'Continues after pause.');
-    set('setConcurrency', (concurrency: number) => update({ concurrency }), {
+    receiveUpdate('setConcurrency', (concurrency: number) => update({ concurrency }), {
       description: 'How many follow-ups may be open at a time, 1 to 1,000. Those open beyond it continue.',
       refusal: (concurrency) => problemTexts(settingProblems(concurrency, null)) || undefined,
     });

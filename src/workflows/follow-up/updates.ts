@@ -11,7 +11,7 @@ import { parseDuration } from '../../core/units';
 import { isHistoryFull } from '../../follow-up/history-budget';
 import { progressOf } from '../../follow-up/receipt';
 import { isDecisionNeeded } from '../../follow-up/state';
-import { rejectUpdate, updatesOfRun } from '../updates';
+import { receiveUpdate, rejectUpdate } from '../updates';
 import type { FollowUpRun } from './run';
 
 /** Serves the query and the updates. Each update applies one event, waits for a state, and returns the progress. */
@@ -21,8 +21,7 @@ export function receiveUpdates(run: FollowUpRun): void {
     description:
       'Returns the phase, the last job, the delivery, the evidence, the counts, the next read and the deadline.',
   });
-  const set = updatesOfRun<FollowUpProgress>();
-  set(
+  receiveUpdate(
     UPDATE_POLL_NOW,
     async () => {
       run.interrupt({ kind: 'read requested', at: Date.now() });
@@ -34,7 +33,7 @@ export function receiveUpdates(run: FollowUpRun): void {
       refusal: () => readProblem(run),
     },
   );
-  set(
+  receiveUpdate(
     UPDATE_EXTEND_DEADLINE,
     (duration: string) => {
       const parsed = parseDuration(duration);
@@ -49,7 +48,7 @@ export function receiveUpdates(run: FollowUpRun): void {
       },
     },
   );
-  set(
+  receiveUpdate(
     UPDATE_RESOLVE_DELIVERY,
     async (decision: DeliveryDecision, runId?: string) => {
       // Several updates can pass the validator before the first one is applied.
@@ -64,7 +63,6 @@ export function receiveUpdates(run: FollowUpRun): void {
       description:
         'Decides whether a message of unknown delivery arrived: "delivered", or "not-delivered" with the ID of the run that may send it again.',
       refusal: (decision, runId?) => decisionTimeProblem(run) ?? decisionProblem(decision, runId),
-      unblocks: true,
     },
   );
 }
