@@ -1,5 +1,5 @@
-import { z } from 'zod';
 import type { JobResponse, PostOutcome, RequestFailure } from '../core/activities';
+import { isRecord } from '../core/checks';
 import type { AgentJob } from '../core/job';
 import { MAX_FIELD_CHARACTERS, MAX_LINK_CHARACTERS, MAX_STATUS_CHARACTERS, plainText } from '../core/text';
 import type { Answer, Body, Exchange } from './exchange';
@@ -39,36 +39,37 @@ function readAnswer(
   return job?.id === jobId ? { job } : { failure: failureFromBody(answer, job?.id) };
 }
 
-const text = z
-  .string()
-  .transform((value) => plainText(value, MAX_FIELD_CHARACTERS))
-  .nullable()
-  .catch(null);
-
-/** Only an http or https URL is read, because the Web UI would run a `javascript:` URL. */
-const link = z.string().trim().refine(isWebLink).nullable().catch(null);
-
-/** Unknown fields are ignored. The ID is not cut, because it is compared with the requested ID. */
-const jobSchema = z.object({
-  id: z.string().min(1),
-  status: z
-    .string()
-    .min(1)
-    .transform((status) => plainText(status, MAX_STATUS_CHARACTERS)),
-  source: z.object({ repository: text, ref: text }).catch({ repository: null, ref: null }),
-  model: text,
-  prLink: link,
-  createdAt: text,
-  archivedAt: text,
-});
-
-export function readJob(body: Body): AgentJob | undefined {
-  return jobSchema.safeParse(body.value).data;
+/**
+ * Reads the fields of a job, and ignores all other fields. A field that has another type is null. Returns undefined without an ID
+ * or a status. The ID is not cut, because it is compared with the requested ID.
+ */
+export function readJob({ value }: Body): AgentJob | undefined {
+  if (!isRecord(value) || !isFilledText(value.id) || !isFilledText(value.status)) return undefined;
+  const source = isRecord(value.source) ? value.source : {};
+  return {
+    id: value.id,
+    status: plainText(value.status, MAX_STATUS_CHARACTERS),
+    source: { repository: readText(source.repository), ref: readText(source.ref) },
+    model: readText(value.model),
+    prLink: readWebLink(value.prLink),
+    createdAt: readText(value.createdAt),
+    archivedAt: readText(value.archivedAt),
+  };
 }
 
-function isWebLink(value: string): boolean {
-  if (!URL.canParse(value) || value !== plainText(value, MAX_LINK_CHARACTERS)) return false;
-  return /^https?:\/\/\S+$/i.test(value);
+function isFilledText(value: unknown): value is string {
+  return typeof value === 'string' && value !== '';
+}
+
+function readText(value: unknown): string | null {
+  return typeof value === 'string' ? plainText(value, MAX_FIELD_CHARACTERS) : null;
+}
+
+/** Only an http or https URL is read, because the Web UI would run a `javascript:` URL. */
+function readWebLink(value: unknown): string | null {
+  const link = typeof value === 'string' ? value.trim() : '';
+  const isWhole = link === plainText(link, MAX_LINK_CHARACTERS);
+  return isWhole && URL.canParse(link) && /^https?:\/\/\S+$/i.test(link) ? link : null;
 }
 
 /** The field is absent without a wait, because a data converter may write an undefined field as null. */

@@ -1,6 +1,6 @@
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-/** Bytes have a field each: a payload of Temporal may be 2 MB of them. */
+/** Binary data is not a record, because each of its bytes would be a field. A payload of Temporal may have 2 MB. */
 export function isRecord(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !ArrayBuffer.isView(value);
 }
@@ -12,17 +12,17 @@ export function typeName(value: unknown): string {
   return Array.isArray(value) ? 'an array' : `of type ${typeof value}`;
 }
 
-/** One thing that is wrong with an input. */
+/** One error in an input. */
 export interface Problem {
-  /** The path of the field, such as `polling.initial`; who shows it may name a flag or a column instead. */
+  /** The path of the field, such as `polling.initial`. The CLI names the flag or the column instead. */
   readonly field: string;
-  /** What is wrong with it, and what is right. */
+  /** Why the value is rejected, and which values are accepted. */
   readonly text: string;
-  /** The item of a batch that it is about, from 1. @default none, it is about the whole */
+  /** The number of the batch's item, from 1; absent if the problem concerns the whole input. */
   readonly item?: number;
 }
 
-/** @param nameOf the reader's names for fields; a field without one keeps its path */
+/** @param nameOf the flag or the column of each field; a field without a name keeps its path */
 export function problemText(
   { item, field, text }: Problem,
   nameOf: Readonly<Record<string, string>> = {},
@@ -30,7 +30,7 @@ export function problemText(
   return `${item === undefined ? '' : `item ${item}: `}${nameOf[field] ?? field}: ${text}`;
 }
 
-/** Problems that a message names: a batch may have 100,000. */
+/** The maximum number of problems in a message. A batch may have 100,000. */
 const MAX_PROBLEMS = 20;
 
 export function problemTexts(problems: readonly Problem[]): string {
@@ -40,24 +40,28 @@ export function problemTexts(problems: readonly Problem[]): string {
 }
 
 /*
- * Checks of what comes over the wire. An operator may complete an activity with any value (`temporal activity complete`): a
- * workflow that took it would fail its tasks for ever, and half a surrogate pair would end the worker (sdk-core 1.24).
+ * Checks of values that workflows receive. An operator may complete an activity with any value (`temporal activity complete`). A
+ * workflow that accepted a malformed value would fail its tasks indefinitely, and a lone surrogate would end the worker process
+ * (sdk-core 1.24).
+ *
+ * These checks are the only validation outside the worker's environment. With `zod`, the workflow bundle was twice as large, and
+ * loading it and running the first workflow task took 1.7 times as much CPU (docs/architecture.md).
  */
 
 export type Check<T> = (value: unknown) => value is T;
-/** The type that a check tells. */
+/** The type of the values that a check accepts. */
 export type Checked<C> = C extends Check<infer T> ? T : never;
 
 type Checks = Readonly<Record<string, Check<unknown>>>;
 type Flat<T> = { [K in keyof T]: T[K] };
-/** A field whose check takes undefined may be left out. With `as`, the comments of the fields stay with them. */
+/** A field whose check accepts undefined may be absent. The `as` clauses keep the comments of the fields. */
 type Fields<F extends Checks> = Flat<
   { readonly [K in keyof F as undefined extends Checked<F[K]> ? never : K]: Checked<F[K]> } & {
     readonly [K in keyof F as undefined extends Checked<F[K]> ? K : never]?: Checked<F[K]>;
   }
 >;
 
-/** Above the bounds of every text that our activities return. */
+/** Every text that an activity returns is shorter. */
 const MAX_TEXT_CHARACTERS = 4_096;
 
 export const text: Check<string> = (value): value is string =>

@@ -188,8 +188,11 @@ it.each([
   expect(read({ ...ACTIVE, ...fields })).toEqual(JOB);
 });
 
-it('there is no job without id and status, or in half a text', () => {
-  const noJobs = [{ status: 'active' }, { ...ACTIVE, id: 1 }, { id: 'j', status: null }, [ACTIVE]];
+it('a body without an ID and a status, or that is cut short, is not a job', () => {
+  const noJobs = [
+    ...[{ status: 'active' }, { ...ACTIVE, id: 1 }, { ...ACTIVE, id: '' }],
+    ...[{ id: 'j', status: null }, { id: 'j', status: '' }, [ACTIVE]],
+  ];
   const texts = ['', '<html>', '{"id":"j","status":"active"', '['.repeat(500_000)];
   for (const body of [...texts, ...noJobs.map((value) => JSON.stringify(value))])
     expect(readJob(bodyOf(body, String))).toBeUndefined();
