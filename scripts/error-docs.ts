@@ -74,7 +74,6 @@ const ERRORS: Readonly<Record<FollowUpErrorCode, readonly [cause: string, effect
     NOTHING,
     'unless it is done, run it again from its items',
   ],
-  LIMITS_UNAVAILABLE: ['the server does not tell or take limits', NOTHING, 'read the message'],
   MISCONFIGURED: [
     'variables, profile, TLS or data converter are wrong',
     'a start may have been made',

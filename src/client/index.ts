@@ -27,7 +27,6 @@ export {
 export * from './interfaces';
 export * from './follow-up-client';
 export * from './follow-up-handle';
-export * from './limits';
 export type { ProgressReport } from './progress';
 export {
   checkSchedule,

@@ -11,7 +11,7 @@ export type { Fate } from './in-memory-run';
 /** `no-workers`: what is started stays in `starting`, and nobody answers for it. `away`: the server answers no call. */
 export type Presence = 'all' | 'no-workers' | 'away';
 
-/** A client whose follow-ups go as a test says. It has no batches, schedules and limits. */
+/** A client whose follow-ups go as a test says. It has no batches and schedules. */
 export class InMemoryFollowUpClient extends FollowUpClient {
   readonly #server: InMemoryServer;
 

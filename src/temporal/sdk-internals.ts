@@ -12,7 +12,6 @@ type Service = Client['workflowService'];
 type TaskQueueType = NonNullable<Parameters<Service['describeTaskQueue']>[0]['taskQueueType']>;
 
 /** Enum values of Temporal's API, whose package is not a dependency of this project. */
-export const ACTIVITY_TASKS = 2 as unknown as TaskQueueType;
 const WORKFLOW_TASKS = 1 as unknown as TaskQueueType;
 const PENDING_ACTIVITY_STARTED = 2;
 

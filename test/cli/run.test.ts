@@ -3,7 +3,6 @@ import { offline } from './commands/starter';
 
 const CREATE = ['schedule', 'create', 'nightly', '-'];
 const HOURLY = [...CREATE, '--every', '1h'];
-const LIMITS = ['limits', 'set'];
 const SEND = ['send', '--project', 'p', '--job', 'j'];
 const UPDATE = ['schedule', 'update', 'nightly'];
 
@@ -60,14 +59,6 @@ it.each<[string[], string, string?]>([
   [[...UPDATE, '--timezone', 'UTC'], 'timing is missing'],
   [[...UPDATE, '--prompt', 'Fix the links.'], 'FILE is missing'],
   [['schedule', 'trigger', 'nightly', '--overlap', 'x'], 'Allowed choices are skip, '],
-  [LIMITS, 'no change given'],
-  [[...LIMITS, '--reads-total', '0/s'], '--reads-total: "0/s" is too low'],
-  [
-    [...LIMITS, '--project-weight', '=3'],
-    "argument '=3' is invalid. It must be PROJECT=NUMBER, such as docs=3",
-  ],
-  [[...LIMITS, '--project-weight', 'a=1', '--project-weight', 'a=2'], '"a" is given twice; give it'],
-  [[...LIMITS, '--project-weight', 'a=b=none'], '--project-weight a=b: must be a number'],
 ])('%j is refused, with what is right', async (args, message, stdin = 'project,job,prompt\np,j,m\n') => {
   const stderr = expect.stringContaining(message);
   expect(await offline(args, stdin)).toEqual({ code: 2, stdout: '', stderr });

@@ -34,9 +34,9 @@ beforeEach(async () => {
 afterEach(() => followUps.close());
 
 it('no part of a client shows a log anything of the connection', () => {
-  const { batches, schedules, limits } = followUps;
+  const { batches, schedules } = followUps;
   const handles = [followUps, batches, schedules].map((each) => each.getHandle('x'));
-  for (const part of [batches, schedules, limits, ...handles])
+  for (const part of [batches, schedules, ...handles])
     expect(inspect(part, { depth: 12 }) + JSON.stringify(part)).not.toContain('tmprl_secret');
 });
 
@@ -90,7 +90,6 @@ const CALLS: readonly [string, Call][] = [
     trigger: [undefined],
     update: [{}],
   }),
-  ...callsOf('limits.', (client) => client.limits, { get: [], set: [{ sendsTotal: '5/s' }], clear: [] }),
 ];
 /** They may have started something while nobody has told so. */
 const STARTS = ['start', 'execute', 'handle.retry', 'batches.start', 'batch.retry'];
@@ -134,7 +133,7 @@ describe('every call', () => {
     status = 16;
     await expect(call(followUps, {})).rejects.toMatchObject({ code: 'UNAUTHORIZED' });
     status = 3;
-    const codes = expect.stringMatching(/^(SERVER_REFUSED|INVALID_REQUEST|LIMITS_UNAVAILABLE)$/);
+    const codes = expect.stringMatching(/^(SERVER_REFUSED|INVALID_REQUEST)$/);
     await expect(call(followUps, {})).rejects.toMatchObject({ code: codes });
   });
 
