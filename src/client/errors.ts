@@ -1,6 +1,7 @@
 import { type ErrorFacts, FollowUpError, type FollowUpErrorCode } from '../core/errors';
 import { type Problem, problemTexts } from '../core/checks';
 import type { FailureType, Receipt } from '../core/result';
+import { grpcError } from '../temporal/grpc-status';
 
 /** Thrown when an input is invalid, before anything is started or changed. */
 export class InvalidRequestError extends FollowUpError {
@@ -95,8 +96,16 @@ export function batchConflict(batchId: string): ConflictError {
 export function scheduleConflict(scheduleId: string): ConflictError {
   return new ConflictError(
     'CONFLICT',
-    `The schedule ${JSON.stringify(scheduleId)} exists. Nothing was changed. Use update to change it, or choose another id.`,
+    `The schedule ${JSON.stringify(scheduleId)} exists. Nothing was changed. Use update to change it, or choose another ID.`,
   );
+}
+
+/** @param cause the Temporal server's response to the last attempt */
+export function scheduleUpdateConflict(scheduleId: string, cause: unknown): ConflictError {
+  const message =
+    `Other clients are changing the schedule ${JSON.stringify(scheduleId)} at the same time ` +
+    `(${grpcError(cause)?.words ?? 'conflict'}). Nothing was changed. Repeat the update.`;
+  return new ConflictError('CONFLICT', message, { cause });
 }
 
 /** @param found what has this id instead, if anything has */

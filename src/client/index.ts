@@ -34,7 +34,6 @@ export {
   type ScheduleChange,
   ScheduleClient,
   type ScheduleHandle,
-  type Triggered,
 } from './schedules';
 export type { NamedRequest, StartOptions } from './start';
 export type { BatchItem, Tolerance } from '../core/batch/items';

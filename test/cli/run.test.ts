@@ -58,7 +58,7 @@ it.each<[string[], string, string?]>([
   [UPDATE, 'no change given; give a flag of the schedule, or a file of items'],
   [[...UPDATE, '--timezone', 'UTC'], 'timing is missing'],
   [[...UPDATE, '--prompt', 'Fix the links.'], 'FILE is missing'],
-  [['schedule', 'trigger', 'nightly', '--overlap', 'x'], 'Allowed choices are skip, '],
+  [[...UPDATE, '--overlap', 'x'], 'Allowed choices are skip, '],
 ])('%j is refused, with what is right', async (args, message, stdin = 'project,job,prompt\np,j,m\n') => {
   const stderr = expect.stringContaining(message);
   expect(await offline(args, stdin)).toEqual({ code: 2, stdout: '', stderr });

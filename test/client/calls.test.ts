@@ -86,10 +86,7 @@ const CALLS: readonly [string, Call][] = [
     'schedules.create',
     (client, options) => client.schedules.create('s', [UNNAMED], { spec: {}, ...options }),
   ],
-  ...callsOf('schedule.', (client) => client.schedules.getHandle('s'), {
-    trigger: [undefined],
-    update: [{}],
-  }),
+  ...callsOf('schedule.', (client) => client.schedules.getHandle('s'), { update: [{}] }),
 ];
 /** They may have started something while nobody has told so. */
 const STARTS = ['start', 'execute', 'handle.retry', 'batches.start', 'batch.retry'];
