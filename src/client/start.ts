@@ -110,6 +110,7 @@ export async function retryFollowUp(
   if (input === undefined)
     throw retryRefused(workflowId, 'Its history was deleted, and its message with it.', receipt);
   const batchId = found.typedSearchAttributes.get(keywordKey('FollowUpBatch'));
+  signal.throwIfAborted();
   try {
     const { firstExecutionRunId } = await client.withDeadline(startBy, () =>
       client.workflow.start(FOLLOW_UP_WORKFLOW, {

@@ -53,7 +53,7 @@ function withUpdateConflicts(client: Client, conflicts: number) {
     return Promise.reject(Object.assign(new Error(details), failure));
   };
   const value: unknown = Object.create(workflowService, {
-    updateSchedule: { value: updateSchedule, configurable: true },
+    updateSchedule: { value: updateSchedule },
   });
   const connection = Object.create(client.connection, { workflowService: { value } }) as Client['connection'];
   return { followUps: new FollowUpClient(new Client({ connection })), updates: () => updates };
