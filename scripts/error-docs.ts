@@ -75,7 +75,7 @@ const ERRORS: Readonly<Record<FollowUpErrorCode, readonly [cause: string, effect
     'unless it is done, run it again from its items',
   ],
   MISCONFIGURED: [
-    'variables, profile, TLS or data converter are wrong',
+    'variables, profile or data converter are invalid',
     'a start may have been made',
     'set what the message names, repeat the call',
   ],
