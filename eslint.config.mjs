@@ -11,7 +11,7 @@ const mayImport = {
   'agent-api': ['core', 'follow-up'],
   temporal: ['core'],
   activities: ['core', 'follow-up', 'agent-api', 'temporal'],
-  client: ['core', 'temporal'],
+  client: ['core', 'follow-up', 'temporal'],
   cli: ['core', 'temporal', 'client'],
   worker: ['core', 'agent-api', 'activities', 'temporal'],
 };

@@ -62,7 +62,11 @@ export class Calls {
     };
     signal?.addEventListener('abort', abort);
     const timer =
-      timeout === undefined ? undefined : setTimeout(() => { call.abort(noAnswer(reached, timeout)); }, timeout);
+      timeout === undefined
+        ? undefined
+        : setTimeout(() => {
+            call.abort(noAnswer(reached, timeout));
+          }, timeout);
     this.#pending.set(call, reached);
     try {
       // The SDK cancels only the first attempt of an aborted request (1.24), so the call does not wait for the work to end.

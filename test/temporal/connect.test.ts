@@ -23,6 +23,8 @@ function secure(options: SecureServerOptions = {}): Promise<string> {
   return listening(answering(createSecureServer({ ...ofServer, ...options }), () => LETS_IN));
 }
 
+const notFound = () => createServer((_request, response) => response.writeHead(404).end('no such route'));
+
 const hangingUp = () => listening(createTcpServer((socket) => socket.destroy()));
 
 /** A server that lets in only the client of one certificate. */
@@ -55,6 +57,7 @@ describe('a connection', () => {
     ['an API key and no TLS', () => grpcServer(LETS_IN), API_KEY, /^UNREACH.*wrong version number/],
     ['a client certificate of another authority', () => mutual(ofServer.cert), MUTUAL, /^UNREACH/],
     ['a port of a web server', () => listening(createWebServer()), {}, /^UNREACH.*Protocol error/],
+    ['a gateway that returns 404', () => listening(notFound()), {}, /^UNREACH.*HTTP status code 404/],
     ['a server that requires TLS, without TLS', () => secure(), {}, /^UNREACH.*TEMPORAL_TLS \(true or false/],
   ])('with %s fails with the reason and the variables to check', async (_, server, env, words) => {
     const error = await errorOf(connect(await server(), env));
