@@ -11,7 +11,7 @@ const mayImport = {
   'agent-api': ['core', 'follow-up'],
   temporal: ['core'],
   activities: ['core', 'follow-up', 'agent-api', 'temporal'],
-  client: ['core', 'temporal'],
+  client: ['core', 'follow-up', 'temporal'],
   worker: ['core', 'agent-api', 'activities', 'temporal'],
   // Each file has the exports of a package's entry, and no code.
   entries: ['core', 'temporal', 'client', 'workflows', 'activities', 'agent-api', 'worker'],

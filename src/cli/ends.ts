@@ -55,7 +55,6 @@ const USAGE_ERRORS: readonly FollowUpErrorCode[] = ['CONFLICT', 'NOT_FOUND', 'MI
 const NAME_OF_FIELD: Readonly<Record<string, string>> = {
   ...FLAG_OF_FIELD,
   ...flagsOf('batchId', 'concurrency', 'tolerate'),
-  ...flagsOf('sendsPerProject', 'readsPerProject', 'sendsTotal', 'readsTotal'),
   scheduleId: 'ID',
   items: 'FILE',
   spec: 'timing',
@@ -149,6 +148,5 @@ function failed(exitCode: number, type: string, message: string, details: unknow
 }
 
 function inFlags(problem: Problem): string {
-  const field = problem.field.replace(/^projectWeights\./, '--project-weight ');
-  return problemText({ ...problem, field }, NAME_OF_FIELD).replace(': is missing', ' is missing');
+  return problemText(problem, NAME_OF_FIELD).replace(': is missing', ' is missing');
 }

@@ -1,7 +1,7 @@
 import { Command, CommanderError, type OutputConfiguration } from 'commander';
 import { batchCommand } from './commands/batch';
 import { addFollowUpCommands } from './commands/follow-up';
-import { limitsCommand, setupCommand } from './commands/namespace';
+import { setupCommand } from './commands/namespace';
 import { scheduleCommand } from './commands/schedule';
 import { addSendCommand } from './commands/send';
 import { endOfError, EXIT, EXIT_CODES_HELP, printEnd } from './ends';
@@ -10,8 +10,8 @@ import { type OutputStream, Session } from './session';
 
 const ENVIRONMENT_HELP = `Environment:
   TEMPORAL_*, temporal.toml    the connection, as for the Temporal CLI and every SDK (default: localhost:7233)
-  FOLLOW_UP_TASK_QUEUE, AGENT_API_READ_TASK_QUEUE, AGENT_API_SEND_TASK_QUEUE, FOLLOW_UP_DATA_CONVERTER
-                               as the workers have them; only they need the agent service's key
+  FOLLOW_UP_TASK_QUEUE, FOLLOW_UP_DATA_CONVERTER
+                               the same values as for the workers; only the workers need the agent service's key
   TEMPORAL_UI_URL, DEBUG       to print the page of a follow-up in the Web UI; the stacks of errors`;
 
 /** Usage errors throw, so that one place turns every error into an exit code. */
@@ -42,7 +42,7 @@ ${ENVIRONMENT_HELP}`,
   addSendCommand(program, session);
   addFollowUpCommands(program, session);
   program.addCommand(batchCommand(session)).addCommand(scheduleCommand(session));
-  program.addCommand(limitsCommand(session)).addCommand(setupCommand(session));
+  program.addCommand(setupCommand(session));
   // Commander does not pass settings on to commands that are added.
   for (const [command, words] of allCommands(program)) {
     command.exitOverride().configureOutput(streams);
@@ -53,7 +53,7 @@ ${ENVIRONMENT_HELP}`,
   return program;
 }
 
-/** Each with the words that call it: `limits`, `limits set`. */
+/** Returns each command with the words that run it, such as `batch` and `batch run`. */
 function allCommands(command: Command, words: readonly string[] = []): [Command, readonly string[]][] {
   const inner = command.commands.flatMap((each) => allCommands(each, [...words, each.name()]));
   return [[command, words], ...inner];

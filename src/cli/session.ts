@@ -49,12 +49,8 @@ export class Session {
 
   connect(): Promise<FollowUpClient> {
     const { env } = this;
-    return (this.connected ??= FollowUpClient.connect({
-      env,
-      taskQueue: variable(env, 'FOLLOW_UP_TASK_QUEUE'),
-      readTaskQueue: variable(env, 'AGENT_API_READ_TASK_QUEUE'),
-      sendTaskQueue: variable(env, 'AGENT_API_SEND_TASK_QUEUE'),
-    }));
+    const taskQueue = variable(env, 'FOLLOW_UP_TASK_QUEUE');
+    return (this.connected ??= FollowUpClient.connect({ env, taskQueue }));
   }
 
   command(...words: string[]): string {

@@ -1,26 +1,23 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
 import { setMaxListeners } from 'node:events';
 import type { Client } from '@temporalio/client';
 import { ValueError, WorkflowNotFoundError } from '@temporalio/common';
 import { FollowUpError } from '../core/errors';
 import { quote } from '../core/text';
 import { ConfigurationError } from '../temporal/config';
-import { describeWorkflow } from '../temporal/existing-run';
 import { serverError } from '../temporal/server-error';
-import { workersPolling } from '../temporal/sdk-internals';
-import { endedEarly, invalid, noAnswer, NotFoundError, type Reached, refuse, silence } from './errors';
+import { endedEarly, invalid, noAnswer, NotFoundError, type Reached, refuse } from './errors';
 import { unknownOptions } from './options';
 
-/** What every call takes. */
+/** The options of every call. */
 export interface CallOptions {
   /**
-   * Ends the call with the signal's reason. Nothing is asked of the server any more; what it was asked before may still take
-   * effect.
+   * Ends the call with the signal's reason. If the signal is aborted already, the call makes no request. A request that is being
+   * made when the signal is aborted may still take effect.
    */
   readonly signal?: AbortSignal | undefined;
   /**
-   * Milliseconds until the call, or the next entry of a list, ends as `NOT_CONFIRMED` or `NO_ANSWER`. @default none; a server
-   * that is away is tried for some 20 s
+   * Milliseconds until the call, or the next entry of a list, ends as `NOT_CONFIRMED` or `NO_ANSWER`. @default none; the SDK
+   * retries for about 20 s if the Temporal server is unreachable
    */
   readonly timeout?: number | undefined;
 }
@@ -28,35 +25,27 @@ export interface CallOptions {
 /** The longest timer of Node, some 24 days. */
 const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
-/** How long before its time-out a call asks how what it waits for stands. */
-const ASKED_BEFORE_MS = 2_000;
-
 interface Call extends CallOptions {
+  /** The call's steps record here how far the call got. */
   readonly reached?: Reached;
-  /** Names of further options of the call. */
+  /** The names of the call's further options. */
   readonly others?: readonly string[];
 }
 
-/** The signal of the call under way. One for all clients: Node asks each storage about each promise, for ever. */
-const signals = new AsyncLocalStorage<AbortSignal>();
-
-/** Where every call of a client and its handles begins and ends. */
+/** Starts and ends every call of a client and its handles. */
 export class Calls {
   readonly #pending = new Map<AbortController, Reached>();
   #isClosed = false;
-  readonly client: Client;
 
-  /** @param taskQueue where the workers poll for workflows */
+  /** @param taskQueue the task queue that the workers poll for workflows */
   constructor(
-    client: Client,
+    readonly client: Client,
     readonly taskQueue: string,
-  ) {
-    this.client = endable(client);
-  }
+  ) {}
 
   /**
-   * @param work keeps `reached` up to date; its signal is aborted when the call is over
-   * @throws FollowUpError, whatever went wrong, or the reason of `signal`
+   * @param work keeps `reached` up to date; its signal is aborted if the call ends early
+   * @throws FollowUpError for every error, or the reason of `signal`
    */
   async run<T>(
     { reached = {}, others = [], ...options }: Call,
@@ -68,41 +57,32 @@ export class Calls {
     refuse(unknownOptions(options, ['signal', 'timeout', ...others]));
     checkTimeout(timeout);
     const call = new AbortController();
-    // The SDK adds a listener for each request, and some calls make many at a time.
-    setMaxListeners(0, call.signal);
     const abort = (): void => {
       call.abort(signal?.reason);
     };
     signal?.addEventListener('abort', abort);
-    const abortable = <R>(asking: () => Promise<R>) =>
-      signals.run(call.signal, () => this.client.withAbortSignal(call.signal, asking));
-    const timers: NodeJS.Timeout[] = [];
-    if (timeout !== undefined) {
-      let standing: string | undefined;
-      // What the server does not tell in time is left out.
-      const ask = async (): Promise<void> => {
-        standing = await abortable(() => standingOf(this.client, reached)).catch(() => undefined);
-      };
-      timers.push(
-        setTimeout(() => void ask(), Math.max(timeout / 2, timeout - ASKED_BEFORE_MS)),
-        setTimeout(() => {
-          call.abort(noAnswer(reached, timeout, standing));
-        }, timeout),
-      );
-    }
+    const timer =
+      timeout === undefined
+        ? undefined
+        : setTimeout(() => {
+            call.abort(noAnswer(reached, timeout));
+          }, timeout);
     this.#pending.set(call, reached);
     try {
-      // The SDK gives up an aborted request only while it makes its first attempt (1.24), so the two race.
-      const over = new Promise<never>((_, reject) => {
+      // The SDK cancels only the first attempt of an aborted request (1.24), so the call does not wait for the work to end.
+      const aborted = new Promise<never>((_, reject) => {
         call.signal.addEventListener('abort', reject);
       });
-      return await Promise.race([abortable(() => work(this.client, call.signal)), over]);
+      const working = this.client.withAbortSignal(notifyingLate(call.signal), () =>
+        work(this.client, call.signal),
+      );
+      return await Promise.race([working, aborted]);
     } catch (error) {
       call.signal.throwIfAborted();
-      throw inWords(this.client, error, reached);
+      throw toFollowUpError(this.client, error, reached);
     } finally {
       this.#pending.delete(call);
-      timers.forEach(clearTimeout);
+      clearTimeout(timer);
       signal?.removeEventListener('abort', abort);
     }
   }
@@ -119,7 +99,7 @@ export class Calls {
     }
   }
 
-  /** Ends every call, and refuses further ones. */
+  /** Ends every call, and rejects further calls. */
   close(): void {
     this.#isClosed = true;
     for (const [call, reached] of this.#pending) call.abort(closed(reached));
@@ -127,44 +107,32 @@ export class Calls {
 }
 
 /**
- * A client that asks nothing once the signal of the call is aborted, as while items are read or encoded. The SDK (1.24) does not
- * look whether it is aborted already.
+ * Makes a signal also notify listeners that are added after its abort. The SDK (1.24) does not check whether a signal is already
+ * aborted: without this change, the work of an ended call would continue with its next requests.
  */
-function endable(client: Client): Client {
-  const workflowService = new Proxy(client.workflowService, {
-    get(service, method) {
-      signals.getStore()?.throwIfAborted();
-      const own: unknown = Reflect.get(service, method);
-      // A native connection's service calls itself when its answer comes, perhaps after the end of the call.
-      return typeof own === 'function' ? (own.bind(service) as unknown) : own;
-    },
-  });
-  const on = (part: object, parts: object) => ({ value: Object.create(part, { ...parts }) as unknown });
-  const connection = on(client.connection, { workflowService: { value: workflowService } });
-  const [workflow, schedule] = [client.workflow, client.schedule].map((part) => on(part, { connection }));
-  return on(client, { connection, workflow, schedule }).value as Client;
+function notifyingLate(signal: AbortSignal): AbortSignal {
+  // The SDK adds a listener for each request, and some calls make many requests at the same time.
+  setMaxListeners(0, signal);
+  const addListener = signal.addEventListener.bind(signal);
+  signal.addEventListener = (type: string, listener: (event: Event) => void) => {
+    if (signal.aborted) listener(new Event(type));
+    else addListener(type, listener);
+  };
+  return signal;
 }
 
-/** How the workflow that a call waits for stands. */
-async function standingOf(client: Client, { workflowId }: Reached): Promise<string | undefined> {
-  const found = workflowId === undefined ? null : await describeWorkflow(client, workflowId);
-  if (!found || found.closeTime !== undefined) return undefined;
-  const workers = await workersPolling(client, found.taskQueue);
-  return workers.length === 0 ? silence(found.taskQueue, 0) : 'it still runs';
-}
-
-function inWords({ options }: Client, error: unknown, reached: Reached): FollowUpError {
+function toFollowUpError({ options }: Client, error: unknown, reached: Reached): FollowUpError {
   if (error instanceof FollowUpError) return error;
   const { workflowId, unconfirmed } = reached;
-  const told = serverError(error, options);
-  if (told?.code === 'UNREACHABLE' && unconfirmed !== undefined)
-    return endedEarly('UNREACHABLE', told.message, reached, told);
-  if (told !== undefined) return Object.assign(told, { workflowId: workflowId ?? null });
+  const known = serverError(error, options);
+  if (known?.code === 'UNREACHABLE' && unconfirmed !== undefined)
+    return endedEarly('UNREACHABLE', known.message, reached, known);
+  if (known !== undefined) return Object.assign(known, { workflowId: workflowId ?? null });
   const { message } = error instanceof Error ? error : new Error(String(error));
-  // It was deleted meanwhile.
+  // The workflow was deleted in the meantime.
   if (error instanceof WorkflowNotFoundError)
     return new NotFoundError('NOT_FOUND', `The workflow is gone: ${message}`, { workflowId, cause: error });
-  // A codec throws what it likes, and the SDK's converter a ValueError.
+  // A codec can throw any error, and the SDK's converter throws a ValueError.
   if (error instanceof ValueError || options.loadedDataConverter.payloadCodecs.length > 0) {
     const field = "FOLLOW_UP_DATA_CONVERTER, or your Client's dataConverter";
     const text = `must be the data converter of the workers and of all other callers: this one fails (${message})`;
@@ -175,7 +143,7 @@ function inWords({ options }: Client, error: unknown, reached: Reached): FollowU
 
 export const SERVER_LIMIT_MS = 5_000;
 
-/** A worker that has to replay a long history answers within a second. */
+/** A worker that replays a long history responds within a second. */
 export const WORKER_LIMIT_MS = 3_000;
 
 export function within<T>(client: Client, limitMs: number, ask: () => Promise<T>): Promise<T> {

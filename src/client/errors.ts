@@ -1,6 +1,7 @@
 import { type ErrorFacts, FollowUpError, type FollowUpErrorCode } from '../core/errors';
 import { type Problem, problemTexts } from '../core/checks';
 import type { FailureType, Receipt } from '../core/result';
+import { grpcError } from '../temporal/grpc-status';
 
 /** Thrown when an input is invalid, before anything is started or changed. */
 export class InvalidRequestError extends FollowUpError {
@@ -30,10 +31,10 @@ export class NotConfirmedError extends FollowUpError {}
 /** Thrown when no worker answered in time, or the `timeout` of a call passed. What was started continues. */
 export class NoAnswerError extends FollowUpError {}
 
-/** How far a call has come. */
+/** How far a call got. */
 export interface Reached {
   workflowId?: string | undefined;
-  /** What it is to start, while nobody knows whether it was started. */
+  /** The kind of workflow that the call starts, while it is unknown whether the workflow was started. */
   unconfirmed?: 'follow-up' | 'batch' | undefined;
 }
 
@@ -95,8 +96,16 @@ export function batchConflict(batchId: string): ConflictError {
 export function scheduleConflict(scheduleId: string): ConflictError {
   return new ConflictError(
     'CONFLICT',
-    `The schedule ${JSON.stringify(scheduleId)} exists. Nothing was changed. Use update to change it, or choose another id.`,
+    `The schedule ${JSON.stringify(scheduleId)} exists. Nothing was changed. Use update to change it, or choose another ID.`,
   );
+}
+
+/** @param cause the Temporal server's response to the last attempt */
+export function scheduleUpdateConflict(scheduleId: string, cause: unknown): ConflictError {
+  const message =
+    `Other clients are changing the schedule ${JSON.stringify(scheduleId)} at the same time ` +
+    `(${grpcError(cause)?.words ?? 'conflict'}). Nothing was changed. Repeat the update.`;
+  return new ConflictError('CONFLICT', message, { cause });
 }
 
 /** @param found what has this id instead, if anything has */
@@ -115,20 +124,20 @@ export function notFound(
   return new NotFoundError('NOT_FOUND', message, what === 'follow-up' ? { workflowId: id } : {});
 }
 
-/** @param standing such as {@link silence} */
-export function noAnswer(reached: Reached, waitedMs: number, standing?: string): FollowUpError {
+/** @param reason why no response came, if that is known, such as {@link silence} */
+export function noAnswer(reached: Reached, waitedMs: number, reason?: string): FollowUpError {
   const { workflowId, unconfirmed } = reached;
-  const isKnown = workflowId !== undefined && unconfirmed === undefined;
-  const what = isKnown ? `${named(workflowId)} gave no answer` : 'There was no answer';
-  const why = isKnown && standing !== undefined ? `: ${standing}` : '';
-  return endedEarly('NO_ANSWER', `${what} within ${waitedMs / 1_000} s${why}.`, reached);
+  const isStarted = workflowId !== undefined && unconfirmed === undefined;
+  const subject = isStarted ? `${named(workflowId)} did not respond` : 'There was no response';
+  const suffix = reason === undefined ? '' : `: ${reason}`;
+  return endedEarly('NO_ANSWER', `${subject} within ${waitedMs / 1_000} s${suffix}.`, reached);
 }
 
-/** Why no worker answers. @param workers how many poll the task queue */
+/** Why no worker responds. @param workers the number of workers that poll the task queue */
 export function silence(taskQueue: string, workers: number): string {
   const queue = `the task queue ${JSON.stringify(taskQueue)}`;
   if (workers === 0) return `no worker polls ${queue}; start one and try again`;
-  return `the worker on ${queue} is busy, waits for the agent service, or has just died; try again`;
+  return `the worker on ${queue} is busy, waits for the agent service, or has just stopped; try again`;
 }
 
 export function wrongState(workflowId: string, state: string): FollowUpError {

@@ -7,22 +7,17 @@ import { type CallOptions, Calls, checkTimeout } from './call';
 import { checkFilter, type FollowUpDescription, type FollowUpFilter, listFollowUps } from './description';
 import { FollowUpHandle, type StartedFollowUp } from './follow-up-handle';
 import { InvalidRequestError, type Reached } from './errors';
-import { LimitsClient } from './limits';
 import { awaitResult } from './result';
 import { checkName, unknownOptions } from './options';
 import { ScheduleClient } from './schedules';
 import { type NamedRequest, startFollowUp, type StartOfFollowUp, type StartOptions } from './start';
 
 export interface FollowUpClientOptions {
-  /** Where the workers poll for workflows. @default 'follow-up' */
+  /** The task queue that the workers poll for workflows. @default 'follow-up' */
   readonly taskQueue?: string | undefined;
-  /** Where the workers poll for the activities that read, for their limits. @default 'agent-api-read' */
-  readonly readTaskQueue?: string | undefined;
-  /** Where the workers poll for the activity that sends, for its limits. @default 'agent-api-send' */
-  readonly sendTaskQueue?: string | undefined;
 }
 
-const CONNECT_OPTIONS = ['taskQueue', 'readTaskQueue', 'sendTaskQueue', 'env', 'timeout', 'signal'];
+const CONNECT_OPTIONS = ['taskQueue', 'env', 'timeout', 'signal'];
 
 /**
  * Sends follow-up messages to agent jobs and waits for the jobs, by way of the workers (docs/client.md). It may die and come back
@@ -33,8 +28,6 @@ export class FollowUpClient {
   readonly batches: BatchClient;
   /** Batches at set times. */
   readonly schedules: ScheduleClient;
-  /** Of how often the agent service is asked. */
-  readonly limits: LimitsClient;
   readonly #calls: Calls;
   #closeConnection: (() => Promise<void>) | undefined;
 
@@ -47,10 +40,6 @@ export class FollowUpClient {
     this.#calls = new Calls(client, this.taskQueue);
     this.batches = new BatchClient(this.#calls);
     this.schedules = new ScheduleClient(this.#calls);
-    this.limits = new LimitsClient(this.#calls, {
-      sends: options.sendTaskQueue ?? DEFAULT_TASK_QUEUES.agentApiSend,
-      reads: options.readTaskQueue ?? DEFAULT_TASK_QUEUES.agentApiRead,
-    });
   }
 
   /**

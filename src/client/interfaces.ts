@@ -3,7 +3,6 @@ import type { BatchClient, BatchHandle } from './batch/batch-client';
 import type { StartOfBatch } from './batch/start';
 import type { FollowUpClient } from './follow-up-client';
 import type { FollowUpHandle } from './follow-up-handle';
-import type { LimitsClient } from './limits';
 import type { ScheduleClient } from './schedules';
 import type { StartOfFollowUp } from './start';
 
@@ -11,18 +10,16 @@ import type { StartOfFollowUp } from './start';
 type Public<Class> = Pick<Class, keyof Class>;
 
 export type FollowUpHandleLike = Public<FollowUpHandle>;
-export type LimitsClientLike = Public<LimitsClient>;
 export type ScheduleClientLike = Public<ScheduleClient>;
 
 export interface FollowUpClientLike extends Omit<
   Public<FollowUpClient>,
-  'client' | 'start' | 'getHandle' | 'batches' | 'schedules' | 'limits'
+  'client' | 'start' | 'getHandle' | 'batches' | 'schedules'
 > {
   start(...args: Parameters<FollowUpClient['start']>): Promise<FollowUpHandleLike & StartOfFollowUp>;
   getHandle(workflowId: string): FollowUpHandleLike;
   readonly batches: BatchClientLike;
   readonly schedules: ScheduleClientLike;
-  readonly limits: LimitsClientLike;
 }
 
 export interface BatchClientLike extends Omit<Public<BatchClient>, 'start' | 'getHandle'> {

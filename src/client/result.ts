@@ -49,13 +49,18 @@ async function onceEnded(client: Client, workflowId: string): Promise<FollowUpRe
       await sleep(PAUSE_MS);
       return onceEnded(client, workflowId);
     }
-    throw endOf(workflowId, error.cause, receipt);
+    throw resultError(workflowId, error.cause, receipt);
   }
   await findFollowUp(client, workflowId);
   throw unexpected(workflowId, 'its result is not a job with a receipt');
 }
 
-function endOf(workflowId: string, cause: Error | undefined, receipt: Receipt | null): FollowUpError {
+/** The error that a follow-up's result throws. @param receipt the receipt that a cancelled follow-up left */
+export function resultError(
+  workflowId: string,
+  cause: Error | undefined,
+  receipt: Receipt | null,
+): FollowUpError {
   if (cause instanceof CancelledFailure)
     return new FollowUpCancelledError('CANCELLED', cancelledInWords(receipt), { workflowId, receipt });
   const ended = (words: string) => `The workflow ${words}; ${IN_HISTORY}`;

@@ -6,7 +6,7 @@ import { FollowUpError } from '../core/errors';
 import { digestOf } from '../core/ids';
 import { FOLLOW_UP_WORKFLOW, MEMO_START_DELAY } from '../core/names';
 import type { FollowUpPlan, FollowUpRequest } from '../core/request';
-import { mayBeRetried } from '../core/result';
+import { mayBeRetried, type Receipt } from '../core/result';
 import { keywordKey } from '../core/starts';
 import { type DurationText, parseDuration } from '../core/units';
 import { promptDigestOf, readInput } from '../temporal/existing-run';
@@ -55,8 +55,7 @@ export async function startFollowUp(
   { startDelay, reached = {} }: Pick<StartOptions, 'startDelay'> & { readonly reached?: Reached } = {},
 ): Promise<StartOfFollowUp> {
   const plan = planOf(request);
-  const delay = startDelay === undefined ? { ms: 0 } : parseDuration(startDelay);
-  if ('problem' in delay) throw invalid('startDelay', delay.problem);
+  const delayMs = parseStartDelay(startDelay);
   const { requestId } = plan;
   const start = startOptions(plan);
   const { workflowId } = start;
@@ -66,7 +65,7 @@ export async function startFollowUp(
       ...start,
       taskQueue,
       args: [request],
-      ...(delay.ms > 0 && { startDelay: delay.ms, memo: { ...start.memo, [MEMO_START_DELAY]: delay.ms } }),
+      ...(delayMs > 0 && { startDelay: delayMs, memo: { ...start.memo, [MEMO_START_DELAY]: delayMs } }),
     });
     reached.unconfirmed = undefined;
     return { workflowId, requestId, runId, attached: false, promptCompared: true };
@@ -82,6 +81,22 @@ export async function startFollowUp(
   // A paused follow-up has not ended either.
   const attached = closeTime === undefined ? 'running' : 'ended';
   return { workflowId, requestId, runId, attached, promptCompared: digest !== undefined };
+}
+
+/** @throws FollowUpError `RETRY_REFUSED` unless the receipt proves that the message was not sent, or was rejected */
+export function checkRetry(workflowId: string, receipt: Receipt | null): void {
+  const verdict = receipt?.delivery.verdict;
+  if (mayBeRetried(verdict)) return;
+  const reason = verdict === 'accepted' ? 'Its message was accepted.' : sentInWords(receipt);
+  throw retryRefused(workflowId, reason, receipt);
+}
+
+/** @throws InvalidRequestError */
+export function parseStartDelay(startDelay: DurationText | undefined): number {
+  if (startDelay === undefined) return 0;
+  const delay = parseDuration(startDelay);
+  if ('problem' in delay) throw invalid('startDelay', delay.problem);
+  return delay.ms;
 }
 
 export async function retryFollowUp(
@@ -101,15 +116,12 @@ export async function retryFollowUp(
       throw error;
     },
   );
-  const verdict = receipt?.delivery.verdict;
-  if (!mayBeRetried(verdict)) {
-    const reason = verdict === 'accepted' ? 'Its message was accepted.' : sentInWords(receipt);
-    throw retryRefused(workflowId, reason, receipt);
-  }
+  checkRetry(workflowId, receipt);
   const input = (await readInput(client, workflowId, runId))?.input;
   if (input === undefined)
     throw retryRefused(workflowId, 'Its history was deleted, and its message with it.', receipt);
   const batchId = found.typedSearchAttributes.get(keywordKey('FollowUpBatch'));
+  signal.throwIfAborted();
   try {
     const { firstExecutionRunId } = await client.withDeadline(startBy, () =>
       client.workflow.start(FOLLOW_UP_WORKFLOW, {

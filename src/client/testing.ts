@@ -1,125 +1,136 @@
-/** The entry `agent-follow-up-client/testing`: the client itself; only what server and workers answer is made here. */
-import { Client } from '@temporalio/client';
-import { FOLLOW_UP_WORKFLOW } from '../core/names';
-import { msNumberToTs } from '../temporal/sdk-internals';
-import { FollowUpClient } from './follow-up-client';
-import { COMPLETED, type Fate, InMemoryRun, payloads, type Start, type Update } from './in-memory-run';
-import type { NamedRequest } from './start';
+/** The entry `agent-follow-up-client/testing`: a client without a Temporal server, for the tests of callers. */
+import type { Client } from '@temporalio/client';
+import { FollowUpError } from '../core/errors';
+import { DEFAULT_TASK_QUEUES } from '../core/names';
+import type { FollowUpResult } from '../core/result';
+import { type CallOptions, Calls } from './call';
+import { checkFilter, type FollowUpDescription, type FollowUpFilter } from './description';
+import type { Reached } from './errors';
+import { awaitEnd, InMemoryFollowUpHandle } from './in-memory-handle';
+import { type Availability, IN_MEMORY_NAMESPACE, InMemoryServer } from './in-memory-server';
+import type { BatchClientLike, FollowUpClientLike, ScheduleClientLike } from './interfaces';
+import { checkName } from './options';
+import type { SimulatedOutcome } from './simulated-outcome';
+import { type NamedRequest, parseStartDelay, planOf, type StartOfFollowUp, type StartOptions } from './start';
+import { startOptions } from '../temporal/start-follow-up';
 
-export type { Fate } from './in-memory-run';
+export type { Availability } from './in-memory-server';
+export type { SimulatedOutcome } from './simulated-outcome';
 
-/** `no-workers`: what is started stays in `starting`, and nobody answers for it. `away`: the server answers no call. */
-export type Presence = 'all' | 'no-workers' | 'away';
-
-/** A client whose follow-ups go as a test says. It has no batches, schedules and limits. */
-export class InMemoryFollowUpClient extends FollowUpClient {
-  readonly #server: InMemoryServer;
-
-  /** @param fateOf asked at each start and retry. By default each follow-up is completed, with a link */
-  constructor(fateOf: (request: NamedRequest) => Fate = () => ({})) {
-    const server = new InMemoryServer(fateOf);
-    super(new Client({ connection: server.connection as never, namespace: 'in-memory' }));
-    this.#server = server;
-  }
-
-  /** The request of each message that was, or may have been, sent. */
-  get sent(): readonly NamedRequest[] {
-    return this.#server.runs.flatMap(({ request, receipt }) =>
-      Array.from({ length: receipt.delivery.sends }, () => request),
-    );
-  }
-
-  /** Gives a follow-up that runs another fate. @throws Error where none of this id runs */
-  setFate(workflowId: string, fate: Fate): void {
-    this.#server.find({ workflowId }).settle(fate);
-  }
-
-  /** From now on, for each call. @default 'all' */
-  setPresence(presence: Presence): void {
-    this.#server.presence = presence;
-  }
-}
-
-/* Of Temporal's API and of gRPC. */
-const ALLOW_DUPLICATE_FAILED_ONLY = 2;
-const GRPC = { DEADLINE_EXCEEDED: 4, NOT_FOUND: 5, ALREADY_EXISTS: 6, UNIMPLEMENTED: 12, UNAVAILABLE: 14 };
-
-function refusal(code: keyof typeof GRPC, details: string): Error {
-  return Object.assign(new Error(details), { code: GRPC[code], details, metadata: { get: () => [] } });
-}
-
-type Named = Partial<Record<'workflowId' | 'runId', string | null>>;
-type Asked = Start & {
-  readonly execution?: Named;
-  readonly workflowExecution?: Named;
-  readonly waitNewEvent?: boolean;
-  readonly request?: Update;
-};
-
-class InMemoryServer {
-  readonly runs: InMemoryRun[] = [];
-  presence: Presence = 'all';
-  readonly connection = {
-    workflowService: new Proxy({}, { get: (_, name: string) => (asked: never) => this.answer(name, asked) }),
-    plugins: [],
-    withDeadline: <T>(_: unknown, call: () => Promise<T>) => call(),
-    withAbortSignal: <T>(_: unknown, call: () => Promise<T>) => call(),
+/** A client whose follow-ups have the outcomes that a test gives them. Batches and schedules are not simulated. */
+export class InMemoryFollowUpClient implements FollowUpClientLike {
+  readonly taskQueue = DEFAULT_TASK_QUEUES.followUp;
+  readonly namespace = IN_MEMORY_NAMESPACE;
+  readonly batches: BatchClientLike = {
+    start: () => Promise.reject(notSimulated('batches')),
+    getHandle: () => {
+      throw notSimulated('batches');
+    },
   };
+  readonly schedules: ScheduleClientLike = {
+    create: () => Promise.reject(notSimulated('schedules')),
+    getHandle: () => {
+      throw notSimulated('schedules');
+    },
+  };
+  readonly #server: InMemoryServer;
+  readonly #calls = new Calls(WITHOUT_SERVER, this.taskQueue);
 
-  constructor(private readonly fateOf: (request: NamedRequest) => Fate) {}
+  /** @param outcomeOf called for each start and retry. By default, each follow-up is completed and has a link */
+  constructor(outcomeOf: (request: NamedRequest) => SimulatedOutcome = () => ({})) {
+    this.#server = new InMemoryServer(this.taskQueue, outcomeOf);
+  }
 
-  find({ workflowId, runId }: Named = {}): InMemoryRun {
-    const found = this.runs.findLast(
-      (run) => run.start.workflowId === workflowId && (!runId || run.runId === runId),
+  /** The request of each message that was sent, or may have been sent. */
+  get sent(): readonly NamedRequest[] {
+    return this.#server.followUps.flatMap(({ request, sends }) =>
+      Array.from({ length: sends }, () => request),
     );
-    if (found === undefined) throw refusal('NOT_FOUND', 'workflow not found');
-    return found;
   }
 
-  private async answer(name: string, asked: Asked): Promise<unknown> {
-    await Promise.resolve();
-    if (this.presence === 'away') throw refusal('UNAVAILABLE', 'the server is away');
-    const find = () => this.find(asked.execution ?? asked.workflowExecution);
-    if (this.presence !== 'all' && /^(query|update)Workflow/.test(name))
-      throw refusal('DEADLINE_EXCEEDED', 'no worker answers');
-    switch (name) {
-      case 'startWorkflowExecution':
-        return this.start(asked);
-      case 'describeWorkflowExecution':
-        return { workflowExecutionInfo: find().info() };
-      case 'listWorkflowExecutions':
-        return { executions: this.runs.map((run) => run.info()), nextPageToken: new Uint8Array() };
-      case 'getWorkflowExecutionHistory': {
-        const { ended, start } = find();
-        const started = { workflowExecutionStartedEventAttributes: { input: start.input } };
-        return { history: { events: [asked.waitNewEvent ? await ended : started] } };
-      }
-      case 'describeTaskQueue':
-        return { pollers: this.presence === 'all' ? [{ lastAccessTime: msNumberToTs(Date.now()) }] : [] };
-      case 'requestCancelWorkflowExecution':
-        return find().cancel();
-      case 'queryWorkflow':
-        return { queryResult: payloads(find().progress()) };
-      case 'updateWorkflowExecution':
-        return find().update(asked.request);
-      default:
-        throw refusal('UNIMPLEMENTED', `the client for tests has no ${name}`);
-    }
+  /** Gives a running follow-up another outcome. @throws Error if there is none, or if it can't have this outcome */
+  setOutcome(workflowId: string, outcome: SimulatedOutcome): void {
+    this.#server.find(workflowId).simulate(outcome);
   }
 
-  private start(start: Start) {
-    if (start.workflowType?.name !== FOLLOW_UP_WORKFLOW)
-      throw refusal('UNIMPLEMENTED', 'the client for tests has no batches');
-    const last = this.runs.findLast((run) => run.start.workflowId === start.workflowId);
-    const isRetry = Number(start.workflowIdReusePolicy) === ALLOW_DUPLICATE_FAILED_ONLY;
-    if (last && !(isRetry && last.status > COMPLETED)) throw refusal('ALREADY_EXISTS', 'already started');
-    const run = new InMemoryRun(start);
-    try {
-      if (this.presence === 'all') run.settle(this.fateOf(run.request));
-    } catch (error) {
-      throw refusal('UNIMPLEMENTED', `fateOf throws ${String(error)}`);
-    }
-    this.runs.push(run);
-    return { runId: run.runId };
+  /** Sets whether the Temporal server and workers respond to the following calls. @default 'all' */
+  setAvailability(availability: Availability): void {
+    this.#server.setAvailability(availability);
   }
+
+  async start(
+    request: NamedRequest,
+    options: StartOptions = {},
+  ): Promise<InMemoryFollowUpHandle & StartOfFollowUp> {
+    const start = await this.#start(request, options, (started) => started);
+    return Object.assign(this.getHandle(start.workflowId), start);
+  }
+
+  execute(request: NamedRequest, options: StartOptions = {}): Promise<FollowUpResult> {
+    return this.#start(request, options, ({ workflowId }) => awaitEnd(this.#server, workflowId));
+  }
+
+  getHandle(workflowId: string): InMemoryFollowUpHandle {
+    checkName('workflowId', workflowId);
+    return new InMemoryFollowUpHandle(this.#calls, this.#server, workflowId);
+  }
+
+  list(filter: FollowUpFilter = {}, options: CallOptions = {}): AsyncIterable<FollowUpDescription> {
+    checkFilter(filter);
+    return this.#calls.each(options, () => this.#list(filter));
+  }
+
+  close(): Promise<void> {
+    this.#calls.close();
+    return Promise.resolve();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  #start<T>(
+    request: NamedRequest,
+    { startDelay, ...options }: StartOptions,
+    then: (started: StartOfFollowUp) => T | Promise<T>,
+  ): Promise<T> {
+    const reached: Reached = { unconfirmed: 'follow-up' };
+    return this.#calls.run({ ...options, reached }, async () => {
+      const plan = planOf(request);
+      const delayMs = parseStartDelay(startDelay);
+      const { workflowId } = startOptions(plan);
+      reached.workflowId = workflowId;
+      this.#server.checkReachable(reached);
+      const attached = this.#server.attach(workflowId, request);
+      const { requestId } = plan;
+      const { runId } = attached ?? this.#server.start(request, delayMs);
+      reached.unconfirmed = undefined;
+      return then(attached ?? { workflowId, requestId, runId, attached: false, promptCompared: true });
+    });
+  }
+
+  async *#list({ outcome, ...exact }: FollowUpFilter): AsyncGenerator<FollowUpDescription, void> {
+    this.#server.checkReachable({});
+    const found = this.#server.followUps.map((followUp) => followUp.describe());
+    const running = found.filter(({ state }) => state === 'running');
+    const ended = found.filter(({ state }) => state !== 'running').reverse();
+    for (const each of [...running.reverse(), ...ended]) {
+      const values: Partial<Record<keyof FollowUpFilter, string | null>> = { ...each, batchId: null };
+      const isListed = Object.entries(exact).every(
+        ([field, value]) => value === undefined || values[field as keyof FollowUpFilter] === value,
+      );
+      const hasOutcome = outcome === undefined || outcome === each.outcome || outcome === each.verdict;
+      if (isListed && hasOutcome) yield await Promise.resolve({ ...each, beginsAt: null, receipt: null });
+    }
+  }
+}
+
+/** The parts of the SDK's client that a call uses. */
+const WITHOUT_SERVER = {
+  options: { namespace: IN_MEMORY_NAMESPACE, loadedDataConverter: { payloadCodecs: [] } },
+  withAbortSignal: <T>(_: AbortSignal, work: () => Promise<T>) => work(),
+} as unknown as Client;
+
+function notSimulated(part: string): FollowUpError {
+  return new FollowUpError('SERVER_REFUSED', `The client for tests does not simulate ${part}.`);
 }

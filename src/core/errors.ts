@@ -21,7 +21,6 @@ export type FollowUpErrorCode =
   | 'NOT_CONFIRMED'
   | 'NO_ANSWER'
   | 'BATCH_FORGOTTEN'
-  | 'LIMITS_UNAVAILABLE'
   | 'CLOSED'
   | 'MISCONFIGURED'
   | 'UNREACHABLE'

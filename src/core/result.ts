@@ -94,10 +94,10 @@ export type FailureDetails = Checked<typeof isFailureDetails>;
 
 /** What a follow-up does in each phase, as the search attribute `FollowUpPhase` names it. */
 const DOING = {
-  starting: 'reads the job, then sends the message; a rate limit can delay both (`limits show`)',
+  starting: 'reads the job, then sends the message; a rate limit can delay both',
   'waiting-for-job':
     'waits for the job lock and until the job is idle (whenActive is wait); then sends the message',
-  sending: 'sends the message; a rate limit can delay it (`limits show`)',
+  sending: 'sends the message; a rate limit can delay it',
   reconciling: 'reads the job to find out whether the message arrived',
   'needs-decision': 'waits for a decision, and reads the job meanwhile',
   watching: 'the message is sent; reads the job until it ends',

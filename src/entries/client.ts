@@ -27,7 +27,6 @@ export {
 export * from '../client/interfaces';
 export * from '../client/follow-up-client';
 export * from '../client/follow-up-handle';
-export * from '../client/limits';
 export type { ProgressReport } from '../client/progress';
 export {
   checkSchedule,
@@ -35,7 +34,6 @@ export {
   type ScheduleChange,
   ScheduleClient,
   type ScheduleHandle,
-  type Triggered,
 } from '../client/schedules';
 export type { NamedRequest, StartOptions } from '../client/start';
 export type { BatchItem, Tolerance } from '../core/batch/items';

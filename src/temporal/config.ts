@@ -90,7 +90,7 @@ function firstLine(error: unknown): string {
   return (String(error).split('\n', 1)[0] ?? '').replace(/^(\w*Error: )+/, '');
 }
 
-export function tlsOptions(tls: TemporalConfig['connection']['tls']) {
+function tlsOptions(tls: TemporalConfig['connection']['tls']) {
   return typeof tls === 'object' && tls ? tls : {};
 }
 

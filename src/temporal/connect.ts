@@ -1,27 +1,27 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Client, Connection, defaultGrpcRetryOptions, makeGrpcRetryInterceptor } from '@temporalio/client';
 import { loadDataConverter, loadTemporalConfig } from './config';
-import { noServer, serverError } from './server-error';
-import { probe } from './trouble';
+import { hasGrpcStatus } from './grpc-status';
+import { connectionError } from './server-error';
 
 const CONNECT_TIMEOUT_MS = 5_000;
 
-const PROBE_AFTER_MS = 1_000;
+/** A Temporal server that restarts is back within a second; other errors must not delay the error message. */
+const RETRY_CONNECTING_MS = 1_000;
 
 export interface ConnectOptions {
   /** @default process.env */
   // The declarations of config.ts need @temporalio/worker, which callers don't have.
   readonly env?: Readonly<Record<string, string | undefined>>;
-  /** Milliseconds until the attempt is given up; sooner where it is clear that it can't succeed. @default 5000 */
+  /** Milliseconds until the attempt fails. A connection that is rejected fails after at most a second. @default 5000 */
   readonly timeout?: number;
   readonly signal?: AbortSignal | undefined;
 }
 
 /**
- * Connects by the variables `TEMPORAL_*`, the profile of `temporal.toml`, or to localhost:7233.
+ * Connects using the `TEMPORAL_*` variables or the profile in `temporal.toml`, by default to localhost:7233.
  *
- * @throws TemporalUnreachableError when the server doesn't answer; FollowUpError `MISCONFIGURED` when variables, profile or TLS
- *   settings are wrong, `UNAUTHORIZED` when the server refuses the credentials
+ * @throws TemporalUnreachableError with gRPC's reason if there is no connection; FollowUpError `MISCONFIGURED` if variables or
+ *   profile are invalid, `UNAUTHORIZED` if the Temporal server rejects the credentials
  */
 export async function connectClient(
   options: ConnectOptions = {},
@@ -31,45 +31,46 @@ export async function connectClient(
   const config = loadTemporalConfig(env);
   const dataConverter = await loadDataConverter(env);
   const { address, namespace } = config;
-  const retries = endableRetries();
+  const retries = endableRetries(Math.min(RETRY_CONNECTING_MS, timeout / 2));
   const connection = Connection.lazy({
     ...config.connection,
-    connectTimeout: timeout,
     interceptors: [makeGrpcRetryInterceptor(retries.options)],
   });
-  const attempt = new AbortController();
-  const over = AbortSignal.any([attempt.signal, ...(signal ? [signal] : [])]);
-  const ended = new Promise<never>((_, reject) => {
-    over.addEventListener('abort', reject, { once: true });
-    sleep(Math.min(PROBE_AFTER_MS, timeout / 2), undefined, { signal: over })
-      .then(() => probe(config, over))
-      .then((trouble) => {
-        if (trouble !== undefined) reject(trouble);
-      }, reject);
+  const aborted = new Promise<never>((_, reject) => {
+    signal?.addEventListener('abort', reject, { once: true });
   });
+  // The SDK's own `ensureConnected` waits for its timeout, and then does not have the reason.
+  const firstCall = connection.withDeadline(Date.now() + timeout, () =>
+    connection.workflowService.getSystemInfo({}),
+  );
   try {
-    await Promise.race([connection.ensureConnected(), ended]);
+    await Promise.race([firstCall, aborted]);
+    retries.connected();
   } catch (error) {
-    await retries.end(connection);
-    signal?.throwIfAborted();
-    throw serverError(error, config) ?? noServer(address, error);
-  } finally {
-    attempt.abort();
+    // An old Temporal server does not have this call.
+    if (hasGrpcStatus(error, 'UNIMPLEMENTED')) retries.connected();
+    else {
+      await retries.end(connection);
+      signal?.throwIfAborted();
+      throw connectionError(error, config);
+    }
   }
   const client = new Client({ connection, namespace, ...(dataConverter && { dataConverter }) });
   return { client, address, close: () => retries.end(connection) };
 }
 
 /**
- * The SDK's own retries, which can be ended: one that is due after its connection was closed throws out of a timer, by which
- * Node ends the process (SDK 1.24). So a connection is closed when the last one is over.
+ * The SDK's own retries, which can be ended. A retry that is due after its connection was closed throws in a timer, which ends
+ * the process (SDK 1.24). The connection is therefore closed after its last retry.
+ *
+ * @param connectingMs for how long the first call is retried
  */
-function endableRetries() {
+function endableRetries(connectingMs: number) {
   const usual = defaultGrpcRetryOptions();
   let dueAt = 0;
-  let isOver = false;
+  let retryUntil = performance.now() + connectingMs;
   const options: typeof usual = {
-    retryableDecider: (...failed) => !isOver && usual.retryableDecider(...failed),
+    retryableDecider: (...failed) => performance.now() < retryUntil && usual.retryableDecider(...failed),
     delayFunction: (...failed) => {
       const waitMs = usual.delayFunction(...failed);
       dueAt = Math.max(dueAt, performance.now() + waitMs);
@@ -77,10 +78,13 @@ function endableRetries() {
     },
   };
   const end = async (connection: Connection): Promise<void> => {
-    isOver = true;
+    retryUntil = 0;
     const dueInMs = dueAt - performance.now();
     if (dueInMs <= 0) return connection.close();
     setTimeout(() => void connection.close().catch(() => undefined), dueInMs + 100);
   };
-  return { options, end };
+  const connected = (): void => {
+    retryUntil = Infinity;
+  };
+  return { options, connected, end };
 }

@@ -2,7 +2,6 @@
  * All uses of private parts of the SDK, and all requests for which the SDK has no method. docs/architecture.md names the missing
  * features. test/temporal/sdk-features.test.ts fails when the SDK has one of them.
  */
-import { randomUUID } from 'node:crypto';
 import type { Client, WorkflowExecutionDescription } from '@temporalio/client';
 import { InternalWorkflowStartOptionsSymbol } from '@temporalio/client/lib/internal';
 import { decodeFromPayloadsAtIndex } from '@temporalio/common/lib/internal-non-workflow';
@@ -15,7 +14,6 @@ type Service = Client['workflowService'];
 type TaskQueueType = NonNullable<Parameters<Service['describeTaskQueue']>[0]['taskQueueType']>;
 
 /** Enum values of Temporal's API, whose package is not a dependency of this project. */
-export const ACTIVITY_TASKS = 2 as unknown as TaskQueueType;
 const WORKFLOW_TASKS = 1 as unknown as TaskQueueType;
 const PENDING_ACTIVITY_STARTED = 2;
 
@@ -92,48 +90,6 @@ export async function pauseActivity(
 ): Promise<void> {
   const { namespace, identity } = options;
   await workflowService.pauseActivity({ namespace, execution, id, reason, identity });
-}
-
-const MAX_CONFLICTS = 10;
-
-const UPDATE_MARK = 'follow-up-update';
-
-/**
- * Updates a schedule by its handle's `update`, and again if it was changed meanwhile: the SDK (1.24) does not send the token by
- * which the server notices. The server then drops the update and answers as if it had not (measured, server 1.32.0), so that a
- * mark in the action's header shows whether it was taken.
- */
-export async function withConflictToken(
-  { schedule, workflowService, options: { namespace } }: Client,
-  scheduleId: string,
-  update: (handle: ReturnType<Client['schedule']['getHandle']>) => Promise<void>,
-): Promise<void> {
-  const mark = { data: Buffer.from(randomUUID()) };
-  let conflictToken: Uint8Array | null | undefined;
-  const service = Object.create(workflowService, {
-    describeSchedule: {
-      value: async (request: Parameters<Service['describeSchedule']>[0]) => {
-        const description = await workflowService.describeSchedule(request);
-        ({ conflictToken } = description);
-        return description;
-      },
-    },
-    updateSchedule: {
-      value: (request: Parameters<Service['updateSchedule']>[0]) => {
-        const action = request.schedule?.action?.startWorkflow;
-        if (action) action.header = { fields: { ...action.header?.fields, [UPDATE_MARK]: mark } };
-        return workflowService.updateSchedule({ ...request, conflictToken: conflictToken ?? null });
-      },
-    },
-  }) as Service;
-  const schedules = Object.create(schedule, { workflowService: { value: service } }) as typeof schedule;
-  for (let conflicts = 0; conflicts <= MAX_CONFLICTS; conflicts += 1) {
-    await update(schedules.getHandle(scheduleId));
-    const { schedule: now } = await workflowService.describeSchedule({ namespace, scheduleId });
-    const taken = now?.action?.startWorkflow?.header?.fields?.[UPDATE_MARK]?.data;
-    if (taken && mark.data.equals(taken)) return;
-  }
-  throw new Error(`the schedule ${scheduleId} is changed by others all the time`);
 }
 
 /** A poller polls again at least once a minute. The Temporal server lists a poller for five minutes after its last poll. */

@@ -1,6 +1,7 @@
 import { NamespaceNotFoundError } from '@temporalio/common';
-import { FollowUpError } from '../core/errors';
+import { FollowUpError, hasCode } from '../core/errors';
 import { SEARCH_ATTRIBUTE_TYPES, type SearchAttributeName, SEARCH_ATTRIBUTES } from '../core/names';
+import { singleLine } from '../core/text';
 import { grpcError, isTransient } from './grpc-status';
 
 /** Thrown when the Temporal server can't be reached, or did not answer in time. */
@@ -76,20 +77,26 @@ export function notSetUp(
   return new SearchAttributesError(message, { cause });
 }
 
-export const TURN_TLS_ON = 'set TEMPORAL_TLS=true, or TEMPORAL_API_KEY';
-export const CHECK_TLS =
-  'check TEMPORAL_TLS (true or false; an API key turns it on), TEMPORAL_TLS_SERVER_NAME, TEMPORAL_TLS_SERVER_CA_CERT_*, ' +
-  'TEMPORAL_TLS_CLIENT_CERT_* and TEMPORAL_TLS_CLIENT_KEY_*';
+const CHECK_CONNECTION =
+  "Check TEMPORAL_ADDRESS (the gRPC port, 7233 by default, not the Web UI's port), TEMPORAL_TLS (true or false; an API key " +
+  'enables TLS), TEMPORAL_API_KEY, TEMPORAL_TLS_SERVER_NAME, TEMPORAL_TLS_SERVER_CA_CERT_*, TEMPORAL_TLS_CLIENT_CERT_* and ' +
+  'TEMPORAL_TLS_CLIENT_KEY_*, or the profile in temporal.toml.';
 
-/** @param error of a connection that is none to a Temporal server */
-export function noServer(address: string, error: unknown): FollowUpError {
-  const words = (error instanceof Error ? error.message : String(error)).slice(0, 300);
-  const port = "use the gRPC port, 7233 by default, not the Web UI's";
-  const reason = `it does not answer as a Temporal server (${words}); ${port}; if it wants TLS, ${TURN_TLS_ON}`;
-  return unreachable(address, reason, error);
-}
-
-export function unreachable(address: string, reason: string, cause?: unknown): FollowUpError {
-  const hint = 'check TEMPORAL_ADDRESS or the profile in temporal.toml';
-  return new TemporalUnreachableError(`Can't reach Temporal at ${address}: ${reason}; ${hint}`, { cause });
+/** Explains why Temporal cannot be used, in the words of gRPC. @param error the error of a connection or of its first call */
+export function connectionError(
+  error: unknown,
+  server: { readonly namespace: string; readonly address: string },
+): FollowUpError {
+  if (error instanceof FollowUpError) return error;
+  const known = serverError(error, server);
+  if (hasCode(known, 'UNAUTHORIZED', 'NOT_SET_UP')) return known;
+  const { status, words } = grpcError(error) ?? {};
+  const text = words ?? (error instanceof Error ? error.message : String(error));
+  // gRPC describes a deadline in terms of its own parts.
+  const reason =
+    status === 'DEADLINE_EXCEEDED'
+      ? 'there was no response in time'
+      : singleLine(text, 300).replace(/\.?( Resolution note:)? *$/, '');
+  const message = `Can't reach Temporal at ${server.address}: ${reason}. ${CHECK_CONNECTION}`;
+  return new TemporalUnreachableError(message, { cause: error });
 }

@@ -5,7 +5,7 @@ import type { Logger, NativeConnection } from '@temporalio/worker';
 import type { AgentApi } from '../agent-api/client';
 import type { JobAddress } from '../core/activities';
 import type { TemporalConfig } from '../temporal/config';
-import { whyNot } from '../temporal/trouble';
+import { connectionError } from '../temporal/server-error';
 import { describeNamespace } from './temporal';
 import { cannotListen, formatListenAddress, type Listener } from './variables';
 
@@ -68,7 +68,7 @@ export function connectionCheck(connection: NativeConnection, temporal: Temporal
       await describeNamespace(connection, temporal.namespace, ASK_LIMIT_MS);
       return [];
     } catch (error) {
-      return [(await whyNot(error, temporal)).message];
+      return [connectionError(error, temporal).message];
     }
   }, ASK_LIMIT_MS);
 }

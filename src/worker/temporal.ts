@@ -1,11 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Logger, NativeConnection, Runtime } from '@temporalio/worker';
-import { FollowUpError } from '../core/errors';
 import { histogramBuckets, type LabelsOf, measure } from '../core/metrics';
 import { formatDuration } from '../core/units';
 import type { TemporalConfig } from '../temporal/config';
 import { ensureSearchAttributes } from '../temporal/search-attributes';
-import { whyNot } from '../temporal/trouble';
+import { connectionError } from '../temporal/server-error';
 import { cannotListen, formatListenAddress, type Listener, type LogLevelName } from './variables';
 
 /** The error text of the Rust core when its metrics server can't listen (SDK 1.24, measured). */
@@ -97,7 +96,7 @@ export async function connectToTemporal(
       return await Promise.race([attempt(), aborted]);
     } catch (error) {
       stop.throwIfAborted();
-      const trouble = error instanceof FollowUpError ? error : await whyNot(error, config);
+      const trouble = connectionError(error, config);
       if (trouble.code !== 'UNREACHABLE' && trouble.code !== 'NOT_SET_UP') throw trouble;
       notReady(trouble.message);
       logger.warn(`waiting for Temporal (next try in ${formatDuration(waitMs)}): ${trouble.message}`);

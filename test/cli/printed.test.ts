@@ -1,10 +1,9 @@
 import { Readable } from 'node:stream';
 import { expect, it } from '@jest/globals';
-import { limitsTable } from '../../src/cli/commands/namespace';
 import { endOfError, endOfResult } from '../../src/cli/ends';
 import { batchLine, itemLine } from '../../src/cli/render/batch';
 import { progressKey, progressRows, progressText } from '../../src/cli/render/follow-up';
-import { printable } from '../../src/cli/render/text';
+import { printable, table } from '../../src/cli/render/text';
 import { Session } from '../../src/cli/session';
 import { ProgressLine } from '../../src/cli/wait';
 import {
@@ -159,11 +158,6 @@ it.each([
 it('text from the wire cannot steer a terminal, nor leave its cell', () => {
   expect(printable('a\u001b[31mred\u001b[0m\u001b]0;title\u0007 b')).toBe('ared b');
   expect(printable('one\r\ntwo\u0007\u009b2J\u202egpj.exe')).not.toMatch(/[\p{Cc}\u202e]/u);
-  const reads = { taskQueue: 'agent-api', total: null, perProject: null, weights: {}, waiting: 0 };
-  const sends = { ...reads, weights: { 'me\u001b[2J\nyou': 2 } };
-  expect(limitsTable({ sends, reads }).split('\n')).toEqual([
-    'REQUESTS  TASK QUEUE  TOTAL  PER PROJECT  WAITING  WEIGHTS',
-    'sends     agent-api   none   none         0        me you=2',
-    'reads     agent-api   none   none         0        none',
-  ]);
+  const rows = table(['PROJECT', 'JOB'], [['me\u001b[2J\nyou', 'j']]);
+  expect(rows.split('\n')).toEqual(['PROJECT  JOB', 'me you   j']);
 });

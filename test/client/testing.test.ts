@@ -1,20 +1,27 @@
 import { describe, expect, it, jest } from '@jest/globals';
 import type { FollowUpClientLike, NamedRequest } from '../../src/entries/client';
-import { type Fate, InMemoryFollowUpClient } from '../../src/entries/testing';
+import { InMemoryFollowUpClient, type SimulatedOutcome } from '../../src/entries/testing';
 import { listed } from '../harness/listed';
 
 const REQUEST = { projectId: 'p', jobId: 'j', prompt: 'Hello', requestId: 'r' };
 const ID = 'follow-up:p:j:r';
 
+const delivery = (verdict: string) => ({ receipt: { delivery: { verdict } } });
+
 describe('the client for tests', () => {
-  it('completes a follow-up, and sends nothing by a second start', async () => {
+  it('completes a follow-up, and sends nothing for a second start', async () => {
     const client = new InMemoryFollowUpClient();
     const followUps: FollowUpClientLike = client;
     const first = await followUps.start(REQUEST);
     expect(first).toMatchObject({ workflowId: ID, attached: false });
     expect(await first.result()).toMatchObject({
       ...{ id: 'j', status: 'completed', prLink: 'https://example.test/pull/j' },
-      receipt: { requestId: 'r', delivery: { verdict: 'accepted', sends: 1 }, evidence: 'seen-active' },
+      receipt: {
+        requestId: 'r',
+        delivery: { verdict: 'accepted', confirmedBy: 'response', sends: 1 },
+        evidence: 'seen-active',
+        responseCounts: { active: 1, completed: 1 },
+      },
     });
     const notGiven = { prLinkTimeout: undefined, polling: { initial: undefined } };
     const second = await followUps.start({ ...REQUEST, deadline: '1h', ...notGiven });
@@ -27,109 +34,211 @@ describe('the client for tests', () => {
     await expect(second.cancel()).rejects.toMatchObject({ code: 'ALREADY_ENDED', state: 'completed' });
   });
 
-  it('refuses what the client refuses, in its words', async () => {
+  it('rejects the calls that the client rejects, with its codes', async () => {
     const followUps = new InMemoryFollowUpClient(() => ({ phase: 'watching' }));
-    const refused = async (code: string, call: Promise<unknown>) => {
+    const rejects = async (code: string, call: Promise<unknown>) => {
       await expect(call).rejects.toMatchObject({ code });
     };
-    await refused('INVALID_REQUEST', followUps.start({ ...REQUEST, prompt: '' }));
+    await rejects('INVALID_REQUEST', followUps.start({ ...REQUEST, prompt: '' }));
+    await rejects('INVALID_REQUEST', followUps.start(REQUEST, { startDelay: '5' as '5s' }));
+    await rejects('INVALID_REQUEST', followUps.start(REQUEST, { startDelai: '5s' } as object));
     await followUps.start(REQUEST);
     expect(await followUps.start(REQUEST)).toMatchObject({ attached: 'running' });
-    await refused('CONFLICT', followUps.start({ ...REQUEST, prompt: 'Other' }));
-    await refused('NOT_FOUND', followUps.getHandle('follow-up:a:b:c').retry());
-    await refused('STILL_RUNNING', followUps.getHandle(ID).retry());
-    await refused('SERVER_REFUSED', followUps.batches.start([REQUEST]));
-    await refused('LIMITS_UNAVAILABLE', followUps.limits.get());
-    await expect(followUps.limits.set({ sendsTotal: '5/s' })).rejects.toThrow('Update the server');
+    await rejects('CONFLICT', followUps.start({ ...REQUEST, prompt: 'Other' }));
+    await rejects('NOT_FOUND', followUps.getHandle('follow-up:a:b:c').retry());
+    await rejects('STILL_RUNNING', followUps.getHandle(ID).retry());
+    await rejects('SERVER_REFUSED', followUps.batches.start([REQUEST]));
+    await rejects('SERVER_REFUSED', followUps.schedules.create('s', [REQUEST], { spec: {} }));
     expect(followUps.sent).toEqual([REQUEST]);
+    await followUps.close();
+    await rejects('CLOSED', followUps.getHandle(ID).describe());
   });
 
-  const ACTIVE = { job: { status: 'active' } };
-  const delivery = (verdict: string) => ({ receipt: { delivery: { verdict } } });
-
-  it.each<[Fate, string, object, RegExp]>([
+  it.each<[SimulatedOutcome, string, object, RegExp]>([
     [{ end: 'FollowUpRejected', httpStatus: 403 }, 'REJECTED', { details: { httpStatus: 403 } }, /^$/],
+    [{ end: 'FollowUpRejected', verdict: 'not-sent' }, 'REJECTED', delivery('not-sent'), /^$/],
     [{ end: 'DeliveryUnknown' }, 'DELIVERY_UNKNOWN', delivery('unknown'), /retried\. Nobody can tell/],
-    [{ end: 'DeadlineExceeded', ...ACTIVE }, 'DEADLINE_EXCEEDED', ACTIVE, /Its message was accepted/],
+    [{ end: 'DeadlineExceeded' }, 'DEADLINE_EXCEEDED', { job: { status: 'active' } }, /message was accepted/],
+    [{ end: 'DeadlineExceeded', verdict: 'not-sent' }, 'DEADLINE_EXCEEDED', delivery('not-sent'), /^$/],
+    [{ end: 'DeadlineExceeded', verdict: 'unknown' }, 'DEADLINE_EXCEEDED', delivery('unknown'), /Nobody/],
     [{ end: 'JobNotFound', message: 'gone' }, 'JOB_NOT_FOUND', { message: 'gone' }, /^$/],
+    [{ end: 'JobNotFound', verdict: 'accepted' }, 'JOB_NOT_FOUND', delivery('accepted'), /accepted/],
     [{ end: 'InvalidRequest' }, 'INVALID_REQUEST', delivery('not-sent'), /^$/],
     [{ end: 'cancelled' }, 'CANCELLED', delivery('accepted'), /retried\. Its message was accepted/],
+    [{ end: 'cancelled', verdict: 'not-sent' }, 'CANCELLED', delivery('not-sent'), /^$/],
     [{ end: 'terminated' }, 'TERMINATED', { receipt: null }, /retried\. It left no receipt/],
-  ])('ends as %j with %s, and is retried if its receipt proves it', async (fate, code, facts, refused) => {
-    const followUps = new InMemoryFollowUpClient(() => fate);
+    [{ end: 'timed-out' }, 'TIMED_OUT', { receipt: null }, /retried\. It left no receipt/],
+  ])('ends as %j with %s, and is retried if its receipt allows it', async (outcome, code, facts, problem) => {
+    const followUps = new InMemoryFollowUpClient(() => outcome);
     await expect(followUps.execute(REQUEST)).rejects.toMatchObject({ code, workflowId: ID, ...facts });
     const retried = followUps.getHandle(ID).retry();
-    expect(await retried.then(() => '', String)).toMatch(refused);
+    expect(await retried.then(() => '', String)).toMatch(problem);
   });
 
-  it('retries what was not sent, and each run may go another way', async () => {
-    const fates: Fate[] = [{ end: 'FollowUpRejected', verdict: 'not-sent' }, { job: { prLink: null } }];
-    const asked: NamedRequest[] = [];
+  it.each<[NonNullable<SimulatedOutcome['phase']>, string]>([
+    ['starting', 'not-sent'],
+    ['waiting-for-job', 'not-sent'],
+    ['sending', 'not-sent'],
+    ['unauthorized', 'not-sent'],
+    ['reconciling', 'unknown'],
+    ['needs-decision', 'unknown'],
+    ['watching', 'accepted'],
+    ['confirming', 'accepted'],
+    ['waiting-for-link', 'accepted'],
+  ])('stays in the phase %s with the verdict %s, and is completed later', async (phase, verdict) => {
+    const followUps = new InMemoryFollowUpClient(() => ({ phase }));
+    const handle = await followUps.start(REQUEST);
+    const progress = { phase, delivery: { verdict } };
+    expect(await handle.progress()).toMatchObject({ from: 'worker', progress });
+    expect(await handle.pollNow()).toMatchObject(progress);
+    expect(await listed(followUps.list({ phase }))).toEqual([ID]);
+    followUps.setOutcome(ID, {});
+    expect(await handle.result()).toMatchObject({ status: 'completed', ...delivery('accepted') });
+  });
+
+  it('rejects an outcome that no follow-up can have, and keeps its state', async () => {
+    const followUps = new InMemoryFollowUpClient(() => ({ phase: 'watching' }));
+    const handle = await followUps.start(REQUEST);
+    expect(() => {
+      followUps.setOutcome(ID, { end: 'FollowUpRejected' });
+    }).toThrow('The follow-up can\'t get the outcome {"end":"FollowUpRejected"}: it would be ');
+    expect(await handle.progress()).toMatchObject({ progress: { phase: 'watching' } });
+  });
+
+  it('retries a message that was not sent, and each run gets its own outcome', async () => {
+    const outcomes: SimulatedOutcome[] = [
+      { end: 'FollowUpRejected', verdict: 'not-sent' },
+      { job: { prLink: null } },
+    ];
+    const requests: NamedRequest[] = [];
     const followUps = new InMemoryFollowUpClient((request) => {
-      asked.push(request);
-      return fates[asked.length - 1] ?? {};
+      requests.push(request);
+      return outcomes[requests.length - 1] ?? {};
     });
     const handle = await followUps.start(REQUEST);
     await expect(handle.result()).rejects.toMatchObject({ code: 'REJECTED' });
     expect(followUps.sent).toEqual([]);
     await handle.retry();
     expect(await handle.result()).toMatchObject({ status: 'completed', prLink: null });
-    expect([asked, followUps.sent]).toEqual([[REQUEST, REQUEST], [REQUEST]]);
+    expect([requests, followUps.sent]).toEqual([[REQUEST, REQUEST], [REQUEST]]);
   });
 
-  it('starts nothing where the test’s own code throws, and says what it has thrown', async () => {
+  it('starts nothing if the test’s own function throws, and reports its error', async () => {
     const followUps = new InMemoryFollowUpClient(() => {
-      throw new TypeError('no fate for this one');
+      throw new TypeError('no outcome for this request');
     });
-    const told = { message: expect.stringContaining('fateOf throws TypeError: no fate for this one') };
-    await expect(followUps.start(REQUEST)).rejects.toMatchObject(told);
+    const error = { message: expect.stringContaining('no outcome for this request') };
+    await expect(followUps.start(REQUEST)).rejects.toMatchObject(error);
     expect(await listed(followUps.list())).toEqual([]);
   });
 
-  it('is steered as the client is, and listed', async () => {
+  it('accepts the updates of an operator, and is listed', async () => {
     const followUps = new InMemoryFollowUpClient(() => ({ phase: 'needs-decision' }));
     const handle = await followUps.start(REQUEST);
-    const inDoubt = { phase: 'needs-decision', delivery: { verdict: 'unknown' } };
-    expect(await handle.progress()).toMatchObject({ from: 'worker', progress: inDoubt });
-    expect(await listed(followUps.list({ phase: 'needs-decision' }))).toEqual([ID]);
     expect(await listed(followUps.list({ phase: 'watching' }))).toEqual([]);
     await expect(handle.resolveDelivery('nonsense' as 'delivered')).rejects.toMatchObject({
       code: 'UPDATE_REFUSED',
       message: expect.stringContaining('decision: must be one of delivered, not-delivered'),
     });
-    expect(await handle.resolveDelivery('not-delivered')).toMatchObject({ delivery: { sends: 2 } });
-    const message = `The follow-up ${ID} refuses: no decision is needed.`;
-    const refused = { code: 'UPDATE_REFUSED', message };
-    await expect(handle.resolveDelivery('delivered')).rejects.toMatchObject(refused);
+    expect(await handle.resolveDelivery('not-delivered')).toMatchObject({
+      phase: 'watching',
+      delivery: { verdict: 'accepted', confirmedBy: 'response', sends: 2 },
+    });
+    const words = 'the follow-up is watching; a decision is accepted only in the phase needs-decision';
+    const rejection = { code: 'UPDATE_REFUSED', message: expect.stringContaining(words) };
+    await expect(handle.resolveDelivery('delivered')).rejects.toMatchObject(rejection);
+    await expect(handle.extendDeadline('48' as '48h')).rejects.toMatchObject({ code: 'UPDATE_REFUSED' });
     const { deadlineAt } = await handle.extendDeadline('48h');
     const { startedAt } = await handle.describe();
     expect(Date.parse(deadlineAt) - Date.parse(startedAt)).toBeGreaterThan(24 * 3_600_000);
-    expect(await handle.pollNow()).toMatchObject({ phase: 'watching', delivery: { verdict: 'accepted' } });
     expect(await listed(followUps.list({ phase: 'watching' }))).toEqual([ID]);
     const result = handle.result();
-    followUps.setFate(ID, { end: 'archived' });
+    followUps.setOutcome(ID, { end: 'archived' });
     expect(await result).toMatchObject({ status: 'archived' });
     expect(await handle.describe()).toMatchObject({ outcome: 'archived', jobStatus: 'archived' });
-    expect(await listed(followUps.list({ outcome: 'archived' }))).toEqual([ID]);
+    expect(await listed(followUps.list({ outcome: 'archived', projectId: 'p' }))).toEqual([ID]);
     expect(await listed(followUps.list({ outcome: 'unknown' }))).toEqual([]);
+    expect(await listed(followUps.list({ jobId: 'other' }))).toEqual([]);
     expect(() => {
-      followUps.setFate(ID, {});
+      followUps.setOutcome(ID, {});
     }).toThrow('has ended');
     expect(followUps.sent).toEqual([REQUEST, REQUEST]);
+  });
+
+  it('has the receipt of an operator’s decision that the message was delivered', async () => {
+    const followUps = new InMemoryFollowUpClient(() => ({ phase: 'needs-decision' }));
+    const handle = await followUps.start(REQUEST);
+    const decided = { verdict: 'accepted', confirmedBy: 'operator', sends: 1 };
+    expect(await handle.resolveDelivery('delivered')).toMatchObject({ phase: 'watching', delivery: decided });
+    followUps.setOutcome(ID, { end: 'failed' });
+    expect(await handle.result()).toMatchObject({ status: 'failed', receipt: { delivery: decided } });
+  });
+
+  it('leaves the receipt of a follow-up that is cancelled', async () => {
+    const followUps = new InMemoryFollowUpClient(() => ({ phase: 'watching' }));
+    const handle = await followUps.start(REQUEST);
+    await handle.cancel();
+    await expect(handle.result()).rejects.toMatchObject({ code: 'CANCELLED', ...delivery('accepted') });
+    expect(await handle.describe()).toMatchObject({ state: 'cancelled', phase: 'cancelled' });
+  });
+
+  it('begins after its start delay, and rejects updates before', async () => {
+    jest.useFakeTimers({ doNotFake: ['nextTick', 'setImmediate', 'queueMicrotask'] });
+    try {
+      const followUps = new InMemoryFollowUpClient();
+      const handle = await followUps.start(REQUEST, { startDelay: '2h' });
+      const { startedAt, beginsAt } = await handle.describe();
+      expect(Date.parse(beginsAt ?? '') - Date.parse(startedAt)).toBe(7_200_000);
+      await expect(handle.pollNow()).rejects.toMatchObject({
+        message: `The follow-up ${ID} refuses: it has not begun; it begins at ${beginsAt ?? ''}.`,
+      });
+      expect(await handle.progress()).toMatchObject({ from: 'server', workers: 1 });
+      expect(followUps.sent).toEqual([]);
+      await jest.advanceTimersByTimeAsync(7_200_000);
+      expect(await handle.result()).toMatchObject({ status: 'completed' });
+      expect(await handle.describe()).toMatchObject({ beginsAt: null });
+    } finally {
+      jest.useRealTimers();
+    }
+  });
+
+  it('waits for workers, and reports how many there are', async () => {
+    const followUps = new InMemoryFollowUpClient();
+    followUps.setAvailability('no-workers');
+    const handle = await followUps.start(REQUEST);
+    const description = { phase: 'starting', state: 'running' };
+    expect(await handle.progress()).toMatchObject({ from: 'server', workers: 0, description });
+    const words = 'no worker polls the task queue "follow-up"; start one and try again';
+    await expect(handle.pollNow()).rejects.toMatchObject({
+      code: 'NO_ANSWER',
+      message: `The follow-up ${ID} did not respond within 2 s: ${words}.`,
+    });
+    followUps.setAvailability('all');
+    expect(await handle.result()).toMatchObject({ status: 'completed' });
+  });
+
+  it('waits for a result while the Temporal server is unreachable, and all other calls fail', async () => {
+    const followUps = new InMemoryFollowUpClient();
+    const handle = await followUps.start(REQUEST);
+    followUps.setAvailability('unreachable');
+    await expect(handle.describe()).rejects.toMatchObject({ code: 'UNREACHABLE' });
+    await expect(followUps.start(REQUEST)).rejects.toMatchObject({ code: 'NOT_CONFIRMED', workflowId: ID });
+    const result = handle.result();
+    followUps.setAvailability('all');
+    expect(await result).toMatchObject({ status: 'completed' });
   });
 });
 
 // docs/testing.md shows the other ends of a call.
-it('a call that ends early says what it has reached: started, and no worker is there', async () => {
+it('a call that times out while it waits reports the follow-up that it started', async () => {
   jest.useFakeTimers({ doNotFake: ['nextTick', 'setImmediate', 'queueMicrotask'] });
   const followUps = new InMemoryFollowUpClient();
-  followUps.setPresence('no-workers');
+  followUps.setAvailability('no-workers');
   const end = followUps.execute(REQUEST, { timeout: 10_000 }).catch((error: unknown) => error);
   await jest.advanceTimersByTimeAsync(10_000);
   jest.useRealTimers();
-  const words = 'no worker polls the task queue "follow-up"; start one and try again';
   expect(await end).toMatchObject({
     ...{ name: 'NoAnswerError', code: 'NO_ANSWER', workflowId: ID },
-    message: `The follow-up ${ID} gave no answer within 10 s: ${words}.`,
+    message: `The follow-up ${ID} did not respond within 10 s.`,
   });
 });

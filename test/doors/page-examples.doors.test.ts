@@ -41,8 +41,8 @@ const EXAMPLES = [
     before: `${CLIENT}const followUps = new FollowUpClient(client);
       const requests = [{ projectId: 'docs', jobId: 'job-1', prompt: 'Rebase on main.' }];
       const otherRequests = [{ projectId: 'docs', jobId: 'job-1', prompt: 'Merge main.' }];`,
-    after: `console.log(batchId); ${CLOSE}`,
-    prints: /^nightly-\d{4}-\d\d-\d\dT[\d:]+Z\n$/,
+    after: `console.log((await nightly.describe()).state.note); ${CLOSE}`,
+    prints: /^holidays\n$/,
   },
   { file: 'sandbox.mts', page: 'docs/sandbox.md', prints: /^http:\/\/127\.0\.0\.1:\d+ sandbox_\w+\n0\n$/ },
   // These two run in a worker of a team, below.

@@ -108,8 +108,6 @@ function skippingTime<Connection extends ConnectionLike>(connection: Connection)
   const service = connection.workflowService;
   const start = (request: Parameters<Service['startWorkflowExecution']>[0]) =>
     service.startWorkflowExecution({ ...request, timeSkippingConfig: { enabled: true } });
-  // The client's own proxy may return another value only for a configurable property.
-  const own = { value: start, configurable: true };
-  const value = Object.create(service, { startWorkflowExecution: own }) as Service;
+  const value = Object.create(service, { startWorkflowExecution: { value: start } }) as Service;
   return Object.create(connection, { workflowService: { value } }) as Connection;
 }

@@ -63,9 +63,8 @@ export class FollowUpCaller {
     readonly taskQueues: TaskQueues,
     private readonly times: Partial<FollowUpRequest> = QUICK,
   ) {
-    const { followUp: taskQueue, read: readTaskQueue, send: sendTaskQueue } = taskQueues;
-    this.taskQueue = taskQueue;
-    this.followUps = new FollowUpClient(client, { taskQueue, readTaskQueue, sendTaskQueue });
+    this.taskQueue = taskQueues.followUp;
+    this.followUps = new FollowUpClient(client, { taskQueue: this.taskQueue });
   }
 
   /** Adds a job with these faults and starts a follow-up to it. */

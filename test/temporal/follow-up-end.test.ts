@@ -1,17 +1,18 @@
 import { beforeEach, expect, it, jest } from '@jest/globals';
 import { Context } from '@temporalio/activity';
 import { Client } from '@temporalio/client';
-import type { Payload } from '@temporalio/common';
+import { defaultPayloadConverter, type Payload } from '@temporalio/common';
 import { runItems } from '../../src/activities/batch/run-items';
 import { ItemsOnServer } from '../../src/activities/batch/on-server';
 import { followUpResult } from '../../src/activities/follow-up-result';
 import { BatchEnds, type BatchReport } from '../../src/client/batch/describe';
-import type { Fate } from '../../src/client/in-memory-run';
-import { InMemoryFollowUpClient } from '../../src/entries/testing';
 import { MEMO_BATCH, START } from '../../src/core/batch/state';
 import { digestOf } from '../../src/core/ids';
+import { MEMO_PROMPT_DIGEST } from '../../src/core/names';
 import type { ItemsSource } from '../../src/temporal/batch-items';
 import { findEnd } from '../../src/temporal/follow-up-end';
+import { msNumberToTs } from '../../src/temporal/sdk-internals';
+import { JOB, RECEIPT } from '../harness/samples';
 
 const REQUEST = { projectId: 'p', jobId: 'j', prompt: 'Hello', requestId: 'r' };
 const MEANT = { workflowId: 'follow-up:p:j:r', promptDigest: digestOf('Hello') };
@@ -26,33 +27,59 @@ beforeEach(() => {
   jest.restoreAllMocks();
 });
 
+const payloads = (value: unknown) => ({ payloads: [defaultPayloadConverter.toPayload(value)] });
+
+/** The connection to a Temporal server that has one follow-up. */
+function connectionTo(state: 'completed' | 'running') {
+  const [closeTime] = state === 'completed' ? [msNumberToTs(1_000)] : [];
+  const info = {
+    execution: { workflowId: MEANT.workflowId, runId: 'run' },
+    type: { name: 'followUp' },
+    startTime: msNumberToTs(0),
+    ...(closeTime && { closeTime }),
+    historyLength: { toNumber: () => 2 },
+    status: state === 'completed' ? 2 : 1,
+    memo: { fields: { [MEMO_PROMPT_DIGEST]: defaultPayloadConverter.toPayload(MEANT.promptDigest) } },
+  };
+  const result = payloads({ ...JOB, status: 'completed', receipt: RECEIPT });
+  const events = [{ workflowExecutionCompletedEventAttributes: { result } }];
+  return {
+    workflowService: {
+      describeWorkflowExecution: () => Promise.resolve({ workflowExecutionInfo: info }),
+      listWorkflowExecutions: () => Promise.resolve({ executions: [info], nextPageToken: new Uint8Array() }),
+      getWorkflowExecutionHistory: () => Promise.resolve({ history: { events } }),
+    },
+    plugins: [],
+    withDeadline: <T>(_: unknown, call: () => Promise<T>) => call(),
+    withAbortSignal: <T>(_: unknown, call: () => Promise<T>) => call(),
+  };
+}
+
 /** A client with a codec, of a server that has one follow-up. */
-async function clientOf(fate: Fate = {}): Promise<Client> {
-  const followUps = new InMemoryFollowUpClient(() => fate);
-  await followUps.start(REQUEST);
+function clientOf(state: 'completed' | 'running' = 'completed'): Client {
   const codec = {
     encode: (payloads: Payload[]) => Promise.resolve(payloads),
     // eslint-disable-next-line @typescript-eslint/require-await -- what it throws is a rejection
     decode: async (payloads: Payload[]) => payloads.map((payload) => decode(payload)),
   };
-  const { connection } = followUps.client;
+  const connection = connectionTo(state) as never;
   return new Client({ connection, namespace: 'in-memory', dataConverter: { payloadCodecs: [codec] } });
 }
 
 const broken = (why: string) => ({ outcome: 'broken', message: expect.stringContaining(why) });
 
 it('a follow-up that can’t be decoded while it runs has not ended; an encoding that the converter does not know stays one', async () => {
-  const { end, trouble } = await findEnd(await clientOf({ phase: 'watching' }), MEANT);
+  const { end, trouble } = await findEnd(clientOf('running'), MEANT);
   expect([end, trouble]).toEqual([null, undefined]);
   decode = (payload) => ({ ...payload, metadata: { encoding: Buffer.from('binary/encrypted') } });
   const unknown = broken('Unknown encoding: binary/encrypted');
-  for (const fate of [{}, { phase: 'watching' }] as const)
-    expect(await findEnd(await clientOf(fate), MEANT)).toMatchObject({ end: unknown });
+  for (const state of ['completed', 'running'] as const)
+    expect(await findEnd(clientOf(state), MEANT)).toMatchObject({ end: unknown });
 });
 
 // Proves B5.
 it('a batch waits for an item while its codec fails, and a caller gets an error that Temporal retries', async () => {
-  const client = await clientOf();
+  const client = clientOf();
   const context = { client, info: { attempt: 1 } } as unknown as Context;
   jest.spyOn(Context, 'current').mockReturnValue(context);
   const server = new ItemsOnServer(client, {} as ItemsSource, () => Promise.resolve());
@@ -91,7 +118,7 @@ it('a batch that waits for an item names the item and the error of its codec in 
 });
 
 it('the client tells an item that it can’t decode once its batch has ended', async () => {
-  const client = await clientOf();
+  const client = clientOf();
   decode = (payload) => (String(payload.data).includes('items') ? payload : fails());
   const data = Buffer.from(JSON.stringify({ items: [REQUEST] }));
   const input = { payloads: [{ metadata: { encoding: Buffer.from('json/plain') }, data }] };

@@ -74,9 +74,8 @@ const ERRORS: Readonly<Record<FollowUpErrorCode, readonly [cause: string, effect
     NOTHING,
     'unless it is done, run it again from its items',
   ],
-  LIMITS_UNAVAILABLE: ['the server does not tell or take limits', NOTHING, 'read the message'],
   MISCONFIGURED: [
-    'variables, profile, TLS or data converter are wrong',
+    'variables, profile or data converter are invalid',
     'a start may have been made',
     'set what the message names, repeat the call',
   ],

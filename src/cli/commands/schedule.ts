@@ -15,8 +15,8 @@ const FILE_HELP = 'JSON Lines or CSV, as for batch run; - for stdin';
 
 export function scheduleCommand(session: Session): Command {
   const schedules = new Command('schedule').description(
-    'Sends the follow-ups of a file at set times, by a Temporal Schedule. Each firing is a batch of its own, named ' +
-      'after the schedule and the time: ID-2026-11-21T03:00:00Z. To list, describe, pause, backfill and delete ' +
+    'Sends the follow-ups of a file at set times, using a Temporal Schedule. Each firing starts a batch, whose ID is the ' +
+      'schedule ID and the time: ID-2026-11-21T03:00:00Z. To list, describe, trigger, pause, backfill and delete ' +
       'schedules, use "temporal schedule".',
   );
   const verb = (name: string, description: string): Command =>
@@ -37,18 +37,7 @@ export function scheduleCommand(session: Session): Command {
       if (spec === undefined) throw noTiming();
       const items = await readItems(session, id, file, flags);
       const handle = await (await session.connect()).schedules.create(id, items, { spec, ...options });
-      await tellNext(session, 'created', handle, items.length);
-    });
-  verb('trigger', 'Lets a schedule fire now, a paused one too. Prints the id of the batch that it starts.')
-    .addOption(overlapFlag("if a batch runs (default: the schedule's own policy)"))
-    .action(async (id: string, { overlap }: ScheduleFlags) => {
-      const { schedules: client } = await session.connect();
-      const { outcome, batchId } = await client.getHandle(id).trigger(overlapOf(overlap));
-      session.print({ scheduleId: id, outcome, batchId }, batchId ?? '');
-      const skipped = 'skipped: a batch of this schedule runs; --overlap can change that';
-      const waiting = 'requested, but no batch was started yet: it may wait for one that runs';
-      if (batchId !== null) session.note(`watch it    ${session.command('batch', 'watch', batchId)}`);
-      else session.note(outcome === 'skipped' ? skipped : waiting);
+      await printNextFiring(session, 'created', handle, items.length);
     });
   const update = verb(
     'update',
@@ -65,15 +54,15 @@ export function scheduleCommand(session: Session): Command {
     const items = file === undefined ? undefined : await readItems(session, id, file, flags);
     const handle = (await session.connect()).schedules.getHandle(id);
     await handle.update({ ...change, items });
-    await tellNext(session, 'updated', handle, items?.length ?? null);
+    await printNextFiring(session, 'updated', handle, items?.length ?? null);
   });
   return schedules;
 }
 
-/** @param items null where they stay */
-async function tellNext(session: Session, done: string, handle: ScheduleHandle, items: number | null) {
+/** @param items null if the items are not changed */
+async function printNextFiring(session: Session, done: string, handle: ScheduleHandle, items: number | null) {
   const { scheduleId } = handle;
-  // What was done is told also where the server does not answer this. It names times of a paused schedule too.
+  // The change is reported even if this call fails. The Temporal server returns the times of a paused schedule too.
   const { state, info } = (await handle.describe().catch(() => null)) ?? {};
   const time = state?.paused === false ? info?.nextActionTimes[0] : undefined;
   const next = time ? `${time.toISOString().slice(0, 19)}Z` : null;
@@ -101,7 +90,7 @@ function addScheduleFlags(command: Command): Command {
     .option('--every <duration>', 'fire at each multiple since 1970; can be repeated', several(durationOf))
     .option('--offset <duration>', 'fire later than the multiple by this (default: 0s)', durationOf)
     .option('--timezone <name>', 'of --cron and --calendar, such as Europe/Berlin (default: UTC)')
-    .addOption(overlapFlag('if the previous batch still runs (default: skip)'))
+    .addOption(overlapFlag())
     .option('--catchup-window <duration>', 'leave out a firing that is later (default: 10m)', durationOf)
     .option('--pause-on-failure', 'pause the schedule when a batch fails, which it does beyond --tolerate')
     .option('--no-pause-on-failure', 'continue when a batch fails')
@@ -139,9 +128,9 @@ function overlapOf(text: string | undefined) {
   return text?.toUpperCase().replace('-', '_') as ScheduleOverlapPolicy | undefined;
 }
 
-function overlapFlag(help: string): Option {
+function overlapFlag(): Option {
   const policies = Object.keys(ScheduleOverlapPolicy).filter((policy) => policy !== 'UNSPECIFIED');
-  return new Option('--overlap <policy>', help).choices(
+  return new Option('--overlap <policy>', 'if the previous batch is running (default: skip)').choices(
     policies.map((policy) => policy.toLowerCase().replace('_', '-')),
   );
 }

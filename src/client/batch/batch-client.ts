@@ -48,6 +48,7 @@ export class BatchClient {
       // To check 100,000 items takes seconds.
       if (isChecked(items)) checkRunOptions(options);
       const batch = isChecked(items) ? items : await checkBatch(items, options);
+      over.throwIfAborted();
       reached.workflowId = batchWorkflowId(batch.batchId);
       return startBatch({ client, taskQueue: this.#calls.taskQueue, options, signal: over }, batch);
     });

@@ -111,6 +111,7 @@ async function runBatch(
     }
     const concurrency = options.concurrency ?? before?.memo?.concurrency ?? CONCURRENCY.default;
     const tolerate = (options.tolerate === undefined ? before?.memo?.tolerate : options.tolerate) ?? null;
+    signal.throwIfAborted();
     const { begun } = ready;
     const runOf = again === null ? 'ALLOW_DUPLICATE_FAILED_ONLY' : 'ALLOW_DUPLICATE';
     try {
@@ -202,13 +203,14 @@ const CHUNK_DELAY = '365 days';
 
 /** Stores the items before the batch starts: a caller that dies meanwhile has started nothing, and may repeat it. */
 async function storeChunks(
-  { client, taskQueue }: BatchStart,
+  { client, taskQueue, signal }: BatchStart,
   batchId: string,
   { chunks, digest, read }: Source,
 ): Promise<void> {
   const { firsts = [] } = chunks ?? {};
   await eachConcurrently(firsts.keys(), async (chunk) => {
     const items = await read(chunk);
+    signal.throwIfAborted();
     // The SDK keeps each request as long as its signal, so each chunk gets its own.
     await client.withAbortSignal(new AbortController().signal, () =>
       client.workflow.start(CHUNK_WORKFLOW, {

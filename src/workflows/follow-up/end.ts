@@ -8,18 +8,12 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import type { WorkerSettings } from '../../core/activities';
-import {
-  deliveryInWords,
-  type End,
-  endOfCancelled,
-  endOfFailure,
-  endOfResult,
-  memoOfEnd,
-} from '../../core/end';
+import { type End, endOfCancelled, endOfFailure, endOfResult, memoOfEnd } from '../../core/end';
 import { measure } from '../../core/metrics';
 import { MEMO_RECEIPT } from '../../core/names';
-import type { FailureDetails, FollowUpResult, Receipt } from '../../core/result';
+import type { FollowUpResult, Receipt } from '../../core/result';
 import { keywordKey } from '../../core/starts';
+import { failureWithReceipt, outcomeName } from '../../follow-up/failure-details';
 import { receiptOf } from '../../follow-up/receipt';
 import type { FollowUpOutcome } from '../../follow-up/step';
 import { failure } from '../failure';
@@ -54,27 +48,14 @@ export async function endFollowUp(
       return result;
     }
     case 'failure': {
-      const { type, reason, cause } = outcome;
-      const { httpStatus, serviceMessage } = cause ?? {};
-      const details: FailureDetails = { job: state.job, receipt, httpStatus, serviceMessage };
-      const error = failure(type, `${reason} ${deliveryInWords(receipt.delivery)}`, details);
+      const { type, message, details } = failureWithReceipt(outcome, state.job, receipt);
+      const error = failure(type, message, details);
       writeMemo(receipt, endOfFailure(error));
       throw error;
     }
     case 'cancelled':
       writeMemo(receipt, endOfCancelled(receipt), true);
       throw new CancelledFailure('The follow-up was cancelled.');
-  }
-}
-
-function outcomeName(outcome: FollowUpOutcome): string {
-  switch (outcome.kind) {
-    case 'result':
-      return outcome.job.status;
-    case 'failure':
-      return outcome.type;
-    case 'cancelled':
-      return 'cancelled';
   }
 }
 

@@ -5,13 +5,12 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import { checkRequest } from '../../core/check-request';
-import { type Problem, problemTexts } from '../../core/checks';
-import { deliveryInWords } from '../../core/end';
+import type { Problem } from '../../core/checks';
 import { measure } from '../../core/metrics';
 import { MEMO_START_DELAY } from '../../core/names';
-import type { Delivery, FailureDetails, Receipt } from '../../core/result';
 import { keyword, outcomeKeywords } from '../../core/starts';
 import { MAX_DURATION_MS } from '../../core/units';
+import { invalidRequest } from '../../follow-up/failure-details';
 import { type FollowUpStart, type FollowUpState, initialState, isContinued } from '../../follow-up/state';
 import { failure } from '../failure';
 import { FollowUpRun } from './run';
@@ -36,26 +35,16 @@ export function acceptInput(input: unknown): FollowUpRun {
   throw endWithInvalidRequest(problems);
 }
 
-/** Records the end of a workflow whose input is not a request. A run that a reset made can't know whether anything was sent. */
+/** Records the end of a workflow whose input is not a request. */
 function endWithInvalidRequest(problems: readonly Problem[]): ApplicationFailure {
-  const { isReset } = startOfRun();
-  const verdict = isReset ? 'unknown' : 'not-sent';
-  const delivery: Delivery = { verdict, confirmedBy: null, sends: isReset ? 1 : 0 };
-  const receipt: Receipt = {
-    requestId: workflowInfo().workflowId,
-    delivery,
-    evidence: null,
-    baseline: null,
-    promptDigest: null,
-    polls: 0,
-    sentAt: null,
-    endedAt: new Date(Date.now()).toISOString(),
-    responseCounts: {},
-  };
+  const { workflowId } = workflowInfo();
+  const { message, details } = invalidRequest(problems, workflowId, startOfRun(), Date.now());
   measure(metricMeter, 'ends', 1, { outcome: 'InvalidRequest', evidence: null });
-  upsertSearchAttributes([keyword('FollowUpPhase', 'failed'), outcomeKeywords('InvalidRequest', verdict)]);
-  const message = `${deliveryInWords(delivery)} Invalid request: ${problemTexts(problems)}.`;
-  return failure('InvalidRequest', message, { job: null, receipt } satisfies FailureDetails);
+  upsertSearchAttributes([
+    keyword('FollowUpPhase', 'failed'),
+    outcomeKeywords('InvalidRequest', details.receipt.delivery.verdict),
+  ]);
+  return failure('InvalidRequest', message, details);
 }
 
 /** The deadline counts from the start of the workflow, after the start delay that the client wrote into the memo. */

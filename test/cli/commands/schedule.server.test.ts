@@ -2,9 +2,16 @@ import { randomUUID } from 'node:crypto';
 import { expect, it } from '@jest/globals';
 import { eventually } from '../../../tools/lib/eventually';
 import { sharedEnvironment } from '../../harness/shared-environment';
+import { temporalCommand } from '../../harness/temporal-command';
 import { SWIFT_FLAGS, starter } from './starter';
 
 const { open } = sharedEnvironment();
+
+interface Described {
+  readonly info: {
+    readonly recentActions: readonly { readonly startWorkflowResult: { readonly workflowId: string } }[];
+  };
+}
 
 /** The words `schedule …`, for a schedule and a job of its own. */
 async function stage() {
@@ -20,7 +27,7 @@ async function stage() {
 }
 
 it.concurrent(
-  'a schedule is made once, says when it fires next, and when it is triggered its batch',
+  'a schedule is created once, and the Temporal CLI triggers it and describes its batches',
   async () => {
     const { id, run, posts } = await stage();
     const words = ['-', '--cron', '0 0 1 1 *', '--timezone', 'Europe/Berlin', ...SWIFT_FLAGS];
@@ -30,10 +37,18 @@ it.concurrent(
     expect(JSON.parse(first.stdout)).toEqual({ scheduleId: id, items: 1, next });
     const exists = `The schedule "${id}" exists. Nothing was changed. Use update to change it`;
     expect(await run('create', ...words)).toMatchObject({ code: 2, stderr: expect.stringContaining(exists) });
-    const { code, stdout, stderr } = await run('trigger');
-    expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining(`${id}-`) });
-    expect(stderr).toContain(`npm run starter -- batch watch ${stdout.trim()}`);
+    await temporalCommand('schedule', 'trigger', '--schedule-id', id);
     await eventually('its message is sent', () => posts().length === 1);
+    const description = await temporalCommand(
+      'schedule',
+      'describe',
+      '--schedule-id',
+      id,
+      '--output',
+      'json',
+    );
+    const { info } = JSON.parse(description) as Described;
+    expect(info.recentActions[0]?.startWorkflowResult.workflowId).toMatch(`follow-up-batch:${id}-`);
   },
 );
 

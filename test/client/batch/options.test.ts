@@ -1,9 +1,14 @@
 import { describe, expect, it } from '@jest/globals';
-import { checkBatch, type NewBatchOptions, type NewScheduleOptions } from '../../../src/entries/client';
-import { InMemoryFollowUpClient } from '../../../src/entries/testing';
+import { Client } from '@temporalio/client';
+import {
+  checkBatch,
+  FollowUpClient,
+  type NewBatchOptions,
+  type NewScheduleOptions,
+} from '../../../src/entries/client';
 
-/** Its server has no batches and schedules: what is refused was never asked of it. */
-const followUps = new InMemoryFollowUpClient();
+/** The client never connects: each call is rejected before its first request. */
+const followUps = new FollowUpClient(new Client());
 const { batches, schedules } = followUps;
 
 const ITEMS = [{ projectId: 'p', jobId: 'j', prompt: 'Hello' }];

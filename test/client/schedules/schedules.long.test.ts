@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
 import { Client } from '@temporalio/client';
-import { defineSearchAttributeKey, type Payload } from '@temporalio/common';
+import { defineSearchAttributeKey } from '@temporalio/common';
 import { FollowUpClient, type NewScheduleOptions } from '../../../src/entries/client';
 import type { NewJob } from '../../../sandbox';
 import { SWIFT } from '../../harness/batch-of-test';
@@ -41,6 +41,24 @@ const UNTIL_TRIGGERED: NewScheduleOptions = {
   state: { paused: true },
 };
 
+/** A client for which the Temporal server answers the first updates of a schedule with a conflict. */
+function withUpdateConflicts(client: Client, conflicts: number) {
+  const { workflowService } = client.connection;
+  let updates = 0;
+  const updateSchedule = (request: Parameters<typeof workflowService.updateSchedule>[0]) => {
+    updates += 1;
+    if (updates > conflicts) return workflowService.updateSchedule(request);
+    const details = 'mismatched conflict token';
+    const failure = { code: 9, details, metadata: { get: () => [] } };
+    return Promise.reject(Object.assign(new Error(details), failure));
+  };
+  const value: unknown = Object.create(workflowService, {
+    updateSchedule: { value: updateSchedule },
+  });
+  const connection = Object.create(client.connection, { workflowService: { value } }) as Client['connection'];
+  return { followUps: new FollowUpClient(new Client({ connection })), updates: () => updates };
+}
+
 describe('a schedule', () => {
   // Proves B13.
   it.concurrent('sends a batch at each firing, and none while one runs', async () => {
@@ -61,37 +79,26 @@ describe('a schedule', () => {
     expect(await batches.getHandle(batchId).result()).toMatchObject({ state: 'done', summary });
   });
 
-  it.concurrent(
-    'fires at each trigger, paused as it is; not while a batch runs, unless told to',
-    async () => {
-      const { id, handle, client, ...schedule } = await newSchedule(ENDLESS);
-      await schedule.create(UNTIL_TRIGGERED);
-      const first = await handle.trigger();
-      expect(first).toEqual({ outcome: 'started', batchId: expect.stringContaining(`${id}-`) });
-      await schedule.sent(1);
-      const batch = await client.workflow.getHandle(`follow-up-batch:${first.batchId ?? ''}`).describe();
-      expect(batch.priority).toMatchObject({ priorityKey: 4 });
-      expect(await batch.staticSummary()).toBe(`Batch of 1 follow-up by the schedule \`${id}\``);
-      const scheduledBy = defineSearchAttributeKey('TemporalScheduledById', 'KEYWORD');
-      expect(batch.typedSearchAttributes.get(scheduledBy)).toBe(id);
-      expect(await handle.trigger()).toEqual({ outcome: 'skipped', batchId: null });
-      // It may also be the next one to start.
-      expect(await handle.trigger('BUFFER_ONE')).toEqual({ outcome: 'waiting', batchId: null });
-      const both = await Promise.all([1, 2].map(() => handle.trigger('ALLOW_ALL')));
-      expect(both.map(({ outcome }) => outcome)).toEqual(['started', 'started']);
-      await schedule.sent(3);
-      const ids = [first, ...both].map(({ batchId }) => batchId);
-      expect(new Set(ids).size).toBe(3);
-      expect((await schedule.batchIds()).sort()).toEqual(ids.sort());
-      expect((await handle.describe()).state.paused).toBe(true);
-      schedule.completeJob();
-    },
-  );
+  it.concurrent('starts a batch of low priority when it is triggered, also if it is paused', async () => {
+    const { id, handle, client, ...schedule } = await newSchedule(ENDLESS);
+    await schedule.create(UNTIL_TRIGGERED);
+    await handle.trigger('SKIP');
+    await schedule.sent(1);
+    const [batchId = ''] = await schedule.batchIds();
+    expect(batchId).toContain(`${id}-`);
+    const batch = await client.workflow.getHandle(`follow-up-batch:${batchId}`).describe();
+    expect(batch.priority).toMatchObject({ priorityKey: 4 });
+    expect(await batch.staticSummary()).toBe(`Batch of 1 follow-up by the schedule \`${id}\``);
+    const scheduledBy = defineSearchAttributeKey('TemporalScheduledById', 'KEYWORD');
+    expect(batch.typedSearchAttributes.get(scheduledBy)).toBe(id);
+    expect((await handle.describe()).state.paused).toBe(true);
+    schedule.completeJob();
+  });
 
   it.concurrent(
-    'has what an update gives it, and keeps what others have set, before its look and after it',
+    'keeps the fields that an update does not give, also fields that the SDK or an operator has set',
     async () => {
-      const { id, handle, temporal, request, client, create } = await newSchedule();
+      const { id, handle, temporal, request, create } = await newSchedule();
       await create({ ...UNTIL_TRIGGERED, policies: { overlap: 'BUFFER_ALL' } });
       const calendars = [{ hour: { start: 8, end: 18 }, comment: 'in office hours' }];
       const settings = { concurrency: 7, tolerate: { items: 3 } };
@@ -101,15 +108,7 @@ describe('a schedule', () => {
         spec: { ...spec, calendars, skip: [{ month: 'DECEMBER', hour: 3 }] },
         action: { ...action, ...own, workflowTaskTimeout: '90s', staticSummary: 'By the docs team' },
       }));
-      // An update encodes between its look at the schedule and its call.
-      let noted: Promise<void> | undefined;
-      const encode = async (payloads: Payload[]) => {
-        await (noted ??= handle.update({ state: { note: 'slower' } }));
-        return payloads;
-      };
-      const codec = { encode, decode: (payloads: Payload[]) => Promise.resolve(payloads) };
-      const late = new Client({ connection: client.connection, dataConverter: { payloadCodecs: [codec] } });
-      await new FollowUpClient(late).schedules.getHandle(id).update(settings);
+      await handle.update({ ...settings, state: { note: 'slower' } });
       const kept = { ...own, workflowTaskTimeout: 90_000 };
       expect(await temporal.describe()).toMatchObject({
         spec: {
@@ -132,25 +131,43 @@ describe('a schedule', () => {
   );
 
   it.concurrent(
-    'takes nothing that the server refuses, and is left alone once it acts otherwise',
+    'is updated again if the Temporal server reports a conflict, at most five times',
     async () => {
-      const { id, handle, temporal, create } = await newSchedule();
-      const spec = { cronExpressions: ['60 3 * * *'] };
-      const problem = 'spec: is refused: Minute is not in range [0-59]';
-      await expect(create({ spec })).rejects.toThrow(problem);
+      const { id, handle, client, create } = await newSchedule();
       await create(UNTIL_TRIGGERED);
-      await expect(handle.update({ spec })).rejects.toThrow(problem);
-      const actsAs = (other: { workflowId: string } | { workflowType: string }) =>
-        temporal.update(({ action, ...others }) => ({ ...others, action: { ...action, ...other } }));
-      await actsAs({ workflowId: 'nightly' });
-      const words = `have the workflow id "nightly", which no batch id names. Nothing was started. Set it back to "follow-up-batch:${id}"`;
-      const conflict = { code: 'CONFLICT', message: expect.stringContaining(words) };
-      await expect(handle.trigger()).rejects.toMatchObject(conflict);
-      await actsAs({ workflowType: 'other' });
-      const refused = 'does not start follow-up batches; it starts "other"';
-      await expect(handle.trigger()).rejects.toThrow(refused);
-      await expect(handle.update({ concurrency: 2 })).rejects.toThrow(refused);
-      expect((await handle.describe()).info.numActionsTaken).toBe(0);
+      const twice = withUpdateConflicts(client, 2);
+      await twice.followUps.schedules.getHandle(id).update({ concurrency: 7 });
+      expect(twice.updates()).toBe(3);
+      expect((await handle.describe()).action).toMatchObject({ args: [{ concurrency: 7 }] });
+      const always = withUpdateConflicts(client, Infinity);
+      await expect(always.followUps.schedules.getHandle(id).update({ concurrency: 8 })).rejects.toMatchObject(
+        {
+          code: 'CONFLICT',
+          message:
+            `Other clients are changing the schedule "${id}" at the same time (mismatched conflict token). ` +
+            'Nothing was changed. Repeat the update.',
+        },
+      );
+      expect(always.updates()).toBe(5);
+      expect((await handle.describe()).action).toMatchObject({ args: [{ concurrency: 7 }] });
     },
   );
+
+  it.concurrent('rejects an invalid change, and a schedule that starts another workflow', async () => {
+    const { handle, temporal, create } = await newSchedule();
+    const spec = { cronExpressions: ['60 3 * * *'] };
+    const problem = 'spec: is rejected: Minute is not in range [0-59]';
+    await expect(create({ spec })).rejects.toThrow(problem);
+    await create(UNTIL_TRIGGERED);
+    await expect(handle.update({ spec })).rejects.toThrow(problem);
+    await temporal.update(({ action, ...others }) => ({
+      ...others,
+      action: { ...action, workflowType: 'other' },
+    }));
+    const words = 'does not start follow-up batches; it starts "other"';
+    await expect(handle.update({ concurrency: 2 })).rejects.toThrow(words);
+    const missing = { code: 'NOT_FOUND', message: expect.stringContaining('There is no schedule "nightly"') };
+    const { followUps } = await open();
+    await expect(followUps.schedules.getHandle('nightly').update({})).rejects.toMatchObject(missing);
+  });
 });

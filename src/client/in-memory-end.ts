@@ -1,0 +1,61 @@
+import { ApplicationFailure, CancelledFailure, TerminatedFailure, TimeoutFailure } from '@temporalio/client';
+import type { FollowUpResult } from '../core/result';
+import { failureWithReceipt, outcomeName } from '../follow-up/failure-details';
+import { receiptOf } from '../follow-up/receipt';
+import type { FollowUpState } from '../follow-up/state';
+import type { FollowUpOutcome } from '../follow-up/step';
+import type { RunState } from '../temporal/existing-run';
+import type { SimulatedOutcome } from './simulated-outcome';
+
+/** The end of a simulated run, as the Temporal server would report it. */
+export interface RunEnd {
+  readonly state: Exclude<RunState, 'running'>;
+  /** Such as `completed` or `DeliveryUnknown`; null if the workflow could not report an outcome. */
+  readonly outcome: string | null;
+  readonly result: FollowUpResult | null;
+  readonly cause: Error | undefined;
+  readonly at: number;
+}
+
+/** The end of a run that a client or a timeout ends, without the workflow; null for every other end. */
+export function clientEnd({ end, message }: SimulatedOutcome, at: number): RunEnd | null {
+  const base = { outcome: null, result: null, at };
+  if (end === 'terminated')
+    return { ...base, state: end, cause: new TerminatedFailure(message ?? 'a test terminated the workflow') };
+  if (end === 'timed-out')
+    return {
+      ...base,
+      state: end,
+      cause: new TimeoutFailure('the workflow timed out', undefined, 'START_TO_CLOSE'),
+    };
+  return null;
+}
+
+/** @param message replaces the message of a failure */
+export function engineEnd(
+  state: FollowUpState,
+  outcome: FollowUpOutcome,
+  at: number,
+  message: string | undefined,
+): RunEnd {
+  const receipt = receiptOf(state, at);
+  const base = { outcome: outcomeName(outcome), result: null, cause: undefined, at };
+  switch (outcome.kind) {
+    case 'result':
+      return { ...base, state: 'completed', result: { ...outcome.job, receipt } };
+    case 'cancelled':
+      return { ...base, state: 'cancelled', cause: new CancelledFailure('The follow-up was cancelled.') };
+    case 'failure': {
+      const parts = failureWithReceipt(outcome, state.job, receipt);
+      return failedEnd({ ...parts, message: message ?? parts.message }, at);
+    }
+  }
+}
+
+export function failedEnd(
+  { type, message, details }: ReturnType<typeof failureWithReceipt>,
+  at: number,
+): RunEnd {
+  const cause = ApplicationFailure.nonRetryable(message, type, details);
+  return { state: 'failed', outcome: type, result: null, cause, at };
+}

@@ -1,0 +1,214 @@
+import type { DeliveryDecision, FollowUpProgress, Receipt } from '../core/result';
+import { apply, type FollowUpEvent } from '../follow-up/apply';
+import { invalidRequest, outcomeName } from '../follow-up/failure-details';
+import { nextStep } from '../follow-up/next-step';
+import { progressOf, receiptOf, reportedDelivery } from '../follow-up/receipt';
+import { type FollowUpStart, type FollowUpState, initialState } from '../follow-up/state';
+import { endWithFailure, type Step } from '../follow-up/step';
+import type { FollowUpDescription } from './description';
+import { clientEnd, engineEnd, failedEnd, type RunEnd } from './in-memory-end';
+import {
+  activeJob,
+  isReached,
+  respond,
+  type Script,
+  scriptOf,
+  type SimulatedOutcome,
+} from './simulated-outcome';
+import { type NamedRequest, planOf } from './start';
+
+/** More steps than any outcome needs. */
+const MAX_STEPS = 1_000;
+
+/** One run of a follow-up. Its events are simulated, and the engine of the workflow decides what they mean. */
+export class InMemoryFollowUp {
+  readonly runId = crypto.randomUUID();
+  readonly startedAt = Date.now();
+  /** Resolves at the end. */
+  readonly ended: Promise<void>;
+  end: RunEnd | null = null;
+  /** The start delay is over, and a worker runs the workflow. */
+  hasBegun = false;
+  private readonly start: FollowUpStart;
+  private state: FollowUpState;
+  private step: Step;
+  private script: Script;
+  /** The follow-up's own clock, which skips all waits. */
+  private now: number;
+  private resolveEnded: () => void = () => undefined;
+
+  /** @param delayMs the start delay */
+  constructor(
+    readonly workflowId: string,
+    readonly taskQueue: string,
+    readonly request: NamedRequest,
+    private readonly delayMs: number,
+  ) {
+    this.now = this.startedAt + delayMs;
+    this.start = { startedAt: this.now, firstRunId: this.runId, isReset: false };
+    this.state = initialState(planOf(request), this.start);
+    this.step = this.decide();
+    this.script = scriptOf({ phase: 'starting' }, request.jobId);
+    this.ended = new Promise((resolve) => (this.resolveEnded = resolve));
+  }
+
+  /** When the start delay ends; null once the follow-up has begun. */
+  get beginsAt(): string | null {
+    const isDelayed = this.delayMs > 0 && !this.hasBegun && this.end === null;
+    return isDelayed ? new Date(this.startedAt + this.delayMs).toISOString() : null;
+  }
+
+  get sends(): number {
+    return reportedDelivery(this.state).sends;
+  }
+
+  get promptDigest(): string {
+    return this.state.promptDigest;
+  }
+
+  get receipt(): Receipt {
+    return receiptOf(this.state, this.end?.at ?? null);
+  }
+
+  get progress(): FollowUpProgress {
+    return progressOf(this.state, this.step, false);
+  }
+
+  /** @throws Error if the follow-up has ended, or no follow-up in its state can have this outcome */
+  simulate(outcome: SimulatedOutcome): void {
+    if (this.end !== null) throw new Error(`The follow-up ${this.workflowId} has ended.`);
+    const before = { state: this.state, step: this.step, now: this.now };
+    this.hasBegun = true;
+    this.script = scriptOf(outcome, this.request.jobId);
+    this.state = { ...this.state, plan: { ...this.state.plan, ...this.script.plan } };
+    this.step = this.decide();
+    const { end = 'completed', phase } = outcome;
+    if (phase === undefined && end === 'InvalidRequest') {
+      this.endAsInvalid(outcome);
+      return;
+    }
+    for (let steps = 0; steps < MAX_STEPS && !isReached(outcome, this.step); steps += 1) this.perform();
+    if (phase === undefined && end === 'cancelled') this.apply({ kind: 'cancelled' });
+    const { verdict } = reportedDelivery(this.state);
+    const isWanted = (outcome.verdict ?? verdict) === verdict && (phase ?? end) === this.reached(outcome);
+    if (!isWanted) {
+      const actual = `${this.reached(outcome)} with the verdict ${verdict}`;
+      Object.assign(this, before);
+      throw new Error(
+        `The follow-up can't get the outcome ${JSON.stringify(outcome)}: it would be ${actual}.`,
+      );
+    }
+    this.finish(outcome);
+  }
+
+  cancel(): void {
+    this.apply({ kind: 'cancelled' });
+    this.finish({});
+  }
+
+  pollNow(): void {
+    this.apply({ kind: 'read requested', at: this.now });
+    const { job, failures } = this.state;
+    const isRead = this.step.do === 'read' || this.step.do === 'poll';
+    if (isRead && job !== null && failures.last === null)
+      this.apply(this.readEnded(this.now, { kind: 'job', job }));
+    else this.perform();
+    this.finish({});
+  }
+
+  extendDeadline(ms: number): void {
+    this.apply({ kind: 'deadline extended', deadlineAt: Math.max(this.now, Date.now()) + ms });
+  }
+
+  /** Afterwards, the agent works on the message: on the first one, or on the one that is sent again. */
+  resolveDelivery(decision: DeliveryDecision): void {
+    this.script = scriptOf({ phase: 'watching' }, this.request.jobId);
+    this.apply({ kind: 'delivery decided', decision, runId: this.runId });
+    if (decision === 'not-delivered') this.perform();
+    this.apply(this.readEnded(this.now, { kind: 'job', job: activeJob(this.request.jobId) }));
+    this.finish({});
+  }
+
+  describe(): FollowUpDescription {
+    const { state, step, end, workflowId, runId, taskQueue, request } = this;
+    const isCancelled = end?.state === 'cancelled';
+    return {
+      workflowId,
+      runId,
+      state: end?.state ?? 'running',
+      startedAt: new Date(this.startedAt).toISOString(),
+      beginsAt: this.beginsAt,
+      endedAt: end && new Date(end.at).toISOString(),
+      taskQueue,
+      phase: step.phase,
+      outcome: end?.outcome ?? null,
+      verdict: end?.outcome ? reportedDelivery(state).verdict : null,
+      jobStatus: state.job?.status ?? null,
+      projectId: request.projectId,
+      jobId: request.jobId,
+      taskTrouble: null,
+      receipt: isCancelled ? this.receipt : null,
+    };
+  }
+
+  private decide(): Step {
+    return nextStep(this.state, this.now, () => 0.5);
+  }
+
+  private apply(event: FollowUpEvent): void {
+    this.state = apply(this.state, event);
+    this.step = this.decide();
+  }
+
+  private readEnded(at: number, response: ReturnType<typeof respond>): FollowUpEvent {
+    return { kind: 'read ended', response, requestedAt: at, at: at + 1 };
+  }
+
+  /** Performs the next step at its time, with the response of the simulated agent service. */
+  private perform(): void {
+    const { script, state, step } = this;
+    const isOverdue = state.lastResponseAt > 0 && script.overdueAs === state.delivery.kind;
+    const at = Math.max(this.now, isOverdue ? state.deadlineAt : 'at' in step ? step.at : 0);
+    this.now = at + 1;
+    const { jobId } = this.request;
+    if (step.do === 'conclude reconciling') this.apply({ kind: 'reconciling ended' });
+    else if (step.do === 'send') {
+      const end = script.send.kind === 'posted' ? { ...script.send, sentAt: at } : script.send;
+      this.apply({
+        kind: 'send ended',
+        end,
+        lockRunId: null,
+        startedAt: at,
+        at: at + 1,
+        earlierPostEndsAt: at,
+      });
+    } else this.apply(this.readEnded(at, respond(script, state, jobId)));
+  }
+
+  /** The outcome or the phase that the follow-up has. */
+  private reached({ end, phase }: SimulatedOutcome): string {
+    const { step } = this;
+    if (step.do === 'end') return outcomeName(step.outcome);
+    return phase === undefined && (end === 'terminated' || end === 'timed-out') ? end : step.phase;
+  }
+
+  /** Ends the run if its next step is the end, or if a client ends it. */
+  private finish(outcome: SimulatedOutcome): void {
+    const { state, step, now } = this;
+    const end = outcome.phase === undefined ? clientEnd(outcome, now) : null;
+    if (end !== null) this.endRun(end);
+    else if (step.do === 'end') this.endRun(engineEnd(state, step.outcome, now, outcome.message));
+  }
+
+  private endAsInvalid({ message = 'is rejected by the worker' }: SimulatedOutcome): void {
+    const problems = [{ field: 'request', text: message }];
+    const parts = invalidRequest(problems, this.workflowId, this.start, this.now);
+    this.step = endWithFailure(parts.type, message);
+    this.endRun(failedEnd(parts, this.now));
+  }
+
+  private endRun(end: RunEnd): void {
+    this.end = end;
+    this.resolveEnded();
+  }
+}

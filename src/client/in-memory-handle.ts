@@ -1,0 +1,137 @@
+import { DELIVERY_DECISIONS, type DeliveryDecision, type FollowUpProgress } from '../core/result';
+import { type DurationText, parseDuration } from '../core/units';
+import type { CallOptions, Calls } from './call';
+import type { FollowUpDescription } from './description';
+import { noAnswer, type Reached, silence, updateRefused, wrongState } from './errors';
+import type { InMemoryFollowUp } from './in-memory-follow-up';
+import type { InMemoryServer } from './in-memory-server';
+import type { FollowUpHandleLike } from './interfaces';
+import type { ProgressReport } from './progress';
+import { resultError } from './result';
+import { checkRetry } from './start';
+
+/** For how long the client waits for a worker that is not there. */
+const NO_WORKER_LIMIT_MS = 2_000;
+
+/** The handle of a simulated follow-up. */
+export class InMemoryFollowUpHandle implements FollowUpHandleLike {
+  readonly #calls: Calls;
+  readonly #server: InMemoryServer;
+
+  constructor(
+    calls: Calls,
+    server: InMemoryServer,
+    readonly workflowId: string,
+  ) {
+    this.#calls = calls;
+    this.#server = server;
+  }
+
+  result(options: CallOptions = {}) {
+    return this.#run(options, async () => {
+      await this.#server.whenReachable();
+      return awaitEnd(this.#server, this.workflowId);
+    });
+  }
+
+  progress(options: CallOptions = {}): Promise<ProgressReport> {
+    return this.#run(options, (reached) => {
+      const followUp = this.#find(reached);
+      const workers = this.#server.hasWorkers ? 1 : 0;
+      if (workers > 0 && followUp.beginsAt === null) return { from: 'worker', progress: followUp.progress };
+      return { from: 'server', description: followUp.describe(), workers };
+    });
+  }
+
+  describe(options: CallOptions = {}): Promise<FollowUpDescription> {
+    return this.#run(options, (reached) => this.#find(reached).describe());
+  }
+
+  pollNow(options: CallOptions = {}): Promise<FollowUpProgress> {
+    return this.#update(options, (followUp) => {
+      followUp.pollNow();
+    });
+  }
+
+  extendDeadline(duration: DurationText, options: CallOptions = {}): Promise<FollowUpProgress> {
+    return this.#update(options, (followUp) => {
+      const parsed = parseDuration(duration);
+      if ('problem' in parsed) throw updateRefused(this.workflowId, `duration: ${parsed.problem}`);
+      followUp.extendDeadline(parsed.ms);
+    });
+  }
+
+  resolveDelivery(decision: DeliveryDecision, options: CallOptions = {}): Promise<FollowUpProgress> {
+    return this.#update(options, (followUp) => {
+      const { phase } = followUp.progress;
+      if (phase !== 'needs-decision') {
+        const problem = `the follow-up is ${phase}; a decision is accepted only in the phase needs-decision`;
+        throw updateRefused(this.workflowId, problem);
+      }
+      if (!DELIVERY_DECISIONS.some((each) => each === decision))
+        throw updateRefused(this.workflowId, `decision: must be one of ${DELIVERY_DECISIONS.join(', ')}`);
+      followUp.resolveDelivery(decision);
+    });
+  }
+
+  cancel(options: CallOptions = {}): Promise<void> {
+    return this.#run(options, (reached) => {
+      const followUp = this.#running(reached);
+      this.#server.whenWorkersRun(() => {
+        if (followUp.end === null) followUp.cancel();
+      });
+    });
+  }
+
+  retry(options: CallOptions = {}): Promise<{ readonly runId: string }> {
+    const start = (reached: Reached) => {
+      const { end, receipt, request } = this.#find(reached);
+      if (end === null) throw wrongState(this.workflowId, 'running');
+      const hasReceipt = end.state !== 'terminated' && end.state !== 'timed-out';
+      checkRetry(this.workflowId, hasReceipt ? receipt : null);
+      const { runId } = this.#server.start(request);
+      return { runId };
+    };
+    return this.#run(options, start, 'follow-up');
+  }
+
+  #run<T>(
+    options: CallOptions,
+    work: (reached: Reached) => T | Promise<T>,
+    unconfirmed?: Reached['unconfirmed'],
+  ): Promise<T> {
+    const reached: Reached = { workflowId: this.workflowId, unconfirmed };
+    return this.#calls.run({ ...options, reached }, async () => work(reached));
+  }
+
+  #find(reached: Reached): InMemoryFollowUp {
+    this.#server.checkReachable(reached);
+    return this.#server.find(this.workflowId);
+  }
+
+  #running(reached: Reached): InMemoryFollowUp {
+    const followUp = this.#find(reached);
+    if (followUp.end !== null) throw wrongState(this.workflowId, followUp.end.state);
+    return followUp;
+  }
+
+  #update(options: CallOptions, update: (followUp: InMemoryFollowUp) => void): Promise<FollowUpProgress> {
+    return this.#run(options, (reached) => {
+      const followUp = this.#running(reached);
+      const { beginsAt, workflowId, taskQueue } = followUp;
+      if (beginsAt !== null) throw updateRefused(workflowId, `it has not begun; it begins at ${beginsAt}`);
+      if (!this.#server.hasWorkers) throw noAnswer({ workflowId }, NO_WORKER_LIMIT_MS, silence(taskQueue, 0));
+      update(followUp);
+      return followUp.progress;
+    });
+  }
+}
+
+/** Waits for the result of the latest run. @throws the error with which the client reports the end */
+export async function awaitEnd(server: InMemoryServer, workflowId: string) {
+  const followUp = server.find(workflowId);
+  await followUp.ended;
+  const { end, receipt } = followUp;
+  if (end?.result) return end.result;
+  throw resultError(workflowId, end?.cause, receipt);
+}

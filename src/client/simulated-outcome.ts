@@ -1,0 +1,152 @@
+import type { JobResponse, RequestFailure, SendEnd } from '../core/activities';
+import { ACTIVE, type AgentJob, isTerminal, type TerminalStatus } from '../core/job';
+import type { FailureDetails, FailureType, Phase, Verdict } from '../core/result';
+import type { FollowUpState } from '../follow-up/state';
+import type { Step } from '../follow-up/step';
+
+/** The outcome that a test gives to a follow-up. The engine plays it, so that phase, receipt and error are the real ones. */
+export interface SimulatedOutcome extends Pick<FailureDetails, 'httpStatus' | 'serviceMessage'> {
+  /** @default 'completed' */
+  readonly end?: TerminalStatus | FailureType | 'cancelled' | 'terminated' | 'timed-out';
+  /** Instead of an end: the follow-up stays in this phase until it gets another outcome. */
+  readonly phase?: Exclude<Phase, 'done' | 'failed' | 'cancelled'> | undefined;
+  /** The last job that the follow-up reads. @default the request's job; if it is completed, with a link */
+  readonly job?: Partial<AgentJob>;
+  /** @default the usual verdict for the end or the phase */
+  readonly verdict?: Verdict;
+  /** The failure's message. @default the engine's message */
+  readonly message?: string;
+}
+
+/** How the simulated agent service behaves. */
+export interface Script {
+  readonly send: SendEnd;
+  /** The agent works on a message that was sent: the first read after the POST returns `active`. */
+  readonly hasTurn: boolean;
+  /** The response to every other read. */
+  readonly read: JobResponse;
+  /** The options of the request that the outcome needs. */
+  readonly plan: Partial<Pick<FollowUpState['plan'], 'onUnknownDelivery' | 'whenActive'>>;
+  /** The deadline passes while the delivery is in this state. */
+  readonly overdueAs: FollowUpState['delivery']['kind'] | null;
+}
+
+/** In all other phases and ends, the message was accepted. */
+const USUAL_VERDICTS: readonly (readonly [Verdict, ...string[]])[] = [
+  ['not-sent', 'starting', 'waiting-for-job', 'sending', 'unauthorized', 'InvalidRequest', 'JobNotFound'],
+  ['rejected', 'FollowUpRejected'],
+  ['unknown', 'DeliveryUnknown', 'reconciling', 'needs-decision'],
+];
+
+const DELIVERY_KINDS = {
+  'not-sent': 'unsent',
+  accepted: 'accepted',
+  unknown: 'unknown',
+  rejected: 'rejected',
+} as const;
+
+/** @param jobId the request's job */
+export function scriptOf(outcome: SimulatedOutcome, jobId: string): Script {
+  const { phase } = outcome;
+  const end = phase === undefined ? (outcome.end ?? 'completed') : undefined;
+  const name = phase ?? end ?? '';
+  const [usual = 'accepted'] = USUAL_VERDICTS.find((row) => row.includes(name)) ?? [];
+  const verdict = outcome.verdict ?? usual;
+  return {
+    send: sendOf(name, verdict, outcome, jobId),
+    hasTurn: verdict === 'accepted' && name !== 'confirming' && name !== 'JobNotFound',
+    read: readOf(name, verdict, outcome, jobId),
+    plan: {
+      ...(name === 'waiting-for-job' && { whenActive: 'wait' }),
+      ...(name === 'DeliveryUnknown' && { onUnknownDelivery: 'fail' }),
+      ...(name === 'needs-decision' && { onUnknownDelivery: 'ask' }),
+    },
+    overdueAs: name === 'DeadlineExceeded' ? DELIVERY_KINDS[verdict] : null,
+  };
+}
+
+/** The response to a read while the follow-up is in this state. */
+export function respond(script: Script, state: FollowUpState, jobId: string): JobResponse {
+  const { delivery, waitingForJob } = state;
+  const reads = 'reads' in delivery ? delivery.reads : null;
+  // The send of another outcome would find the job still active.
+  if (waitingForJob !== null && script.send.kind !== 'job-not-ready') return jobResponse(idleJob(jobId));
+  return script.hasTurn && reads?.seenActive === false ? jobResponse(activeJob(jobId)) : script.read;
+}
+
+/** Whether the follow-up has the outcome, or at least the state in which a client ends it. */
+export function isReached({ end = 'completed', phase, verdict }: SimulatedOutcome, step: Step): boolean {
+  if (step.do === 'end') return true;
+  if (phase !== undefined) return step.phase === phase;
+  if (end !== 'cancelled' && end !== 'terminated' && end !== 'timed-out') return false;
+  const before = {
+    'not-sent': 'starting',
+    unknown: 'reconciling',
+    accepted: 'watching',
+    rejected: '',
+  } as const;
+  return step.phase === before[verdict ?? 'accepted'];
+}
+
+function sendOf(name: string, verdict: Verdict, outcome: SimulatedOutcome, jobId: string): SendEnd {
+  const baseline = idleJob(jobId);
+  const posted = { kind: 'posted', baseline, sentAt: 0 } as const;
+  switch (verdict) {
+    case 'accepted':
+      return { ...posted, outcome: { verdict, job: activeJob(jobId, outcome.job) } };
+    case 'unknown':
+      return { ...posted, outcome: { verdict, label: 'ECONNRESET', message: 'ECONNRESET' } };
+    case 'rejected':
+      return { ...posted, outcome: { verdict, ...failure(outcome, 422) } };
+    case 'not-sent':
+      return unsentEnd(name, outcome, jobId);
+  }
+}
+
+function unsentEnd(name: string, outcome: SimulatedOutcome, jobId: string): SendEnd {
+  switch (name) {
+    case 'waiting-for-job':
+      return { kind: 'job-not-ready', job: activeJob(jobId, outcome.job) };
+    case 'sending':
+      return { kind: 'postponed', ...failure(outcome, 429), job: idleJob(jobId) };
+    case 'unauthorized':
+      return { kind: 'not-read', ...failure(outcome, 401) };
+    case 'JobNotFound':
+      return { kind: 'not-read', ...failure(outcome, 404) };
+    case 'FollowUpRejected':
+      return { kind: 'not-read', ...failure(outcome, 403) };
+    default:
+      return { kind: 'not-read', ...failure(outcome, 503) };
+  }
+}
+
+function readOf(name: string, verdict: Verdict, outcome: SimulatedOutcome, jobId: string): JobResponse {
+  if (name === 'JobNotFound') return { kind: 'failure', ...failure(outcome, 404) };
+  if (isTerminal(name)) {
+    const prLink = name === 'completed' ? `https://example.test/pull/${jobId}` : null;
+    return jobResponse({ ...idleJob(jobId), status: name, prLink, ...outcome.job });
+  }
+  // An active job would show that a message of unknown delivery arrived.
+  const isIdle = verdict === 'unknown' || name === 'confirming' || name === 'waiting-for-link';
+  const job = isIdle ? idleJob(jobId) : activeJob(jobId);
+  return jobResponse({ ...job, ...outcome.job });
+}
+
+function failure({ httpStatus, serviceMessage }: SimulatedOutcome, usualStatus: number): RequestFailure {
+  const status = httpStatus ?? usualStatus;
+  const message = `http ${status}${serviceMessage === undefined ? '' : `: ${serviceMessage}`}`;
+  return { label: `http_${status}`, message, httpStatus: status, serviceMessage };
+}
+
+function jobResponse(job: AgentJob): JobResponse {
+  return { kind: 'job', job };
+}
+
+function idleJob(id: string): AgentJob {
+  const source = { repository: null, ref: null };
+  return { id, status: 'completed', source, model: null, prLink: null, createdAt: null, archivedAt: null };
+}
+
+export function activeJob(id: string, job: Partial<AgentJob> = {}): AgentJob {
+  return { ...idleJob(id), ...job, status: ACTIVE, prLink: null, archivedAt: null };
+}

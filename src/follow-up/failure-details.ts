@@ -1,0 +1,60 @@
+import { type Problem, problemTexts } from '../core/checks';
+import { deliveryInWords } from '../core/end';
+import type { AgentJob } from '../core/job';
+import type { FailureDetails, FailureType, Receipt } from '../core/result';
+import type { FollowUpStart } from './state';
+import type { FollowUpOutcome } from './step';
+
+/** The parts of the `ApplicationFailure` with which a follow-up ends. */
+interface FailureParts {
+  readonly type: FailureType;
+  readonly message: string;
+  readonly details: FailureDetails;
+}
+
+/** The message states the reason, and whether anything was sent. @param job the last job that was read */
+export function failureWithReceipt(
+  { type, reason, cause }: FollowUpOutcome & { kind: 'failure' },
+  job: AgentJob | null,
+  receipt: Receipt,
+): FailureParts {
+  const { httpStatus, serviceMessage } = cause ?? {};
+  const message = `${reason} ${deliveryInWords(receipt.delivery)}`;
+  return { type, message, details: { job, receipt, httpStatus, serviceMessage } };
+}
+
+/** The failure of a workflow whose input is not a request. A run that a reset made can't know whether anything was sent. */
+export function invalidRequest(
+  problems: readonly Problem[],
+  workflowId: string,
+  { isReset }: FollowUpStart,
+  now: number,
+): FailureParts {
+  const verdict = isReset ? 'unknown' : 'not-sent';
+  const delivery = { verdict, confirmedBy: null, sends: isReset ? 1 : 0 } as const;
+  const receipt = {
+    requestId: workflowId,
+    delivery,
+    evidence: null,
+    baseline: null,
+    promptDigest: null,
+    polls: 0,
+    sentAt: null,
+    endedAt: new Date(now).toISOString(),
+    responseCounts: {},
+  };
+  const message = `${deliveryInWords(delivery)} Invalid request: ${problemTexts(problems)}.`;
+  return { type: 'InvalidRequest', message, details: { job: null, receipt } };
+}
+
+/** The outcome as lists and metrics have it: the job's status, the failure's type, or `cancelled`. */
+export function outcomeName(outcome: FollowUpOutcome): string {
+  switch (outcome.kind) {
+    case 'result':
+      return outcome.job.status;
+    case 'failure':
+      return outcome.type;
+    case 'cancelled':
+      return 'cancelled';
+  }
+}

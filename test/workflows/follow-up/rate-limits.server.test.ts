@@ -1,0 +1,60 @@
+import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect, it } from '@jest/globals';
+import { fairnessKey } from '../../../src/core/ids';
+import { NOT_SENT } from '../../harness/following';
+import { sharedEnvironment } from '../../harness/shared-environment';
+import { temporalCommand } from '../../harness/temporal-command';
+
+const { open, follow } = sharedEnvironment();
+
+function configOf(taskQueue: string): Promise<string> {
+  const queue = ['--task-queue', taskQueue, '--task-queue-type', 'activity'];
+  return temporalCommand('task-queue', 'config', 'get', ...queue, '--output', 'json');
+}
+
+function setConfig(taskQueue: string, ...settings: string[]): Promise<string> {
+  const queue = ['--task-queue', taskQueue, '--task-queue-type', 'activity'];
+  return temporalCommand('task-queue', 'config', 'set', ...queue, ...settings);
+}
+
+it('the Temporal CLI accepts the commands of docs/limits.md, and returns the limits', async () => {
+  const page = readFileSync(path.join(__dirname, '../../../docs/limits.md'), 'utf8');
+  const commands = [...page.matchAll(/^temporal (task-queue config .*)$/gm)].map(([, words = '']) => words);
+  const projectId = 'p'.repeat(100);
+  const queues: Record<string, string> = {
+    'agent-api-send': `page-${randomUUID()}`,
+    'agent-api-read': `page-${randomUUID()}`,
+  };
+  for (const command of commands) {
+    const words = command.replace('"$KEY=3"', `${fairnessKey(projectId)}=3`).split(' ');
+    await temporalCommand(...words.map((word) => queues[word] ?? word));
+  }
+  const [sends, reads] = await Promise.all(Object.values(queues).map(configOf));
+  expect(JSON.parse(sends ?? '')).toMatchObject({
+    queueRateLimit: { rateLimit: { requestsPerSecond: 0.0833 } },
+    fairnessKeysRateLimitDefault: { rateLimit: { requestsPerSecond: 0.025 } },
+    fairnessWeightOverrides: { [fairnessKey(projectId)]: 3 },
+  });
+  expect(JSON.parse(reads ?? '')).toMatchObject({
+    queueRateLimit: { rateLimit: { requestsPerSecond: 50 } },
+    fairnessKeysRateLimitDefault: { rateLimit: { requestsPerSecond: 5 } },
+  });
+});
+
+it('a message over the limit per project waits, and other projects do not wait', async () => {
+  const environment = await open();
+  await setConfig(environment.taskQueues.send, '--fairness-key-rps-limit-default', '0.0001');
+  const { projectId } = environment.addJob();
+  // Each of the queue's four partitions lets a project's first message pass.
+  const messages = await Promise.all(
+    Array.from({ length: 5 }, () => follow({ projectId }, { deadline: '5s' })),
+  );
+  const endings = await Promise.all(messages.map((message) => message.ending()));
+  const waited = endings.filter((ending) => 'type' in ending && ending.type === 'DeadlineExceeded');
+  expect(waited.length).toBeGreaterThan(0);
+  for (const ending of waited) expect(ending).toMatchObject({ delivery: NOT_SENT, posts: [] });
+  const other = await follow();
+  expect(await other.ending()).toMatchObject({ status: 'completed', posts: [true] });
+});
