@@ -105,13 +105,13 @@ it('a batch that waits for an item names the item and the error of its codec in 
     startedAt: new Date(0).toISOString(),
   };
   const describe = () => Promise.resolve({ memo: { [MEMO_BATCH]: memo }, raw: {} });
-  const client = await clientOf();
+  const client = clientOf();
   jest.replaceProperty(client, 'workflow', { getHandle: () => ({ describe }) } as never);
   const info = { attempt: 1, currentAttemptScheduledTimestampMs: Date.now() };
   const context = { client, info: { ...info, heartbeatDetails: running } };
   jest.spyOn(Context, 'current').mockReturnValue(context as unknown as Context);
   jest.spyOn(ItemsOnServer.prototype, 'named').mockResolvedValue({ ...MEANT, isOwnName: true });
-  const found = await findEnd(await clientOf(), MEANT);
+  const found = await findEnd(clientOf(), MEANT);
   jest.spyOn(ItemsOnServer.prototype, 'ask').mockResolvedValue(found);
   const message = expect.stringMatching(/the batch waits for follow-up:p:j:r: .*the keys are throttled/);
   await expect(runItems({})).rejects.toMatchObject({ type: 'PollAgain', message });
