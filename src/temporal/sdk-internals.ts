@@ -4,8 +4,8 @@ import { InternalWorkflowStartOptionsSymbol } from '@temporalio/client/lib/inter
 import { decodeFromPayloadsAtIndex } from '@temporalio/common/lib/internal-non-workflow';
 import { optionalTsToDate } from '@temporalio/common/lib/time';
 
-/** Times of raw requests and answers are protobuf timestamps, whose conversion is not public. */
-export { msNumberToTs, optionalTsToDate } from '@temporalio/common/lib/time';
+/** Times of raw responses are protobuf timestamps, whose conversion is not public. */
+export { optionalTsToDate } from '@temporalio/common/lib/time';
 
 type Service = Client['workflowService'];
 type TaskQueueType = NonNullable<Parameters<Service['describeTaskQueue']>[0]['taskQueueType']>;
