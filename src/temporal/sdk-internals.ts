@@ -7,8 +7,8 @@ import { InternalWorkflowStartOptionsSymbol } from '@temporalio/client/lib/inter
 import { decodeFromPayloadsAtIndex } from '@temporalio/common/lib/internal-non-workflow';
 import { optionalTsToDate } from '@temporalio/common/lib/time';
 
-/** Raw requests and responses have protobuf timestamps, and the SDK's conversions are for internal use only. */
-export { msNumberToTs, optionalTsToDate } from '@temporalio/common/lib/time';
+/** Raw responses have protobuf timestamps, and the SDK's conversion is for internal use only. */
+export { optionalTsToDate } from '@temporalio/common/lib/time';
 
 type Service = Client['workflowService'];
 type TaskQueueType = NonNullable<Parameters<Service['describeTaskQueue']>[0]['taskQueueType']>;

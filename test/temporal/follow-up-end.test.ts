@@ -11,7 +11,7 @@ import { digestOf } from '../../src/core/ids';
 import { MEMO_PROMPT_DIGEST } from '../../src/core/names';
 import type { ItemsSource } from '../../src/temporal/batch-items';
 import { findEnd } from '../../src/temporal/follow-up-end';
-import { msNumberToTs } from '../../src/temporal/sdk-internals';
+import { msNumberToTs } from '@temporalio/common/lib/time';
 import { JOB, RECEIPT } from '../harness/samples';
 
 const REQUEST = { projectId: 'p', jobId: 'j', prompt: 'Hello', requestId: 'r' };

@@ -22,7 +22,7 @@ export interface ItemEnd extends End {
 }
 
 /** How a batch stands, and how it can end. */
-export type BatchState =
+type BatchState =
   'running' | 'paused' | 'ending' | 'done' | 'tolerance-exceeded' | 'incomplete' | 'cancelled' | 'terminated';
 
 /** The answer of the query `progress` of a batch, and of its updates. */

@@ -124,7 +124,7 @@ it.concurrent('status shows why the workflow task of a follow-up fails', async (
 });
 
 it.concurrent.each([
-  ...['status', 'watch', 'cancel', 'poll-now', 'schedule trigger', 'schedule update --overlap skip'],
+  ...['status', 'watch', 'cancel', 'poll-now', 'schedule update --overlap skip'],
   ...['status', 'watch', 'results', 'pause', 'resume', 'cancel', 'retry'].map((verb) => `batch ${verb}`),
 ])('%s of nothing is an error of usage', async (words) => {
   const stderr = expect.stringMatching(
