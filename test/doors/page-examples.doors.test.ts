@@ -163,5 +163,5 @@ it('the plugin runs follow-ups and batches in a team’s own worker, beside the 
   expect(told).toMatch(/^hello team\ndone { completed: 1 } http\S+\/pull\/\d+\n$/);
   const { code, stdout } = await worker.ended();
   expect(code).toBe(0);
-  for (const type of ['sendMessage', 'pollJob']) expect(stdout).toContain(`intercepted ${type}`);
+  for (const type of ['sendMessage', 'getJob']) expect(stdout).toContain(`intercepted ${type}`);
 });

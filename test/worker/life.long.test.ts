@@ -31,7 +31,7 @@ it.concurrent(
       const address = `127.0.0.1:${port}`;
       const later = { TEMPORAL_ADDRESS: address, TEMPORAL_NAMESPACE: 'later' };
       const worker = await environment.beginWorker(later);
-      await worker.says(/^waiting for Temporal .*ECONNREFUSED/);
+      await worker.says(/^waiting for Temporal .*ConnectionRefused/);
       const { cli } = temporal();
       server = await startDevServer({ cli, port });
       await worker.says(/no namespace.*temporal operator namespace create/);

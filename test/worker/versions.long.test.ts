@@ -36,63 +36,74 @@ async function deploy(name: string, ...words: string[]): Promise<void> {
   await eventually(words.join(' '), () => promisify(execFile)(cli, args, { env }), { intervalMs: 500 });
 }
 
+/** Three worker processes start and two stop one after another: 70 s on a quiet machine, and 110 s on a busy one. */
+const TIMEOUT_MS = 300_000;
+
 // Proves D1.
-it('follow-ups and a batch under way go from one version of the worker to the next and back: each message once, no workflow task fails', () =>
-  ProcessEnvironment.with(UNLIMITED, async (environment) => {
-    const { client, sandbox, taskQueue } = environment;
-    const name = `follow-up-${randomUUID().slice(0, 8)}`;
-    const start = (buildId: string, env = {}) =>
-      environment.startWorker({ TEMPORAL_DEPLOYMENT_NAME: name, TEMPORAL_WORKER_BUILD_ID: buildId, ...env });
-    const setCurrent = (buildId: string) => deploy(name, 'set-current-version', '--build-id', buildId);
-    const older = await start('older');
-    await setCurrent('older');
-    const follow = (count: number, ...[job, request]: Parameters<typeof environment.follow>) =>
-      Promise.all(Array.from({ length: count }, () => environment.follow(job, request)));
-    const watching = await follow(WATCHING, ENDLESS, TIMES);
-    await Promise.all(watching.map((following) => following.reached({ operation: 'get' }, { atLeast: 5 })));
-    const waiting = await follow(FOLLOW_UPS - WATCHING, BUSY, { ...TIMES, whenActive: 'wait' });
-    const followings = [...watching, ...waiting];
-    const batch = new BatchOfTest(environment);
-    batch.addMany(OPEN_ITEMS, ENDLESS, TIMES).addMany(ITEMS - OPEN_ITEMS, {}, TIMES);
-    await batch.start({ concurrency: OPEN_ITEMS });
-    const running = async (buildId: string) => {
-      const ofVersion = `AND TemporalWorkerDeploymentVersion = "${name}:${buildId}"`;
-      const query = `TaskQueue = "${taskQueue}" AND WorkflowType = "followUp" AND ExecutionStatus = "Running"`;
-      return (await client.workflow.count(`${query} AND AgentProject != "${batch.projectId}" ${ofVersion}`))
-        .count;
-    };
-    const haveGone = (from: string, to: string) =>
-      eventually(
-        `all running follow-ups have gone from ${from} to ${to}`,
-        async () => [await running(from), await running(to)],
-        { intervalMs: 500, until: ([left, come]) => left === 0 && come === FOLLOW_UPS },
-      );
-    await batch.sent(OPEN_ITEMS);
+it(
+  'follow-ups and a batch under way go from one version of the worker to the next and back: each message once, no workflow task fails',
+  () =>
+    ProcessEnvironment.with(UNLIMITED, async (environment) => {
+      const { client, sandbox, taskQueue } = environment;
+      const name = `follow-up-${randomUUID().slice(0, 8)}`;
+      const start = (buildId: string, env = {}) =>
+        environment.startWorker({
+          TEMPORAL_DEPLOYMENT_NAME: name,
+          TEMPORAL_WORKER_BUILD_ID: buildId,
+          ...env,
+        });
+      const setCurrent = (buildId: string) => deploy(name, 'set-current-version', '--build-id', buildId);
+      const older = await start('older');
+      await setCurrent('older');
+      const follow = (count: number, ...[job, request]: Parameters<typeof environment.follow>) =>
+        Promise.all(Array.from({ length: count }, () => environment.follow(job, request)));
+      const watching = await follow(WATCHING, ENDLESS, TIMES);
+      await Promise.all(watching.map((following) => following.reached({ operation: 'get' }, { atLeast: 5 })));
+      const waiting = await follow(FOLLOW_UPS - WATCHING, BUSY, { ...TIMES, whenActive: 'wait' });
+      const followings = [...watching, ...waiting];
+      const batch = new BatchOfTest(environment);
+      batch.addMany(OPEN_ITEMS, ENDLESS, TIMES).addMany(ITEMS - OPEN_ITEMS, {}, TIMES);
+      await batch.start({ concurrency: OPEN_ITEMS });
+      const running = async (buildId: string) => {
+        const ofVersion = `AND TemporalWorkerDeploymentVersion = "${name}:${buildId}"`;
+        const query = `TaskQueue = "${taskQueue}" AND WorkflowType = "followUp" AND ExecutionStatus = "Running"`;
+        return (await client.workflow.count(`${query} AND AgentProject != "${batch.projectId}" ${ofVersion}`))
+          .count;
+      };
+      const haveGone = (from: string, to: string) =>
+        eventually(
+          `all running follow-ups have gone from ${from} to ${to}`,
+          async () => [await running(from), await running(to)],
+          { intervalMs: 500, until: ([left, come]) => left === 0 && come === FOLLOW_UPS },
+        );
+      await batch.sent(OPEN_ITEMS);
 
-    // A newer version with another setting, which no running follow-up may notice; as a progressive rollout begins.
-    const newer = await start('newer', { AGENT_API_TIMEOUT: '3s' });
-    await deploy(name, 'set-ramping-version', '--build-id', 'newer', '--percentage', '50');
-    // With a task, a follow-up goes to the version that its id is drawn for: some go ahead, some stay.
-    await Promise.all(watching.map(({ handle }) => handle.executeUpdate('pollNow')));
-    await setCurrent('newer');
-    // Until its next workflow task, a follow-up stays with its version.
-    older.signal('SIGTERM');
-    expect(await older.exited).toMatchObject({ code: 0 });
-    await haveGone('older', 'newer');
+      // A newer version with another setting, which no running follow-up may notice; as a progressive rollout begins.
+      const newer = await start('newer', { AGENT_API_TIMEOUT: '3s' });
+      await deploy(name, 'set-ramping-version', '--build-id', 'newer', '--percentage', '50');
+      // With a task, a follow-up goes to the version that its id is drawn for: some go ahead, some stay.
+      await Promise.all(watching.map(({ handle }) => handle.executeUpdate('pollNow')));
+      await setCurrent('newer');
+      // Until its next workflow task, a follow-up stays with its version.
+      older.signal('SIGTERM');
+      expect(await older.exited).toMatchObject({ code: 0 });
+      await haveGone('older', 'newer');
 
-    await start('older');
-    await setCurrent('older');
-    newer.signal('SIGTERM');
-    expect(await newer.exited).toMatchObject({ code: 0 });
-    await haveGone('newer', 'older');
+      await start('older');
+      await setCurrent('older');
+      newer.signal('SIGTERM');
+      expect(await newer.exited).toMatchObject({ code: 0 });
+      await haveGone('newer', 'older');
 
-    expect((await batch.handle.progress()).state).toBe('running');
-    expect(batch.posts()).toHaveLength(OPEN_ITEMS);
-    // The jobs come to rest; those that were waited for get their message then, and a turn that ends by itself.
-    for (const { key } of followings) sandbox.changeJob(key, { status: 'completed' });
-    for (const ending of await Promise.all(followings.map((following) => following.ending())))
-      expect(ending).toMatchObject({ delivery: BY_RESPONSE, posts: [true] });
-    expect(await batch.finish()).toMatchObject({ state: 'done', summary: { settled: ITEMS } });
-    expect(batch.messages()).toEqual(Array.from({ length: ITEMS }, () => 1));
-    expect(await failedTasks(client, `TaskQueue = "${taskQueue}"`)).toEqual([]);
-  }));
+      expect((await batch.handle.progress()).state).toBe('running');
+      expect(batch.posts()).toHaveLength(OPEN_ITEMS);
+      // The jobs come to rest; those that were waited for get their message then, and a turn that ends by itself.
+      for (const { key } of followings) sandbox.changeJob(key, { status: 'completed' });
+      for (const ending of await Promise.all(followings.map((following) => following.ending())))
+        expect(ending).toMatchObject({ delivery: BY_RESPONSE, posts: [true] });
+      expect(await batch.finish()).toMatchObject({ state: 'done', summary: { settled: ITEMS } });
+      expect(batch.messages()).toEqual(Array.from({ length: ITEMS }, () => 1));
+      expect(await failedTasks(client, `TaskQueue = "${taskQueue}"`)).toEqual([]);
+    }),
+  TIMEOUT_MS,
+);

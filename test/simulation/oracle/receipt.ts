@@ -122,10 +122,9 @@ export const RULES_OF_RECEIPTS: readonly RuleOfReceipt[] = [
   function* countsItsReads({ polls: made, world, isHindered }, { polls, responseCounts }) {
     // An attempt of `pollJob` whose worker is lost, or whose result can't be encoded, counts as a read of the known job.
     const attempts = world.log.filter(({ what }) => what === 'pollJob started').length;
-    const reported = world.log.filter(({ what }) => what === 'pollJob reported').length;
-    const lost =
-      (isHindered ? Math.max(0, attempts - reported) : 0) +
-      world.plan.deeds.filter(({ act }) => act.kind === 'break').length;
+    const heardPolls = made.filter(({ point, heardAt }) => point === 'poll' && heardAt !== null).length;
+    const broken = world.plan.deeds.filter(({ act }) => act.kind === 'break').length;
+    const lost = (isHindered ? Math.max(0, attempts - heardPolls) : 0) + broken;
     if (!isHindered && responseCounts.no_worker !== undefined)
       yield 'a read had no worker, and nothing hindered it';
     if (sum(Object.values(responseCounts)) !== polls)

@@ -32,21 +32,18 @@ beforeAll(async () => {
     polling: { initial: '1m', growth: 0, maximum: '1m', jitter: 0, timerPolls: 3 },
     maxStaleness: '0s',
   });
-  await hasPolled(0);
-  for (const polls of [1, 2, 3]) {
+  // The first poll comes at once, because every read is fresh.
+  await hasPolled(1);
+  for (const polls of [2, 3]) {
     await handle.pollNow();
     await hasPolled(polls);
   }
 });
 
 async function hasPolled(polls: number): Promise<void> {
-  await eventually(`the message is delivered and the job was polled ${polls} times`, async () => {
+  await eventually(`the job was polled ${polls} times`, async () => {
     const report = await handle.progress();
-    return (
-      report.from === 'worker' &&
-      report.progress.delivery.verdict === 'accepted' &&
-      report.progress.polls === polls
-    );
+    return report.from === 'worker' && report.progress.polls === polls;
   });
 }
 
@@ -97,7 +94,7 @@ describe('the Web UI', () => {
 
     const timeline = await shownAt(followUpPage(), 'poll 3');
     expect(timeline).toContain('sendMessage • read the job, then send the message');
-    expect(timeline).toContain('watching: active, next read in 1m');
+    expect(timeline).toContain('watching, poll 1: active, next read in 1m');
     expect(timeline).toContain('getJob • poll 1');
     expect(timeline).toMatch(/poll 2: http 503: .*, next read in 1m/);
 
