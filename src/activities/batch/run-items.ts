@@ -226,8 +226,11 @@ class Work {
       const found = await this.items.ask(next, wasBegun(this.position.begun, next) ? 0 : Infinity);
       // The server takes no further run of a name that belongs to another message, or of one that is completed.
       const isRefused = found.runId === retried || found.end?.outcome === 'conflict';
-      // Any other end is found by the next look.
-      if (found.end !== null && isRefused) await this.pass(next, end, found.end);
+      // The next look finds any other end.
+      if (found.end === null || !isRefused) return;
+      await this.pass(next, end, found.end);
+      // An earlier run may have started the lane's next item, which may have been deleted since.
+      await this.settle(this.position.lanes.filter(([, laneEnd]) => laneEnd === end));
     });
   }
 }
