@@ -47,7 +47,7 @@ ${ENVIRONMENT_HELP}`,
   for (const [command, words] of allCommands(program)) {
     command.exitOverride().configureOutput(streams);
     command.showHelpAfterError(`(${session.command(...words, '--help')} explains)`);
-    // Its first sentence.
+    // The summary is the first sentence of the description.
     command.summary(command.description().split('. ', 1).join().replace(/\.$/, ''));
   }
   return program;

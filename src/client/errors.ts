@@ -14,21 +14,21 @@ export function invalid(field: string, text: string): InvalidRequestError {
   return new InvalidRequestError([{ field, text }]);
 }
 
-/** @throws InvalidRequestError where there are any */
+/** @throws InvalidRequestError if there is a problem */
 export function refuse(problems: readonly Problem[]): void {
   if (problems.length > 0) throw new InvalidRequestError(problems);
 }
 
-/** Thrown when a name is taken by another message, batch or schedule. Nothing was started or changed. */
+/** Thrown when another message, batch or schedule has the same ID. Nothing was started or changed. */
 export class ConflictError extends FollowUpError {}
 
-/** Thrown when an id names no follow-up, batch or schedule of the namespace. */
+/** Thrown when the namespace has no follow-up, batch or schedule with an ID. */
 export class NotFoundError extends FollowUpError {}
 
-/** Thrown when a call ended while nobody knew whether it had started anything. Repeated, it sends nothing twice. */
+/** Thrown when it is unknown whether a call started a follow-up or batch. If the call is repeated, it sends nothing twice. */
 export class NotConfirmedError extends FollowUpError {}
 
-/** Thrown when no worker answered in time, or the `timeout` of a call passed. What was started continues. */
+/** Thrown when no worker responded in time, or the `timeout` of a call passed. A started follow-up or batch continues. */
 export class NoAnswerError extends FollowUpError {}
 
 /** How far a call got. */
@@ -38,7 +38,7 @@ export interface Reached {
   unconfirmed?: 'follow-up' | 'batch' | undefined;
 }
 
-/** The end of a call before its answer. @param why in a sentence */
+/** The error of a call that ended before its response. @param why the reason, as a sentence */
 export function endedEarly(
   code: 'NO_ANSWER' | 'CLOSED' | 'UNREACHABLE',
   why: string,
@@ -54,22 +54,22 @@ export function endedEarly(
   return new ErrorClass(code, why, { workflowId, cause });
 }
 
-/** Thrown when the service refused the message, or the job was active and `whenActive` is `reject`. */
+/** Thrown when the agent service rejected the message, or the job was active and `whenActive` is `reject`. */
 export class FollowUpRejectedError extends FollowUpError {}
 
-/** Thrown when nobody can tell whether the message arrived. */
+/** Thrown when it is unknown whether the message arrived. */
 export class DeliveryUnknownError extends FollowUpError {}
 
 /** Thrown when the deadline passed. */
 export class DeadlineExceededError extends FollowUpError {}
 
-/** Thrown when the service has no such job, or has it no longer. */
+/** Thrown when the agent service does not have the job, or no longer has it. */
 export class JobNotFoundError extends FollowUpError {}
 
 /** Thrown when a follow-up was cancelled. The agent continues. */
 export class FollowUpCancelledError extends FollowUpError {}
 
-/** Thrown when somebody terminated the workflow: only its history knows whether the message was sent. */
+/** Thrown when a client terminated the workflow. Only its history shows whether the message was sent. */
 export class FollowUpTerminatedError extends FollowUpError {}
 
 const OF_FAILURE: Readonly<Record<FailureType, [typeof FollowUpError, FollowUpErrorCode]>> = {
@@ -115,7 +115,7 @@ export function notFound(
   namespace: string,
   found?: string,
 ): NotFoundError {
-  // Whoever has a request id may take it for the name of the workflow.
+  // A caller may have given the request ID instead of the workflow ID.
   const hasForm = what !== 'follow-up' || id.startsWith('follow-up:');
   const form = hasForm ? '' : ' (most ids are follow-up:PROJECT:JOB:REQUEST_ID)';
   const why =

@@ -12,7 +12,7 @@ import {
 } from './checks';
 import { type AgentJob, isAgentJob, isJobState, jobFields } from './job';
 
-/** What is known about the delivery of the message. */
+/** Whether the message arrived. */
 export const VERDICTS = ['not-sent', 'accepted', 'rejected', 'unknown'] as const;
 export const isVerdict = oneOf(...VERDICTS);
 export type Verdict = Checked<typeof isVerdict>;
@@ -45,7 +45,7 @@ export type Evidence = (typeof EVIDENCES)[number];
 /** Any text, as for {@link ConfirmedBy}. */
 export const isEvidence = text as Check<Evidence>;
 
-/** What a follow-up did and saw; docs/result.md says more. Times are ISO 8601 in UTC. */
+/** The receipt of a follow-up. docs/result.md describes each field. Times are ISO 8601 in UTC. */
 export const isReceipt = fields({
   requestId: text,
   delivery: isDelivery,
@@ -82,17 +82,17 @@ export type FailureType = (typeof FAILURE_TYPES)[number];
 
 /** Their `details[0]`. */
 export const isFailureDetails = fields({
-  /** The last job that was seen. */
+  /** The job in the latest readable response. */
   job: orNull(isAgentJob),
   receipt: isReceipt,
-  /** Of the answer that decided, if one did. */
+  /** The HTTP status of the response that ended the follow-up, if one did. */
   httpStatus: optional(number),
-  /** The service's own words. */
+  /** The agent service's error text. */
   serviceMessage: optional(text),
 });
 export type FailureDetails = Checked<typeof isFailureDetails>;
 
-/** What a follow-up does in each phase, as the search attribute `FollowUpPhase` names it. */
+/** The action of a follow-up in each phase. The phases are the values of the search attribute `FollowUpPhase`. */
 const DOING = {
   starting: 'reads the job, then sends the message; a rate limit can delay both',
   'waiting-for-job':
@@ -145,7 +145,7 @@ const AFTER: Readonly<Record<Verdict, string>> = {
   accepted: 'look at the job: the agent may still work on it',
 };
 
-/** What a follow-up does, why, and what to do. @param decide how the reader decides about an unknown delivery */
+/** Table rows with the phase, its reason and the required action. @param decide how an operator resolves an unknown delivery */
 export function phaseRows(
   {
     phase,
@@ -172,11 +172,11 @@ export function phaseRows(
   return [...rows, ['what to do', isOver ? adviceAfter(delivery) : WAIT]];
 }
 
-/** What to do about a follow-up that ended without a final job. */
+/** The required action for a follow-up that ended without a final job. */
 export function adviceAfter({ verdict }: Pick<Delivery, 'verdict'>): string {
   return verdict in AFTER ? AFTER[verdict] : AFTER.unknown;
 }
 
-/** What an operator says of an unknown delivery. */
+/** An operator's decision about an unknown delivery. */
 export const DELIVERY_DECISIONS = ['delivered', 'not-delivered'] as const;
 export type DeliveryDecision = (typeof DELIVERY_DECISIONS)[number];

@@ -24,15 +24,15 @@ import { grpcError } from './grpc-status';
 import { withoutDecoding } from './lists';
 import { decodeFirst } from './sdk-internals';
 
-/** A follow-up as the server knows it. */
+/** A follow-up as the Temporal server has it. */
 export interface FoundFollowUp {
-  /** Null while it runs, or can't be read; `gone` where there is none of this name. */
+  /** Null while the follow-up runs or can't be read; `gone` if no follow-up has this ID. */
   readonly end: End | null;
   /** The outcome `broken` with its reason, if the follow-up has ended and a codec fails. The codec may recover. */
   readonly trouble?: End;
   readonly result?: FollowUpResult;
   readonly failure?: Error;
-  /** Where it was cancelled and left one. */
+  /** The receipt of a cancelled follow-up, if it has one. */
   readonly receipt?: Receipt;
   readonly runId?: string;
   /** When its latest run began, in milliseconds since the epoch by the server's clock. */
@@ -72,7 +72,7 @@ export async function findEnd(client: Client, followUp: NamedFollowUp): Promise<
       return { end: endOfCancelled(receipt), ...(isReceipt(receipt) && { receipt }), ...found };
     const end = endOfMemo(receipt);
     if (end !== null && !wantsResult) return { end, ...found };
-    // A run that somebody has started meanwhile is not waited for.
+    // The call does not wait for a run that another client started in the meantime.
     const run = client.workflow.getHandle(workflowId, runId, { followRuns: false });
     const result = (await run.result()) as FollowUpResult;
     return { end: endOfResult(result), result, ...found };
@@ -93,7 +93,7 @@ export async function findEnd(client: Client, followUp: NamedFollowUp): Promise<
   }
 }
 
-/** Compares what the follow-up was asked to send with what is meant; null for the same. */
+/** Compares the follow-up's prompt with the expected one; null if they are the same. */
 async function conflictOf(
   client: Client,
   { promptDigest: wanted, foreignBefore = 0 }: NamedFollowUp,

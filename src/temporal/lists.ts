@@ -36,7 +36,7 @@ export async function openOf(client: Client, batchId: string): Promise<Set<strin
 }
 
 export interface ListedEnd {
-  /** Null where only its result tells. */
+  /** Null if only the workflow's result has the outcome. */
   readonly end: End | null;
   readonly closedAt: Date;
   readonly startedAt: Date;
@@ -70,7 +70,7 @@ export async function addEnds(
   return ends;
 }
 
-/** The end that a list tells, if it lasts: one that was not sent, or was rejected, may have been sent by a later run. */
+/** The outcome in a visibility list, if it is final: a later run may send a message that was not sent or was rejected. */
 export function lastingEnd(listed: ListedEnd | undefined): End | undefined {
   const end = listed?.end;
   if (!end) return undefined;
@@ -88,7 +88,7 @@ async function listedEnd(
   try {
     return endOfMemo(await decodeFirst(client, [payload], workflowId));
   } catch {
-    // What another program has written; the question for this follow-up says so.
+    // Another program wrote the memo. A query for this follow-up reports it.
     return null;
   }
 }
@@ -112,7 +112,7 @@ const blind: PayloadCodec = {
     Promise.resolve(payloads.map(() => ({ metadata: { encoding: Buffer.from('binary/null') } }))),
 };
 
-/** Client options where no memo is needed: one that another service has encrypted would end a list. */
+/** Client options for lists without memos: a memo that another service encrypted would end the list with an error. */
 export function withoutDecoding({ connection, options: { namespace, identity } }: Client) {
   return { connection, namespace, identity, dataConverter: { payloadCodecs: [blind] } };
 }

@@ -4,27 +4,27 @@ import { SEARCH_ATTRIBUTE_TYPES, type SearchAttributeName, SEARCH_ATTRIBUTES } f
 import { singleLine } from '../core/text';
 import { grpcError, isTransient } from './grpc-status';
 
-/** Thrown when the Temporal server can't be reached, or did not answer in time. */
+/** Thrown when the Temporal server can't be reached, or did not respond in time. */
 export class TemporalUnreachableError extends FollowUpError {
   constructor(message: string, options?: ErrorOptions) {
     super('UNREACHABLE', message, options);
   }
 }
 
-/** Thrown when the search attributes of follow-ups are not there, and says what to do. */
+/** Thrown when the namespace or its search attributes are missing. The message states the commands that add them. */
 export class SearchAttributesError extends FollowUpError {
   constructor(message: string, options?: ErrorOptions) {
     super('NOT_SET_UP', message, options);
   }
 }
 
-/** An error of the SDK in words that tell what to do; undefined where neither the server nor the way to it gave it. */
+/** Returns the SDK's error with the required action; undefined if the error is not from the Temporal server or its connection. */
 export function serverError(
   error: unknown,
   { namespace, address }: { readonly namespace: string; readonly address?: string },
 ): FollowUpError | undefined {
   if (error instanceof FollowUpError) return error;
-  // The SDK makes its own error of a missing namespace only where it starts something.
+  // The SDK has its own error for a missing namespace only when a workflow is started.
   if (error instanceof NamespaceNotFoundError) return noNamespace(namespace, error);
   const told = grpcError(error);
   if (told === undefined) return undefined;
@@ -39,7 +39,7 @@ export function serverError(
   if (status === 'PERMISSION_DENIED')
     return unauthorized('denies access', 'TEMPORAL_NAMESPACE and the permissions of the credentials');
   if (isTransient(error)) {
-    // What gRPC says of a deadline is about its own parts.
+    // The text of a gRPC deadline only describes gRPC's own parts.
     const why = status === 'DEADLINE_EXCEEDED' ? 'in time' : `(${words})`;
     const message = `${server} does not answer ${why}; the same call may be repeated.`;
     return new TemporalUnreachableError(message, { cause: error });

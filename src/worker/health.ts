@@ -17,9 +17,9 @@ const LIMITS = { requestTimeout: 5_000, headersTimeout: 5_000, connectionsChecki
 const MAX_CONNECTIONS = 64;
 
 /**
- * Serves `/healthz` (200 while the event loop answers) and `/readyz` (200 while the worker works, else 503 with the reasons).
+ * Serves `/healthz` (200 while the event loop runs) and `/readyz` (200 while the worker works, otherwise 503 with the reasons).
  *
- * @returns `address`: where it listens; undefined if it doesn't
+ * @returns `address`: the address of the server; undefined if it does not listen
  * @throws ConfigurationError when it can't listen at an address that was chosen
  */
 export async function startHealthServer(
@@ -73,17 +73,17 @@ export function connectionCheck(connection: NativeConnection, temporal: Temporal
   }, ASK_LIMIT_MS);
 }
 
-/** Nobody has this job: a service answers 404 to a key that it knows, and 401 to one that it doesn't. */
+/** A job that does not exist: the agent service returns 404 for a valid key, and 401 for an invalid one. */
 const NOBODYS_JOB: JobAddress = { projectId: 'agent-follow-up-check', jobId: 'no-such-job' };
 
-/** Reads may count against the service's limit. */
+/** Reads may count against the agent service's rate limit. */
 const ASK_AGAIN_MS = 60_000;
 
-/** Labels of troubles that only another key, URL, proxy or certificate heals. */
+/** Labels of failures that only another key, URL, proxy or certificate fixes. */
 const BY_SETTINGS =
   /^(http_(401|3\d\d)|not_a_job|no_key|ENOTFOUND|PROXY_\w+|ERR_TLS_\w+|ERR_SSL_\w+|EPROTO|\w*CERT\w*|UNABLE_TO_\w+)$/;
 
-/** Tells of a wrong key or URL before the first follow-up. A service that is down leaves the worker ready. */
+/** Reports an invalid key or URL before the first follow-up. If the agent service is down, the worker stays ready. */
 export function keyCheck(api: AgentApi, logger: Pick<Logger, 'warn'>): Reasons {
   let isTaken = false;
   return seldom(async () => {

@@ -30,7 +30,7 @@ export interface FollowUpPluginOptions {
   readonly agentApi: AgentApi;
   /** A worker gets what its own task queue is for. @default the task queue of the first worker for everything */
   readonly taskQueues?: TaskQueues;
-  /** Where the ends of follow-ups and batches are told (docs/notify.md). @default nowhere */
+  /** The receiver of notifications (docs/notify.md). @default no notifications */
   readonly notify?: NotifyOptions | undefined;
 }
 
@@ -67,7 +67,7 @@ export function shutdownLimitMs(httpTimeoutMs: number): number {
  */
 export class FollowUpPlugin implements WorkerPlugin, BundlerPlugin {
   readonly name = 'agent-follow-up';
-  /** @internal called when a worker runs: before, it can't be told to end */
+  /** @internal called when a worker runs, because a worker can't be shut down earlier */
   onRunning: (worker: Worker) => void = () => undefined;
   private offered: { readonly taskQueues: TaskQueues; readonly activities: FollowUpActivities } | undefined;
 

@@ -16,7 +16,7 @@ export type SdkRuntime = ReturnType<typeof installRuntime>;
  * The SDK's runtime, without its signal handlers. The SDK drops it, and closes the metrics port, whenever a connection fails; the
  * next attempt makes a new one, and may find the port taken.
  *
- * @param of what `worker_info` tells
+ * @param of the labels of the metric `worker_info`
  * @throws ConfigurationError when it can't listen at an address that was chosen
  */
 export function installRuntime(

@@ -23,7 +23,7 @@ const { postNotice } = proxyActivities<NoticeActivities>({
   summary: 'tell the receiver',
 });
 
-/** Tells a receiver of one event. Its workflow id is the `webhook-id`. @throws ActivityFailure after a day, or where it answered 410 */
+/** Sends one notification. The workflow ID is the `webhook-id`. @throws ActivityFailure after a day, or if the receiver returned 410 */
 export async function followUpNotice(notice: Notice): Promise<void> {
   await postNotice(notice);
 }
