@@ -8,7 +8,7 @@ import {
   type PollJobResult,
   type SendResult,
 } from '../../src/core/activities';
-import { isPosition, type Position } from '../../src/core/batch/state';
+import { isPosition, type Position } from '../../src/batch/memo';
 import { endFields, endOfResult } from '../../src/core/end';
 import type { AgentJob } from '../../src/core/job';
 import { count, fields, isRecord } from '../../src/core/checks';

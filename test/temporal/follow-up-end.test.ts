@@ -7,7 +7,7 @@ import { followUpResult } from '../../src/activities/follow-up-result';
 import { BatchEnds, type BatchReport } from '../../src/client/batch/describe';
 import type { Fate } from '../../src/client/in-memory-run';
 import { InMemoryFollowUpClient } from '../../src/client/testing';
-import { START } from '../../src/core/batch/state';
+import { START } from '../../src/batch/memo';
 import { digestOf } from '../../src/core/ids';
 import type { ItemsSource } from '../../src/temporal/batch-items';
 import { findEnd } from '../../src/temporal/follow-up-end';

@@ -1,5 +1,5 @@
 import type { BatchProgress, BatchView, ItemEnd } from '../../client';
-import { batchRows } from '../../core/batch/progress';
+import { batchRows } from '../../batch/progress';
 import { EXIT } from '../ends';
 import type { Session } from '../session';
 import { columns } from './text';

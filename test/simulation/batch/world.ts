@@ -5,9 +5,9 @@ import { type BatchReport, findBatch } from '../../../src/client/batch/describe'
 import { startBatch } from '../../../src/client/batch/start';
 import { Calls } from '../../../src/client/call';
 import { retryFollowUp, startFollowUp } from '../../../src/client/start';
-import { requestIdOf } from '../../../src/core/batch/items';
-import type { ItemEnd } from '../../../src/core/batch/progress';
-import { type BatchMemo, MEMO_BATCH, type Position } from '../../../src/core/batch/state';
+import { requestIdOf } from '../../../src/batch/items';
+import type { ItemEnd } from '../../../src/batch/progress';
+import { type BatchMemo, MEMO_BATCH, type Position } from '../../../src/batch/memo';
 import { batchWorkflowId, followUpWorkflowId } from '../../../src/core/ids';
 import type { MachineAct } from '../acts';
 import type { Request } from '../agent-service';
