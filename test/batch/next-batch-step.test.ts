@@ -172,7 +172,7 @@ describe('nextBatchStep', () => {
     expect(step({ board, running: { count: 5, ...running } })).toEqual(nextRound(waitMs));
   });
 
-  it('never exceeds the concurrency, starts each lane once, and always makes progress or waits', () => {
+  it('never exceeds the concurrency, and starts only pending lanes, each once', () => {
     const states = fc.constantFrom<Lane['state']>('pending', 'starting', 'running');
     const known = fc.record({
       lanes: fc.array(states, { maxLength: 30 }),
@@ -189,15 +189,12 @@ describe('nextBatchStep', () => {
         const active = all.filter((state) => state !== 'pending').length;
         const count = active + others;
         const next = step({ memo, board: { lanes, cursor }, running: { count } });
-        if (next.do === 'start') {
-          expect(count + next.lanes.length).toBeLessThanOrEqual(memo.concurrency);
-          expect(next.lanes.every(({ state }) => state === 'pending')).toBe(true);
-          expect(new Set(next.lanes).size).toBe(next.lanes.length);
-        }
-        if (next.do === 'start' || next.do === 'add lanes')
-          expect([memo.paused, memo.ending]).toEqual([false, null]);
-        if (next.do === 'add lanes')
-          expect(count + next.count + lanes.length - active).toBeLessThanOrEqual(memo.concurrency);
+        const starting = next.do === 'start' ? next.lanes : [];
+        const added = next.do === 'add lanes' ? next.count + lanes.length - active : 0;
+        expect(new Set(starting.filter(({ state }) => state === 'pending')).size).toBe(starting.length);
+        const isOver = memo.paused || memo.ending !== null;
+        const most = isOver ? 0 : Math.max(0, memo.concurrency - count);
+        expect(Math.max(starting.length, added)).toBeLessThanOrEqual(most);
       }),
       { numRuns: 1_000, seed: 1 },
     );

@@ -7,7 +7,8 @@ import { followUpResult } from '../../src/activities/follow-up-result';
 import { BatchEnds, type BatchReport } from '../../src/client/batch/describe';
 import type { Fate } from '../../src/client/in-memory-run';
 import { InMemoryFollowUpClient } from '../../src/client/testing';
-import { START } from '../../src/batch/memo';
+import { EMPTY_BOARD } from '../../src/batch/board';
+import type { BatchMemo } from '../../src/batch/memo';
 import { digestOf } from '../../src/core/ids';
 import type { ItemsSource } from '../../src/temporal/batch-items';
 import { findEnd } from '../../src/temporal/follow-up-end';
@@ -56,25 +57,27 @@ it('an end that can’t be decoded is asked for again, by a batch and by a paren
   const context = { client, info: { attempt: 1 } } as unknown as Context;
   jest.spyOn(Context, 'current').mockReturnValue(context);
   const server = new ItemsOnServer(client, {} as ItemsSource, () => Promise.resolve());
-  jest.spyOn(server, 'named').mockResolvedValue({ ...MEANT, isOwnName: false });
+  jest.spyOn(server, 'named').mockResolvedValue(MEANT);
+  const memo = { ending: null, again: null } as BatchMemo;
+  const lane = { next: 0, end: 1, state: 'running' } as const;
   const now = jest.spyOn(performance, 'now');
   const at = (minute: number) => {
     now.mockReturnValue(minute * MINUTE_MS);
-    return server.ask(0);
+    return server.fact(EMPTY_BOARD, memo, lane, new Set());
   };
   const trouble = broken('the keys are throttled');
-  const waits = { end: null, trouble, closedAt: expect.any(String) };
+  const waits = { kind: 'unreadable', reason: trouble.message };
   expect(await at(0)).toMatchObject(waits);
   expect(await at(9)).toMatchObject(waits);
   const asksAgain = { nonRetryable: false, nextRetryDelay: 2_000, message: trouble.message };
   await expect(followUpResult(MEANT)).rejects.toMatchObject(asksAgain);
   decode = (payload) => payload;
-  expect(await at(9)).toMatchObject({ end: { outcome: 'completed' } });
+  expect(await at(9)).toMatchObject({ kind: 'ended', outcome: { outcome: 'completed' } });
   expect(await followUpResult(MEANT)).toMatchObject({ status: 'completed' });
   decode = fails;
   expect(await at(20)).toMatchObject(waits);
   expect(await at(29)).toMatchObject(waits);
-  expect(await at(31)).toMatchObject({ end: trouble });
+  expect(await at(31)).toMatchObject({ kind: 'ended', outcome: trouble });
   await expect(followUpResult(MEANT)).rejects.toMatchObject({ type: 'FollowUpBroken', nonRetryable: true });
 });
 
@@ -90,7 +93,7 @@ it('the client tells an item that it can’t decode once its batch has ended', a
   jest.replaceProperty(client.connection, 'workflowService', service);
   const report = {
     ...{ workflowId: 'follow-up-batch:b', runId: 'run', batchId: 'b', startedAt: 0 },
-    memo: { ...START, bound: 1, cursor: 1 },
+    memo: { ...EMPTY_BOARD, bound: 1, cursor: 1 },
   } as unknown as BatchReport;
   const told = async (endedAt: string | null) => new BatchEnds(client).news({ ...report, endedAt });
   expect(await told(null)).toEqual([]);

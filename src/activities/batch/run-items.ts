@@ -11,7 +11,7 @@ import {
   withRound,
 } from '../../batch/board';
 import { type BatchActivities, type BatchMemo, boardOfMemo } from '../../batch/memo';
-import { nextBatchStep, type RunningItems } from '../../batch/next-batch-step';
+import { nextBatchStep } from '../../batch/next-batch-step';
 import type { Lane } from '../../batch/started-items';
 import { chunkWorkflowId, jobOf } from '../../core/ids';
 import { singleLine } from '../../core/text';
