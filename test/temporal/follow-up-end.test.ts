@@ -72,7 +72,8 @@ it('an end that can’t be decoded is asked for again, by a batch and by a paren
   const asksAgain = { nonRetryable: false, nextRetryDelay: 2_000, message: trouble.message };
   await expect(followUpResult(MEANT)).rejects.toMatchObject(asksAgain);
   decode = (payload) => payload;
-  expect(await at(9)).toMatchObject({ kind: 'ended', outcome: { outcome: 'completed' } });
+  const times = { startedAt: expect.any(Number), closedAt: expect.any(Number) };
+  expect(await at(9)).toMatchObject({ kind: 'ended', outcome: { outcome: 'completed' }, ...times });
   expect(await followUpResult(MEANT)).toMatchObject({ status: 'completed' });
   decode = fails;
   expect(await at(20)).toMatchObject(waits);
