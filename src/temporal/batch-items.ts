@@ -37,11 +37,9 @@ export class ItemsGoneError extends FollowUpError {
 
 /** The items of a batch by their numbers in the order of the start, read when they are needed. Methods throw ItemsGoneError. */
 export class ItemsOfBatch {
-  /** @param alive is called between requests, of which there may be many */
   constructor(
     protected readonly client: Client,
     protected readonly source: ItemsSource,
-    protected readonly alive = () => Promise.resolve(),
   ) {}
 
   async named(number: number): Promise<NamedItem> {

@@ -56,8 +56,9 @@ it('an end that can’t be decoded is asked for again, by a batch and by a paren
   const client = await clientOf();
   const context = { client, info: { attempt: 1 } } as unknown as Context;
   jest.spyOn(Context, 'current').mockReturnValue(context);
-  const server = new ItemsOnServer(client, {} as ItemsSource, () => Promise.resolve());
+  const server = new ItemsOnServer(client, {} as ItemsSource, EMPTY_BOARD);
   jest.spyOn(server, 'named').mockResolvedValue(MEANT);
+  jest.spyOn(server, 'record').mockResolvedValue(() => 0);
   const memo = { ending: null, again: null } as BatchMemo;
   const lane = { next: 0, end: 1, state: 'running' } as const;
   const now = jest.spyOn(performance, 'now');

@@ -1,5 +1,5 @@
 import { Context } from '@temporalio/activity';
-import { WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
+import { type Client, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
 import { ApplicationFailure } from '@temporalio/common';
 import { type BatchBoard, type ItemFact, mayHaveStarted } from '../../batch/board';
 import { BATCH_PRIORITY } from '../../batch/items';
@@ -9,7 +9,7 @@ import { checkRequest } from '../../core/check-request';
 import { mayTryAgain } from '../../core/end';
 import { fairnessKey, jobOf } from '../../core/ids';
 import { FOLLOW_UP_WORKFLOW } from '../../core/names';
-import { ITEM_BYTES, ItemsOfBatch } from '../../temporal/batch-items';
+import { ITEM_BYTES, ItemsOfBatch, type ItemsSource } from '../../temporal/batch-items';
 import { eachConcurrently } from '../../temporal/each-concurrently';
 import { describeWorkflow } from '../../temporal/existing-run';
 import { findEnd } from '../../temporal/follow-up-end';
@@ -18,6 +18,10 @@ import { Kept } from '../../temporal/kept';
 import { addEnds, lastingEnd, type ListedEnd, openOf, runningForJobs } from '../../temporal/lists';
 import { retryOptions, startOptions } from '../../temporal/start-follow-up';
 import { currentRun } from '../attempt';
+import { requestSendPermission } from '../send-message';
+
+/** The heartbeat timeout of `runItems` is half a minute. */
+const HEARTBEAT_MS = 5_000;
 
 export async function readMemo(): Promise<BatchMemo> {
   const { workflowId, runId } = currentRun();
@@ -35,6 +39,29 @@ const listedEnds = new Kept<ReadonlyMap<string, ListedEnd>>();
 
 /** Collects facts about a batch's items from the Temporal server, and starts items. It decides nothing. */
 export class ItemsOnServer extends ItemsOfBatch {
+  private recordedTick = performance.now();
+
+  /** @param board the latest board, which the next heartbeat records */
+  constructor(
+    client: Client,
+    source: ItemsSource,
+    public board: BatchBoard,
+  ) {
+    super(client, source);
+  }
+
+  /** Records the board with the Temporal server. @returns for how many milliseconds items may be started */
+  async record(board: BatchBoard): Promise<() => number> {
+    this.board = board;
+    this.recordedTick = performance.now();
+    return requestSendPermission(board);
+  }
+
+  /** There may be many requests between two heartbeats. */
+  private readonly alive = async (): Promise<void> => {
+    if (performance.now() - this.recordedTick > HEARTBEAT_MS) await this.record(this.board);
+  };
+
   /**
    * Lists the running follow-ups of the batch, with one visibility query.
    *

@@ -20,11 +20,7 @@ import { cancelAll, ignoreClosed } from '../../temporal/existing-run';
 import { hasGrpcStatus } from '../../temporal/grpc-status';
 import { LIST_LAG_MS } from '../../temporal/lists';
 import { currentRun, pollAgainIn, serverClock } from '../attempt';
-import { requestSendPermission } from '../send-message';
 import { ItemsOnServer, readMemo } from './on-server';
-
-/** The heartbeat timeout of `runItems` is half a minute. */
-const HEARTBEAT_MS = 5_000;
 
 /** For so long a round starts items: if its worker is lost, at most so much work is repeated. */
 const ROUND_MS = 60_000;
@@ -55,11 +51,10 @@ export const runItems: BatchActivities['runItems'] = async ({ chunks }) => {
   const memo = await readMemo();
   const first = isBatchBoard(info.heartbeatDetails) ? info.heartbeatDetails : boardOfMemo(memo);
   if (memo.ending === 'cancelled') return first;
-  const heartbeat = new Heartbeat(first);
-  const items = new ItemsOnServer(client, { ...currentRun(), ...memo, chunks }, () => heartbeat.alive());
+  const items = new ItemsOnServer(client, { ...currentRun(), ...memo, chunks }, first);
   const serverTime = serverClock();
   const startedAt = serverTime();
-  let round = await openRound(items, heartbeat, first, memo, startedAt);
+  let round = await openRound(items, first, memo, startedAt);
   for (;;) {
     round = { ...round, memo: await readMemo() };
     const now = serverTime();
@@ -68,40 +63,21 @@ export const runItems: BatchActivities['runItems'] = async ({ chunks }) => {
     const { running, board } = await runningItems(items, round, first);
     round = { ...round, board };
     const step = nextBatchStep(board, round.memo, { ...running, ...times });
-    if (step.do === 'add lanes') round = await addNextLanes(items, heartbeat, round, step.count);
-    else if (step.do === 'start') round = await startItems(items, heartbeat, round, step.lanes);
+    if (step.do === 'add lanes') round = await addNextLanes(items, round, step.count);
+    else if (step.do === 'start') round = await startItems(items, round, step.lanes);
     else {
       if (step.do === 'cancel items') await cancelAll(client, round.listed);
       // If the activity is paused, its end would let another activity follow, which is not paused.
-      if (board !== first || step.do === 'report') await heartbeat.record(board);
+      if (board !== first || step.do === 'report') await items.record(board);
       if (step.do === 'report') return board;
       throw pollAgainIn(step.waitMs, 'the batch continues');
     }
   }
 };
 
-/** Records the board with the Temporal server, so that the next attempt continues with it. */
-class Heartbeat {
-  private recordedTick = performance.now();
-
-  constructor(public board: BatchBoard) {}
-
-  /** @returns for how many milliseconds items may be started */
-  async record(board: BatchBoard): Promise<() => number> {
-    this.board = board;
-    this.recordedTick = performance.now();
-    return requestSendPermission(board);
-  }
-
-  async alive(): Promise<void> {
-    if (performance.now() - this.recordedTick > HEARTBEAT_MS) await this.record(this.board);
-  }
-}
-
 /** Collects the facts about the running follow-ups and the lanes of the board. */
 async function openRound(
   items: ItemsOnServer,
-  heartbeat: Heartbeat,
   board: BatchBoard,
   memo: BatchMemo,
   now: number,
@@ -111,16 +87,11 @@ async function openRound(
   const isNew = now < Date.parse(memo.startedAt) + LIST_LAG_MS;
   const listed = await items.listRunning(isChecked, isNew ? (board.startedEarlier?.lanes ?? []) : []);
   const round = { memo, board, listed, laterRunning: new Map<number, Wait>(), waitsFor: null };
-  return settle(items, heartbeat, round, board.lanes);
+  return settle(items, round, board.lanes);
 }
 
 /** Collects facts about lanes concurrently, and applies them in one call; again for a lane with many ended items. */
-async function settle(
-  items: ItemsOnServer,
-  heartbeat: Heartbeat,
-  before: Round,
-  lanes: readonly Lane[],
-): Promise<Round> {
+async function settle(items: ItemsOnServer, before: Round, lanes: readonly Lane[]): Promise<Round> {
   let round = before;
   for (let left = lanes; left.length > 0;) {
     const facts = new Map<number, ItemFact>();
@@ -129,7 +100,7 @@ async function settle(
       if (await collectFacts(items, round, lane, facts)) unfinished.add(lane.end);
     });
     round = withFacts(round, facts);
-    heartbeat.board = round.board;
+    items.board = round.board;
     left = round.board.lanes.filter(({ end }) => unfinished.has(end));
   }
   return round;
@@ -195,18 +166,18 @@ async function runningItems(
   return { running: { count: open, busyLanes, hasChanged: shown !== first }, board: shown };
 }
 
-async function addNextLanes(items: ItemsOnServer, heartbeat: Heartbeat, round: Round, count: number) {
+async function addNextLanes(items: ItemsOnServer, round: Round, count: number) {
   const { board, memo } = round;
   const ends: number[] = [];
   for (let next = board.cursor; ends.length < count && next < memo.bound; next = ends.at(-1) ?? memo.bound)
     ends.push(await items.endOfLane(next));
   const added = addLanes(board, ends);
   const lanes = added.lanes.slice(board.lanes.length);
-  return settle(items, heartbeat, { ...round, board: added }, lanes);
+  return settle(items, { ...round, board: added }, lanes);
 }
 
 /** Starts the next items of lanes, unless another client runs a later item of a job: then the next step is decided again. */
-async function startItems(items: ItemsOnServer, heartbeat: Heartbeat, round: Round, lanes: readonly Lane[]) {
+async function startItems(items: ItemsOnServer, round: Round, lanes: readonly Lane[]) {
   const later = await items.lanesWithLaterRunning(lanes);
   if (later.length > 0) {
     const laterRunning = new Map(round.laterRunning);
@@ -218,7 +189,7 @@ async function startItems(items: ItemsOnServer, heartbeat: Heartbeat, round: Rou
     return { ...round, laterRunning };
   }
   const board = markStarting(round.board, lanes);
-  const permission = await heartbeat.record(board);
+  const permission = await items.record(board);
   const facts = new Map<number, ItemFact>();
   let { waitsFor } = round;
   await eachConcurrently(lanes, async (lane) => {
@@ -234,7 +205,7 @@ async function startItems(items: ItemsOnServer, heartbeat: Heartbeat, round: Rou
   const started = withFacts({ ...round, board, waitsFor }, facts);
   const ends = new Set(lanes.map(({ end }) => end));
   const passed = started.board.lanes.filter(({ end, state }) => state === 'pending' && ends.has(end));
-  return settle(items, heartbeat, started, passed);
+  return settle(items, started, passed);
 }
 
 /** Terminates the chunks of a batch that has ended. A signal does not end a start delay (measured, server 1.32.0). */

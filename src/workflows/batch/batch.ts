@@ -8,7 +8,6 @@ import {
   log,
   makeContinueAsNewFunc,
   metricMeter,
-  proxyActivities,
   setCurrentDetails,
   setHandler,
   upsertMemo,
@@ -18,7 +17,6 @@ import {
 import { type BatchBoard, EMPTY_BOARD, isBatchBoard, isBeyondTolerance, isIdle } from '../../batch/board';
 import { settingProblems } from '../../batch/items';
 import {
-  type BatchActivities,
   type BatchInput,
   batchMemo,
   type BatchMemo,
@@ -41,6 +39,7 @@ import { keyword } from '../../core/starts';
 import { failure } from '../failure';
 import { notify } from '../notice';
 import { updatesOfRun } from '../updates';
+import { closeChunks, runItems } from './proxies';
 import { checkBatch } from './input';
 
 /** The number of items that one activity may start. An activity costs seven events. */
@@ -52,28 +51,8 @@ const LAST_REPORT_MS = 40_000;
 /** The client requests the cancellation after `cancelRunning`. Without the request, the Temporal server shows the batch as failed. */
 const CANCEL_REQUEST_MS = 5_000;
 
-/**
- * The activity calls only the Temporal server, so it is on the task queue of the workflows. A batch has no maximum duration. An
- * attempt sets the delay of the next one. If it does not, its worker was lost: the heartbeat timeout is longer than a permission to
- * start items.
- */
-const { runItems } = proxyActivities<BatchActivities>({
-  startToCloseTimeout: '5 minutes',
-  heartbeatTimeout: '30 seconds',
-  retry: {
-    initialInterval: 5_000,
-    backoffCoefficient: 1,
-    maximumInterval: '5 minutes',
-    nonRetryableErrorTypes: ['ItemsGoneError'],
-  },
-});
-
-/** Best effort: a worker that may not terminate workflows must not keep a finished batch open. */
-const { closeChunks } = proxyActivities<BatchActivities>({
-  startToCloseTimeout: '1 minute',
-  scheduleToCloseTimeout: '5 minutes',
-  retry: { initialInterval: 5_000, backoffCoefficient: 1 },
-});
+/** The settings of a batch that starts. */
+const START = { bound: 0, movingSince: null, rounds: 0, paused: false, ending: null } as const;
 
 /**
  * Sends many follow-ups with limited concurrency. An activity starts them and collects their outcomes. The workflow writes to the
@@ -92,9 +71,8 @@ export async function followUpBatch(input: BatchInput): Promise<BatchSummary> {
   const ofBatch = keyword('FollowUpBatch', plan.batchId);
   if (typedSearchAttributes.get(ofBatch.key) !== ofBatch.value) upsertSearchAttributes([ofBatch]);
   const count = chunks?.items ?? items?.length ?? 0;
-  const first = { items: count, startedAt: startTime.toISOString(), paused: false, ending: null };
-  const start = { ...EMPTY_BOARD, bound: 0, movingSince: null, rounds: 0 };
-  return new Batch({ items, chunks }, { ...start, ...given, ...first }).run();
+  const first = { items: count, startedAt: startTime.toISOString(), ...START };
+  return new Batch({ items, chunks }, { ...EMPTY_BOARD, ...given, ...first }).run();
 }
 
 /** A chunk. It runs only if its start delay has passed. */
@@ -143,7 +121,11 @@ class Batch {
     await this.work();
     const { batchId, digest, items, settled, unknownDeliveries } = this.memo;
     const { chunks } = this.source;
-    if (chunks) await closeChunks({ batchId, digest, chunks }).catch(warnOfChunks);
+    if (chunks)
+      await closeChunks({ batchId, digest, chunks }).catch((error: unknown) => {
+        if (!(error instanceof ActivityFailure)) throw error;
+        log.warn('the stored items of the batch were not closed', { error: error.cause?.message });
+      });
     if (this.memo.ending === 'cancel-running')
       await condition(() => this.whole.consideredCancelled, CANCEL_REQUEST_MS);
     await condition(allHandlersFinished);
@@ -237,9 +219,4 @@ class Batch {
     }
     return this.progress();
   }
-}
-
-function warnOfChunks(error: unknown): void {
-  if (!(error instanceof ActivityFailure)) throw error;
-  log.warn('the stored items of the batch could not be closed', { error: error.cause?.message });
 }
