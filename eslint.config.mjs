@@ -7,15 +7,16 @@ import tseslint from 'typescript-eslint';
 const mayImport = {
   core: [],
   'follow-up': ['core'],
-  workflows: ['core', 'follow-up'],
+  batch: ['core'],
+  workflows: ['core', 'follow-up', 'batch'],
   'agent-api': ['core', 'follow-up'],
-  temporal: ['core'],
-  activities: ['core', 'follow-up', 'agent-api', 'temporal'],
-  client: ['core', 'follow-up', 'temporal'],
+  temporal: ['core', 'batch'],
+  activities: ['core', 'follow-up', 'batch', 'agent-api', 'temporal'],
+  client: ['core', 'follow-up', 'batch', 'temporal'],
   worker: ['core', 'agent-api', 'activities', 'temporal'],
   // Each file has the exports of a package's entry, and no code.
-  entries: ['core', 'temporal', 'client', 'workflows', 'activities', 'agent-api', 'worker'],
-  cli: ['core', 'temporal', 'client', 'entries'],
+  entries: ['core', 'batch', 'temporal', 'client', 'workflows', 'activities', 'agent-api', 'worker'],
+  cli: ['core', 'batch', 'temporal', 'client', 'entries'],
 };
 
 const zones = Object.entries(mayImport).map(([folder, allowed]) => ({
@@ -60,7 +61,7 @@ zones.push({
     './src/client/!(follow-up-client|interfaces|schedules).ts',
   ],
   from: [
-    ...['./src/core/batch', './src/temporal/batch-items.ts', './src/workflows/batch', './src/client/batch'],
+    ...['./src/batch', './src/temporal/batch-items.ts', './src/workflows/batch', './src/client/batch'],
     './src/activities/batch',
   ],
   message: 'What one follow-up is made of imports nothing of a batch (docs/architecture.md).',
@@ -186,13 +187,16 @@ export default tseslint.config(
     },
   },
   {
-    files: ['src/follow-up/**/*.ts'],
+    files: ['src/follow-up/**/*.ts', 'src/batch/**/*.ts'],
     rules: {
       'no-restricted-imports': [
         'error',
         {
           patterns: [
-            { regex: '^(?!\\.)', message: 'The engine in src/follow-up is pure, and imports no package.' },
+            {
+              regex: '^(?!\\.)',
+              message: 'The pure code in src/follow-up and src/batch imports no package.',
+            },
           ],
         },
       ],
@@ -200,10 +204,7 @@ export default tseslint.config(
   },
   {
     // What may run in the workflow sandbox: deterministic code only, and nothing that swells the bundle (docs/architecture.md).
-    files: [
-      ...['src/workflows/**/*.ts', 'src/follow-up/**/*.ts', 'src/core/**/*.ts'],
-      'src/entries/workflow.ts',
-    ],
+    files: ['src/{workflows,follow-up,batch,core}/**/*.ts', 'src/entries/workflow.ts'],
     rules: {
       '@typescript-eslint/no-restricted-imports': [
         'error',

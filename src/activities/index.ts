@@ -1,7 +1,7 @@
 import { heartbeat } from '@temporalio/activity';
 import type { AgentApi } from '../agent-api/client';
 import type { FollowUpActivities, NoticeActivities, WorkerSettings } from '../core/activities';
-import type { BatchActivities } from '../core/batch/state';
+import type { BatchActivities } from '../batch/memo';
 import { closeChunks, runItems } from './batch/run-items';
 import { followUpResult } from './follow-up-result';
 import { releaseJobLock, waitForJobLock } from './job-lock';

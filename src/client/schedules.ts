@@ -6,8 +6,8 @@ import {
   ScheduleNotFoundError,
   type ScheduleOptions,
 } from '@temporalio/client';
-import { BATCH_PRIORITY, batchIdProblem, batchSummary, MAX_INPUT_BYTES } from '../core/batch/items';
-import type { BatchInput } from '../core/batch/state';
+import { BATCH_PRIORITY, batchIdProblem, batchSummary, MAX_INPUT_BYTES } from '../batch/items';
+import type { BatchInput } from '../batch/memo';
 import { isRecord, type Problem } from '../core/checks';
 import { batchWorkflowId } from '../core/ids';
 import { BATCH_WORKFLOW } from '../core/names';

@@ -36,8 +36,8 @@ export {
   type ScheduleHandle,
 } from '../client/schedules';
 export type { NamedRequest, StartOptions } from '../client/start';
-export type { BatchItem, Tolerance } from '../core/batch/items';
-export type { BatchProgress, BatchSummary, BatchView, ItemEnd } from '../core/batch/progress';
+export type { BatchItem, Tolerance } from '../batch/items';
+export type { BatchProgress, BatchSummary, BatchView, ItemEnd } from '../batch/progress';
 export type { Outcome } from '../core/end';
 export { FollowUpError, type FollowUpErrorCode, hasCode } from '../core/errors';
 export { followUpWorkflowId } from '../core/ids';

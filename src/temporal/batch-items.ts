@@ -1,6 +1,6 @@
 import type { Client } from '@temporalio/client';
-import { type BatchItem, inStartOrder, itemsOf, MAX_INPUT_BYTES, requestIdOf } from '../core/batch/items';
-import type { BatchInput, BatchSettings, BatchSource } from '../core/batch/state';
+import { type BatchItem, inStartOrder, itemsOf, MAX_INPUT_BYTES, requestIdOf } from '../batch/items';
+import type { BatchInput, BatchSettings, BatchSource } from '../batch/memo';
 import { FollowUpError } from '../core/errors';
 import { chunkWorkflowId, digestOf, followUpWorkflowId, jobOf } from '../core/ids';
 import type { FollowUpRequest } from '../core/request';
@@ -16,31 +16,35 @@ export interface ItemsSource
 
 export interface NamedItem {
   readonly workflowId: string;
-  /** The caller has named it, so that others may start it too. */
-  readonly isOwnName: boolean;
   readonly promptDigest: string;
+}
+
+/** The names of a chunk's items. */
+interface ChunkNames {
+  readonly list: readonly NamedItem[];
+  /** The positions of the items whose caller gave them a request ID, so that another client may start them, by workflow ID. */
+  readonly callerNamed: ReadonlyMap<string, number>;
 }
 
 export class ItemsGoneError extends FollowUpError {
   constructor(batchId: string) {
     const message =
-      `The server no longer has the items of the batch ${JSON.stringify(batchId)}: deleted, or older than the retention of the ` +
-      'namespace. Nothing was started. If you have its file, run the batch again from it, unless it is done.';
+      `The Temporal server no longer has the items of the batch ${JSON.stringify(batchId)}: they were deleted, or are older than ` +
+      'the retention of the namespace. Nothing was started. If you have its file, run the batch again from it, unless it is done.';
     super('BATCH_FORGOTTEN', message);
   }
 }
 
-/** The items of a batch by their numbers in the order of the start, read when they are asked for. All throw ItemsGoneError. */
+/** The items of a batch by their numbers in the order of the start, read when they are needed. Methods throw ItemsGoneError. */
 export class ItemsOfBatch {
-  /** @param alive is called between questions, of which there may be many */
   constructor(
     protected readonly client: Client,
     protected readonly source: ItemsSource,
-    protected readonly alive = () => Promise.resolve(),
   ) {}
 
   async named(number: number): Promise<NamedItem> {
-    return this.pick(await this.names(number), number);
+    const { list } = await this.names(number);
+    return this.pick(list, number);
   }
 
   async request(number: number): Promise<FollowUpRequest> {
@@ -65,12 +69,30 @@ export class ItemsOfBatch {
 
   /** The number after the last item of the job that an item is for. */
   readonly endOfLane = async (number: number): Promise<number> => {
-    const jobAt = async (item: number) => jobOf((await this.named(item)).workflowId);
-    const job = await jobAt(number);
-    let next = number + 1;
-    while (next < this.source.items && (await jobAt(next)) === job) next += 1;
-    return next;
+    const job = jobOf((await this.named(number)).workflowId);
+    for (let next = number; next < this.source.items;) {
+      const { first, end } = this.partOf(next);
+      const { list } = await this.names(next);
+      const other = list.findIndex((item, index) => first + index >= next && jobOf(item.workflowId) !== job);
+      if (other >= 0) return first + other;
+      next = end;
+    }
+    return this.source.items;
   };
+
+  /** Whether one of the items from `first` to before `end` has one of these workflow IDs, and its caller gave it its request ID. */
+  async hasCallerNamed(first: number, end: number, workflowIds?: ReadonlySet<string>): Promise<boolean> {
+    for (let number = first; number < end;) {
+      const part = this.partOf(number);
+      const { callerNamed } = await this.names(number);
+      for (const workflowId of workflowIds ?? callerNamed.keys()) {
+        const item = part.first + (callerNamed.get(workflowId) ?? NaN);
+        if (item >= first && item < end) return true;
+      }
+      number = part.end;
+    }
+    return false;
+  }
 
   private pick<T>(part: readonly T[], number: number): T {
     const item = part[number - this.partOf(number).first];
@@ -78,18 +100,22 @@ export class ItemsOfBatch {
     return item;
   }
 
-  private names(number: number): Promise<readonly NamedItem[]> {
+  private names(number: number): Promise<ChunkNames> {
     const { first, end, workflowId, runId } = this.partOf(number);
-    const read = async () =>
-      (await this.part(number)).map((item) => {
+    const read = async () => {
+      const callerNamed = new Map<string, number>();
+      const list = (await this.part(number)).map((item, index) => {
         const { projectId, jobId, prompt } = item.request;
-        const workflowId = followUpWorkflowId(projectId, jobId, requestIdOf(this.source.batchId, item));
-        return { workflowId, isOwnName: item.key === null, promptDigest: digestOf(prompt) };
+        const name = followUpWorkflowId(projectId, jobId, requestIdOf(this.source.batchId, item));
+        if (item.key === null) callerNamed.set(name, index);
+        return { workflowId: name, promptDigest: digestOf(prompt) };
       });
+      return { list, callerNamed };
+    };
     return names.get(this.client, `${workflowId} ${runId}`, ITEM_BYTES * (end - first), read);
   }
 
-  /** The run whose input has an item, and the numbers of its first one and of the one after its last. */
+  /** The run whose input has an item, the number of its first item, and the number after its last item. */
   private partOf(number: number) {
     const { batchId, digest, items, chunks, ...own } = this.source;
     const { firsts = [0] } = chunks ?? {};
@@ -100,10 +126,10 @@ export class ItemsOfBatch {
   }
 }
 
-/** Of the name of an item, or of its end, about. */
+/** The approximate size of an item's name, or of its outcome. */
 export const ITEM_BYTES = 300;
 
-const names = new Kept<readonly NamedItem[]>();
+const names = new Kept<ChunkNames>();
 
-/** Node keeps a text in two bytes a character if one of them is no Latin-1. */
+/** Node keeps a text with two bytes per character if one of its characters is not Latin-1. */
 const requests = new Kept<readonly BatchItem[]>();

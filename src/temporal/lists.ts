@@ -35,6 +35,15 @@ export async function openOf(client: Client, batchId: string): Promise<Set<strin
   return open;
 }
 
+/** Lists the workflow IDs of the running follow-ups to any job with one of these job IDs, with one query. */
+export async function runningForJobs(client: Client, jobIds: Iterable<string>): Promise<Set<string>> {
+  const running = new Set<string>();
+  const jobs = [...jobIds].map((jobId) => visibilityClause(keyword('AgentJob', jobId)));
+  const options = { restriction: `${RUNNING} AND (${jobs.join(' OR ')})`, pageSize: 1_000 };
+  for await (const { workflowId } of listWorkflows(client, [], options)) running.add(workflowId);
+  return running;
+}
+
 export interface ListedEnd {
   /** Null if only the workflow's result has the outcome. */
   readonly end: End | null;
@@ -98,12 +107,13 @@ async function listedEnd(
  * a backslash or a control character matches (measured on SQL visibility, server 1.31.2): a value is looked for up to there.
  */
 function visibilityQuery(wanted: Wanted): string {
-  const clauses = wanted.map(({ key: { name }, value }) => {
-    const beginning = /^[^'"\\\p{Cc}]+/u.exec(value)?.[0];
-    if (beginning === undefined) return `${name} IS NOT NULL`;
-    return `${name} ${beginning === value ? '=' : 'STARTS_WITH'} '${beginning}'`;
-  });
-  return [`WorkflowType = '${FOLLOW_UP_WORKFLOW}'`, ...clauses].join(' AND ');
+  return [`WorkflowType = '${FOLLOW_UP_WORKFLOW}'`, ...wanted.map(visibilityClause)].join(' AND ');
+}
+
+function visibilityClause({ key: { name }, value }: Wanted[number]): string {
+  const beginning = /^[^'"\\\p{Cc}]+/u.exec(value)?.[0];
+  if (beginning === undefined) return `${name} IS NOT NULL`;
+  return `${name} ${beginning === value ? '=' : 'STARTS_WITH'} '${beginning}'`;
 }
 
 const blind: PayloadCodec = {

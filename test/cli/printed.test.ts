@@ -134,6 +134,10 @@ it('the progress of a batch has the share, the counts and what is unusual; an it
   const counts = '50 of 200 · 25 % · open 10 · completed 45 · failed 3 · JobNotFound 2';
   expect(batchLine({ ...progress, state: 'running', unknownDeliveries: 0 })).toBe(counts);
   expect(batchLine(progress)).toBe(`paused; "batch resume" continues it · ${counts} · unknown deliveries 4`);
+  const waits = 'Waits for w: no key';
+  expect(batchLine({ ...progress, state: 'running', message: waits, unknownDeliveries: 0 })).toBe(
+    `${counts} · ${waits}`,
+  );
   const end = { ...ITEM_END, outcome: 'JobNotFound', delivery: null, message: 'no such job' } as const;
   expect(itemLine(end)).toBe('2026-01-01T00:00:00Z  JobNotFound       -         p/j  no such job');
 });

@@ -3,7 +3,7 @@ import { describe, expect, it } from '@jest/globals';
 import { Client } from '@temporalio/client';
 import { type DataConverter, defineSearchAttributeKey } from '@temporalio/common';
 import { FollowUpClient, followUpWorkflowId, NotFoundError } from '../../src/entries/client';
-import { batchRows } from '../../src/core/batch/progress';
+import { batchRows } from '../../src/batch/progress';
 import { ENCRYPTING } from '../harness/encryption';
 import { eventually } from '../../tools/lib/eventually';
 import { ENDLESS } from '../harness/following';

@@ -8,7 +8,7 @@ import {
   type PollJobResult,
   type SendResult,
 } from '../../src/core/activities';
-import { isPosition, type Position } from '../../src/core/batch/state';
+import { type BatchBoard, isBatchBoard } from '../../src/batch/board';
 import { endFields, endOfResult } from '../../src/core/end';
 import type { AgentJob } from '../../src/core/job';
 import { count, fields, isRecord } from '../../src/core/checks';
@@ -40,12 +40,13 @@ const RECORDS = [
   { kind: 'unknown' },
 ];
 
-const POSITION: Position = {
-  ...{ cursor: 9, lanes: [[3, 5, 'open'] as const, [5, 9, 'free'] as const] },
+const LANE = { next: 3, end: 5, state: 'running', retryOf: 'run' } as const;
+const BOARD: BatchBoard = {
+  ...{ cursor: 9, lanes: [LANE, { next: 5, end: 9, state: 'pending' }] },
   ...{ settled: 3, byStatus: { completed: 2 }, byFailure: { gone: 1 }, byEvidence: { unchanged: 2 } },
   firstFailures: [{ workflowId: 'w', outcome: 'gone', message: 'none' }],
-  ...{ unknownDeliveries: 1, open: 1 },
-  begun: { cursor: 4, lanes: [[1, 2, 'may']] },
+  ...{ unknownDeliveries: 1, open: 1, quickEndAt: 1_000, waitsFor: { workflowId: 'w', reason: 'no key' } },
+  startedEarlier: { cursor: 4, lanes: [{ next: 1, end: 2, state: 'starting' }] },
 };
 
 /** The value with each of its leaves replaced, one at a time. */
@@ -65,7 +66,7 @@ it.each([
   ['a poll', isPollJobResult, [POLL, { ...POLL, response: { kind: 'failure', ...FAILURE } }]],
   ['the record of a send', isSendRecord, RECORDS],
   ['a holder of the job lock', isJobLockHolder, [{ workflowId: 'w', firstRunId: 'r' }]],
-  ['a round of a batch', isPosition, [POSITION]],
+  ['a round of a batch', isBatchBoard, [BOARD]],
   ['a follow-up', fields(endFields), [endOfResult({ ...JOB, status: 'completed', receipt: RECEIPT })]],
 ] as const)(
   'the result of %s is known, and nothing else is one',

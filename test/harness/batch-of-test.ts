@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { WorkflowHandle } from '@temporalio/client';
 import { type BatchHandle, checkBatch, type FollowUpClient } from '../../src/entries/client';
-import { requestIdOf } from '../../src/core/batch/items';
-import type { BatchInput } from '../../src/core/batch/state';
-import type { BatchProgress } from '../../src/core/batch/progress';
+import { requestIdOf } from '../../src/batch/items';
+import type { BatchInput } from '../../src/batch/memo';
+import type { BatchProgress } from '../../src/batch/progress';
 import { batchWorkflowId, followUpWorkflowId } from '../../src/core/ids';
 import { BATCH_WORKFLOW } from '../../src/core/names';
 import type { FollowUpRequest } from '../../src/core/request';

@@ -1,5 +1,5 @@
 import type { AgentApi } from '../../src/agent-api/client';
-import type { ItemEnd } from '../../src/core/batch/progress';
+import type { ItemEnd } from '../../src/batch/progress';
 import type { AgentJob } from '../../src/core/job';
 import type { Receipt } from '../../src/core/result';
 

@@ -4,7 +4,7 @@ import type { SinkCall } from '@temporalio/workflow';
 import { createActivities } from '../../src/activities';
 import { keyFromText } from '../../src/agent-api/api-key';
 import { createAgentApi } from '../../src/agent-api/client';
-import { CHUNK_WORKFLOW } from '../../src/core/batch/state';
+import { CHUNK_WORKFLOW } from '../../src/batch/memo';
 import { JOB_LOCK_WORKFLOW } from '../../src/core/names';
 import { FollowUpError } from '../../src/core/errors';
 import { isOfMachines, type MachineAct } from './acts';

@@ -2,11 +2,11 @@ import { beforeEach, expect, it, jest } from '@jest/globals';
 import { Context } from '@temporalio/activity';
 import { Client } from '@temporalio/client';
 import { defaultPayloadConverter, type Payload } from '@temporalio/common';
-import { runItems } from '../../src/activities/batch/run-items';
 import { ItemsOnServer } from '../../src/activities/batch/on-server';
 import { followUpResult } from '../../src/activities/follow-up-result';
 import { BatchEnds, type BatchReport } from '../../src/client/batch/describe';
-import { MEMO_BATCH, START } from '../../src/core/batch/state';
+import { EMPTY_BOARD } from '../../src/batch/board';
+import { type BatchMemo, MEMO_BATCH } from '../../src/batch/memo';
 import { digestOf } from '../../src/core/ids';
 import { MEMO_PROMPT_DIGEST } from '../../src/core/names';
 import type { ItemsSource } from '../../src/temporal/batch-items';
@@ -82,39 +82,19 @@ it('a batch waits for an item while its codec fails, and a caller gets an error 
   const client = clientOf();
   const context = { client, info: { attempt: 1 } } as unknown as Context;
   jest.spyOn(Context, 'current').mockReturnValue(context);
-  const server = new ItemsOnServer(client, {} as ItemsSource, () => Promise.resolve());
-  jest.spyOn(server, 'named').mockResolvedValue({ ...MEANT, isOwnName: false });
+  const server = new ItemsOnServer(client, {} as ItemsSource, EMPTY_BOARD);
+  jest.spyOn(server, 'named').mockResolvedValue(MEANT);
+  jest.spyOn(server, 'record').mockResolvedValue(() => 0);
+  const memo = { ending: null, again: null } as BatchMemo;
+  const fact = () => server.fact(EMPTY_BOARD, memo, { next: 0, end: 1, state: 'running' }, new Set());
   const trouble = broken('the keys are throttled');
-  expect(await server.ask(0)).toMatchObject({ end: null, trouble, closedAt: expect.any(String) });
+  expect(await fact()).toMatchObject({ kind: 'unreadable', reason: trouble.message });
   const retried = { nonRetryable: false, nextRetryDelay: 2_000, message: trouble.message };
   await expect(followUpResult(MEANT)).rejects.toMatchObject(retried);
   decode = (payload) => payload;
-  expect(await server.ask(0)).toMatchObject({ end: { outcome: 'completed' } });
+  const times = { startedAt: expect.any(Number), closedAt: expect.any(Number) };
+  expect(await fact()).toMatchObject({ kind: 'ended', outcome: { outcome: 'completed' }, ...times });
   expect(await followUpResult(MEANT)).toMatchObject({ status: 'completed' });
-});
-
-// Proves B5.
-it('a batch that waits for an item names the item and the error of its codec in the failure of its attempt', async () => {
-  const running = { ...START, cursor: 1, lanes: [[0, 1, 'open'] as const], open: 1 };
-  const settings = { batchId: 'b', items: 1, bound: 1, paused: true, ending: null, rounds: 1 };
-  const memo = {
-    ...running,
-    ...settings,
-    concurrency: 1,
-    tolerate: null,
-    startedAt: new Date(0).toISOString(),
-  };
-  const describe = () => Promise.resolve({ memo: { [MEMO_BATCH]: memo }, raw: {} });
-  const client = clientOf();
-  jest.replaceProperty(client, 'workflow', { getHandle: () => ({ describe }) } as never);
-  const info = { attempt: 1, currentAttemptScheduledTimestampMs: Date.now() };
-  const context = { client, info: { ...info, heartbeatDetails: running } };
-  jest.spyOn(Context, 'current').mockReturnValue(context as unknown as Context);
-  jest.spyOn(ItemsOnServer.prototype, 'named').mockResolvedValue({ ...MEANT, isOwnName: true });
-  const found = await findEnd(clientOf(), MEANT);
-  jest.spyOn(ItemsOnServer.prototype, 'ask').mockResolvedValue(found);
-  const message = expect.stringMatching(/the batch waits for follow-up:p:j:r: .*the keys are throttled/);
-  await expect(runItems({})).rejects.toMatchObject({ type: 'PollAgain', message });
 });
 
 it('the client tells an item that it can’t decode once its batch has ended', async () => {
@@ -129,7 +109,7 @@ it('the client tells an item that it can’t decode once its batch has ended', a
   jest.replaceProperty(client.connection, 'workflowService', service);
   const report = {
     ...{ workflowId: 'follow-up-batch:b', runId: 'run', batchId: 'b', startedAt: 0 },
-    memo: { ...START, bound: 1, cursor: 1 },
+    memo: { ...EMPTY_BOARD, bound: 1, cursor: 1 },
   } as unknown as BatchReport;
   const told = async (endedAt: string | null) => new BatchEnds(client).news({ ...report, endedAt });
   expect(await told(null)).toEqual([]);

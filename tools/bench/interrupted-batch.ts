@@ -11,7 +11,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
 import { stripTemporalEnv } from '../lib/dev-server';
 import type { ItemEnd } from '../../src/entries/client';
-import { MAX_BATCH_ITEMS } from '../../src/core/batch/items';
+import { MAX_BATCH_ITEMS } from '../../src/batch/items';
 import { batchWorkflowId } from '../../src/core/ids';
 import { FOLLOW_UP_WORKFLOW } from '../../src/core/names';
 import { BATCH_ID, batchEvents, checkByJournal, requestOf } from './batch-items';

@@ -1,115 +1,184 @@
 import { Context } from '@temporalio/activity';
-import { WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
+import { type Client, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
 import { ApplicationFailure } from '@temporalio/common';
-import { BATCH_PRIORITY } from '../../core/batch/items';
-import { batchMemo, type BatchMemo, type Lane } from '../../core/batch/state';
+import { type BatchBoard, type ItemFact, mayHaveStarted } from '../../batch/board';
+import { BATCH_PRIORITY } from '../../batch/items';
+import { batchMemo, type BatchMemo } from '../../batch/memo';
+import { type Lane, wasStarted } from '../../batch/started-items';
 import { checkRequest } from '../../core/check-request';
-import { fairnessKey } from '../../core/ids';
+import { mayTryAgain } from '../../core/end';
+import { fairnessKey, jobOf } from '../../core/ids';
 import { FOLLOW_UP_WORKFLOW } from '../../core/names';
-import { keyword } from '../../core/starts';
-import { ITEM_BYTES, ItemsOfBatch } from '../../temporal/batch-items';
+import { ITEM_BYTES, ItemsOfBatch, type ItemsSource } from '../../temporal/batch-items';
 import { eachConcurrently } from '../../temporal/each-concurrently';
 import { describeWorkflow } from '../../temporal/existing-run';
 import { findEnd } from '../../temporal/follow-up-end';
 import { grpcError, isTransient } from '../../temporal/grpc-status';
 import { Kept } from '../../temporal/kept';
-import { addEnds, lastingEnd, type ListedEnd, listWorkflows, RUNNING } from '../../temporal/lists';
+import { addEnds, lastingEnd, type ListedEnd, openOf, runningForJobs } from '../../temporal/lists';
 import { retryOptions, startOptions } from '../../temporal/start-follow-up';
 import { currentRun } from '../attempt';
+import { requestSendPermission } from '../send-message';
+
+/** The heartbeat timeout of `runItems` is half a minute. */
+const HEARTBEAT_MS = 5_000;
 
 export async function readMemo(): Promise<BatchMemo> {
   const { workflowId, runId } = currentRun();
   const { memo, raw } = await Context.current().client.workflow.getHandle(workflowId, runId).describe();
-  if (raw.workflowExtendedInfo?.lastResetTime)
-    throw ApplicationFailure.nonRetryable('somebody has reset the batch');
+  if (raw.workflowExtendedInfo?.lastResetTime) throw ApplicationFailure.nonRetryable('the batch was reset');
   const own = batchMemo(memo);
-  if (own === null) throw new Error("the memo of the batch can't be read");
+  if (own === null) throw new Error("the batch's memo can't be read");
   return own;
 }
 
-const endsBefore = new Kept<ReadonlyMap<string, ListedEnd>>();
+/** What `start` found out: a fact about the item, `unknown` if a later round must query it, or the reason of a rejection. */
+export type StartResult = ItemFact | 'unknown' | { readonly kind: 'rejected'; readonly reason: string };
 
+const listedEnds = new Kept<ReadonlyMap<string, ListedEnd>>();
+
+/** Collects facts about a batch's items from the Temporal server, and starts items. It decides nothing. */
 export class ItemsOnServer extends ItemsOfBatch {
-  /** Those that take a place: what runs by the list of the server, which lags, and what the lanes have or may have begun. */
-  open = new Set<string>();
+  private recordedTick = performance.now();
 
-  /** The list may show for ever as open what has ended or was deleted. */
-  async checkOpen(): Promise<void> {
-    await eachConcurrently([...this.open], async (id) => {
+  /** @param board the latest board, which the next heartbeat records */
+  constructor(
+    client: Client,
+    source: ItemsSource,
+    public board: BatchBoard,
+  ) {
+    super(client, source);
+  }
+
+  /** Records the board with the Temporal server. @returns for how many milliseconds items may be started */
+  async record(board: BatchBoard): Promise<() => number> {
+    this.board = board;
+    this.recordedTick = performance.now();
+    return requestSendPermission(board);
+  }
+
+  /** There may be many requests between two heartbeats. */
+  private readonly alive = async (): Promise<void> => {
+    if (performance.now() - this.recordedTick > HEARTBEAT_MS) await this.record(this.board);
+  };
+
+  /**
+   * Lists the running follow-ups of the batch, with one visibility query.
+   *
+   * @param isChecked describes each one, because a list may show a follow-up as running long after it ended or was deleted
+   * @param added lanes whose running items count although the list may not show them yet
+   */
+  async listRunning(isChecked: boolean, added: readonly Lane[]): Promise<ReadonlySet<string>> {
+    const running = await openOf(this.client, this.source.batchId);
+    await eachConcurrently(isChecked ? [...running] : [], async (id) => {
       await this.alive();
       const found = await describeWorkflow(this.client, id);
-      if (!found || found.closeTime) this.open.delete(id);
+      if (!found || found.closeTime) running.delete(id);
     });
+    await eachConcurrently(added, async ({ next, state }) => {
+      const fact = state === 'pending' ? null : await this.describe(next);
+      // A follow-up that another client started must not be cancelled with the batch.
+      if (fact?.kind === 'running' && fact.isOfBatch) running.add(fact.workflowId);
+    });
+    return running;
   }
 
-  /** What the run before has left open counts, also while the list does not show it yet. */
-  async addOpen(lanes: readonly Lane[]): Promise<void> {
-    const left = lanes.filter(([, , state]) => state !== 'free');
-    await eachConcurrently(left, async ([item]) => {
-      const { end, batchId } = await this.ask(item);
-      // What somebody else has started must not be cancelled with the batch.
-      if (end === null && batchId === this.source.batchId) this.open.add((await this.named(item)).workflowId);
-    });
+  /** The fact about the next item of a lane; null if it was not started. */
+  async fact(
+    board: BatchBoard,
+    { ending, again }: BatchMemo,
+    lane: Lane,
+    running: ReadonlySet<string>,
+  ): Promise<ItemFact | null> {
+    const { workflowId } = await this.named(lane.next);
+    if (running.has(workflowId) && ending !== 'cancel-running')
+      return { kind: 'running', workflowId, isOfBatch: true };
+    if (!mayHaveStarted(board, lane)) return null;
+    const outcome = lane.state === 'pending' ? await this.listedEnd(workflowId) : undefined;
+    return outcome && !mayTryAgain(outcome, again)
+      ? { kind: 'ended', workflowId, outcome }
+      : this.describe(lane.next);
   }
 
-  async ask(item: number, foreignBefore = 0) {
+  private async describe(item: number, foreignBefore = 0): Promise<ItemFact> {
     const { workflowId, promptDigest } = await this.named(item);
     await this.alive();
-    return findEnd(this.client, { workflowId, promptDigest, foreignBefore });
+    const found = await findEnd(this.client, { workflowId, promptDigest, foreignBefore });
+    const { end: outcome, trouble, runId, startedAt, closedAt, batchId } = found;
+    if (outcome === null)
+      return trouble === undefined
+        ? { kind: 'running', workflowId, isOfBatch: batchId === this.source.batchId }
+        : { kind: 'unreadable', workflowId, reason: trouble.message ?? trouble.outcome };
+    const at = closedAt === undefined ? undefined : Date.parse(closedAt);
+    return { kind: 'ended', workflowId, outcome, runId, startedAt, closedAt: at };
   }
 
-  /** The end of an item in an earlier run of the batch, where the list tells it for good. */
-  async endBefore(workflowId: string) {
+  /** The outcome of an item in an earlier run of the batch, if the list shows one that lasts. */
+  private async listedEnd(workflowId: string) {
     const { client, alive, source } = this;
     const read = () => addEnds(client, source.batchId, new Map<string, ListedEnd>(), { alive });
-    const ends = await endsBefore.get(client, source.runId, ITEM_BYTES * source.items, read);
+    const ends = await listedEnds.get(client, source.runId, ITEM_BYTES * source.items, read);
     return lastingEnd(ends.get(workflowId));
   }
 
-  /** Whether somebody else has started a later item of a lane: its turn must not get another message. */
-  async isOpenLater([next, end]: Lane): Promise<boolean> {
-    const later = new Set<string>();
-    for (let item = next + 1; item < end; item += 1) {
-      const { workflowId, isOwnName } = await this.named(item);
-      if (isOwnName) later.add(workflowId);
-    }
-    if (later.size === 0) return false;
-    const { projectId, jobId } = await this.request(next);
-    const ofJob = [keyword('AgentProject', projectId), keyword('AgentJob', jobId)];
+  /**
+   * The lanes with a later item that another client started: the next item must not be sent into its turn. One visibility query
+   * for all lanes; none if no caller gave a later item its request ID.
+   */
+  async lanesWithLaterRunning(lanes: readonly Lane[]): Promise<Lane[]> {
+    const jobs = new Map<Lane, string>();
+    for (const lane of lanes)
+      if (await this.hasCallerNamed(lane.next + 1, lane.end))
+        jobs.set(lane, jobOf((await this.named(lane.next)).workflowId));
+    if (jobs.size === 0) return [];
     await this.alive();
-    for await (const { workflowId } of listWorkflows(this.client, ofJob, { restriction: RUNNING }))
-      if (later.has(workflowId)) return true;
-    return false;
+    const jobIds = [...jobs.values()].map((job) => decodeURIComponent(job.split(':')[2] ?? ''));
+    const running = await runningForJobs(this.client, jobIds);
+    const later: Lane[] = [];
+    for (const lane of jobs.keys())
+      if (await this.hasCallerNamed(lane.next + 1, lane.end, running)) later.push(lane);
+    return later;
   }
 
-  /** @param retried the run that ended, for one more of the same follow-up; null to start only one that does not exist */
-  async start(item: number, retried: string | null, permission: () => number) {
+  /** Starts the next item of a lane: another run if the lane has one to retry, otherwise only an item that does not exist. */
+  async start(lane: Lane, board: BatchBoard, permission: () => number): Promise<StartResult> {
+    const { next: item, retryOf } = lane;
+    const { workflowId } = await this.named(item);
+    try {
+      if (await this.startWithin(item, retryOf, permission))
+        return { kind: 'running', workflowId, isOfBatch: true };
+      return 'unknown';
+    } catch (error) {
+      if (!(error instanceof WorkflowExecutionAlreadyStartedError)) {
+        if (isTransient(error)) return 'unknown';
+        return { kind: 'rejected', reason: grpcError(error)?.words ?? String(error) };
+      }
+    }
+    const fact = await this.describe(item, wasStarted(board.startedEarlier, item) ? 0 : Infinity);
+    if (fact.kind !== 'ended') return 'unknown';
+    // The Temporal server starts no other run if the name belongs to another message, or if the run to retry is completed.
+    const isFinal = fact.outcome.outcome === 'conflict' || (retryOf !== undefined && fact.runId === retryOf);
+    return isFinal ? { ...fact, isFinal } : 'unknown';
+  }
+
+  /** @returns false if the permission has expired */
+  private async startWithin(item: number, retryOf: string | undefined, permission: () => number) {
     const request = await this.request(item);
     const checked = checkRequest(request);
-    if (!checked.ok) throw new TypeError('an item is started that was not checked');
+    if (!checked.ok) throw new TypeError('its request is not valid');
     const start = {
       ...startOptions(checked.plan, this.source.batchId),
-      ...(retried !== null && retryOptions(retried)),
+      ...(retryOf !== undefined && retryOptions(retryOf)),
       taskQueue: Context.current().info.taskQueue,
       args: [request] as [unknown],
-      // Its activities inherit the priority: single follow-ups go first.
+      // The activities of the follow-up inherit the priority: single follow-ups go first.
       priority: { ...BATCH_PRIORITY, fairnessKey: fairnessKey(request.projectId) },
     };
-    try {
-      const leftMs = permission();
-      if (leftMs <= 0) return 'unknown';
-      await this.client.withDeadline(Date.now() + leftMs, () =>
-        this.client.workflow.start(FOLLOW_UP_WORKFLOW, start),
-      );
-      return 'started';
-    } catch (error) {
-      if (error instanceof WorkflowExecutionAlreadyStartedError) return 'exists';
-      // The next look asks whether it has begun.
-      if (isTransient(error)) return 'unknown';
-      const words = grpcError(error)?.words;
-      throw words === undefined
-        ? error
-        : new Error(`the server refuses to start ${start.workflowId}: ${words}`);
-    }
+    const leftMs = permission();
+    if (leftMs <= 0) return false;
+    await this.client.withDeadline(Date.now() + leftMs, () =>
+      this.client.workflow.start(FOLLOW_UP_WORKFLOW, start),
+    );
+    return true;
   }
 }

@@ -1,245 +1,230 @@
 import { Context } from '@temporalio/activity';
+import { ApplicationFailure } from '@temporalio/common';
 import {
-  type BatchActivities,
-  type BatchMemo,
-  type Chunks,
-  isBeyondTolerance,
-  isIdle,
-  isPosition,
-  type Lane,
-  type Position,
-  positionOf,
-  wasBegun,
-  withEnd,
-} from '../../core/batch/state';
-import { type End, endWithoutReceipt, mayTryAgain } from '../../core/end';
+  addLanes,
+  applyFacts,
+  type BatchBoard,
+  isBatchBoard,
+  type ItemFact,
+  laneAfter,
+  markStarting,
+  withRound,
+} from '../../batch/board';
+import { type BatchActivities, type BatchMemo, boardOfMemo } from '../../batch/memo';
+import { nextBatchStep } from '../../batch/next-batch-step';
+import type { Lane } from '../../batch/started-items';
 import { chunkWorkflowId, jobOf } from '../../core/ids';
+import { singleLine } from '../../core/text';
 import { eachConcurrently } from '../../temporal/each-concurrently';
 import { cancelAll, ignoreClosed } from '../../temporal/existing-run';
-import { LIST_LAG_MS, openOf } from '../../temporal/lists';
-import { pollAgainIn, currentRun, serverClock } from '../attempt';
-import { requestSendPermission } from '../send-message';
+import { hasGrpcStatus } from '../../temporal/grpc-status';
+import { LIST_LAG_MS } from '../../temporal/lists';
+import { currentRun, pollAgainIn, serverClock } from '../attempt';
 import { ItemsOnServer, readMemo } from './on-server';
 
-/** Between looks, while items end and while nothing happens: a live starter shows an end within ten seconds. */
-const BUSY_WAIT_MS = 1_000;
-const QUIET_WAIT_MS = 5_000;
-
-/** The heartbeat time-out of `runItems` is half a minute. */
-const BEAT_MS = 5_000;
-
-/** Items that are started by one permission of the server. */
-const GROUP = 10;
-
-/** How long one attempt starts items: a worker that is lost costs as little. */
-const ATTEMPT_MS = 60_000;
-
-/** Of so many looks one asks for what the list shows as open: about once a minute. */
-const LOOKS_PER_CHECK = 12;
-
-/** The first rounds come soon, because people look at what they have just started; those that follow, each minute. */
-const FIRST_ROUND_MS = 2_000;
+/** For so long a round starts items: if its worker is lost, at most so much work is repeated. */
 const ROUND_MS = 60_000;
 
-export const runItems: BatchActivities['runItems'] = async ({ chunks }) => {
-  const kept: unknown = Context.current().info.heartbeatDetails;
-  const memo = await readMemo();
-  const before = isPosition(kept) ? kept : positionOf(memo);
-  const work = new Work(chunks, memo, before);
-  if (memo.ending !== 'cancelled') {
-    await work.run();
-    // The end of a paused activity would let another one follow that is not paused.
-    if (work.position !== before || work.isOver()) await work.beat();
-  }
-  if (work.isOver()) return work.position;
-  throw pollAgainIn(work.position !== before ? BUSY_WAIT_MS : QUIET_WAIT_MS, work.waitsFor);
-};
+/** One of so many rounds describes the follow-ups that the list shows as running: about once a minute. */
+const ROUNDS_PER_CHECK = 12;
 
-/** One look at a batch. */
-class Work {
-  private readonly info = Context.current().info;
-  private readonly client = Context.current().client;
-  private readonly items: ItemsOnServer;
-  private readonly serverTime = serverClock();
-  private keptAt = performance.now();
-  /** The runs that are retried, by the number of the item; null for one that is gone. */
-  private readonly again = new Map<number, string | null>();
-  /** Lanes whose job has a later item open that somebody else has started, by their ends. */
-  private readonly blocked = new Set<number>();
-  /** The message of the failed attempt, which the Web UI and `temporal workflow describe` show. */
-  waitsFor = 'the batch continues';
+/** After so many items of a lane, the facts are applied, so that the next heartbeat records them. */
+const FACTS_PER_LANE = 100;
 
-  constructor(
-    chunks: Chunks | undefined,
-    private memo: BatchMemo,
-    public position: Position,
-  ) {
-    this.items = new ItemsOnServer(this.client, { ...currentRun(), ...memo, chunks }, async () => {
-      if (performance.now() - this.keptAt > BEAT_MS) await this.beat();
-    });
-  }
+type Wait = NonNullable<BatchBoard['waitsFor']>;
 
-  async run(): Promise<void> {
-    this.items.open = await openOf(this.client, this.memo.batchId);
-    if (this.info.attempt % LOOKS_PER_CHECK === 0) await this.items.checkOpen();
-    if (this.serverTime() < Date.parse(this.memo.startedAt) + LIST_LAG_MS)
-      await this.items.addOpen(this.position.begun?.lanes ?? []);
-    await this.settle(this.position.lanes);
-    if (this.memo.ending === 'cancel-running') await cancelAll(this.client, this.items.open);
-    await this.start();
-  }
-
-  isOver(): boolean {
-    const { position, memo } = this;
-    const { cursor, settled } = position;
-    if (memo.ending === 'cancel-running') return this.items.open.size === 0;
-    if (settled >= memo.items || memo.ending === 'cancelled') return true;
-    if (memo.ending === null && isBeyondTolerance(memo, position)) return true;
-    // The workflow must write down a further bound first.
-    if (this.mayStart() ? cursor >= memo.bound && memo.bound < memo.items : isIdle(position)) return true;
-    // A round has seven events: ten rounds are free, and the others cost the server two an item at most.
-    const mayTell = 7 * (memo.rounds - 10) <= 2 * settled;
-    const changed = cursor !== memo.cursor || settled !== memo.settled;
-    const dueMs = Math.min(FIRST_ROUND_MS * 2 ** memo.rounds, ROUND_MS);
-    return changed && mayTell && this.serverTime() - this.info.scheduledTimestampMs > dueMs;
-  }
-
-  private mayStart(): boolean {
-    const { memo, position } = this;
-    return !memo.paused && memo.ending === null && !isBeyondTolerance(memo, position);
-  }
-
-  private replace(lane: Lane, changes: Partial<Position> = {}): void {
-    const lanes = this.position.lanes.map((each) => (each[1] === lane[1] ? lane : each));
-    this.position = { ...this.position, ...changes, lanes: lanes.filter(([next, end]) => next < end) };
-  }
-
-  /** An item has its end: the lane goes on with the next one. Both at once, so that nothing is counted twice. */
-  private async pass(item: number, laneEnd: number, how: End): Promise<void> {
-    const { workflowId } = await this.items.named(item);
-    this.replace([item + 1, laneEnd, 'free'], withEnd(this.position, workflowId, how));
-    this.items.open.delete(workflowId);
-  }
-
-  /** Lets the server keep the position. @returns for how many milliseconds items may be started */
-  async beat(): Promise<() => number> {
-    this.keptAt = performance.now();
-    return requestSendPermission(this.position);
-  }
-
-  private async settle(lanes: readonly Lane[]): Promise<void> {
-    await eachConcurrently(lanes, async ([first, end, was]) => {
-      let state = was;
-      for (let next = first; next < end; next += 1) {
-        const how = await this.standing(next, state);
-        if (typeof how === 'string') {
-          if (how !== state) this.replace([next, end, how]);
-          return;
-        }
-        await this.pass(next, end, how);
-        state = 'free';
-      }
-    });
-    const { size: open } = this.items.open;
-    if (open !== this.position.open) this.position = { ...this.position, open };
-  }
-
-  /** Whether an item has begun or may begin; its end, where it has ended. */
-  private async standing(item: number, state: Lane[2]) {
-    const { workflowId } = await this.items.named(item);
-    const isCancelled = this.memo.ending === 'cancel-running';
-    if (this.items.open.has(workflowId) && !isCancelled) return 'open';
-    if (state === 'free' && !wasBegun(this.position.begun, item)) return 'free';
-    const before = state === 'free' ? await this.items.endBefore(workflowId) : undefined;
-    if (before && !mayTryAgain(before, this.memo.again)) return before;
-    const { end, trouble, runId, startedAt, batchId } = await this.items.ask(item);
-    if (trouble !== undefined) this.waitsFor = `the batch waits for ${workflowId}: ${trouble.message}`;
-    if (end === null) {
-      if (isCancelled && trouble === undefined && batchId !== this.memo.batchId)
-        return endWithoutReceipt('left-running');
-      this.items.open.add(workflowId);
-      return 'open';
-    }
-    if (end.outcome === 'gone' && state === 'may') return 'free';
-    if (!mayTryAgain(end, this.memo.again)) return end;
-    // Each follow-up gets one more run by a retry: what has begun since the batch has is its own.
-    const begunAt = startedAt ?? (state === 'free' ? 0 : Infinity);
-    if (begunAt >= Date.parse(this.memo.startedAt)) return end;
-    this.again.set(item, runId ?? null);
-    return 'free';
-  }
-
-  private async start(): Promise<void> {
-    const until = performance.now() + ATTEMPT_MS;
-    const { cancellationSignal } = Context.current();
-    while (this.mayStart() && performance.now() < until && !cancellationSignal.aborted) {
-      await this.deal();
-      const ready = await this.readyLanes();
-      this.memo = await readMemo();
-      const group = ready.slice(0, Math.max(0, this.memo.concurrency - this.items.open.size));
-      if (!this.mayStart() || group.length === 0) return;
-      await this.startGroup(group);
-    }
-  }
-
-  private async deal(): Promise<void> {
-    const { concurrency, bound } = this.memo;
-    for (;;) {
-      const { lanes, cursor } = this.position;
-      const waiting = lanes.filter(([, , state]) => state === 'free').length;
-      const free = concurrency - this.items.open.size - waiting;
-      const dealt: Lane[] = [];
-      let next = cursor;
-      for (; dealt.length < free && next < bound; next = dealt.at(-1)?.[1] ?? bound)
-        dealt.push([next, await this.items.endOfLane(next), 'free']);
-      if (dealt.length === 0) return;
-      this.position = { ...this.position, lanes: [...lanes, ...dealt], cursor: next };
-      await this.settle(dealt);
-    }
-  }
-
-  private async readyLanes(): Promise<Lane[]> {
-    const busy = new Set([...this.items.open].map(jobOf));
-    const ready: Lane[] = [];
-    for (const lane of this.position.lanes) {
-      const [next, end, state] = lane;
-      if (ready.length === GROUP) break;
-      if (state !== 'free' || next >= this.memo.bound || this.blocked.has(end)) continue;
-      if (busy.has(jobOf((await this.items.named(next)).workflowId))) continue;
-      if (await this.items.isOpenLater(lane)) this.blocked.add(end);
-      else ready.push(lane);
-    }
-    return ready;
-  }
-
-  private async startGroup(lanes: readonly Lane[]): Promise<void> {
-    for (const [next, end] of lanes) {
-      this.replace([next, end, 'may']);
-      this.items.open.add((await this.items.named(next)).workflowId);
-    }
-    const permission = await this.beat();
-    await eachConcurrently(lanes, async ([next, end]) => {
-      const retried = this.again.get(next) ?? null;
-      const how = await this.items.start(next, retried, permission);
-      if (how === 'started') this.replace([next, end, 'open']);
-      if (how !== 'exists') return;
-      const found = await this.items.ask(next, wasBegun(this.position.begun, next) ? 0 : Infinity);
-      // The server takes no further run of a name that belongs to another message, or of one that is completed.
-      const isRefused = found.runId === retried || found.end?.outcome === 'conflict';
-      // The next look finds any other end.
-      if (found.end === null || !isRefused) return;
-      await this.pass(next, end, found.end);
-      // An earlier run may have started the lane's next item, which may have been deleted since.
-      await this.settle(this.position.lanes.filter(([, laneEnd]) => laneEnd === end));
-    });
-  }
+/** The facts of a round so far. It never changes: each step makes a new one. */
+interface Round {
+  readonly memo: BatchMemo;
+  readonly board: BatchBoard;
+  /** The running follow-ups by the visibility list, without the items that have ended since. */
+  readonly listed: ReadonlySet<string>;
+  /** The lanes, by their ends, whose job runs a later item that another client started. */
+  readonly laterRunning: ReadonlyMap<number, Wait>;
+  /** The first item that can't proceed. */
+  readonly waitsFor: Wait | null;
 }
 
-/** A signal does not end a start delay (measured, server 1.32.0); to terminate one needs no worker. */
+/** Makes one round: collects facts, applies them to the board, and performs steps until the next round or a report. */
+export const runItems: BatchActivities['runItems'] = async ({ chunks }) => {
+  const { client, info, cancellationSignal } = Context.current();
+  const memo = await readMemo();
+  const first = isBatchBoard(info.heartbeatDetails) ? info.heartbeatDetails : boardOfMemo(memo);
+  if (memo.ending === 'cancelled') return first;
+  const items = new ItemsOnServer(client, { ...currentRun(), ...memo, chunks }, first);
+  const serverTime = serverClock();
+  const startedAt = serverTime();
+  let round = await openRound(items, first, memo, startedAt);
+  for (;;) {
+    round = { ...round, memo: await readMemo() };
+    const now = serverTime();
+    const isRoundOver = now - startedAt > ROUND_MS || cancellationSignal.aborted;
+    const times = { now, activityStartedAt: info.scheduledTimestampMs, isRoundOver };
+    const { running, board } = await runningItems(items, round, first);
+    round = { ...round, board };
+    const step = nextBatchStep(board, round.memo, { ...running, ...times });
+    if (step.do === 'add lanes') round = await addNextLanes(items, round, step.count);
+    else if (step.do === 'start') round = await startItems(items, round, step.lanes);
+    else {
+      if (step.do === 'cancel items') await cancelAll(client, round.listed);
+      // If the activity is paused, its end would let another activity follow, which is not paused.
+      if (board !== first || step.do === 'report') await items.record(board);
+      if (step.do === 'report') return board;
+      throw pollAgainIn(step.waitMs, waitMessage(board));
+    }
+  }
+};
+
+/** The message of the failed attempt, which the Web UI and `temporal workflow describe` show. */
+function waitMessage({ waitsFor }: BatchBoard): string {
+  return waitsFor === null
+    ? 'the batch continues'
+    : `the batch waits for ${waitsFor.workflowId}: ${waitsFor.reason}`;
+}
+
+/** Collects the facts about the running follow-ups and the lanes of the board. */
+async function openRound(
+  items: ItemsOnServer,
+  board: BatchBoard,
+  memo: BatchMemo,
+  now: number,
+): Promise<Round> {
+  const isChecked = Context.current().info.attempt % ROUNDS_PER_CHECK === 0;
+  // The list may not show yet which items the run before left running.
+  const isNew = now < Date.parse(memo.startedAt) + LIST_LAG_MS;
+  const listed = await items.listRunning(isChecked, isNew ? (board.startedEarlier?.lanes ?? []) : []);
+  const round = { memo, board, listed, laterRunning: new Map<number, Wait>(), waitsFor: null };
+  return settle(items, round, board.lanes);
+}
+
+/** Collects facts about lanes concurrently, and applies them in one call; again for a lane with many ended items. */
+async function settle(items: ItemsOnServer, before: Round, lanes: readonly Lane[]): Promise<Round> {
+  let round = before;
+  for (let left = lanes; left.length > 0;) {
+    const facts = new Map<number, ItemFact>();
+    const unfinished = new Set<number>();
+    await eachConcurrently(left, async (lane) => {
+      if (await collectFacts(items, round, lane, facts)) unfinished.add(lane.end);
+    });
+    round = withFacts(round, facts);
+    items.board = round.board;
+    left = round.board.lanes.filter(({ end }) => unfinished.has(end));
+  }
+  return round;
+}
+
+/** @returns whether the lane may have further items that have ended */
+async function collectFacts(
+  items: ItemsOnServer,
+  { board, memo, listed }: Round,
+  lane: Lane,
+  facts: Map<number, ItemFact>,
+): Promise<boolean> {
+  let after = lane;
+  while (after.next < lane.end) {
+    if (after.next - lane.next >= FACTS_PER_LANE) return true;
+    const fact = await items.fact(board, memo, after, listed);
+    if (fact === null) return false;
+    facts.set(after.next, fact);
+    const { lane: following, outcome } = laneAfter(after, fact, memo);
+    if (outcome === null) return false;
+    after = following;
+  }
+  return false;
+}
+
+function withFacts(round: Round, facts: ReadonlyMap<number, ItemFact>): Round {
+  const board = applyFacts(round.board, round.memo, facts);
+  const listed = new Set(round.listed);
+  let { waitsFor } = round;
+  for (const fact of facts.values()) {
+    const isForeign = fact.kind === 'running' && !fact.isOfBatch;
+    if (fact.kind === 'ended' || (isForeign && round.memo.ending === 'cancel-running'))
+      listed.delete(fact.workflowId);
+    else listed.add(fact.workflowId);
+    if (fact.kind === 'unreadable') waitsFor ??= waitFor(fact.workflowId, fact.reason);
+  }
+  return { ...round, board, listed, waitsFor };
+}
+
+function waitFor(workflowId: string, reason: string): Wait {
+  return { workflowId, reason: singleLine(reason, 300) };
+}
+
+/** The follow-ups that count against the concurrency, and the board that shows them. */
+async function runningItems(
+  items: ItemsOnServer,
+  { board, listed, laterRunning, waitsFor }: Round,
+  first: BatchBoard,
+) {
+  const running = new Set(listed);
+  const pending: [lane: Lane, job: string][] = [];
+  for (const lane of board.lanes) {
+    const { workflowId } = await items.named(lane.next);
+    if (lane.state === 'pending') pending.push([lane, jobOf(workflowId)]);
+    else running.add(workflowId);
+  }
+  const busyJobs = new Set([...running].map(jobOf));
+  const busy = pending.filter(([{ end }, job]) => busyJobs.has(job) || laterRunning.has(end));
+  const { size: open } = running;
+  const [blocked = null] = open === 0 ? laterRunning.values() : [];
+  const shown = withRound(board, { open, waitsFor: waitsFor ?? blocked });
+  const busyLanes = new Set(busy.map(([{ end }]) => end));
+  return { running: { count: open, busyLanes, hasChanged: shown !== first }, board: shown };
+}
+
+async function addNextLanes(items: ItemsOnServer, round: Round, count: number) {
+  const { board, memo } = round;
+  const ends: number[] = [];
+  for (let next = board.cursor; ends.length < count && next < memo.bound; next = ends.at(-1) ?? memo.bound)
+    ends.push(await items.endOfLane(next));
+  const added = addLanes(board, ends);
+  const lanes = added.lanes.slice(board.lanes.length);
+  return settle(items, { ...round, board: added }, lanes);
+}
+
+/** Starts the next items of lanes, unless another client runs a later item of a job: then the next step is decided again. */
+async function startItems(items: ItemsOnServer, round: Round, lanes: readonly Lane[]) {
+  const later = await items.lanesWithLaterRunning(lanes);
+  if (later.length > 0) {
+    const laterRunning = new Map(round.laterRunning);
+    for (const { next, end } of later)
+      laterRunning.set(
+        end,
+        waitFor((await items.named(next)).workflowId, 'another client started a later item of its job'),
+      );
+    return { ...round, laterRunning };
+  }
+  const board = markStarting(round.board, lanes);
+  const permission = await items.record(board);
+  const facts = new Map<number, ItemFact>();
+  let { waitsFor } = round;
+  await eachConcurrently(lanes, async (lane) => {
+    const result = await items.start(lane, board, permission);
+    if (result === 'unknown') return;
+    if (result.kind !== 'rejected') facts.set(lane.next, result);
+    else
+      waitsFor ??= waitFor(
+        (await items.named(lane.next)).workflowId,
+        `the Temporal server rejects its start: ${result.reason}`,
+      );
+  });
+  const started = withFacts({ ...round, board, waitsFor }, facts);
+  const ends = new Set(lanes.map(({ end }) => end));
+  const passed = started.board.lanes.filter(({ end, state }) => state === 'pending' && ends.has(end));
+  return settle(items, started, passed);
+}
+
+/** Terminates the chunks of a batch that has ended. A signal does not end a start delay (measured, server 1.32.0). */
 export const closeChunks: BatchActivities['closeChunks'] = async ({ batchId, digest, chunks }) => {
   const { client } = Context.current();
   const ids = chunks.firsts.map((_, number) => chunkWorkflowId(batchId, digest ?? '', number));
   await eachConcurrently(ids, async (id) => {
-    await client.workflow.getHandle(id).terminate('its batch has ended').catch(ignoreClosed);
+    const chunk = client.workflow.getHandle(id);
+    await chunk.terminate('its batch has ended').catch((error: unknown) => {
+      if (hasGrpcStatus(error, 'PERMISSION_DENIED', 'UNAUTHENTICATED'))
+        throw ApplicationFailure.nonRetryable('the worker may not terminate workflows');
+      ignoreClosed(error);
+    });
   });
 };

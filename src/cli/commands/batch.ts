@@ -6,7 +6,7 @@ import {
   type RunOptions,
   type StartedBatch,
 } from '../../entries/client';
-import { CONCURRENCY } from '../../core/batch/items';
+import { CONCURRENCY } from '../../batch/items';
 import { counted } from '../../core/text';
 import { addRunFlags, COLUMNS, readBatch } from '../flags/batch-input';
 import { addLineFlags, type RequestFlags, wholeNumber } from '../flags/request-flags';

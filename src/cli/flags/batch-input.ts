@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { CsvError, parse } from 'csv-parse/sync';
 import { parse as parseJson } from 'lossless-json';
 import { InvalidRequestError, type Problem } from '../../entries/client';
-import { checkItems, CONCURRENCY, MAX_BATCH_ITEMS } from '../../core/batch/items';
+import { checkItems, CONCURRENCY, MAX_BATCH_ITEMS } from '../../batch/items';
 import { isRecord, type JsonObject, problemText, typeName } from '../../core/checks';
 import { type RequestField, requestWith } from '../../core/request';
 import { quote } from '../../core/text';

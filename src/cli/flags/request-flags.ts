@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { createReadStream } from 'node:fs';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { invalid } from '../../client/errors';
-import { BATCH_POLLING_INITIAL } from '../../core/batch/items';
+import { BATCH_POLLING_INITIAL } from '../../batch/items';
 import type { JsonObject } from '../../core/checks';
 import {
   REQUEST_FIELDS,

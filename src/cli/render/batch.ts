@@ -1,5 +1,5 @@
 import type { BatchProgress, BatchView, ItemEnd } from '../../entries/client';
-import { batchRows } from '../../core/batch/progress';
+import { batchRows } from '../../batch/progress';
 import { EXIT } from '../ends';
 import type { Session } from '../session';
 import { columns } from './text';
@@ -18,7 +18,7 @@ export function itemLine(end: ItemEnd): string {
 }
 
 export function batchLine(progress: BatchProgress): string {
-  const { state, items, settled, open, byStatus, byFailure, unknownDeliveries } = progress;
+  const { state, items, settled, open, byStatus, byFailure, unknownDeliveries, message } = progress;
   const parts = [
     state !== 'running' && (state === 'paused' ? 'paused; "batch resume" continues it' : state),
     // Rounded down: 100 % is the end.
@@ -26,6 +26,7 @@ export function batchLine(progress: BatchProgress): string {
     `open ${open}`,
     ...Object.entries({ ...byStatus, ...byFailure }).map(([name, count]) => `${name} ${count}`),
     unknownDeliveries > 0 && `unknown deliveries ${unknownDeliveries}`,
+    (state === 'running' || state === 'paused') && message,
   ];
   return parts.filter(Boolean).join(' · ');
 }

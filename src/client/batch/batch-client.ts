@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { WorkflowFailedError } from '@temporalio/client';
-import type { BatchProgress, BatchView, ItemEnd } from '../../core/batch/progress';
-import type { BatchUpdate } from '../../core/batch/state';
+import type { BatchProgress, BatchView, ItemEnd } from '../../batch/progress';
+import type { BatchUpdate } from '../../batch/memo';
 import { hasCode } from '../../core/errors';
 import { batchIdOf, batchWorkflowId } from '../../core/ids';
 import { cancelAll, ignoreClosed } from '../../temporal/existing-run';
@@ -20,7 +20,8 @@ import {
   type NewBatchOptions,
 } from './check';
 import { BatchEnds, type BatchLook, findBatch, looksAt, viewOf } from './describe';
-import { QUIET_AFTER_MS, retryBatch, type RetryOptions, startBatch, type StartOfBatch } from './start';
+import { QUIET_AFTER_MS } from './earlier-runs';
+import { retryBatch, type RetryOptions, startBatch, type StartOfBatch } from './start';
 
 /** Many follow-ups at a time, with limited concurrency. Reached as `FollowUpClient.batches`. */
 export class BatchClient {
@@ -31,13 +32,13 @@ export class BatchClient {
   }
 
   /**
-   * Starts a batch, or goes on with the one of the same id: one that runs is attached to; one that was cancelled, terminated
-   * or has failed is run again; one that is done stays done. Safe to repeat: nothing is sent twice.
+   * Starts a batch, or continues the batch with the same ID: the call attaches to a running batch, runs a batch again that was
+   * cancelled, was terminated or has failed, and leaves a batch that is done. Safe to repeat: no message is sent twice.
    *
    * @throws InvalidRequestError with every problem, before anything is started
-   * @throws ConflictError when the batch of this id has other items, options or another order
-   * @throws FollowUpError `BATCH_FORGOTTEN` when nobody can tell any more what it has sent
-   * @throws SearchAttributesError when the namespace is not set up
+   * @throws ConflictError if the batch with this ID has other items, options or another order
+   * @throws FollowUpError `BATCH_FORGOTTEN` if it is unknown which items were sent, because the stored items no longer exist
+   * @throws SearchAttributesError if the namespace is not set up
    */
   async start(
     items: BatchItems | CheckedBatch,
@@ -45,7 +46,7 @@ export class BatchClient {
   ): Promise<StartedBatch> {
     const reached: Reached = { unconfirmed: 'batch' };
     const start = await this.#calls.run({ signal, timeout, reached }, async (client, over) => {
-      // To check 100,000 items takes seconds.
+      // The check of 100,000 items takes seconds.
       if (isChecked(items)) checkRunOptions(options);
       const batch = isChecked(items) ? items : await checkBatch(items, options);
       over.throwIfAborted();
@@ -55,19 +56,19 @@ export class BatchClient {
     return Object.assign(this.getHandle(start.batchId), start);
   }
 
-  /** A handle by the batch's id, or its workflow id. The server is not asked yet. @throws InvalidRequestError */
+  /** Returns a handle for a batch ID or a batch's workflow ID. Makes no request yet. @throws InvalidRequestError */
   getHandle(batchId: string): BatchHandle {
     checkName('batchId', batchId);
     return new BatchHandle(this.#calls, batchIdOf(batchId));
   }
 }
 
-/** The list is a moment behind: nothing more is open once it shows nothing new twice, so far apart. */
-const BETWEEN_LOOKS_MS = 1_000;
+/** The visibility list lags: no further item is running once the list shows nothing new twice, at this interval. */
+const LIST_INTERVAL_MS = 1_000;
 
 /**
- * One batch, running or ended. Each call throws NotFoundError if there is none. `pause`, `resume` and `setConcurrency` answer
- * with the progress after them, and throw NoAnswerError, and FollowUpError `ALREADY_ENDED` or `UPDATE_REFUSED`.
+ * One batch, running or ended. Each call throws NotFoundError if there is none. `pause`, `resume` and `setConcurrency` return the
+ * progress after the update, and throw NoAnswerError, and FollowUpError `ALREADY_ENDED` or `UPDATE_REFUSED`.
  */
 export class BatchHandle {
   readonly #calls: Calls;
@@ -79,14 +80,14 @@ export class BatchHandle {
     this.#calls = calls;
   }
 
-  /** Where it stands, running or ended, and why it does not go on. It needs no worker. */
+  /** Returns the batch's progress and, if the batch is blocked, the reason. Works without a running worker. */
   progress(options: CallOptions = {}): Promise<BatchView> {
     return this.#calls.run(options, (client) =>
       within(client, SERVER_LIMIT_MS, async () => viewOf(client, await findBatch(client, this.batchId))),
     );
   }
 
-  /** Waits for the end, through restarts of the server. A batch that has failed or was cancelled has an outcome too. */
+  /** Waits for the end, through restarts of the Temporal server. A batch that has failed or was cancelled has an outcome too. */
   result(options: CallOptions = {}): Promise<BatchView> {
     const reached: Reached = {};
     return this.#calls.run({ ...options, reached }, async (client, signal) => {
@@ -98,29 +99,29 @@ export class BatchHandle {
         },
       );
       const batch = await findBatch(client, this.batchId);
-      // Somebody has started it again.
+      // Another client has started the batch again.
       return batch.state === 'running' ? this.result({ ...options, signal }) : viewOf(client, batch);
     });
   }
 
-  /** The end of each item, live, until the batch has ended. */
+  /** Yields the outcome of each item, live, until the batch has ended. */
   async *results(options: CallOptions = {}): AsyncGenerator<ItemEnd, void, undefined> {
     for await (const { ends } of this.watch(options)) yield* ends;
   }
 
-  /** The ends of the items that have settled so far, in order. It needs no worker. */
+  /** Returns the outcomes of the items that have ended so far, ordered by end time. Works without a running worker. */
   settled(options: CallOptions = {}): Promise<ItemEnd[]> {
     return this.#calls.run(options, async (client) =>
       new BatchEnds(client).news(await findBatch(client, this.batchId)),
     );
   }
 
-  /** A look every two seconds until it has ended; the last one has the rest of the ends. */
+  /** Yields an update every two seconds until the batch has ended; the last update has the remaining outcomes. */
   watch(options: CallOptions = {}): AsyncGenerator<BatchLook, void, undefined> {
     return this.#calls.each(options, (client) => looksAt(client, this.batchId, options.signal));
   }
 
-  /** Starts no further item until {@link resume}; those that run go on. */
+  /** Starts no further item until {@link resume}. Running items continue. */
   pause(options: CallOptions = {}): Promise<BatchProgress> {
     return this.#update(options, 'pause');
   }
@@ -136,10 +137,10 @@ export class BatchHandle {
   }
 
   /**
-   * Starts nothing further. Its open follow-ups go on, unless `followUps` is true: then every one that it has started, in any
-   * of its runs, is cancelled too, also if the batch has ended. A message under way is awaited first.
+   * Ends the batch: it starts no further item. Running follow-ups continue, unless `followUps` is true: then every follow-up that
+   * the batch started, in any of its runs, is cancelled too, also if the batch has ended. A POST in progress ends first.
    *
-   * @returns how many open follow-ups were cancelled
+   * @returns the number of running follow-ups that were cancelled
    * @throws FollowUpError `ALREADY_ENDED` without `followUps`
    */
   cancel({
@@ -158,33 +159,33 @@ export class BatchHandle {
         });
         return 0;
       }
-      const told = await openOf(client, batchId);
+      const cancelled = await openOf(client, batchId);
       if (state === 'running') {
         await this.#update({ signal }, 'cancelRunning').catch((error: unknown) => {
           if (!hasCode(error, 'ALREADY_ENDED')) throw error;
         });
         await batch.cancel().catch(ignoreClosed);
       }
-      await cancelAll(client, told);
-      // One that was terminated may still have been starting items.
+      await cancelAll(client, cancelled);
+      // A batch that was terminated may still have been starting items.
       const until = state === 'terminated' ? Date.parse(endedAt ?? '') + QUIET_AFTER_MS : 0;
-      for (let looks = 0; looks < 2; looks += 1) {
-        if (looks > 0) await sleep(BETWEEN_LOOKS_MS);
-        const untold = [...(await openOf(client, batchId))].filter((followUp) => !told.has(followUp));
-        if (untold.length > 0 || Date.now() < until) looks = 0;
-        await cancelAll(client, untold);
-        for (const followUp of untold) told.add(followUp);
+      for (let lists = 0; lists < 2; lists += 1) {
+        if (lists > 0) await sleep(LIST_INTERVAL_MS);
+        const others = [...(await openOf(client, batchId))].filter((followUp) => !cancelled.has(followUp));
+        if (others.length > 0 || Date.now() < until) lists = 0;
+        await cancelAll(client, others);
+        for (const followUp of others) cancelled.add(followUp);
       }
-      return told.size;
+      return cancelled.size;
     });
   }
 
   /**
    * Runs a batch that has ended once more: each item whose last run provably sent nothing, or was rejected, is started again.
-   * Every other item keeps its end, so that nothing is sent twice, whatever is called next.
+   * Every other item keeps its outcome, so that no sequence of calls sends a message twice.
    *
-   * @returns null when there is nothing to try again
-   * @throws InvalidRequestError; FollowUpError `STILL_RUNNING`; `BATCH_FORGOTTEN` when its items are gone
+   * @returns null if there is nothing to retry
+   * @throws InvalidRequestError; FollowUpError `STILL_RUNNING`; `BATCH_FORGOTTEN` if the stored items no longer exist
    */
   async retry(retry: RetryOptions & CallOptions = {}): Promise<StartedBatch | null> {
     const { signal, timeout, ...options } = retry;
@@ -203,5 +204,5 @@ export class BatchHandle {
   }
 }
 
-/** The handle of a batch, with what the start has found. */
+/** The handle of a batch, with the facts of its start. */
 export type StartedBatch = BatchHandle & StartOfBatch;

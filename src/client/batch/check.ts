@@ -7,7 +7,7 @@ import {
   MAX_BATCH_ITEMS,
   settingProblems,
   type Tolerance,
-} from '../../core/batch/items';
+} from '../../batch/items';
 import { isRecord, type Problem, typeName } from '../../core/checks';
 import { batchIdOf, digestOf } from '../../core/ids';
 import { FollowUpError } from '../../core/errors';
@@ -15,11 +15,11 @@ import type { FollowUpRequest } from '../../core/request';
 import { invalid, refuse } from '../errors';
 import { unknownOptions } from '../options';
 
-/** How a batch runs. What is left out is as the batch had it before. */
+/** The settings of a batch's run. A setting that is not given keeps the batch's earlier value. */
 export interface RunOptions {
-  /** How many follow-ups of a batch are open at a time, 1 to 1,000. @default 50 */
+  /** How many follow-ups of the batch may run at the same time, 1 to 1,000. @default 50 */
   readonly concurrency?: number | undefined;
-  /** With more failures than this a batch starts no further item and fails. @default null, any number */
+  /** If more items fail, the batch starts no further item and fails. @default null, any number */
   readonly tolerate?: Tolerance | undefined;
 }
 
@@ -36,15 +36,15 @@ export function checkRunOptions(
 }
 
 export interface CheckedBatch {
-  /** As given, or a hash of the items. */
+  /** The given batch ID, or a hash of the items. */
   readonly batchId: string;
   /** In the order of the input. */
   readonly items: readonly BatchItem[];
-  /** The SHA-256 of items, options and order, in hexadecimal digits: whether an existing batch is this very one. */
+  /** The SHA-256 of items, options and order, in hexadecimal digits: shows whether an existing batch is the same batch. */
   readonly digest: string;
 }
 
-/** What a batch sends. */
+/** The requests of a batch. */
 export type BatchItems<Item = FollowUpRequest> = Iterable<Item> | AsyncIterable<Item>;
 
 export function isChecked(items: unknown): items is CheckedBatch {
@@ -54,15 +54,15 @@ export function isChecked(items: unknown): items is CheckedBatch {
 const BATCH_ID_DIGITS = 20;
 
 export interface NewBatchOptions extends RunOptions {
-  /** 1 to 100 characters, or a batch's workflow id. @default a hash of the items, so that the same items are the same batch */
+  /** 1 to 100 characters, or a batch's workflow ID. @default a hash of the items, so that the same items are the same batch */
   readonly batchId?: string | undefined;
 }
 
 /**
- * Checks options and requests of a batch, before anything is started.
+ * Checks the options and requests of a batch, before anything is started.
  *
- * @throws InvalidRequestError with every problem of the options, or else of the items, which count from 1; FollowUpError
- *   `UNEXPECTED_FAILURE` with what `requests` throws
+ * @throws InvalidRequestError with every problem of the options, or otherwise of the items, which are numbered from 1;
+ *   FollowUpError `UNEXPECTED_FAILURE` with the error that `requests` throws
  */
 export async function checkBatch(
   requests: BatchItems<unknown>,
@@ -75,7 +75,7 @@ export async function checkBatch(
   if (!isList || !(Symbol.iterator in requests || Symbol.asyncIterator in requests))
     throw invalid('items', `must be a list or an iterable of requests, not ${typeName(requests)}`);
   const inputs: unknown[] = [];
-  // A prompt that all items share is held once.
+  // A prompt that all items share takes memory once.
   const prompts = new Map<unknown, unknown>();
   try {
     for await (const input of requests) {
@@ -97,7 +97,7 @@ export async function checkBatch(
   return { batchId: named ?? defaultBatchId(items), items, digest: itemsDigest(items) };
 }
 
-/** A hash of the items, in any order and with any options: an id that changed with them would send every message again. */
+/** A hash of the items that depends on neither order nor options: otherwise, a changed option would send every message again. */
 function defaultBatchId(items: readonly BatchItem[]): string {
   const identities = items.map(({ key, request: { projectId, jobId, requestId, prompt } }) =>
     JSON.stringify(key ?? [projectId, jobId, requestId, digestOf(JSON.stringify(prompt))]),

@@ -1,8 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Client, WorkflowFailedError } from '@temporalio/client';
-import { itemsOf } from '../../core/batch/items';
-import { type BatchView, type ItemEnd, progressOf } from '../../core/batch/progress';
-import { batchMemo, type BatchInput, begunBy, isPosition, START, wasBegun } from '../../core/batch/state';
+import { EMPTY_BOARD, isBatchBoard } from '../../batch/board';
+import { itemsOf } from '../../batch/items';
+import { type BatchInput, batchMemo } from '../../batch/memo';
+import { type BatchView, type ItemEnd, progressOf } from '../../batch/progress';
+import { mergeStarted, wasStarted } from '../../batch/started-items';
 import { isRecord } from '../../core/checks';
 import { type End, endWithoutReceipt, mayTryAgain } from '../../core/end';
 import { batchWorkflowId } from '../../core/ids';
@@ -19,7 +21,7 @@ import { failedTask } from '../description';
 import { notFound, silence } from '../errors';
 import { itemsDigest } from './check';
 
-/** The latest run of a batch as the server knows it. After a reset its memo may be as old as the point of the reset. */
+/** The latest run of a batch as the Temporal server knows it. After a reset, the memo may be as old as the reset point. */
 export type BatchReport = NonNullable<Awaited<ReturnType<typeof lookForBatch>>>;
 
 export async function lookForBatch(client: Client, batchId: string) {
@@ -28,7 +30,7 @@ export async function lookForBatch(client: Client, batchId: string) {
   const pending = await pendingActivity(client, info, 'runItems');
   const details = pending?.details;
   const written = batchMemo(info.memo);
-  const memo = written && isPosition(details) ? { ...written, ...details } : written;
+  const memo = written && isBatchBoard(details) ? { ...written, ...details } : written;
   return {
     ...info,
     batchId,
@@ -52,10 +54,10 @@ export async function viewOf(client: Client, batch: BatchReport): Promise<BatchV
   const progress = memo && progressOf(memo, state, endedAt);
   const withoutMemo = state === 'running' ? state : state === 'failed' ? 'incomplete' : 'terminated';
   const words = [progress?.message];
-  // The server shows an activity as pending also after the end of its workflow.
+  // The Temporal server shows an activity as pending also after the end of its workflow.
   if (endedAt === null) {
     const { paused, lastFailure: failure } = pending ?? {};
-    if (paused) words.push('somebody has paused its activity; `temporal activity unpause` lets it go on');
+    if (paused) words.push('an operator paused its activity; `temporal activity unpause` continues it');
     else if (failure?.message && failure.applicationFailureInfo?.type !== POLL_AGAIN)
       words.push(`its activity fails, and is tried again: ${failure.message}`);
     words.push(await failedTask(client, batch));
@@ -69,7 +71,7 @@ export async function viewOf(client: Client, batch: BatchReport): Promise<BatchV
   };
 }
 
-/** With what it has failed, or why somebody has terminated it. */
+/** The error of a failed batch, or the reason of its termination. */
 async function failureOf(client: Client, { workflowId, runId }: BatchReport) {
   const run = client.workflow.getHandle(workflowId, runId);
   const failed: unknown = await run.result().catch((error: unknown) => error);
@@ -77,47 +79,51 @@ async function failureOf(client: Client, { workflowId, runId }: BatchReport) {
   throw failed;
 }
 
-/** What the latest run of a batch was started with. @throws FollowUpError `BATCH_FORGOTTEN` */
+/** The input of the latest run of a batch. @throws FollowUpError `BATCH_FORGOTTEN` */
 export async function inputOf(client: Client, batch: BatchReport) {
   const { workflowId, runId, batchId, memo } = batch;
   const run = await readOwnInput(client, workflowId, runId);
   if (run === undefined) throw new ItemsGoneError(batchId);
-  // Whoever starts a batch by its workflow may give it anything.
+  // A caller who starts the workflow directly may give it any input.
   const { items, chunks, ...input } = (isRecord(run.input) ? run.input : {}) as BatchInput;
-  // A run that continues as new has no such fields in its input.
+  // A run that continues as new has these fields in its memo only. Another client makes no digest.
   const known = input.digest ?? memo?.digest ?? null;
-  // Another client than ours makes none.
   const digest = known ?? (Array.isArray(items) ? itemsDigest(itemsOf(items)) : null);
-  const position = memo ?? { ...START, begun: input.begun ?? null };
+  const board = memo ?? {
+    ...EMPTY_BOARD,
+    bound: 0,
+    movingSince: null,
+    startedEarlier: input.startedEarlier ?? null,
+  };
   const count = chunks?.items ?? items?.length ?? 0;
   const source = { batchId, workflowId, runId, digest, items: count, chunks };
   const all = new ItemsOfBatch(client, source);
   const read = (chunk: number) => all.part(chunks?.firsts[chunk] ?? 0);
-  return { items, chunks, digest, count, read, position, all };
+  return { items, chunks, digest, count, read, board, all };
 }
 
-/** How the items of a batch have ended, by the server's list. What that does not know is asked for by its id. */
+/** The outcomes of a batch's items from the visibility list. Items that the list does not show are described by their IDs. */
 export class BatchEnds {
-  private readonly told = new Set<string>();
+  private readonly returned = new Set<string>();
   private readonly listed = new Map<string, ListedEnd>();
   private listedTo = 0;
 
   constructor(private readonly client: Client) {}
 
-  /** What has ended since the last question, in the order of the ends. */
+  /** The outcomes of the items that ended since the last call, ordered by end time. */
   async news(batch: BatchReport): Promise<ItemEnd[]> {
     const { batchId, memo, startedAt, endedAt } = batch;
-    const { all, position, count } = await inputOf(this.client, batch);
+    const { all, board, count } = await inputOf(this.client, batch);
     const since = this.listedTo > 0 ? new Date(this.listedTo - LIST_LAG_MS) : undefined;
     await addEnds(this.client, batchId, this.listed, { since });
     for (const { closedAt } of this.listed.values()) this.listedTo = Math.max(this.listedTo, +closedAt);
     const open = await openOf(this.client, batchId);
-    const begun = begunBy(position);
+    const started = mergeStarted(board, board.startedEarlier);
     const leftAt = endedAt ?? new Date().toISOString();
     const ends: ItemEnd[] = [];
-    const tell = (workflowId: string, end: End, begunAt: number, settledAt: string) => {
-      // While a retry runs, an item that it will try again has no end yet.
-      if (endedAt === null && begunAt < startedAt && mayTryAgain(end, memo?.again ?? null)) return;
+    const add = (workflowId: string, end: End, itemStartedAt: number, settledAt: string) => {
+      // While a retry runs, an item that it will try again has no outcome yet.
+      if (endedAt === null && itemStartedAt < startedAt && mayTryAgain(end, memo?.again ?? null)) return;
       const [, projectId = '', jobId = '', requestId = ''] = workflowId.split(':').map(decodeURIComponent);
       ends.push({ workflowId, projectId, jobId, requestId, ...end, settledAt });
     };
@@ -125,33 +131,33 @@ export class BatchEnds {
     for (let number = 0; number < count; number += 1) {
       const item = await all.named(number);
       const { workflowId } = item;
-      if (this.told.has(workflowId) || open.has(workflowId)) continue;
+      if (this.returned.has(workflowId) || open.has(workflowId)) continue;
       const known = this.listed.get(workflowId);
       const end = lastingEnd(known);
-      const was = wasBegun(begun, number);
-      if (known && end) tell(workflowId, end, +known.startedAt, known.closedAt.toISOString());
-      // While the batch runs, nothing is asked for that has perhaps not begun.
-      else if (known || was || (endedAt !== null && number < position.bound)) unknown.push([item, was]);
+      const was = wasStarted(started, number);
+      if (known && end) add(workflowId, end, +known.startedAt, known.closedAt.toISOString());
+      // While the batch runs, items that may not have been started are not described.
+      else if (known || was || (endedAt !== null && number < board.bound)) unknown.push([item, was]);
     }
-    const foreignBefore = position.begun === null ? startedAt : 0;
+    const foreignBefore = board.startedEarlier === null ? startedAt : 0;
     const isCancelled = endedAt !== null && memo?.ending === 'cancel-running';
     await eachConcurrently(unknown, async ([item, was]) => {
       const found = await findEnd(this.client, { ...item, foreignBefore });
-      const { startedAt: begunAt = 0, closedAt = leftAt } = found;
+      const { startedAt: itemStartedAt = 0, closedAt = leftAt } = found;
       const late = endedAt === null ? null : found.trouble;
       const end = found.end ?? late ?? (isCancelled ? endWithoutReceipt('left-running') : null);
-      if (end !== null && (was || end.outcome !== 'gone')) tell(item.workflowId, end, begunAt, closedAt);
+      if (end !== null && (was || end.outcome !== 'gone')) add(item.workflowId, end, itemStartedAt, closedAt);
     });
-    for (const end of ends) this.told.add(end.workflowId);
+    for (const end of ends) this.returned.add(end.workflowId);
     return ends.sort((one, other) => Date.parse(one.settledAt) - Date.parse(other.settledAt));
   }
 }
 
-/** One look at a batch that is being watched. */
+/** What `watch` yields every two seconds. */
 export interface BatchLook {
-  /** Null if the server did not answer. */
+  /** Null if the Temporal server did not respond. */
   readonly view: BatchView | null;
-  /** The items that have settled since the look before. */
+  /** The items that ended since the update before. */
   readonly ends: readonly ItemEnd[];
 }
 
@@ -171,7 +177,7 @@ export async function* looksAt(client: Client, batchId: string, signal: AbortSig
       settled = memo?.settled;
       isOver = endedAt !== null;
     } catch (error) {
-      // Ends that could not be read come with the next look.
+      // Outcomes that could not be read come with the next update.
       if (!isTransient(error)) throw error;
     }
     yield { view, ends };

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { type Client, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
 import {
   batchStart,
@@ -8,31 +7,32 @@ import {
   inStartOrder,
   MAX_CHUNKS,
   MAX_INPUT_BYTES,
-} from '../../core/batch/items';
-import { type BatchInput, type Begun, begunBy, CHUNK_WORKFLOW, type Lane } from '../../core/batch/state';
-import { SEND_PERMISSION_MS } from '../../core/activities';
+} from '../../batch/items';
+import { type BatchInput, CHUNK_WORKFLOW } from '../../batch/memo';
+import type { StartedItems } from '../../batch/started-items';
 import { mayTryAgain, type TryAgain } from '../../core/end';
 import { batchWorkflowId, chunkWorkflowId } from '../../core/ids';
 import { BATCH_WORKFLOW } from '../../core/names';
 import { jsonBytes } from '../../core/text';
 import { eachConcurrently } from '../../temporal/each-concurrently';
-import { describeWorkflow, type RunState, stateOf } from '../../temporal/existing-run';
+import type { RunState } from '../../temporal/existing-run';
 import { batchConflict, invalid, wrongState } from '../errors';
 import { type CheckedBatch, checkRunOptions, type RunOptions } from './check';
 import { BatchEnds, type BatchReport, findBatch, inputOf, lookForBatch } from './describe';
+import { startedBefore } from './earlier-runs';
 
 export interface StartOfBatch {
   readonly batchId: string;
   readonly workflowId: string;
-  /** False when this call started the batch; else whether the existing one is running or has ended. */
+  /** False if this call started the batch; otherwise whether the existing batch is running or has ended. */
   readonly attached: false | 'running' | 'ended';
-  /** How the batch had ended that this call continues; null if it continues none. */
+  /** How the earlier run ended that this call continues; null if the call continues none. */
   readonly resumedAfter: RunState | null;
   readonly items: number;
 }
 
 export interface RetryOptions extends RunOptions {
-  /** Also the items of unknown delivery: messages that did arrive are sent twice. @default false */
+  /** Also sends the items of unknown delivery: messages that did arrive are sent twice. @default false */
   readonly includeUnknown?: boolean | undefined;
 }
 
@@ -41,14 +41,14 @@ interface BatchStart {
   readonly taskQueue: string;
   readonly options: RetryOptions;
   readonly signal: AbortSignal;
-  /** Bytes of one part, and of what needs none. @default what the server takes */
+  /** The maximum size of a chunk, and of items without chunks. @default the Temporal server's limit */
   readonly partBytes?: number | undefined;
 }
 
 /** The items of a batch; `read` takes the number of a chunk. */
-type Source = Omit<Awaited<ReturnType<typeof inputOf>>, 'position' | 'all'>;
+type Source = Omit<Awaited<ReturnType<typeof inputOf>>, 'board' | 'all'>;
 
-/** @throws InvalidRequestError when they need too many chunks */
+/** @throws InvalidRequestError if the items need too many chunks */
 export function startBatch(start: BatchStart, { batchId, items, digest }: CheckedBatch) {
   const { partBytes } = start;
   const count = items.length;
@@ -56,7 +56,7 @@ export function startBatch(start: BatchStart, { batchId, items, digest }: Checke
   const isSmall = jsonBytes(items) <= (partBytes ?? MAX_INPUT_BYTES);
   const firsts = isSmall ? [] : cutChunks(ordered, partBytes);
   if (firsts.length > MAX_CHUNKS) {
-    const text = `the messages are so large that the batch has ${firsts.length} parts; at most ${MAX_CHUNKS} are possible, so divide it`;
+    const text = `the messages are so large that the batch has ${firsts.length} parts; at most ${MAX_CHUNKS} are possible, so divide the batch`;
     throw invalid('items', text);
   }
   const own = isSmall ? items.map(({ request }) => request) : undefined;
@@ -78,130 +78,114 @@ export async function retryBatch(start: BatchStart, batchId: string): Promise<St
   return runBatch(start, batchId, source, again);
 }
 
-/** A starter that stood still must not start by what it has read of an earlier run. */
-const READ_HOLDS_MS = 10_000;
+/** The latest run of a batch. */
+export interface ExistingBatch {
+  readonly state: RunState;
+  readonly digest: string | null;
+  /** The retry that the run is; null if it is none. */
+  readonly again: TryAgain | null;
+}
 
-/** @param again which of the items that have ended are started again; null if a batch that is done stays done */
+/** A request to start or to retry a batch. */
+export interface BatchRequest {
+  readonly digest: string | null;
+  /** Which of the items that have ended are started again; null for a start. */
+  readonly again: TryAgain | null;
+}
+
+/** `conflict`: the existing batch has other items. `still running`: a run that is not this retry must end first. */
+export type BatchStartDecision = 'conflict' | 'attach' | 'still running' | 'done' | 'resume' | 'start';
+
+/** Decides what a request to start or to retry a batch does. */
+export function decideBatchStart(
+  existing: ExistingBatch | null,
+  { digest, again }: BatchRequest,
+): BatchStartDecision {
+  if (existing === null) return 'start';
+  if (again === null && existing.digest !== digest) return 'conflict';
+  if (existing.state === 'running')
+    return again === null || existing.again === again ? 'attach' : 'still running';
+  return existing.state === 'completed' && again === null ? 'done' : 'resume';
+}
+
+/** A client that was suspended must not start a batch with facts about an earlier run that are older. */
+const FACTS_VALID_MS = 10_000;
+
+/** Attaches to the batch, or starts it: the chunks and the items that earlier runs started are prepared for the run to follow. */
 async function runBatch(
   start: BatchStart,
   batchId: string,
   source: Source,
   again: TryAgain | null,
 ): Promise<StartOfBatch> {
-  const { client, taskQueue, options, signal } = start;
-  const { items, chunks, digest, count } = source;
+  const { client, signal } = start;
+  const { chunks, digest, count } = source;
   const workflowId = batchWorkflowId(batchId);
-  // What a start after a run needs. The first one, of few items, needs nothing.
-  let ready = chunks ? null : { after: '', begun: null as Begun | null };
+  // The first run of a few items needs no preparation.
+  let prepared = chunks ? null : { after: '', startedEarlier: null as StartedItems | null };
   for (;;) {
-    const startBy = Date.now() + READ_HOLDS_MS;
+    const startBy = Date.now() + FACTS_VALID_MS;
     const before = await lookForBatch(client, batchId);
-    if (before !== null && again === null && (await inputOf(client, before)).digest !== digest)
-      throw batchConflict(batchId);
+    const digestBefore = before && again === null ? (await inputOf(client, before)).digest : digest;
+    const existing = before && { ...before, digest: digestBefore, again: before.memo?.again ?? null };
+    const decision = decideBatchStart(existing, { digest, again });
     const started = { batchId, workflowId, items: count, resumedAfter: null };
-    if (before?.state === 'running') {
-      if (again !== null && before.memo?.again !== again) throw wrongState(workflowId, 'running');
-      return { ...started, attached: 'running' };
-    }
-    if (before?.state === 'completed' && again === null) return { ...started, attached: 'ended' };
-    if (ready === null || (before !== null && before.runId !== ready.after)) {
+    if (decision === 'conflict') throw batchConflict(batchId);
+    if (decision === 'still running') throw wrongState(workflowId, 'running');
+    if (decision === 'attach') return { ...started, attached: 'running' };
+    if (decision === 'done') return { ...started, attached: 'ended' };
+    if (prepared === null || (before !== null && before.runId !== prepared.after)) {
       await storeChunks(start, batchId, source);
-      ready = { after: before?.runId ?? '', begun: before && (await begunOf(client, before, signal)) };
-      continue;
-    }
-    const concurrency = options.concurrency ?? before?.memo?.concurrency ?? CONCURRENCY.default;
-    const tolerate = (options.tolerate === undefined ? before?.memo?.tolerate : options.tolerate) ?? null;
-    signal.throwIfAborted();
-    const { begun } = ready;
-    const runOf = again === null ? 'ALLOW_DUPLICATE_FAILED_ONLY' : 'ALLOW_DUPLICATE';
-    try {
-      await client.withDeadline(startBy, () =>
-        client.workflow.start(BATCH_WORKFLOW, {
-          ...batchStart(batchId),
-          workflowId,
-          taskQueue,
-          args: [
-            { batchId, concurrency, tolerate, digest, begun, again, items, chunks } satisfies BatchInput,
-          ],
-          workflowIdConflictPolicy: 'FAIL',
-          workflowIdReusePolicy: before === null ? 'REJECT_DUPLICATE' : runOf,
-          staticSummary: batchSummary(count),
-        }),
-      );
+      const startedEarlier = before && (await startedBefore(client, before, signal));
+      prepared = { after: before?.runId ?? '', startedEarlier };
+    } else if (await startRun(start, batchId, source, { before, startBy, again, ...prepared }))
       return { ...started, attached: false, resumedAfter: before?.state ?? null };
-    } catch (error) {
-      // Somebody else was faster; or this is the id of something else than a batch.
-      if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
-      await findBatch(client, batchId);
-    }
+    // Another client started a run; or the ID does not belong to a batch.
+    else await findBatch(client, batchId);
   }
 }
 
-/** A run that was ended early may still start a group, as long as its permission lasts. */
-export const QUIET_AFTER_MS = SEND_PERMISSION_MS + 5_000;
-
-/** What a run that has ended has begun, and those before it. What it may have begun is asked for now, before it is forgotten. */
-async function begunOf(client: Client, batch: BatchReport, signal: AbortSignal): Promise<Begun> {
-  const { startedAt, raw } = batch;
-  const wasReset = Boolean(raw.workflowExtendedInfo?.lastResetTime);
-  const { position, all, count } = await inputOf(client, batch);
-  const { movingSince, lanes } = position;
-  const begun = begunBy(position);
-  if (!wasReset && movingSince === null && lanes.every(([, , how]) => how !== 'may')) return begun;
-  await sleep(QUIET_AFTER_MS, undefined, { signal });
-  // After a reset the memo is as old as its point.
-  const bound = wasReset ? count : Math.max(position.bound, begun.cursor);
-  const { namespace } = client.options;
-  const { config } = await client.workflowService.describeNamespace({ namespace });
-  const retentionMs = 1_000 * Number(config?.workflowExecutionRetentionTtl?.seconds ?? 0);
-  const since = wasReset ? startedAt : (movingSince ?? startedAt);
-  // The server may have forgotten it.
-  if (Date.now() - since >= retentionMs) return { cursor: bound, lanes: [] };
-  const look = async (item: number) => {
-    const found = await describeWorkflow(client, (await all.named(item)).workflowId);
-    return found && stateOf(found.status.name);
-  };
-  return askedFor(begun, bound, all.endOfLane, look);
+interface NextRun extends Pick<BatchRequest, 'again'> {
+  readonly before: BatchReport | null;
+  readonly startBy: number;
+  readonly startedEarlier: StartedItems | null;
 }
 
-/** In the memo and in each heartbeat. There are more only where many items were deleted. */
-const MAX_LANES = 2 * CONCURRENCY.maximum;
-
-/**
- * Items of a lane are begun in their order: nothing behind one that does not exist was begun. Lanes that have ended are left
- * out, and those behind the last one that was begun; else they would be as many as the items.
- *
- * @param look null where there is no such item
- */
-export async function askedFor(
-  begun: Begun,
-  bound: number,
-  endOfLane: (item: number) => Promise<number>,
-  look: (item: number) => Promise<RunState | null>,
-): Promise<Begun> {
-  const asked = [...begun.lanes];
-  let { cursor } = begun;
-  for (let next = cursor; next < bound; next = asked.at(-1)?.[1] ?? bound)
-    asked.push([next, await endOfLane(next), 'free']);
-  const lanes: Lane[] = [];
-  await eachConcurrently(asked, async ([first, end, state]) => {
-    let next = first;
-    let last: RunState | null = null;
-    for (let found; next < end && (found = await look(next)) !== null; next += 1) last = found;
-    if (next > first) cursor = Math.max(cursor, end);
-    // One that is known to have been begun and does not exist is gone.
-    if (next === first) lanes.push([first, end, state === 'open' ? 'open' : 'free']);
-    else if (next < end || last === 'running') lanes.push([next - 1, end, 'open']);
-  });
-  const kept = lanes.filter(([, end]) => end <= cursor).sort(([one], [other]) => one - other);
-  // What is behind the last lane is started by its id, as in a first run.
-  return { cursor: kept[MAX_LANES]?.[0] ?? cursor, lanes: kept.slice(0, MAX_LANES) };
+/** @returns false if another client was faster */
+async function startRun(
+  { client, taskQueue, options, signal }: BatchStart,
+  batchId: string,
+  { items, chunks, digest, count }: Source,
+  { before, startBy, startedEarlier, again }: NextRun,
+): Promise<boolean> {
+  const concurrency = options.concurrency ?? before?.memo?.concurrency ?? CONCURRENCY.default;
+  const tolerate = (options.tolerate === undefined ? before?.memo?.tolerate : options.tolerate) ?? null;
+  const settings = { batchId, concurrency, tolerate, digest, startedEarlier, again };
+  signal.throwIfAborted();
+  const runAgain = again === null ? 'ALLOW_DUPLICATE_FAILED_ONLY' : 'ALLOW_DUPLICATE';
+  try {
+    await client.withDeadline(startBy, () =>
+      client.workflow.start(BATCH_WORKFLOW, {
+        ...batchStart(batchId),
+        workflowId: batchWorkflowId(batchId),
+        taskQueue,
+        args: [{ ...settings, items, chunks } satisfies BatchInput],
+        workflowIdConflictPolicy: 'FAIL',
+        workflowIdReusePolicy: before === null ? 'REJECT_DUPLICATE' : runAgain,
+        staticSummary: batchSummary(count),
+      }),
+    );
+    return true;
+  } catch (error) {
+    if (error instanceof WorkflowExecutionAlreadyStartedError) return false;
+    throw error;
+  }
 }
 
 /** Longer than a batch lasts. */
 const CHUNK_DELAY = '365 days';
 
-/** Stores the items before the batch starts: a caller that dies meanwhile has started nothing, and may repeat it. */
+/** Stores the items before the batch starts: if the caller stops meanwhile, nothing was started, and the call can be repeated. */
 async function storeChunks(
   { client, taskQueue, signal }: BatchStart,
   batchId: string,
@@ -211,7 +195,7 @@ async function storeChunks(
   await eachConcurrently(firsts.keys(), async (chunk) => {
     const items = await read(chunk);
     signal.throwIfAborted();
-    // The SDK keeps each request as long as its signal, so each chunk gets its own.
+    // The SDK keeps each request as long as its signal, so each chunk gets its own signal.
     await client.withAbortSignal(new AbortController().signal, () =>
       client.workflow.start(CHUNK_WORKFLOW, {
         ...batchStart(batchId),
@@ -219,7 +203,7 @@ async function storeChunks(
         taskQueue,
         args: [{ items }],
         startDelay: CHUNK_DELAY,
-        // The same name is the same content. One that has ended would be forgotten while the batch runs.
+        // The same ID is the same content. Retention would remove a chunk that has ended while the batch runs.
         workflowIdConflictPolicy: 'USE_EXISTING',
         workflowIdReusePolicy: 'ALLOW_DUPLICATE',
         staticSummary: `Part ${chunk + 1} of the items of a batch`,

@@ -5,31 +5,26 @@ import {
   CancelledFailure,
   condition,
   defineQuery,
+  log,
   makeContinueAsNewFunc,
   metricMeter,
-  proxyActivities,
   setCurrentDetails,
   setHandler,
   upsertMemo,
   upsertSearchAttributes,
   workflowInfo,
 } from '@temporalio/workflow';
-import { settingProblems } from '../../core/batch/items';
+import { type BatchBoard, EMPTY_BOARD, isBatchBoard, isBeyondTolerance, isIdle } from '../../batch/board';
+import { settingProblems } from '../../batch/items';
 import {
-  type BatchActivities,
   type BatchInput,
   batchMemo,
   type BatchMemo,
   type BatchSettings,
   type BatchSource,
   type BatchUpdate,
-  isBeyondTolerance,
-  isIdle,
-  isPosition,
   MEMO_BATCH,
-  type Position,
-  START,
-} from '../../core/batch/state';
+} from '../../batch/memo';
 import {
   batchDetails,
   type BatchProgress,
@@ -37,62 +32,50 @@ import {
   endOf,
   progressOf,
   summaryOf,
-} from '../../core/batch/progress';
+} from '../../batch/progress';
 import { isRecord, problemTexts } from '../../core/checks';
 import { measure } from '../../core/metrics';
 import { keyword } from '../../core/starts';
 import { failure } from '../failure';
 import { notify } from '../notice';
 import { receiveUpdate } from '../updates';
+import { closeChunks, runItems } from './proxies';
 import { checkBatch } from './input';
 
-/** Items that may be begun in a round, which costs seven events. */
-const ROUND_ITEMS = 200;
+/** The number of items that one activity may start. An activity costs seven events. */
+const ITEMS_PER_ACTIVITY = 200;
 
-/** How long a cancelled batch waits for its activity, whose worker may be dead. */
-const LAST_WORD_MS = 40_000;
+/** For how long a cancelled batch waits for its activity, whose worker may have stopped. */
+const LAST_REPORT_MS = 40_000;
 
-/** For the request that follows `cancelRunning`: without it the server would show the batch as failed. */
+/** The client requests the cancellation after `cancelRunning`. Without the request, the Temporal server shows the batch as failed. */
 const CANCEL_REQUEST_MS = 5_000;
 
-/**
- * They ask the Temporal server only, so they are on the queue of workflow tasks. There is no schedule-to-close: a batch lasts
- * as long as its items. An attempt asks for its next one with an interval of its own; without one its worker was lost, which
- * is noticed in half a minute: longer than a permission to start.
- */
-const { runItems, closeChunks } = proxyActivities<BatchActivities>({
-  startToCloseTimeout: '5 minutes',
-  heartbeatTimeout: '30 seconds',
-  retry: {
-    initialInterval: 5_000,
-    backoffCoefficient: 1,
-    maximumInterval: '5 minutes',
-    nonRetryableErrorTypes: ['ItemsGoneError'],
-  },
-});
+/** The settings of a batch that starts. */
+const START = { bound: 0, movingSince: null, rounds: 0, paused: false, ending: null } as const;
 
 /**
- * Sends many follow-ups with limited concurrency. An activity starts them and looks how they end; the workflow writes down how
- * far it may go, and decides. It holds nothing that grows with them.
+ * Sends many follow-ups with limited concurrency. An activity starts them and collects their outcomes. The workflow writes to the
+ * memo how far the activity may go, and decides. Its state does not grow with the items.
  *
  * @throws ApplicationFailure `InvalidBatch`, `ToleranceExceeded` or `BatchIncomplete`, with the summary as its detail
  */
 export async function followUpBatch(input: BatchInput): Promise<BatchSummary> {
   const { workflowId, startTime, continuedFromExecutionRunId, memo, typedSearchAttributes } = workflowInfo();
-  // A cron schedule and a retry policy make runs too, with the input and the memo of a caller.
+  // Runs of a cron schedule and of a retry policy also continue a run, and have a caller's input and memo.
   const continued = continuedFromExecutionRunId === undefined ? null : batchMemo(memo);
   if (continued !== null && isRecord(input)) return new Batch(input, continued).run();
   const plan = checkBatch(input, workflowId);
   const { items, chunks, ...given } = plan;
-  // The action of a schedule can't set it: it does not know the batch id.
+  // The action of a schedule can't set the attribute, because it does not know the batch ID.
   const ofBatch = keyword('FollowUpBatch', plan.batchId);
   if (typedSearchAttributes.get(ofBatch.key) !== ofBatch.value) upsertSearchAttributes([ofBatch]);
   const count = chunks?.items ?? items?.length ?? 0;
-  const first = { items: count, startedAt: startTime.toISOString(), paused: false, ending: null, rounds: 0 };
-  return new Batch({ items, chunks }, { ...START, ...given, ...first }).run();
+  const first = { items: count, startedAt: startTime.toISOString(), ...START };
+  return new Batch({ items, chunks }, { ...EMPTY_BOARD, ...given, ...first }).run();
 }
 
-/** It runs only where its start delay is over. */
+/** A chunk. It runs only if its start delay has passed. */
 export function followUpBatchItems(): Promise<void> {
   return Promise.resolve();
 }
@@ -108,7 +91,7 @@ class Batch {
     private memo: BatchMemo,
   ) {
     setHandler(defineQuery<BatchProgress>('progress'), () => this.progress(), {
-      description: 'Where the batch stands: counts, open follow-ups, the first failures.',
+      description: 'The progress of the batch: counts, running follow-ups, the first failures.',
     });
     const update = (values: Partial<BatchSettings>) => {
       this.updatedAt = workflowInfo().historyLength;
@@ -117,13 +100,13 @@ class Batch {
     const offer = (name: BatchUpdate, values: Partial<BatchSettings>, description: string) => {
       receiveUpdate(name, () => update(values), { description });
     };
-    offer('pause', { paused: true }, 'Starts no further item until resume; open ones continue.');
+    offer('pause', { paused: true }, 'Starts no further item until resume; running items continue.');
     offer('resume', { paused: false }, 'Continues after pause.');
     receiveUpdate('setConcurrency', (concurrency: number) => update({ concurrency }), {
-      description: 'How many follow-ups may be open at a time, 1 to 1,000. Those open beyond it continue.',
+      description: 'How many follow-ups may run at the same time, 1 to 1,000. Running follow-ups continue.',
       refusal: (concurrency) => problemTexts(settingProblems(concurrency, null)) || undefined,
     });
-    const words = 'Cancels the batch and its open follow-ups. To leave them running, cancel the workflow.';
+    const words = 'Cancels the batch and its running follow-ups. To leave them running, cancel the workflow.';
     offer('cancelRunning', { ending: 'cancel-running' }, words);
     this.whole.cancelRequested.catch(() => {
       const { ending } = this.memo;
@@ -131,13 +114,17 @@ class Batch {
     });
   }
 
-  readonly run = () => CancellationScope.nonCancellable(() => this.toItsEnd());
+  readonly run = () => CancellationScope.nonCancellable(() => this.runToEnd());
 
-  private async toItsEnd(): Promise<BatchSummary> {
+  private async runToEnd(): Promise<BatchSummary> {
     await this.work();
     const { batchId, digest, items, settled, unknownDeliveries } = this.memo;
     const { chunks } = this.source;
-    if (chunks) await closeChunks({ batchId, digest, chunks });
+    if (chunks)
+      await closeChunks({ batchId, digest, chunks }).catch((error: unknown) => {
+        if (!(error instanceof ActivityFailure)) throw error;
+        log.warn('the stored items of the batch were not closed', { error: error.cause?.message });
+      });
     if (this.memo.ending === 'cancel-running')
       await condition(() => this.whole.consideredCancelled, CANCEL_REQUEST_MS);
     await condition(allHandlersFinished);
@@ -158,7 +145,7 @@ class Batch {
     for (;;) {
       const { ending, paused, settled, items } = this.memo;
       if (settled >= items || (ending === 'tolerance' && isIdle(this.memo))) return;
-      if (ending === 'cancelled' || ending === 'broken-off') return;
+      if (ending === 'cancelled' || ending === 'interrupted') return;
       const isLast = ending !== null || this.whole.consideredCancelled;
       const { continueAsNewSuggested, historyLength } = workflowInfo();
       // The Temporal server rejects a task that ends a run if another event arrived for the run, and its update would be lost.
@@ -176,43 +163,43 @@ class Batch {
   }
 
   private async round(): Promise<void> {
-    const bound = Math.max(this.memo.cursor + ROUND_ITEMS, this.memo.begun?.cursor ?? 0);
+    const bound = Math.max(this.memo.cursor + ITEMS_PER_ACTIVITY, this.memo.startedEarlier?.cursor ?? 0);
     const { items, rounds } = this.memo;
     this.change({ bound: Math.min(items, bound), rounds: rounds + 1, movingSince: Date.now() });
-    let answer: unknown;
-    const hear = (end: unknown) => (answer = end ?? null);
-    void runItems({ chunks: this.source.chunks }).then(hear, hear);
-    const hasEnded = () => answer !== undefined;
+    let report: unknown;
+    const receive = (end: unknown) => (report = end ?? null);
+    void runItems({ chunks: this.source.chunks }).then(receive, receive);
+    const hasEnded = () => report !== undefined;
     const isCancelled = () => this.memo.ending === 'cancelled';
     while (!hasEnded()) {
       await condition(() => hasEnded() || isCancelled());
-      // Its last word; it is lost where the activity's worker is dead.
-      if (!(await condition(() => hasEnded() || !isCancelled(), LAST_WORD_MS))) return;
+      // The last report is lost if the activity's worker has stopped.
+      if (!(await condition(() => hasEnded() || !isCancelled(), LAST_REPORT_MS))) return;
     }
-    if (answer instanceof Error && !(answer instanceof ActivityFailure)) throw answer;
-    if (isPosition(answer)) this.take(answer);
-    // Nobody knows what it has begun: the next run of the batch asks.
-    else if (!isCancelled()) this.memo = { ...this.memo, ending: 'broken-off' };
+    if (report instanceof Error && !(report instanceof ActivityFailure)) throw report;
+    if (isBatchBoard(report)) this.take(report);
+    // It is unknown which items the activity started: the next run of the batch checks them.
+    else if (!isCancelled()) this.memo = { ...this.memo, ending: 'interrupted' };
   }
 
-  private take(position: Position): void {
+  private take(board: BatchBoard): void {
     const before = { ...this.memo.byStatus, ...this.memo.byFailure };
-    for (const [outcome, times] of Object.entries({ ...position.byStatus, ...position.byFailure }))
+    for (const [outcome, times] of Object.entries({ ...board.byStatus, ...board.byFailure }))
       measure(metricMeter, 'batchItems', times - (before[outcome] ?? 0), { outcome });
-    this.memo = { ...this.memo, ...position, movingSince: null };
-    if (this.memo.ending === null && isBeyondTolerance(this.memo, position))
+    this.memo = { ...this.memo, ...board, movingSince: null };
+    if (this.memo.ending === null && isBeyondTolerance(this.memo, board))
       this.memo = { ...this.memo, ending: 'tolerance' };
   }
 
   private async continueAsNew(): Promise<void> {
-    // The server hands on the memo from the start of a run, without the run's own changes to it (measured).
+    // The Temporal server passes on the memo from the start of a run, without the run's own changes (measured).
     const { typedSearchAttributes, memo: first } = workflowInfo();
     const memo = { ...first, [MEMO_BATCH]: this.memo };
     const next = makeContinueAsNewFunc<typeof followUpBatch>({ memo, typedSearchAttributes });
     await next(this.source);
   }
 
-  /** What the activity, a further run and everybody without a worker know. */
+  /** Writes the memo, which the activity, a further run and clients read. */
   private write(): void {
     upsertMemo({ [MEMO_BATCH]: this.memo });
     setCurrentDetails(batchDetails(this.progress(), Date.now()));
@@ -222,7 +209,7 @@ class Batch {
     return progressOf(this.memo, this.endedAt === null ? 'running' : 'completed', this.endedAt);
   }
 
-  /** What is over keeps its end: nobody cancels a batch of which every item has ended. */
+  /** A batch that has ended keeps its outcome: a batch whose items have all ended can't be cancelled. */
   private change(values: Partial<BatchSettings>): BatchProgress {
     const isDone = this.memo.settled >= this.memo.items;
     if (this.endedAt === null && !(isDone && values.ending !== undefined)) {

@@ -1,11 +1,6 @@
-import {
-  batchIdProblem,
-  checkItems,
-  CONCURRENCY,
-  MAX_INPUT_BYTES,
-  settingProblems,
-} from '../../core/batch/items';
-import { type BatchGiven, type BatchSource, isBegun, isChunks } from '../../core/batch/state';
+import { batchIdProblem, checkItems, CONCURRENCY, MAX_INPUT_BYTES, settingProblems } from '../../batch/items';
+import { type BatchGiven, type BatchSource, isChunks } from '../../batch/memo';
+import { isStartedItems } from '../../batch/started-items';
 import { isRecord, oneOf, type Problem, problemTexts, text, typeName } from '../../core/checks';
 import { TRY_AGAIN } from '../../core/end';
 import { batchIdOf, batchWorkflowId } from '../../core/ids';
@@ -14,14 +9,21 @@ import { failure } from '../failure';
 
 export type BatchPlan = BatchGiven & BatchSource;
 
-const DEFAULTS = { concurrency: CONCURRENCY.default, tolerate: null, digest: null, begun: null, again: null };
+const NOTHING = { tolerate: null, digest: null, startedEarlier: null, again: null };
+
+const DEFAULTS = { concurrency: CONCURRENCY.default, ...NOTHING };
 
 const FIELDS = ['batchId', 'items', 'chunks', ...Object.keys(DEFAULTS)];
 
-/** Fields and items may have a million, and a workflow task takes five seconds at most. */
+/** Fields and items may have a million problems, and a workflow task may take five seconds at most. */
 const ENOUGH_PROBLEMS = 1_000;
 
-const OF_CLIENT = { chunks: isChunks, digest: text, begun: isBegun, again: oneOf(...TRY_AGAIN) };
+const CLIENT_FIELDS = {
+  chunks: isChunks,
+  digest: text,
+  startedEarlier: isStartedItems,
+  again: oneOf(...TRY_AGAIN),
+};
 
 /** An invalid input would stall the batch later. @throws ApplicationFailure `InvalidBatch` with every problem */
 export function checkBatch(input: unknown, workflowId: string): BatchPlan {
@@ -37,15 +39,15 @@ export function checkBatch(input: unknown, workflowId: string): BatchPlan {
   const badId = batchIdProblem(batchId);
   if (badId !== undefined) report('batchId', badId);
   else if (batchWorkflowId(batchId) !== workflowId)
-    report('batchId', `${quote(batchId)} is not the one of the workflow id ${quote(workflowId)}`);
+    report('batchId', `${quote(batchId)} does not belong to the workflow ID ${quote(workflowId)}`);
   const others = Object.keys(input).filter((each) => !FIELDS.includes(each));
   for (const name of others.slice(0, ENOUGH_PROBLEMS))
     report('input', `${quote(name)} is not a field here; the fields are ${FIELDS.join(', ')}`);
   problems.push(...settingProblems(concurrency, tolerate));
-  for (const [name, isRight] of Object.entries(OF_CLIENT))
-    if (name in given && !isRight(given[name])) report(name, 'must be as the client makes it');
+  for (const [name, isRight] of Object.entries(CLIENT_FIELDS))
+    if (name in given && !isRight(given[name])) report(name, 'must be a value that the client made');
   if ('items' in given === 'chunks' in given)
-    report('items', 'must be given, or chunks in their place, and not both');
+    report('items', 'either items or chunks must be given, and not both');
   else if (Array.isArray(items) && items.length > 0 && jsonBytes(items) <= MAX_INPUT_BYTES)
     problems.push(...checkItems(items, badId === undefined ? batchId : 'b', ENOUGH_PROBLEMS).problems);
   else if ('items' in given)

@@ -2,7 +2,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from '@jest/globals';
 import { checkBatch } from '../../../src/client/batch/check';
-import { requestIdOf } from '../../../src/core/batch/items';
+import { requestIdOf } from '../../../src/batch/items';
 import type { FollowUpRequest } from '../../../src/core/request';
 
 setFlagsFromString('--expose-gc');

@@ -1,5 +1,6 @@
 import type { JobLockHolder } from '../../../src/core/activities';
-import { type BatchMemo, CHUNK_WORKFLOW, isBeyondTolerance, MEMO_BATCH } from '../../../src/core/batch/state';
+import { isBeyondTolerance } from '../../../src/batch/board';
+import { type BatchMemo, CHUNK_WORKFLOW, MEMO_BATCH } from '../../../src/batch/memo';
 import { jobOf } from '../../../src/core/ids';
 import { JOB_LOCK_WORKFLOW, MEMO_JOB_LOCK_HOLDER, MEMO_RECEIPT } from '../../../src/core/names';
 import type { Request } from '../agent-service';

@@ -1,5 +1,5 @@
 import type { RunOptions } from '../../../src/client/batch/check';
-import type { Tolerance } from '../../../src/core/batch/items';
+import type { Tolerance } from '../../../src/batch/items';
 import { Luck, weighted } from '../luck';
 import { type ActOf, lasting, OF_MACHINES, plain } from '../acts';
 import type { Deed, PlannedJob, Spell, WorldPlan } from '../plan';

@@ -1,5 +1,5 @@
 import { weighted } from '../luck';
-import { batchMemo, CHUNK_WORKFLOW, MEMO_BATCH } from '../../../src/core/batch/state';
+import { batchMemo, CHUNK_WORKFLOW, MEMO_BATCH } from '../../../src/batch/memo';
 import { fromPayload } from '../temporal/history';
 import { isBatch } from './oracle';
 import { failsBy } from '../situations';

@@ -5,9 +5,10 @@ import { type BatchReport, findBatch } from '../../../src/client/batch/describe'
 import { startBatch } from '../../../src/client/batch/start';
 import { Calls } from '../../../src/client/call';
 import { retryFollowUp, startFollowUp } from '../../../src/client/start';
-import { requestIdOf } from '../../../src/core/batch/items';
-import type { ItemEnd } from '../../../src/core/batch/progress';
-import { type BatchMemo, MEMO_BATCH, type Position } from '../../../src/core/batch/state';
+import { requestIdOf } from '../../../src/batch/items';
+import type { ItemEnd } from '../../../src/batch/progress';
+import type { BatchBoard } from '../../../src/batch/board';
+import { type BatchMemo, MEMO_BATCH } from '../../../src/batch/memo';
 import { batchWorkflowId, followUpWorkflowId } from '../../../src/core/ids';
 import type { MachineAct } from '../acts';
 import type { Request } from '../agent-service';
@@ -38,7 +39,7 @@ export interface StartOfItem {
   readonly batch: Run;
   readonly memo: BatchMemo;
   /** By the latest heartbeat of the activity. */
-  readonly kept: Position | null;
+  readonly kept: BatchBoard | null;
 }
 
 /** One batch and its jobs. */
@@ -258,7 +259,7 @@ export class BatchWorld extends World<BatchPlan, BatchAct> {
       return;
     const memo = fromPayload(batch.memo[MEMO_BATCH]) as BatchMemo;
     const activity = [...batch.activities.values()].find(({ name }) => name === 'runItems');
-    const kept = (fromPayload(activity?.details?.[0]) as Position | undefined) ?? null;
+    const kept = (fromPayload(activity?.details?.[0]) as BatchBoard | undefined) ?? null;
     this.starts.push({ run, batch, memo, kept });
     this.say(
       batch.runId,

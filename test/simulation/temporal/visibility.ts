@@ -49,6 +49,11 @@ const OPERATORS: Readonly<Record<string, (value: unknown, wanted: string) => boo
 };
 
 function conditionOf(text: string): (listed: Listed) => boolean {
+  const [, alternatives] = /^\((.*)\)$/.exec(text) ?? [];
+  if (alternatives !== undefined) {
+    const conditions = alternatives.split(' OR ').map(conditionOf);
+    return (listed) => conditions.some((fits) => fits(listed));
+  }
   const [, name = '', operator = '', wanted = ''] = /^(\w+) ([^']+?)(?: '(.*)')?$/.exec(text) ?? [];
   const fits = OPERATORS[operator];
   if (fits === undefined) throw new TypeError(`the simulated server does not know the condition ${text}`);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { ConflictError } from '../../../src/entries/client';
-import { batchMemo } from '../../../src/core/batch/state';
+import { batchMemo } from '../../../src/batch/memo';
 import { ENDLESS } from '../../harness/following';
 import { sharedEnvironment } from '../../harness/shared-environment';
 

@@ -4,7 +4,7 @@ import { checkBatch } from '../../../src/workflows/batch/input';
 
 const chunks = { items: 3, firsts: [0, 2] };
 const items = [{ projectId: 'p', jobId: 'j', prompt: 'Rebase.' }];
-const begun = { bound: 3, cursor: 2, lanes: [[1, 2, 'open']], isCertain: true, isExact: false, quietAt: 0 };
+const startedEarlier = { cursor: 2, lanes: [{ next: 1, end: 2, state: 'running' }] };
 
 function problemsOf(input: unknown): readonly string[] {
   try {
@@ -19,11 +19,11 @@ function problemsOf(input: unknown): readonly string[] {
 
 describe('the input of a batch', () => {
   it('has defaults, and its id from its workflow where it names none', () => {
-    const defaults = { concurrency: 50, tolerate: null, digest: null, begun: null, again: null };
+    const defaults = { concurrency: 50, tolerate: null, digest: null, startedEarlier: null, again: null };
     const input = { batchId: 'nightly', items, ...defaults };
     expect(checkBatch({ items }, 'follow-up-batch:nightly')).toEqual(input);
     const settings = { concurrency: 2, tolerate: { percent: 5 } };
-    const given = { batchId: 'b', ...settings, digest: 'd', begun, again: 'unsent' };
+    const given = { batchId: 'b', ...settings, digest: 'd', startedEarlier, again: 'unsent' };
     expect(checkBatch({ chunks, ...given }, 'follow-up-batch:b')).toEqual({ chunks, ...given });
   });
 
@@ -40,7 +40,10 @@ describe('the input of a batch', () => {
     [{ items: [] }, 'items'],
     [{ items: ['x'.repeat(1_024 * 1_024)] }, 'items'],
     [{ chunks: { items: 1.5, firsts: [0] } }, 'chunks'],
-    [{ items, begun: { ...begun, lanes: [[1, 2, 'shut']] } }, 'begun'],
+    [
+      { items, startedEarlier: { ...startedEarlier, lanes: [{ next: 1, end: 2, state: 'open' }] } },
+      'startedEarlier',
+    ],
     [{ items, digest: '\ud800' }, 'digest'],
     [{ items, again: 'all' }, 'again'],
     [{ items, batchId: '\ud800' }, 'batchId'],

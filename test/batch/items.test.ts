@@ -8,11 +8,11 @@ import {
   inStartOrder,
   itemsOf,
   MAX_CHUNKS,
-} from '../../../src/core/batch/items';
-import { problemText } from '../../../src/core/checks';
-import { chunkWorkflowId } from '../../../src/core/ids';
-import type { FollowUpRequest } from '../../../src/core/request';
-import { jsonBytes, MAX_PROMPT_BYTES, MAX_WORKFLOW_ID_BYTES, utf8Bytes } from '../../../src/core/text';
+} from '../../src/batch/items';
+import { problemText } from '../../src/core/checks';
+import { chunkWorkflowId } from '../../src/core/ids';
+import type { FollowUpRequest } from '../../src/core/request';
+import { jsonBytes, MAX_PROMPT_BYTES, MAX_WORKFLOW_ID_BYTES, utf8Bytes } from '../../src/core/text';
 
 fc.configureGlobal({ seed: 1 });
 

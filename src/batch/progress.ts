@@ -1,9 +1,10 @@
-import type { End } from '../end';
-import { counted, markdownCode as code, markdownTable } from '../text';
-import { formatDuration } from '../units';
-import { type BatchMemo, COUNTS, failuresOf, pick } from './state';
+import type { End } from '../core/end';
+import { counted, markdownCode as code, markdownTable } from '../core/text';
+import { formatDuration } from '../core/units';
+import { COUNTS, failuresOf } from './board';
+import { type BatchMemo, pick } from './memo';
 
-/** The result of `followUpBatch`: a summary, never the items themselves. */
+/** The result of `followUpBatch`: a summary without the items. */
 export interface BatchSummary extends Pick<BatchMemo, (typeof SUMMED)[number]> {
   /** ISO 8601, UTC. */
   readonly endedAt: string;
@@ -21,25 +22,28 @@ export interface ItemEnd extends End {
   readonly settledAt: string;
 }
 
-/** How a batch stands, and how it can end. */
-type BatchState =
+/** The state of a batch, running or ended. */
+export type BatchState =
   'running' | 'paused' | 'ending' | 'done' | 'tolerance-exceeded' | 'incomplete' | 'cancelled' | 'terminated';
 
-/** The answer of the query `progress` of a batch, and of its updates. */
+/** The response to the query `progress` of a batch, and to its updates. */
 export interface BatchProgress
   extends Omit<BatchSummary, 'endedAt'>, Pick<BatchMemo, 'open' | 'concurrency'> {
   readonly state: BatchState;
-  /** Why it ends, or has ended, before its items, and what helps; otherwise null. */
+  /**
+   * Why the batch ends, or has ended, before its items, and what helps; the item for which a running batch waits indefinitely, and
+   * the reason; otherwise null.
+   */
   readonly message: string | null;
-  /** Null while it runs. */
+  /** Null while the batch runs. */
   readonly endedAt: string | null;
 }
 
-/** Where a batch stands, or how it has ended. */
+/** The progress of a batch as the Temporal server has it, or how the batch ended. */
 export interface BatchView extends Pick<BatchProgress, 'state'> {
-  /** What went wrong, or why nothing goes on; null if all is well. */
+  /** What went wrong, or why the batch does not continue; null if there is no problem. */
   readonly message: string | null;
-  /** Null if no worker has taken it up, and for a batch that was terminated. */
+  /** Null if no worker has started the batch yet, and for a batch that was terminated. */
   readonly summary: BatchProgress | null;
 }
 
@@ -47,55 +51,56 @@ export function summaryOf(memo: BatchMemo) {
   return pick(memo, SUMMED);
 }
 
-/** @param run how the workflow stands, in the words of `stateOf` @param endedAt ISO 8601, UTC; null while it runs */
+/** @param run the state of the workflow, as `stateOf` names it @param endedAt ISO 8601, UTC; null while the workflow runs */
 export function progressOf(memo: BatchMemo, run: string, endedAt: string | null = null): BatchProgress {
-  const { open, concurrency, paused, ending } = memo;
+  const { open, concurrency, paused, ending, waitsFor } = memo;
   const end = endOf(memo);
-  const going = ending !== null ? 'ending' : paused ? 'paused' : 'running';
-  const killed = run === 'terminated' || run === 'timed-out';
-  const over = killed ? 'terminated' : run === 'cancelled' ? run : end.state;
-  const state = run === 'running' ? going : over;
-  const message = state === end.state || ending !== null ? end.message : null;
+  const running = ending !== null ? 'ending' : paused ? 'paused' : 'running';
+  const wasKilled = run === 'terminated' || run === 'timed-out';
+  const ended = wasKilled ? 'terminated' : run === 'cancelled' ? run : end.state;
+  const state = run === 'running' ? running : ended;
+  const waits = run === 'running' && waitsFor ? `Waits for ${waitsFor.workflowId}: ${waitsFor.reason}` : null;
+  const message = (state === end.state || ending !== null ? end.message : null) ?? waits;
   return { ...summaryOf(memo), state, message, open, concurrency, endedAt };
 }
 
-/** How a batch ends that nobody terminates: why before its items, and what helps. */
+/** How a batch ends that is not terminated: if it ends before its items, the reason, and what helps. */
 export function endOf(memo: BatchMemo) {
   const { items, settled, ending } = memo;
-  // Told so by its update only, it ends as failed.
+  // After its update alone, without a request to cancel the workflow, the Temporal server shows the batch as failed.
   if (ending === 'cancel-running' || ending === 'cancelled')
     return { state: 'cancelled', type: 'cancelled', message: null } as const;
   const ended = `${settled} of ${counted(items, 'item')} ended.`;
   if (ending === 'tolerance') {
     const message =
       `${counted(failuresOf(memo), 'item')} failed, more than the tolerance allows. ${ended} Started again, the batch ` +
-      'starts nothing unless its tolerance is raised (`--tolerate`); a retry sends what was not sent or was rejected.';
+      'starts nothing unless its tolerance is raised (`--tolerate`); a retry sends the items that were not sent or were rejected.';
     return { state: 'tolerance-exceeded', type: 'ToleranceExceeded', message } as const;
   }
   if (settled >= items) return { state: 'done', type: 'done', message: null } as const;
-  const message = `Somebody has reset the batch, ended its activity or deleted its items. ${ended} The same batch started again continues: what was sent is not sent again.`;
+  const message = `The batch was reset, its activity was completed by an operator, or its items were deleted. ${ended} The same batch started again continues, and sends no message twice.`;
   return { state: 'incomplete', type: 'BatchIncomplete', message } as const;
 }
 
 const AFTER_FAILURES =
-  '`batch results` prints the end of each item; `batch retry` sends what was not sent or was rejected';
+  '`batch results` prints the outcome of each item; `batch retry` sends the items that were not sent or were rejected';
 const AFTER_STOP =
-  '`batch run` with the same file continues it; open items continue unless they were cancelled too';
+  '`batch run` with the same file continues the batch; running items continue unless they were cancelled too';
 
 const NEXT_STEP: Partial<Record<BatchState, string>> = {
-  paused: '`batch resume` starts items again, and open ones continue meanwhile',
+  paused: '`batch resume` starts items again; running items continue meanwhile',
   'tolerance-exceeded': AFTER_FAILURES,
   incomplete: AFTER_STOP,
   cancelled: AFTER_STOP,
   terminated: AFTER_STOP,
 };
 
-/** For the Web UI and the starter. */
+/** The rows that the Web UI and the CLI show. */
 export function batchRows({ state, message, summary }: BatchView) {
   const hasFailures = state === 'done' && Object.keys(summary?.byFailure ?? {}).length > 0;
-  // A batch has a summary from its first task on, unless its input was refused.
-  const isRefused = state === 'incomplete' && summary === null;
-  const next = isRefused ? 'correct its input, and start it under another batch id' : NEXT_STEP[state];
+  // A batch has a summary from its first task on, unless its input was rejected.
+  const isRejected = state === 'incomplete' && summary === null;
+  const next = isRejected ? 'correct the input, and start the batch with another batch ID' : NEXT_STEP[state];
   const rows: [name: string, value: string | null | undefined][] = [
     ['state', state],
     ['why', message],
@@ -127,7 +132,10 @@ export function batchDetails(summary: BatchProgress, now: number): string {
   const { batchId, firstFailures } = summary;
   const rows = [
     ...batchRows({ ...summary, summary }),
-    ['as of', `${new Date(now).toISOString().slice(0, 19)}Z; ${code('batch status')} knows the latest`],
+    [
+      'as of',
+      `${new Date(now).toISOString().slice(0, 19)}Z; ${code('batch status')} shows the latest progress`,
+    ],
     ['its items', `the workflows with ${code(`FollowUpBatch = "${batchId}"`)}`],
   ] as const;
   const failures = firstFailures.map(({ workflowId, outcome, message }) =>

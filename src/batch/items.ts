@@ -1,43 +1,43 @@
-import { checkRequest, nameProblem } from '../check-request';
-import { count, isRecord, type JsonObject, type Problem } from '../checks';
-import { chunkWorkflowId, digestOf, followUpWorkflowId } from '../ids';
-import { fieldOf, type FollowUpRequest, REQUEST_FIELDS, requestWith } from '../request';
-import { keyword } from '../starts';
-import { counted, jsonBytes, MAX_WORKFLOW_ID_BYTES, quote, utf8Bytes } from '../text';
-import { parseDuration } from '../units';
+import { checkRequest, nameProblem } from '../core/check-request';
+import { count, isRecord, type JsonObject, type Problem } from '../core/checks';
+import { chunkWorkflowId, digestOf, followUpWorkflowId } from '../core/ids';
+import { fieldOf, type FollowUpRequest, REQUEST_FIELDS, requestWith } from '../core/request';
+import { keyword } from '../core/starts';
+import { counted, jsonBytes, MAX_WORKFLOW_ID_BYTES, quote, utf8Bytes } from '../core/text';
+import { parseDuration } from '../core/units';
 
 export const MAX_BATCH_ITEMS = 100_000;
 
 export const CONCURRENCY = { minimum: 1, maximum: 1_000, default: 50 } as const;
 
-/** Bytes of items as JSON in a batch's own input: a payload may have 2 MiB. */
+/** The maximum size of the items as JSON in a batch's own input: a payload may have 2 MiB. */
 export const MAX_INPUT_BYTES = 1_024 * 1_024;
 
-/** Bytes of a chunk as JSON. An item with more, 1.5 MiB at most (each byte escaped with six), is one by itself. */
+/** The maximum size of a chunk as JSON. A larger item (at most 1.5 MiB, if each byte is escaped with six) is a chunk by itself. */
 const MAX_CHUNK_BYTES = 512 * 1_024;
 
-/** Chunks of one batch, whose input holds the number of the first item of each. */
+/** The maximum number of chunks of one batch. The batch's input has the number of the first item of each chunk. */
 export const MAX_CHUNKS = 2_000;
 
-/** The default of `polling.initial` for items of a batch: nobody waits at a screen for one of thousands. */
+/** The default of `polling.initial` for items of a batch: no caller watches one of thousands of items. */
 export const BATCH_POLLING_INITIAL = '30s';
 
-/** Temporal's default is 3; tasks with a larger number wait. */
+/** Temporal's default is 3; tasks with a larger number wait for the others. */
 export const BATCH_PRIORITY = { priorityKey: 4 };
 
 export interface BatchItem {
-  /** A short hash of project, job, prompt and occurrence; null if the request has a `requestId` of its own. */
+  /** A short hash of project, job, prompt and occurrence number; null if the request has a `requestId`. */
   readonly key: string | null;
   readonly request: FollowUpRequest;
 }
 
-/** How many failures a batch tolerates: a number of items, or a percentage of all; null for any number. */
+/** The number of failures that a batch tolerates: a number of items, or a percentage of all items; null for any number. */
 export type Tolerance = { readonly items: number } | { readonly percent: number } | null;
 
-/** Hexadecimal digits of an item's key. Two of 100,000 items meet with a probability of 3 in 10 billion, and are refused. */
+/** Hexadecimal digits of an item's key. Two of 100,000 items collide with a probability of 3 in 10 billion, and are rejected. */
 const KEY_DIGITS = 16;
 
-/** The items of requests, checked by any client; of a batch that was refused, they may be anything. Equal requests are equal JSON. */
+/** Makes the items of requests. The requests of a batch that was rejected may be any values. Equal requests are equal JSON. */
 export function itemsOf(requests: readonly FollowUpRequest[]): BatchItem[] {
   const occurrences = new Map<string, number>();
   return requests.map((checked) => {
@@ -68,7 +68,7 @@ function withBatchCadence(input: unknown): unknown {
   return { ...input, polling: { ...polling, initial: isShorter ? polling.maximum : BATCH_POLLING_INITIAL } };
 }
 
-/** The order of the start: the items of a job one after the other, as in the input, and the jobs of the projects by turns. */
+/** The order of the start: the items of a job one after another, as in the input; projects take turns with their jobs. */
 export function inStartOrder(items: readonly BatchItem[]): BatchItem[] {
   const projects = groupsBy(items, ({ request }) => request.projectId);
   const jobs = projects.flatMap((project) =>
@@ -87,12 +87,12 @@ function groupsBy<T>(items: readonly T[], keyOf: (item: T) => string): T[][] {
   return [...groups.values()];
 }
 
-/** Cuts items, in the order of their start, into chunks. @returns the number of the first item of each, from 0 */
+/** Cuts items, in the order of their start, into chunks. @returns the number of the first item of each chunk, from 0 */
 export function cutChunks(items: readonly BatchItem[], maxBytes: number = MAX_CHUNK_BYTES): number[] {
   const firsts: number[] = [];
   let bytes = Infinity;
   for (const [index, item] of items.entries()) {
-    // With the comma behind it.
+    // An item needs a comma, too.
     const own = jsonBytes(item) + 1;
     bytes += own;
     if (bytes <= maxBytes) continue;
@@ -103,9 +103,9 @@ export function cutChunks(items: readonly BatchItem[], maxBytes: number = MAX_CH
 }
 
 /**
- * @param batchId part of the items' names; any of the same length where it is not known yet
- * @param enough so many problems end the check
- * @returns the items that are requests, and every problem in the order of the items, which count from 1
+ * @param batchId part of the items' names; if it is not known yet, any text of the same length
+ * @param enough the check ends after so many problems
+ * @returns the items that are requests, and every problem in the order of the items, which are numbered from 1
  */
 export function checkItems(inputs: readonly unknown[], batchId: string, enough = Infinity) {
   const requestId = `${batchId}-${'x'.repeat(KEY_DIGITS)}`;
@@ -138,9 +138,9 @@ export function checkItems(inputs: readonly unknown[], batchId: string, enough =
   return { items, problems: problems.sort((one, other) => (one.item ?? 0) - (other.item ?? 0)) };
 }
 
-/** Why a value is not a batch id; undefined if it is. */
+/** Why a value is not a batch ID; undefined if it is one. */
 export function batchIdProblem(batchId: unknown): string | undefined {
-  // With a hyphen and an item's key it must still be a valid `requestId`.
+  // Together with a hyphen and an item's key, the batch ID must still be a valid `requestId`.
   const problem = nameProblem(batchId, 100);
   if (problem !== undefined || typeof batchId !== 'string') return problem;
   if (batchId.includes('/'))

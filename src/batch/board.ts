@@ -1,0 +1,189 @@
+import { type Checked, count, fields, listOf, mapOf, orNull, text, time } from '../core/checks';
+import { type End, endFields, endWithoutReceipt, isFailure, mayTryAgain } from '../core/end';
+import { isTerminal } from '../core/job';
+import { addCounts } from '../core/response-counts';
+import type { BatchSettings } from './memo';
+import { isStartedItems, type Lane, startedFields, wasStarted } from './started-items';
+
+const countFields = {
+  settled: count,
+  byStatus: mapOf(count),
+  byFailure: mapOf(count),
+  byEvidence: mapOf(count),
+  unknownDeliveries: count,
+  firstFailures: listOf(fields({ workflowId: text, outcome: endFields.outcome, message: endFields.message })),
+};
+
+export const COUNTS = Object.keys(countFields) as (keyof typeof countFields)[];
+
+const boardFields = {
+  ...startedFields,
+  ...countFields,
+  /** The number of follow-ups that run, by the latest round. */
+  open: count,
+  /** The items that earlier runs of the batch started. */
+  startedEarlier: orNull(isStartedItems),
+  /** When the latest item ended that took at most `QUICK_ITEM_MS`, in milliseconds since the epoch; 0 if none did. */
+  quickEndAt: time,
+  /** The item that can't proceed, and the reason. */
+  waitsFor: orNull(fields({ workflowId: text, reason: text })),
+};
+
+export const BOARD_FIELDS = Object.keys(boardFields) as (keyof typeof boardFields)[];
+
+/** How far a batch is. It never changes: the functions below make new boards, and return the same board if nothing changed. */
+export const isBatchBoard = fields(boardFields);
+export type BatchBoard = Checked<typeof isBatchBoard>;
+
+export const EMPTY_BOARD: BatchBoard = {
+  ...{ cursor: 0, lanes: [], startedEarlier: null, open: 0, quickEndAt: 0, waitsFor: null },
+  ...{ settled: 0, byStatus: {}, byFailure: {}, byEvidence: {}, unknownDeliveries: 0, firstFailures: [] },
+};
+
+/** An item of at most this duration ended quickly: the next round follows soon. */
+const QUICK_ITEM_MS = 10_000;
+
+/** What the Temporal server reports about one item. */
+export type ItemFact = { readonly workflowId: string } & (
+  | { readonly kind: 'running'; readonly isOfBatch: boolean }
+  /** The follow-up has ended, and its outcome can't be read now. */
+  | { readonly kind: 'unreadable'; readonly reason: string }
+  | {
+      readonly kind: 'ended';
+      /** `gone` if the follow-up does not exist. */
+      readonly outcome: End;
+      readonly runId?: string | undefined;
+      /** When its latest run started and ended, in milliseconds since the epoch; undefined if it does not exist. */
+      readonly startedAt?: number | undefined;
+      readonly closedAt?: number | undefined;
+      /** The Temporal server starts no further run of it. */
+      readonly isFinal?: boolean;
+    }
+);
+
+type Settings = Pick<BatchSettings, 'ending' | 'again' | 'startedAt'>;
+
+/** Whether the next item of a lane may have been started, so that the Temporal server must be queried. */
+export function mayHaveStarted({ startedEarlier }: BatchBoard, { next, state }: Lane): boolean {
+  return state !== 'pending' || wasStarted(startedEarlier, next);
+}
+
+/**
+ * The effect of a fact about the next item of a lane.
+ *
+ * @returns the lane, and the outcome with which the item ends; null if it does not end
+ */
+export function laneAfter(
+  lane: Lane,
+  fact: ItemFact,
+  settings: Settings,
+): { readonly lane: Lane; readonly outcome: End | null } {
+  const { next, end, state } = lane;
+  const isCancelled = settings.ending === 'cancel-running';
+  const passed = (outcome: End) => ({ lane: { next: next + 1, end, state: 'pending' }, outcome }) as const;
+  if (fact.kind === 'running' && isCancelled && !fact.isOfBatch)
+    return passed(endWithoutReceipt('left-running'));
+  if (fact.kind !== 'ended') return { lane: { next, end, state: 'running' }, outcome: null };
+  const { outcome, isFinal = false, runId, startedAt } = fact;
+  const pending = { next, end, state: 'pending' } as const;
+  if (outcome.outcome === 'gone' && state === 'starting') return { lane: pending, outcome: null };
+  if (isFinal || !mayTryAgain(outcome, settings.again)) return passed(outcome);
+  // A retry gives each follow-up one more run: a run that started later is that run.
+  const runStartedAt = startedAt ?? (state === 'pending' ? 0 : Infinity);
+  if (runStartedAt >= Date.parse(settings.startedAt)) return passed(outcome);
+  return { lane: runId === undefined ? pending : { ...pending, retryOf: runId }, outcome: null };
+}
+
+/** Applies facts about items, by the numbers of the items, to every lane. */
+export function applyFacts(
+  board: BatchBoard,
+  settings: Settings,
+  facts: ReadonlyMap<number, ItemFact>,
+): BatchBoard {
+  let counted = board;
+  const lanes = board.lanes.map((lane) => {
+    let after = lane;
+    for (let fact = facts.get(after.next); fact !== undefined; fact = facts.get(after.next)) {
+      const change = laneAfter(after, fact, settings);
+      const isUnchanged = change.lane.state === after.state && change.lane.retryOf === after.retryOf;
+      if (change.outcome === null) return isUnchanged ? after : change.lane;
+      counted = withQuickEnd(withOutcome(counted, fact.workflowId, change.outcome), after, fact);
+      after = change.lane;
+      if (after.next >= after.end) break;
+    }
+    return after;
+  });
+  return lanes.every((lane, index) => lane === board.lanes[index])
+    ? board
+    : { ...counted, lanes: lanes.filter(({ next, end }) => next < end) };
+}
+
+/** An item of this run that ended quickly brings the next round forward. */
+function withQuickEnd(board: BatchBoard, { state }: Lane, fact: ItemFact): BatchBoard {
+  if (fact.kind !== 'ended' || state === 'pending') return board;
+  const { startedAt = 0, closedAt = 0 } = fact;
+  return closedAt - startedAt > QUICK_ITEM_MS || closedAt <= board.quickEndAt
+    ? board
+    : { ...board, quickEndAt: closedAt };
+}
+
+const MAX_FIRST_FAILURES = 20;
+
+export function withOutcome(board: BatchBoard, workflowId: string, end: End): BatchBoard {
+  const { outcome, evidence, delivery, message } = end;
+  const { byEvidence, firstFailures } = board;
+  const isNamed = isFailure(end) && firstFailures.length < MAX_FIRST_FAILURES;
+  const by = isTerminal(outcome) ? 'byStatus' : 'byFailure';
+  return {
+    ...board,
+    settled: board.settled + 1,
+    [by]: addCounts(board[by], { [outcome]: 1 }),
+    byEvidence: evidence === null ? byEvidence : addCounts(byEvidence, { [evidence]: 1 }),
+    unknownDeliveries: board.unknownDeliveries + (delivery === 'unknown' ? 1 : 0),
+    firstFailures: isNamed ? [...firstFailures, { workflowId, outcome, message }] : firstFailures,
+  };
+}
+
+/** @param ends for each new lane, the number after its last item */
+export function addLanes(board: BatchBoard, ends: readonly number[]): BatchBoard {
+  const firsts = [board.cursor, ...ends];
+  const added = ends.map((end, index) => ({ next: firsts[index] ?? end, end, state: 'pending' }) as const);
+  return { ...board, lanes: [...board.lanes, ...added], cursor: firsts.at(-1) ?? board.cursor };
+}
+
+/** The next items of these lanes may start from now on. */
+export function markStarting(board: BatchBoard, starting: readonly Lane[]): BatchBoard {
+  const lanes = board.lanes.map((lane): Lane =>
+    starting.includes(lane) ? { ...lane, state: 'starting' } : lane,
+  );
+  return { ...board, lanes };
+}
+
+/** What a round reports besides the items' outcomes. */
+export function withRound(
+  board: BatchBoard,
+  { open, waitsFor }: Pick<BatchBoard, 'open' | 'waitsFor'>,
+): BatchBoard {
+  const isSame =
+    board.waitsFor?.workflowId === waitsFor?.workflowId && board.waitsFor?.reason === waitsFor?.reason;
+  return board.open === open && isSame ? board : { ...board, open, waitsFor };
+}
+
+export function isIdle({ lanes }: Pick<BatchBoard, 'lanes'>): boolean {
+  return lanes.every(({ state }) => state === 'pending');
+}
+
+/** The number of items that ended as failures, see {@link isFailure}. */
+export function failuresOf({ settled, byStatus }: BatchBoard): number {
+  return settled - (byStatus.completed ?? 0) - (byStatus.archived ?? 0);
+}
+
+export function isBeyondTolerance(
+  { tolerate, items }: Pick<BatchSettings, 'tolerate' | 'items'>,
+  board: BatchBoard,
+): boolean {
+  if (tolerate === null) return false;
+  // In floating point, 29% of 100 are less than 29.
+  const tolerated = 'items' in tolerate ? tolerate.items : (tolerate.percent * items) / 100 + 1e-6;
+  return failuresOf(board) > tolerated;
+}

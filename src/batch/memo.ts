@@ -1,0 +1,82 @@
+import { type Checked, count, fields, type JsonObject, listOf } from '../core/checks';
+import type { TryAgain } from '../core/end';
+import type { FollowUpRequest } from '../core/request';
+import { type BatchBoard, BOARD_FIELDS, isBatchBoard } from './board';
+import type { Tolerance } from './items';
+
+/** Has a chunk of a large batch's items as its input. Because of its start delay, no worker runs it. */
+export const CHUNK_WORKFLOW = 'followUpBatchItems';
+
+/** The updates of a batch. `cancelRunning` ends the batch like a cancellation, and its running follow-ups too. */
+export type BatchUpdate = 'pause' | 'resume' | 'setConcurrency' | 'cancelRunning';
+
+/** The memo field with a batch's {@link BatchMemo}. Clients read it without a worker. */
+export const MEMO_BATCH = 'followUpBatch';
+
+export interface BatchSettings {
+  readonly batchId: string;
+  readonly items: number;
+  /** A hash of items, options and order; null if another client started the batch. */
+  readonly digest: string | null;
+  readonly again: TryAgain | null;
+  readonly startedAt: string;
+  readonly concurrency: number;
+  readonly tolerate: Tolerance;
+  readonly paused: boolean;
+  /** The number of `runItems` activities so far, each of which ends with a report. */
+  readonly rounds: number;
+  /** The activity must not start the items from here on yet. */
+  readonly bound: number;
+  /**
+   * Why the batch starts no further item. `interrupted`: an operator reset it, completed its activity or deleted its items.
+   */
+  readonly ending: 'tolerance' | 'cancelled' | 'cancel-running' | 'interrupted' | null;
+  /** Since when an activity may be ahead of the board, in milliseconds since the epoch; null if the board is exact. */
+  readonly movingSince: number | null;
+}
+
+export type BatchMemo = BatchSettings & BatchBoard;
+
+export function batchMemo(memo: JsonObject | undefined): BatchMemo | null {
+  const value = memo?.[MEMO_BATCH];
+  return isBatchBoard(value) ? (value as BatchMemo) : null;
+}
+
+export function boardOfMemo(memo: BatchMemo): BatchBoard {
+  return pick(memo, BOARD_FIELDS);
+}
+
+export function pick<T, Name extends keyof T>(whole: T, names: readonly Name[]): Pick<T, Name> {
+  return Object.fromEntries(names.map((name) => [name, whole[name]])) as unknown as Pick<T, Name>;
+}
+
+/** The chunks of a large batch, which batch ID, digest and number identify. The activity checks whether they exist. */
+export const isChunks = fields({
+  items: count,
+  /** The number of the first item of each chunk, in the order of the start. */
+  firsts: listOf(count),
+});
+export type Chunks = Checked<typeof isChunks>;
+
+export interface BatchSource {
+  /** At most 1 MiB as JSON. */
+  readonly items?: readonly FollowUpRequest[] | undefined;
+  /** Instead of `items`. */
+  readonly chunks?: Chunks | undefined;
+}
+
+/** Besides the items. Defaults: the batch ID of the workflow ID, a `concurrency` of 50, and otherwise null. */
+export type BatchGiven = Pick<
+  BatchMemo,
+  'batchId' | 'concurrency' | 'tolerate' | 'digest' | 'startedEarlier' | 'again'
+>;
+
+/** The input of `followUpBatch`. */
+export type BatchInput = BatchSource & Partial<BatchGiven>;
+
+export interface BatchActivities {
+  /** Starts the items and waits for them with retries, until the workflow must decide something or write the board. */
+  runItems(input: Pick<BatchSource, 'chunks'>): Promise<BatchBoard>;
+  /** Terminates the chunks, so that retention removes them together with the batch. */
+  closeChunks(input: Pick<BatchSettings, 'batchId' | 'digest'> & { readonly chunks: Chunks }): Promise<void>;
+}

@@ -1,0 +1,139 @@
+import { afterEach, describe, expect, it, jest } from '@jest/globals';
+import { Context } from '@temporalio/activity';
+import { ServiceError } from '@temporalio/client';
+import { ItemsOnServer } from '../../../src/activities/batch/on-server';
+import { closeChunks, runItems } from '../../../src/activities/batch/run-items';
+import { type BatchBoard, EMPTY_BOARD } from '../../../src/batch/board';
+import { type BatchMemo, MEMO_BATCH } from '../../../src/batch/memo';
+import { type End, endWithoutReceipt } from '../../../src/core/end';
+
+/** Which workflows were cancelled. */
+const cancelled = jest.fn<(workflowId: string) => Promise<void>>(() => Promise.resolve());
+
+afterEach(() => {
+  cancelled.mockClear();
+  jest.restoreAllMocks();
+});
+
+/** Two jobs with two items each. No item was started, and none is beyond the bound. */
+const MEMO: BatchMemo = {
+  ...EMPTY_BOARD,
+  ...{ batchId: 'b', items: 4, digest: null, again: null, startedAt: '2026-01-01T00:00:00.000Z' },
+  ...{ concurrency: 2, tolerate: null, rounds: 1, paused: false, ending: null, movingSince: 0 },
+  ...{ cursor: 4, bound: 4 },
+  lanes: [0, 2].map((next) => ({ next, end: next + 2, state: 'pending' })),
+};
+
+function contextOf(client: object): void {
+  const info = { attempt: 1, scheduledTimestampMs: 0, currentAttemptScheduledTimestampMs: Date.now() };
+  const context = { client, info, cancellationSignal: { aborted: false } } as unknown as Context;
+  jest.spyOn(Context, 'current').mockReturnValue(context);
+}
+
+/** Prepares a round with a Temporal server whose parts are given. */
+function prepareRound(server: Partial<ItemsOnServer>, memo: Partial<BatchMemo>): void {
+  const describe = () => Promise.resolve({ memo: { [MEMO_BATCH]: { ...MEMO, ...memo } }, raw: {} });
+  contextOf({ workflow: { getHandle: (id: string) => ({ describe, cancel: () => cancelled(id) }) } });
+  const workflowId = (item: number) => `follow-up:p:${item < 2 ? 'one' : 'two'}:${item}`;
+  const parts = {
+    named: (item: number) => Promise.resolve({ workflowId: workflowId(item), promptDigest: '' }),
+    listRunning: () => Promise.resolve(new Set<string>()),
+    lanesWithLaterRunning: () => Promise.resolve([]),
+    fact: () => Promise.resolve(null),
+    ...server,
+  };
+  for (const [name, part] of Object.entries(parts))
+    jest.spyOn(ItemsOnServer.prototype, name as 'fact').mockImplementation(part as never);
+}
+
+/** Makes a round that another round follows. @returns the board that the round recorded last */
+async function roundOf(server: Partial<ItemsOnServer>, memo: Partial<BatchMemo> = {}): Promise<BatchBoard> {
+  prepareRound(server, memo);
+  const record = jest.spyOn(ItemsOnServer.prototype, 'record').mockResolvedValue(() => 10_000);
+  await expect(runItems({ chunks: undefined })).rejects.toMatchObject({ type: 'PollAgain' });
+  return record.mock.lastCall?.[0] ?? EMPTY_BOARD;
+}
+
+const FIRST = 'follow-up:p:one:0';
+
+describe('a round of a batch', () => {
+  it('reports an item that the Temporal server rejects, and starts the others', async () => {
+    const start: ItemsOnServer['start'] = ({ next }) =>
+      Promise.resolve(
+        next === 0
+          ? { kind: 'rejected', reason: 'the namespace\nis full' }
+          : { kind: 'running', workflowId: 'w', isOfBatch: true },
+      );
+    expect(await roundOf({ start })).toMatchObject({
+      lanes: [{ state: 'starting' }, { state: 'running' }],
+      waitsFor: { workflowId: FIRST, reason: 'the Temporal server rejects its start: the namespace is full' },
+    });
+  });
+
+  it('reports an item whose outcome can’t be read, also in the failure of its attempt', async () => {
+    const fact: ItemsOnServer['fact'] = () =>
+      Promise.resolve({ kind: 'unreadable', workflowId: FIRST, reason: 'no key' });
+    const lanes = MEMO.lanes.map((lane) => ({ ...lane, state: 'running' }) as const);
+    const board = await roundOf({ fact }, { lanes });
+    expect(board).toMatchObject({ lanes, waitsFor: { workflowId: FIRST, reason: 'no key' } });
+    const message = `the batch waits for ${FIRST}: no key`;
+    await expect(runItems({ chunks: undefined })).rejects.toMatchObject({ type: 'PollAgain', message });
+  });
+
+  it('starts nothing while another client runs a later item of each job, and reports one, with one query for all', async () => {
+    const lanesWithLaterRunning = jest.fn<ItemsOnServer['lanesWithLaterRunning']>((lanes) =>
+      Promise.resolve([...lanes]),
+    );
+    const start = jest.fn<ItemsOnServer['start']>();
+    const { waitsFor } = await roundOf({ lanesWithLaterRunning, start });
+    expect(waitsFor).toEqual({
+      workflowId: FIRST,
+      reason: 'another client started a later item of its job',
+    });
+    expect(start).not.toHaveBeenCalled();
+    expect(lanesWithLaterRunning).toHaveBeenCalledTimes(1);
+  });
+
+  // Proves B5, B9.
+  it('does not start an item again that an earlier run started and that was deleted, after the Temporal server rejects a retry of the item before it', async () => {
+    const rejected: End = {
+      ...{ outcome: 'FollowUpRejected', delivery: 'rejected' },
+      ...{ evidence: null, prLink: null, message: null },
+    };
+    const fact: ItemsOnServer['fact'] = (_board, _memo, { next }) => {
+      const workflowId = `follow-up:p:one:${next}`;
+      const ended = { kind: 'ended', workflowId, runId: 'run', startedAt: 0 } as const;
+      return Promise.resolve({ ...ended, outcome: next === 0 ? rejected : endWithoutReceipt('gone') });
+    };
+    const start = jest.fn<ItemsOnServer['start']>(({ next, retryOf }) =>
+      Promise.resolve({
+        ...{ kind: 'ended', workflowId: `follow-up:p:one:${next}`, isFinal: true },
+        ...{ outcome: rejected, runId: retryOf, startedAt: 0 },
+      } as const),
+    );
+    const startedEarlier = { cursor: 2, lanes: [] };
+    const lanes = [{ next: 0, end: 2, state: 'pending' } as const];
+    const earlier = { items: 2, cursor: 2, bound: 2, again: 'unsent', startedEarlier } as const;
+    prepareRound({ fact, start, record: () => Promise.resolve(() => 10_000) }, { ...earlier, lanes });
+    const board = await runItems({ chunks: undefined });
+    expect(start.mock.calls.map(([{ next, retryOf }]) => [next, retryOf])).toEqual([[0, 'run']]);
+    expect(board).toMatchObject({ settled: 2, byFailure: { FollowUpRejected: 1, gone: 1 } });
+  });
+
+  it('cancels every running follow-up with the batch, also one that no lane has', async () => {
+    const lanes = [{ next: 0, end: 2, state: 'running' } as const];
+    const fact: ItemsOnServer['fact'] = () =>
+      Promise.resolve({ kind: 'running', workflowId: FIRST, isOfBatch: true });
+    const listRunning = () => Promise.resolve(new Set(['other']));
+    await roundOf({ fact, listRunning }, { lanes, ending: 'cancel-running' });
+    expect(cancelled.mock.calls.flat().sort()).toEqual([FIRST, 'other']);
+  });
+});
+
+it('chunks are not closed again and again by a worker that may not terminate workflows', async () => {
+  const cause = Object.assign(new Error('denied'), { code: 7, details: 'denied', metadata: {} });
+  const terminate = () => Promise.reject(new ServiceError('Failed to terminate', { cause }));
+  contextOf({ workflow: { getHandle: () => ({ terminate }) } });
+  const closed = closeChunks({ batchId: 'b', digest: 'd', chunks: { items: 1, firsts: [0] } });
+  await expect(closed).rejects.toMatchObject({ nonRetryable: true });
+});

@@ -1,0 +1,221 @@
+import { describe, expect, it } from '@jest/globals';
+import {
+  addLanes,
+  applyFacts,
+  type BatchBoard,
+  EMPTY_BOARD,
+  isBeyondTolerance,
+  type ItemFact,
+  laneAfter,
+  markStarting,
+  mayHaveStarted,
+  withOutcome,
+  withRound,
+} from '../../src/batch/board';
+import type { BatchMemo } from '../../src/batch/memo';
+import type { Lane } from '../../src/batch/started-items';
+import { type End, endWithoutReceipt, type Outcome } from '../../src/core/end';
+import { ITEM_END } from '../harness/samples';
+
+const STARTED_AT = Date.parse('2026-01-01T00:00:00.000Z');
+const RUN = { ending: null, again: null, startedAt: '2026-01-01T00:00:00.000Z' } as const;
+const RETRY = { ...RUN, again: 'unsent' } as const;
+const RETRY_ALL = { ...RUN, again: 'unsent-or-unknown' } as const;
+const CANCELLED = { ...RUN, ending: 'cancel-running' } as const;
+
+const lane = (next: number, end: number, state: Lane['state'] = 'pending'): Lane => ({ next, end, state });
+const running = (isOfBatch = true): ItemFact => ({ kind: 'running', workflowId: 'w', isOfBatch });
+const UNREADABLE: ItemFact = { kind: 'unreadable', workflowId: 'w', reason: 'no key' };
+
+const COMPLETED: End = ITEM_END;
+const UNSENT: End = { ...endWithoutReceipt('DeadlineExceeded'), delivery: 'not-sent' };
+const UNKNOWN: End = { ...endWithoutReceipt('DeliveryUnknown'), delivery: 'unknown' };
+const CONFLICT: End = { ...endWithoutReceipt('conflict'), delivery: 'not-sent' };
+const GONE = endWithoutReceipt('gone');
+
+/** Of a run that started so many milliseconds after the batch. */
+const ended = (outcome: End, afterMs = 1_000, more: object = {}): ItemFact => ({
+  ...{ kind: 'ended', workflowId: 'w', outcome, runId: 'run', startedAt: STARTED_AT + afterMs },
+  closedAt: STARTED_AT + afterMs + 60_000,
+  ...more,
+});
+const missing: ItemFact = { kind: 'ended', workflowId: 'w', outcome: GONE };
+
+describe('laneAfter', () => {
+  type Row = [
+    string,
+    Lane['state'],
+    ItemFact,
+    typeof RUN | typeof RETRY | typeof RETRY_ALL | typeof CANCELLED,
+  ];
+  const stays = (state: Lane['state'], retryOf?: string) => ({
+    lane: { ...lane(3, 5, state), ...(retryOf !== undefined && { retryOf }) },
+    outcome: null,
+  });
+  const ends = (outcome: unknown) => ({ lane: lane(4, 5), outcome });
+
+  it.each<[...Row, unknown]>([
+    ['keeps a running item', 'running', running(), RUN, stays('running')],
+    [
+      'counts an item that another client started as running',
+      'pending',
+      running(false),
+      RUN,
+      stays('running'),
+    ],
+    ['keeps an item of the batch while it is cancelled', 'running', running(), CANCELLED, stays('running')],
+    [
+      'leaves an item of another client running when the batch is cancelled',
+      ...(['running', running(false), CANCELLED] as const),
+      ends(expect.objectContaining({ outcome: 'left-running' })),
+    ],
+    ['waits for an outcome that can’t be read', 'running', UNREADABLE, RUN, stays('running')],
+    ['passes an item that has ended', 'running', ended(COMPLETED), RUN, ends(COMPLETED)],
+    ['passes an unsent item in a first run', 'running', ended(UNSENT, -1), RUN, ends(UNSENT)],
+    [
+      'starts an item that may have been started and does not exist',
+      'starting',
+      missing,
+      RUN,
+      stays('pending'),
+    ],
+    ['never starts a started item that does not exist', 'running', missing, RUN, ends(GONE)],
+    ['never starts an item of an earlier run that does not exist', 'pending', missing, RUN, ends(GONE)],
+    [
+      'retries an unsent run from before the retry',
+      'pending',
+      ended(UNSENT, -1),
+      RETRY,
+      stays('pending', 'run'),
+    ],
+    ['does not retry the run of the retry itself', 'running', ended(UNSENT, 1), RETRY, ends(UNSENT)],
+    ['keeps an unknown delivery in a retry', 'pending', ended(UNKNOWN, -1), RETRY, ends(UNKNOWN)],
+    ['retries it with includeUnknown', 'pending', ended(UNKNOWN, -1), RETRY_ALL, stays('pending', 'run')],
+    ['starts a missing item with includeUnknown', 'pending', missing, RETRY_ALL, stays('pending')],
+    ['does not start it if this retry had started it', 'running', missing, RETRY_ALL, ends(GONE)],
+    ['never retries a conflict', 'pending', ended(CONFLICT, -1), RETRY, ends(CONFLICT)],
+    [
+      'passes an item of which the Temporal server starts no further run',
+      ...(['starting', ended(UNSENT, -1, { isFinal: true }), RETRY] as const),
+      ends(UNSENT),
+    ],
+  ])('%s', (_, state, fact, settings, expected) => {
+    expect(laneAfter(lane(3, 5, state), fact, settings)).toEqual(expected);
+  });
+});
+
+describe('mayHaveStarted', () => {
+  const board: BatchBoard = { ...EMPTY_BOARD, startedEarlier: { cursor: 2, lanes: [lane(1, 2)] } };
+  it.each<[Lane, boolean]>([
+    [lane(0, 1), true],
+    [lane(1, 2), false],
+    [lane(1, 2, 'starting'), true],
+    [lane(5, 6), false],
+    [lane(5, 6, 'running'), true],
+  ])('of %j is %s', (own, may) => {
+    expect(mayHaveStarted(board, own)).toBe(may);
+  });
+});
+
+describe('applyFacts', () => {
+  const board: BatchBoard = {
+    ...EMPTY_BOARD,
+    cursor: 6,
+    lanes: [lane(0, 3, 'running'), lane(5, 6, 'starting')],
+  };
+  const apply = (...facts: [number, ItemFact][]) => applyFacts(board, RUN, new Map(facts));
+
+  it('passes all ended items of a lane, counts each once, and removes the lane with its last item', () => {
+    const facts = [0, 1, 2].map((item): [number, ItemFact] => [item, ended(item === 1 ? UNSENT : COMPLETED)]);
+    const after = apply(...facts);
+    expect(after).toMatchObject({
+      ...{ lanes: [lane(5, 6, 'starting')], settled: 3, cursor: 6 },
+      ...{ byStatus: { completed: 2 }, byFailure: { DeadlineExceeded: 1 } },
+    });
+    expect(after.firstFailures).toEqual([
+      { workflowId: 'w', outcome: 'DeadlineExceeded', message: UNSENT.message },
+    ]);
+  });
+
+  it('changes only the lanes of its facts, and stops at an item that has not ended', () => {
+    const after = apply([0, ended(COMPLETED)], [1, running()], [2, ended(COMPLETED)]);
+    expect(after).toMatchObject({ lanes: [lane(1, 3, 'running'), lane(5, 6, 'starting')], settled: 1 });
+  });
+
+  it('returns the same board if no lane changes, so that no heartbeat is needed', () => {
+    expect(apply([0, running()])).toBe(board);
+    expect(apply()).toBe(board);
+    const retried = { ...board, lanes: [{ ...lane(0, 1), retryOf: 'run' }] };
+    expect(applyFacts(retried, RETRY, new Map([[0, ended(UNSENT, -1)]]))).toBe(retried);
+  });
+
+  it('never changes the board that it gets', () => {
+    const frozen = JSON.stringify(board);
+    apply([0, ended(COMPLETED)], [5, ended(COMPLETED)]);
+    expect(JSON.stringify(board)).toBe(frozen);
+  });
+
+  it.each([
+    ['an item that took 10 s ended quickly', 10_000, 11_000],
+    ['an item that took longer did not', 10_001, 0],
+  ])('%s', (_, lasted, quickEndAt) => {
+    const closedAt = STARTED_AT + 1_000 + lasted;
+    const after = apply([0, ended(COMPLETED, 1_000, { closedAt })]);
+    expect(after.quickEndAt).toBe(quickEndAt === 0 ? 0 : STARTED_AT + quickEndAt);
+  });
+
+  it('does not count an item of an earlier run as one that ended quickly', () => {
+    const earlier = { ...board, lanes: [lane(0, 3)] };
+    const fact = ended(COMPLETED, 1_000, { closedAt: STARTED_AT + 2_000 });
+    expect(applyFacts(earlier, RUN, new Map([[0, fact]])).quickEndAt).toBe(0);
+  });
+});
+
+it('addLanes adds one pending lane for each end, from the cursor on', () => {
+  const board = addLanes({ ...EMPTY_BOARD, cursor: 2, lanes: [lane(0, 2, 'running')] }, [3, 7]);
+  expect(board).toMatchObject({ cursor: 7, lanes: [lane(0, 2, 'running'), lane(2, 3), lane(3, 7)] });
+  expect(addLanes(board, [])).toEqual(board);
+});
+
+it('markStarting marks only the given lanes, and keeps the run to retry', () => {
+  const retried = { ...lane(0, 1), retryOf: 'run' };
+  const board = markStarting({ ...EMPTY_BOARD, lanes: [retried, lane(1, 2)] }, [retried]);
+  expect(board.lanes).toEqual([{ ...retried, state: 'starting' }, lane(1, 2)]);
+});
+
+it('withRound returns the same board if neither the number of running items nor the waiting item changed', () => {
+  const waitsFor = { workflowId: 'w', reason: 'no key' };
+  const board = withRound(EMPTY_BOARD, { open: 3, waitsFor });
+  expect(board).toEqual({ ...EMPTY_BOARD, open: 3, waitsFor });
+  expect(withRound(board, { open: 3, waitsFor: { ...waitsFor } })).toBe(board);
+  expect(withRound(board, { open: 3, waitsFor: { ...waitsFor, reason: 'other' } })).not.toBe(board);
+  expect(withRound(board, { open: 2, waitsFor })).toMatchObject({ open: 2, waitsFor });
+  expect(withRound(board, { open: 3, waitsFor: null }).waitsFor).toBeNull();
+});
+
+// The simulation checks the counts.
+it('the first twenty failures of a batch are named, whether jobs failed or follow-ups ended without a job', () => {
+  const many = (outcome: Outcome) => Array<Outcome>(18).fill(outcome);
+  const outcomes = ['completed', 'archived', ...many('failed'), ...many('gone')];
+  const { firstFailures } = outcomes.reduce<BatchBoard>(
+    (board, outcome, nth) => withOutcome(board, `w-${nth}`, { ...ITEM_END, outcome } as End),
+    EMPTY_BOARD,
+  );
+  const named = outcomes.map((outcome, nth) => ({ workflowId: `w-${nth}`, outcome, message: null }));
+  expect(firstFailures).toEqual(named.slice(2, 22));
+});
+
+it('the tolerance is a number of failures, or an exact percentage of all items; null is no limit', () => {
+  const isBeyond = (tolerate: BatchMemo['tolerate'], items: number, gone: number) => {
+    // A failed job is a failure, too.
+    const byStatus = { completed: 7, archived: 5, failed: 1 };
+    return isBeyondTolerance({ tolerate, items }, { ...EMPTY_BOARD, settled: 13 + gone, byStatus });
+  };
+  const isLimit = (tolerate: BatchMemo['tolerate'], items: number, failures: number) =>
+    !isBeyond(tolerate, items, failures - 1) && isBeyond(tolerate, items, failures);
+  expect(isLimit({ items: 3 }, 50, 3)).toBe(true);
+  expect(isLimit({ percent: 2.5 }, 50, 1)).toBe(true);
+  for (let percent = 1; percent <= 100; percent += 1)
+    expect(isLimit({ percent: percent / 10 }, 100_000, percent * 100)).toBe(true);
+  expect(isBeyond(null, 50, 49)).toBe(false);
+});

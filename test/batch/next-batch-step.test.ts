@@ -1,0 +1,202 @@
+import { describe, expect, it } from '@jest/globals';
+import fc from 'fast-check';
+import { EMPTY_BOARD } from '../../src/batch/board';
+import type { BatchMemo } from '../../src/batch/memo';
+import {
+  type BatchStep,
+  GROUP_SIZE,
+  nextBatchStep,
+  type RunningItems,
+} from '../../src/batch/next-batch-step';
+import type { Lane } from '../../src/batch/started-items';
+
+const NOW = 1_000_000;
+
+/** A batch of 100 items, whose first ten are before the cursor, and of which 50 may start. */
+const MEMO: BatchMemo = {
+  ...EMPTY_BOARD,
+  ...{ batchId: 'nightly', items: 100, digest: null, again: null, startedAt: '2026-01-01T00:00:00.000Z' },
+  ...{ concurrency: 5, tolerate: null, rounds: 1, paused: false, ending: null, movingSince: 0 },
+  ...{ cursor: 10, bound: 50, settled: 6, byStatus: { completed: 6 } },
+};
+
+const RUNNING: RunningItems = {
+  ...{ count: 0, busyLanes: new Set(), hasChanged: false, isRoundOver: false },
+  ...{ now: NOW, activityStartedAt: NOW - 1_000 },
+};
+
+const lane = (next: number, end: number, state: Lane['state'] = 'pending'): Lane => ({ next, end, state });
+const pending = (count: number) => Array.from({ length: count }, (_, nth) => lane(nth, nth + 1));
+
+/** What is known of the batch, besides MEMO and RUNNING. The board is the memo's unless it is given. */
+interface Known {
+  readonly memo?: Partial<BatchMemo>;
+  readonly board?: Partial<BatchMemo>;
+  readonly running?: Partial<RunningItems>;
+}
+
+function step({ memo = {}, board = {}, running = {} }: Known): BatchStep {
+  const settings = { ...MEMO, ...memo };
+  return nextBatchStep({ ...settings, ...board }, settings, { ...RUNNING, ...running });
+}
+
+const REPORT = { do: 'report' } as const;
+const nextRound = (waitMs: number) => ({ do: 'next round', waitMs }) as const;
+const start = (lanes: readonly Lane[]) => ({ do: 'start', lanes }) as const;
+const ONE_RUNS = { board: { lanes: [lane(9, 10, 'running')] }, running: { count: 1 } } as const;
+const FULL = { running: { count: 5 } } as const;
+const DUE = { activityStartedAt: NOW - 60_001, count: 5 };
+
+describe('nextBatchStep', () => {
+  it.each<[string, Known, BatchStep]>([
+    ['adds as many lanes as follow-ups may start', ONE_RUNS, { do: 'add lanes', count: 4 }],
+    [
+      'does not add lanes beside pending ones that use the concurrency',
+      { board: { lanes: pending(5) } },
+      start(pending(5)),
+    ],
+    ['adds no lane beyond the bound', { board: { cursor: 50, lanes: pending(2) } }, start(pending(2))],
+    [
+      'starts only as many items as the concurrency allows',
+      { board: { lanes: pending(7) }, running: { count: 3 } },
+      start(pending(2)),
+    ],
+    [
+      'starts at most one group with one permission',
+      { memo: { concurrency: 100 }, board: { cursor: 50, lanes: pending(20) } },
+      start(pending(GROUP_SIZE)),
+    ],
+    [
+      'starts nothing in a lane whose job has a running follow-up',
+      { board: { cursor: 50, lanes: pending(2) }, running: { count: 3, busyLanes: new Set([1]) } },
+      start([lane(1, 2)]),
+    ],
+    [
+      'starts no item at the bound',
+      { board: { cursor: 50, lanes: [lane(50, 60), lane(49, 50)] } },
+      start([lane(49, 50)]),
+    ],
+    [
+      'starts nothing while the concurrency is used',
+      { ...FULL, board: { lanes: pending(1) } },
+      nextRound(5_000),
+    ],
+    [
+      'starts nothing if a lower concurrency was set',
+      { board: { lanes: pending(9) }, running: { count: 9 } },
+      nextRound(5_000),
+    ],
+    [
+      'starts nothing once the round has lasted long enough',
+      { running: { isRoundOver: true } },
+      nextRound(5_000),
+    ],
+    ['starts nothing while the batch is paused', { ...ONE_RUNS, memo: { paused: true } }, nextRound(5_000)],
+    [
+      'reports a paused batch that has nothing running',
+      { memo: { paused: true }, board: { lanes: pending(2) } },
+      REPORT,
+    ],
+    [
+      'reports at once when the batch exceeds its tolerance',
+      { ...ONE_RUNS, memo: { tolerate: { items: 0 }, settled: 7 } },
+      REPORT,
+    ],
+    [
+      'waits for the running items of a batch that exceeded it',
+      { ...ONE_RUNS, memo: { ending: 'tolerance' } },
+      nextRound(5_000),
+    ],
+    [
+      'reports when none of these runs any more',
+      { memo: { ending: 'tolerance' }, board: { lanes: pending(2) } },
+      REPORT,
+    ],
+    ['reports at once when the batch is cancelled', { ...ONE_RUNS, memo: { ending: 'cancelled' } }, REPORT],
+    [
+      'cancels the items with the batch',
+      { ...FULL, memo: { ending: 'cancel-running' } },
+      { do: 'cancel items', waitMs: 5_000 },
+    ],
+    ['reports when all cancelled items have ended', { memo: { ending: 'cancel-running' } }, REPORT],
+    ['reports when all items have ended', { board: { cursor: 100, settled: 100 } }, REPORT],
+    ['reports when it needs a further bound', { ...FULL, board: { cursor: 50 } }, REPORT],
+  ])('%s', (_, known, expected) => {
+    expect(step(known)).toEqual(expected);
+  });
+
+  it.each<[string, Known, BatchStep]>([
+    ['news is reported when a report is due', { board: { settled: 7 }, running: DUE }, REPORT],
+    [
+      'also of a paused batch',
+      { memo: { paused: true }, board: { settled: 7, lanes: [lane(9, 10, 'running')] }, running: DUE },
+      REPORT,
+    ],
+    ['nothing is reported without news', { running: DUE }, nextRound(5_000)],
+    [
+      'the first report is due after 4 s',
+      { board: { settled: 7 }, running: { activityStartedAt: NOW - 4_001, count: 5 } },
+      REPORT,
+    ],
+    [
+      'and not before',
+      { board: { settled: 7 }, running: { activityStartedAt: NOW - 4_000, count: 5 } },
+      nextRound(5_000),
+    ],
+    [
+      'a report that costs more than two events per item waits',
+      { memo: { rounds: 14 }, board: { settled: 13 }, running: DUE },
+      nextRound(5_000),
+    ],
+    ['until enough items have ended', { memo: { rounds: 14 }, board: { settled: 14 }, running: DUE }, REPORT],
+    [
+      'the last items are awaited after the last bound',
+      { memo: { bound: 100, cursor: 100 }, ...FULL },
+      nextRound(5_000),
+    ],
+  ])('%s', (_, known, expected) => {
+    expect(step(known)).toEqual(expected);
+  });
+
+  it.each<[string, Known, number]>([
+    ['nothing changes', {}, 5_000],
+    ['the round changed something', { running: { hasChanged: true } }, 1_000],
+    ['an item ended quickly a moment ago', { board: { quickEndAt: NOW - 19_999 } }, 1_000],
+    ['an item ended quickly some time ago', { board: { quickEndAt: NOW - 20_000 } }, 5_000],
+    [
+      'an item that can’t proceed changes in every round',
+      { board: { waitsFor: { workflowId: 'w', reason: 'rejected' } }, running: { hasChanged: true } },
+      5_000,
+    ],
+  ])('the wait for the next round if %s', (_, { board = {}, running = {} }, waitMs) => {
+    expect(step({ board, running: { count: 5, ...running } })).toEqual(nextRound(waitMs));
+  });
+
+  it('never exceeds the concurrency, and starts only pending lanes, each once', () => {
+    const states = fc.constantFrom<Lane['state']>('pending', 'starting', 'running');
+    const known = fc.record({
+      lanes: fc.array(states, { maxLength: 30 }),
+      others: fc.integer({ min: 0, max: 30 }),
+      concurrency: fc.integer({ min: 1, max: 30 }),
+      cursor: fc.integer({ min: 30, max: 100 }),
+      bound: fc.integer({ min: 30, max: 100 }),
+      paused: fc.boolean(),
+      ending: fc.constantFrom(null, 'tolerance' as const, 'cancelled' as const, 'cancel-running' as const),
+    });
+    fc.assert(
+      fc.property(known, ({ lanes: all, others, cursor, ...memo }) => {
+        const lanes = all.map((state, nth) => lane(nth, nth + 1, state));
+        const active = all.filter((state) => state !== 'pending').length;
+        const count = active + others;
+        const next = step({ memo, board: { lanes, cursor }, running: { count } });
+        const starting = next.do === 'start' ? next.lanes : [];
+        const added = next.do === 'add lanes' ? next.count + lanes.length - active : 0;
+        expect(new Set(starting.filter(({ state }) => state === 'pending')).size).toBe(starting.length);
+        const isOver = memo.paused || memo.ending !== null;
+        const most = isOver ? 0 : Math.max(0, memo.concurrency - count);
+        expect(Math.max(starting.length, added)).toBeLessThanOrEqual(most);
+      }),
+      { numRuns: 1_000, seed: 1 },
+    );
+  });
+});

@@ -1,0 +1,55 @@
+import { afterEach, expect, it, jest } from '@jest/globals';
+import { ServiceError, WorkflowClient } from '@temporalio/client';
+import { chunkWorkflowId } from '../../../src/core/ids';
+import { batchMemo } from '../../../src/batch/memo';
+import { LARGE } from '../../harness/batch-of-test';
+import { sharedEnvironment } from '../../harness/shared-environment';
+
+const { newBatch } = sharedEnvironment();
+
+afterEach(() => {
+  jest.restoreAllMocks();
+});
+
+const PERMISSION_DENIED = 7;
+
+/** A client whose credentials may not terminate workflows. */
+function denyTerminations(): () => number {
+  const details = 'Request unauthorized.';
+  const cause = Object.assign(new Error(details), { code: PERMISSION_DENIED, details, metadata: {} });
+  // eslint-disable-next-line @typescript-eslint/unbound-method -- it is called with the client
+  const { getHandle } = WorkflowClient.prototype;
+  let denied = 0;
+  const terminate = () => {
+    denied += 1;
+    return Promise.reject(new ServiceError('Failed to terminate workflow', { cause }));
+  };
+  jest.spyOn(WorkflowClient.prototype, 'getHandle').mockImplementation(function (
+    this: WorkflowClient,
+    ...args
+  ) {
+    const handle = getHandle.apply(this, args);
+    return args[0].startsWith('follow-up-batch-items:') ? Object.assign(handle, { terminate }) : handle;
+  } as typeof getHandle);
+  return () => denied;
+}
+
+// Proves B4.
+it('a batch ends although its worker may not terminate the chunks, and tries that once', async () => {
+  const batch = await newBatch(5, {}, { prompt: LARGE });
+  const deniedTimes = denyTerminations();
+  await batch.start();
+  expect(await batch.handle.result()).toMatchObject({ state: 'done', summary: { settled: 5 } });
+  const chunks = await batch.environment.client.workflow.count(
+    `WorkflowType = 'followUpBatchItems' AND FollowUpBatch = '${batch.batchId}'`,
+  );
+  expect(deniedTimes()).toBe(chunks.count);
+  jest.restoreAllMocks();
+  const { client } = batch.environment;
+  const digest = batchMemo((await batch.workflow.describe()).memo)?.digest ?? '';
+  for (let chunk = 0; chunk < chunks.count; chunk += 1) {
+    const open = client.workflow.getHandle(chunkWorkflowId(batch.batchId, digest, chunk));
+    expect((await open.describe()).status.name).toBe('RUNNING');
+    await open.terminate();
+  }
+});
