@@ -5,18 +5,18 @@ import tseslint from 'typescript-eslint';
 
 /** The folders in src, and the other folders of src that the files in each folder may import. */
 const mayImport = {
-  core: [],
-  'follow-up': ['core'],
-  batch: ['core'],
-  workflows: ['core', 'follow-up', 'batch'],
-  'agent-api': ['core', 'follow-up'],
-  temporal: ['core', 'batch'],
-  activities: ['core', 'follow-up', 'batch', 'agent-api', 'temporal'],
-  client: ['core', 'follow-up', 'batch', 'temporal'],
-  worker: ['core', 'agent-api', 'activities', 'temporal'],
+  contract: [],
+  'follow-up': ['contract'],
+  batch: ['contract'],
+  workflows: ['contract', 'follow-up', 'batch'],
+  'agent-api': ['contract', 'follow-up'],
+  temporal: ['contract', 'batch'],
+  activities: ['contract', 'follow-up', 'batch', 'agent-api', 'temporal'],
+  client: ['contract', 'follow-up', 'batch', 'temporal'],
+  worker: ['contract', 'agent-api', 'activities', 'temporal'],
   // Each file has the exports of a package's entry, and no code.
-  entries: ['core', 'batch', 'temporal', 'client', 'workflows', 'activities', 'agent-api', 'worker'],
-  cli: ['core', 'batch', 'temporal', 'client', 'entries'],
+  entries: ['contract', 'batch', 'temporal', 'client', 'workflows', 'activities', 'agent-api', 'worker'],
+  cli: ['contract', 'batch', 'temporal', 'client', 'entries'],
 };
 
 const zones = Object.entries(mayImport).map(([folder, allowed]) => ({
@@ -52,7 +52,7 @@ zones.push(
 zones.push({
   target: [
     ...[
-      './src/core/*.ts',
+      './src/contract/*.ts',
       './src/temporal/!(batch-items).ts',
       './src/agent-api',
       './src/workflows/follow-up',
@@ -166,7 +166,7 @@ export default tseslint.config(
           patterns: [
             {
               regex: '^zod(/|$)',
-              message: 'Only the variables of the worker use zod; use src/core/checks.ts.',
+              message: 'Only the variables of the worker use zod; use src/contract/checks.ts.',
             },
           ],
         },
@@ -174,13 +174,13 @@ export default tseslint.config(
     },
   },
   {
-    files: ['src/core/**/*.ts'],
+    files: ['src/contract/**/*.ts'],
     rules: {
       'no-restricted-imports': [
         'error',
         {
           patterns: [
-            { regex: '^(?!\\.|@noble/hashes/)', message: 'src/core imports no package but a hash.' },
+            { regex: '^(?!\\.|@noble/hashes/)', message: 'src/contract imports no package but a hash.' },
           ],
         },
       ],
@@ -204,7 +204,7 @@ export default tseslint.config(
   },
   {
     // What may run in the workflow sandbox: deterministic code only, and nothing that swells the bundle (docs/architecture.md).
-    files: ['src/{workflows,follow-up,batch,core}/**/*.ts', 'src/entries/workflow.ts'],
+    files: ['src/{workflows,follow-up,batch,contract}/**/*.ts', 'src/entries/workflow.ts'],
     rules: {
       '@typescript-eslint/no-restricted-imports': [
         'error',
@@ -215,8 +215,8 @@ export default tseslint.config(
               message: 'Workflow files import @temporalio/workflow, @temporalio/common and pure files only.',
             },
             {
-              // Not of core/activities.ts, which has their shapes.
-              regex: '(?<!/core)/activities(/|$)',
+              // Not of contract/activities.ts, which has their shapes.
+              regex: '(?<!/contract)/activities(/|$)',
               allowTypeImports: true,
               message: 'Activities are imported as types only.',
             },
@@ -242,13 +242,13 @@ export default tseslint.config(
         {
           patterns: [
             {
-              regex: '/src/core/',
+              regex: '/src/contract/',
               allowTypeImports: true,
               message: 'The sandbox shares no code with what it tests: types only.',
             },
             {
-              regex: '/src/(?!core/)',
-              message: 'The sandbox takes types from src/core, and nothing else.',
+              regex: '/src/(?!contract/)',
+              message: 'The sandbox takes types from src/contract, and nothing else.',
             },
           ],
         },

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { AgentJob } from '../src/core/job';
+import type { AgentJob } from '../src/contract/job';
 import { type Effect, FAULTS, OPERATIONS, type Operation } from './faults';
 import { checked, InputError, parseJson } from './input';
 import type { JobLife } from './job-life';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { AgentJob } from '../src/core/job';
+import type { AgentJob } from '../src/contract/job';
 import { checked, duration } from './input';
 import type { JobLife, TurnPlan } from './job-life';
 import type { Random } from './random';

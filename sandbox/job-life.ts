@@ -1,4 +1,4 @@
-import type { AgentJob, TerminalStatus } from '../src/core/job';
+import type { AgentJob, TerminalStatus } from '../src/contract/job';
 import type { Random } from './random';
 
 /** What a turn will do. */

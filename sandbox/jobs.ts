@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { AgentJob } from '../src/core/job';
+import type { AgentJob } from '../src/contract/job';
 import { checked, InputError } from './input';
 import {
   type JobChange,

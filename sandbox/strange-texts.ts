@@ -1,4 +1,4 @@
-import type { AgentJob } from '../src/core/job';
+import type { AgentJob } from '../src/contract/job';
 
 /** What a service may send where a short text is expected. JSON carries each of them, the lone surrogate as `\ud800`. */
 const VALUES = {

@@ -1,16 +1,16 @@
 import { constants } from 'node:os';
 import type { Logger } from '@temporalio/worker';
 import { createAgentApi } from './agent-api/client';
-import { formatDuration } from './core/units';
-import { FollowUpError } from './core/errors';
-import { ConfigurationError } from './temporal/config';
+import { formatDuration } from './contract/duration';
+import { FollowUpError } from './contract/follow-up-error';
+import { ConfigurationError } from './temporal/connection-config';
 import { workflowCode } from './worker/bundle';
 import { commandLine, workerVersion } from './worker/command-line';
 import { allConfigured, configurationText, loadConfig, type LoadedConfig } from './worker/config';
 import { connectionCheck, keyCheck, type Reasons, startHealthServer } from './worker/health';
 import { createLogger } from './worker/logging';
 import { FollowUpPlugin, shutdownLimitMs } from './worker/plugin';
-import { connectToTemporal, installRuntime } from './worker/temporal';
+import { connectToTemporal, installRuntime } from './worker/connection';
 import { FollowUpWorkers } from './worker/workers';
 
 /** With 2, starting it again without a change does not help. */

@@ -1,6 +1,6 @@
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/common';
-import { POLL_AGAIN } from '../core/names';
+import { POLL_AGAIN } from '../contract/names';
 
 export function currentRun(): { readonly workflowId: string; readonly runId: string } {
   return Context.current().info.workflowExecution ?? { workflowId: '', runId: '' };

@@ -1,7 +1,7 @@
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
-import { cancelledInWords, conflictInWords, failureOf, type Outcome } from '../core/end';
-import type { FollowUpActivities } from '../core/activities';
+import { cancelledInWords, conflictInWords, failureOf, type Outcome } from '../contract/outcome';
+import type { FollowUpActivities } from '../contract/activities';
 import { findEnd } from '../temporal/follow-up-end';
 import { pollAgainIn } from './attempt';
 

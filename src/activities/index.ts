@@ -1,13 +1,13 @@
 import { heartbeat } from '@temporalio/activity';
 import type { AgentApi } from '../agent-api/client';
-import type { FollowUpActivities, NoticeActivities, WorkerSettings } from '../core/activities';
+import type { FollowUpActivities, NoticeActivities, WorkerSettings } from '../contract/activities';
 import type { BatchActivities } from '../batch/memo';
 import { closeChunks, runItems } from './batch/run-items';
 import { followUpResult } from './follow-up-result';
 import { releaseJobLock, waitForJobLock } from './job-lock';
 import { measured } from './measured';
 import { countPollReads, stopSend } from './pending';
-import { type NotifyOptions, postNoticeBy } from './post-notice';
+import { type NotifyOptions, postNoticeBy } from './post-notification';
 import { createPollJob } from './poll-job';
 import { createSendMessage } from './send-message';
 

@@ -5,9 +5,9 @@ import {
   isJobLockHolder,
   type JobAddress,
   type JobLockHolder,
-} from '../core/activities';
-import { jobLockWorkflowId } from '../core/ids';
-import { JOB_LOCK_WORKFLOW, MEMO_JOB_LOCK_HOLDER } from '../core/names';
+} from '../contract/activities';
+import { jobLockWorkflowId } from '../contract/ids';
+import { JOB_LOCK_WORKFLOW, MEMO_JOB_LOCK_HOLDER } from '../contract/names';
 import { describeWorkflow, firstRunOf, ignoreClosed, stateOf } from '../temporal/existing-run';
 import { withoutDecoding } from '../temporal/lists';
 import { pollAgainIn } from './attempt';

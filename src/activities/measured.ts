@@ -1,6 +1,6 @@
 import { log, metricMeter } from '@temporalio/activity';
 import type { AgentApi } from '../agent-api/client';
-import { measure } from '../core/metrics';
+import { measure } from '../contract/metrics';
 
 /** Never throws: what becomes of a message must not depend on a metric. */
 export function measured(api: AgentApi): AgentApi {

@@ -5,7 +5,7 @@ import {
   isSendCheckpoint,
   readsBeforeAttempt,
   type SendRecord,
-} from '../core/activities';
+} from '../contract/activities';
 import { pauseActivity, pendingActivity } from '../temporal/sdk-internals';
 import { currentRun } from './attempt';
 

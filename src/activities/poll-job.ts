@@ -1,8 +1,8 @@
 import { Context } from '@temporalio/activity';
 import type { AgentApi } from '../agent-api/client';
-import { type FollowUpActivities, readsBeforeAttempt } from '../core/activities';
-import { sameState } from '../core/job';
-import { formatDuration } from '../core/units';
+import { type FollowUpActivities, readsBeforeAttempt } from '../contract/activities';
+import { sameState } from '../contract/job';
+import { formatDuration } from '../contract/duration';
 import { pollInterval } from '../follow-up/cadence';
 import { pollAgainIn, serverClock } from './attempt';
 

@@ -8,9 +8,9 @@ import {
   type SendCheckpoint,
   type SendEnd,
   type SendInput,
-} from '../core/activities';
-import type { AgentJob } from '../core/job';
-import { singleLine } from '../core/text';
+} from '../contract/activities';
+import type { AgentJob } from '../contract/job';
+import { singleLine } from '../contract/text';
 import { decideSend } from '../follow-up/evidence';
 import { contextOf } from '../temporal/sdk-internals';
 import { currentRun, pollAgainIn, serverClock } from './attempt';

@@ -1,6 +1,6 @@
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
-import { formatDuration } from '../core/units';
+import { formatDuration } from '../contract/duration';
 import { failureFromError } from './error-failures';
 import { canBeRedacted, MIN_SECRET_CHARACTERS } from './redaction';
 

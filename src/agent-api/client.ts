@@ -1,12 +1,12 @@
 import { type Dispatcher, EnvHttpProxyAgent, Pool } from 'undici';
-import type { JobAddress, JobResponse, PostOutcome } from '../core/activities';
-import { idProblem } from '../core/check-request';
-import { percentEncode } from '../core/ids';
+import type { JobAddress, JobResponse, PostOutcome } from '../contract/activities';
+import { idProblem } from '../contract/check-request';
+import { percentEncode } from '../contract/ids';
 import { type ApiKeySource, checkedKey } from './api-key';
 import { Cooldowns, type PostCooldown } from './cooldowns';
 import { failureFromError, requestFailure } from './error-failures';
 import { type Exchange, exchange, type ExchangeLimits, type NoAnswer } from './exchange';
-import { INVALID_ID, toJobResponse, PROXY_CREDENTIALS, sendOutcome, startsCooldown } from './outcome';
+import { INVALID_ID, toJobResponse, PROXY_CREDENTIALS, sendOutcome, startsCooldown } from './read-response';
 import { Redactor } from './redaction';
 import { retryAfter } from './retry-after';
 

@@ -1,6 +1,6 @@
-import type { RequestFailure } from '../core/activities';
+import type { RequestFailure } from '../contract/activities';
 import { limitRetryAfter, type Random } from '../follow-up/cadence';
-import { counted } from '../core/text';
+import { counted } from '../contract/text';
 
 /** The failure of a POST that is not made, because its project has a cool-down. */
 export type PostCooldown = RequestFailure & {

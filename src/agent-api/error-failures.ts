@@ -1,6 +1,6 @@
-import type { RequestFailure } from '../core/activities';
-import { isRecord, type JsonObject } from '../core/checks';
-import { singleLine } from '../core/text';
+import type { RequestFailure } from '../contract/activities';
+import { isRecord, type JsonObject } from '../contract/checks';
+import { singleLine } from '../contract/text';
 
 /** A message stands in the summary of a workflow, so it is short. */
 const MAX_MESSAGE_CHARACTERS = 400;

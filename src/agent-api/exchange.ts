@@ -1,8 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
-import { isRecord } from '../core/checks';
-import { formatDuration } from '../core/units';
-import type { RequestFailure } from '../core/activities';
+import { isRecord } from '../contract/checks';
+import { formatDuration } from '../contract/duration';
+import type { RequestFailure } from '../contract/activities';
 import { failureFromError } from './error-failures';
 import type { Redact } from './redaction';
 

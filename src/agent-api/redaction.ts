@@ -1,4 +1,4 @@
-import { truncate } from '../core/text';
+import { truncate } from '../contract/text';
 
 /** Stands in place of a text that contains the API key. */
 export const WITHHELD = '[withheld: contains the API key]';

@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http';
-import type { RequestFailure } from '../core/activities';
-import { isRecord } from '../core/checks';
-import { MAX_SERVICE_MESSAGE_CHARACTERS, singleLine, truncate } from '../core/text';
+import type { RequestFailure } from '../contract/activities';
+import { isRecord } from '../contract/checks';
+import { MAX_SERVICE_MESSAGE_CHARACTERS, singleLine, truncate } from '../contract/text';
 import { requestFailure } from './error-failures';
 import type { Answer, Body } from './exchange';
 import { retryAfter } from './retry-after';

@@ -1,7 +1,7 @@
-import { type Checked, count, fields, listOf, mapOf, orNull, text, time } from '../core/checks';
-import { type End, endFields, endWithoutReceipt, isFailure, mayTryAgain } from '../core/end';
-import { isTerminal } from '../core/job';
-import { addCounts } from '../core/response-counts';
+import { type Checked, count, fields, listOf, mapOf, orNull, text, time } from '../contract/checks';
+import { type End, endFields, endWithoutReceipt, isFailure, mayTryAgain } from '../contract/outcome';
+import { isTerminal } from '../contract/job';
+import { addCounts } from '../contract/response-counts';
 import type { BatchSettings } from './memo';
 import { isStartedItems, type Lane, startedFields, wasStarted } from './started-items';
 

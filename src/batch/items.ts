@@ -1,10 +1,10 @@
-import { checkRequest, nameProblem } from '../core/check-request';
-import { count, isRecord, type JsonObject, type Problem } from '../core/checks';
-import { chunkWorkflowId, digestOf, followUpWorkflowId } from '../core/ids';
-import { fieldOf, type FollowUpRequest, REQUEST_FIELDS, requestWith } from '../core/request';
-import { keyword } from '../core/starts';
-import { counted, jsonBytes, MAX_WORKFLOW_ID_BYTES, quote, utf8Bytes } from '../core/text';
-import { parseDuration } from '../core/units';
+import { checkRequest, nameProblem } from '../contract/check-request';
+import { count, isRecord, type JsonObject, type Problem } from '../contract/checks';
+import { chunkWorkflowId, digestOf, followUpWorkflowId } from '../contract/ids';
+import { fieldOf, type FollowUpRequest, REQUEST_FIELDS, requestWith } from '../contract/request';
+import { keyword } from '../contract/follow-up-start';
+import { counted, jsonBytes, MAX_WORKFLOW_ID_BYTES, quote, utf8Bytes } from '../contract/text';
+import { parseDuration } from '../contract/duration';
 
 export const MAX_BATCH_ITEMS = 100_000;
 

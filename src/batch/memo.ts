@@ -1,6 +1,6 @@
-import { type Checked, count, fields, type JsonObject, listOf } from '../core/checks';
-import type { TryAgain } from '../core/end';
-import type { FollowUpRequest } from '../core/request';
+import { type Checked, count, fields, type JsonObject, listOf } from '../contract/checks';
+import type { TryAgain } from '../contract/outcome';
+import type { FollowUpRequest } from '../contract/request';
 import { type BatchBoard, BOARD_FIELDS, isBatchBoard } from './board';
 import type { Tolerance } from './items';
 

@@ -1,6 +1,6 @@
-import type { End } from '../core/end';
-import { counted, markdownCode as code, markdownTable } from '../core/text';
-import { formatDuration } from '../core/units';
+import type { End } from '../contract/outcome';
+import { counted, markdownCode as code, markdownTable } from '../contract/text';
+import { formatDuration } from '../contract/duration';
 import { COUNTS, failuresOf } from './board';
 import { type BatchMemo, pick } from './memo';
 

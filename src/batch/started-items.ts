@@ -1,4 +1,4 @@
-import { type Checked, count, fields, listOf, oneOf, optional, text } from '../core/checks';
+import { type Checked, count, fields, listOf, oneOf, optional, text } from '../contract/checks';
 
 const isLane = fields({
   /** The first item that has not ended. */

@@ -6,9 +6,9 @@ import {
   InvalidRequestError,
   type Problem,
 } from '../entries/client';
-import { problemText } from '../core/checks';
-import { isTerminal } from '../core/job';
-import { adviceAfter } from '../core/result';
+import { problemText } from '../contract/checks';
+import { isTerminal } from '../contract/job';
+import { adviceAfter } from '../contract/result';
 import { FLAG_OF_FIELD, flagsOf, wordsOf } from './flags/request-flags';
 import { jobRows, rowIf, receiptRows } from './render/follow-up';
 import { columns } from './render/text';

@@ -1,6 +1,6 @@
 import { FollowUpClient } from '../entries/client';
-import { safeJson } from '../core/text';
-import { type Environment, variable } from '../temporal/config';
+import { safeJson } from '../contract/text';
+import { type Environment, variable } from '../temporal/connection-config';
 import { printableLines } from './render/text';
 
 export interface OutputStream {

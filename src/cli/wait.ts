@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type BatchHandle, type FollowUpHandle, hasCode } from '../entries/client';
-import { isFailure } from '../core/end';
-import { truncate } from '../core/text';
+import { isFailure } from '../contract/outcome';
+import { truncate } from '../contract/text';
 import { endOf, EXIT, printEnd } from './ends';
 import { batchLine, itemLine, printBatchEnd } from './render/batch';
 import { decideCommand, progressKey, progressText, serverText } from './render/follow-up';

@@ -1,9 +1,9 @@
 import { setMaxListeners } from 'node:events';
 import type { Client } from '@temporalio/client';
 import { ValueError, WorkflowNotFoundError } from '@temporalio/common';
-import { FollowUpError } from '../core/errors';
-import { quote } from '../core/text';
-import { ConfigurationError } from '../temporal/config';
+import { FollowUpError } from '../contract/follow-up-error';
+import { quote } from '../contract/text';
+import { ConfigurationError } from '../temporal/connection-config';
 import { serverError } from '../temporal/server-error';
 import { endedEarly, invalid, noAnswer, NotFoundError, type Reached, refuse } from './errors';
 import { unknownOptions } from './options';

@@ -1,8 +1,8 @@
 import type { Client, WorkflowExecutionDescription, WorkflowExecutionInfo } from '@temporalio/client';
-import { FOLLOW_UP_WORKFLOW, type KeywordName, MEMO_RECEIPT } from '../core/names';
-import { isReceipt, isVerdict, type Phase, type Receipt, type Verdict } from '../core/result';
-import { keyword, keywordKey, OUTCOME_KEY } from '../core/starts';
-import { singleLine } from '../core/text';
+import { FOLLOW_UP_WORKFLOW, type KeywordName, MEMO_RECEIPT } from '../contract/names';
+import { isReceipt, isVerdict, type Phase, type Receipt, type Verdict } from '../contract/result';
+import { keyword, keywordKey, OUTCOME_KEY } from '../contract/follow-up-start';
+import { singleLine } from '../contract/text';
 import { describeWorkflow, type RunState, stateOf } from '../temporal/existing-run';
 import { listWorkflows } from '../temporal/lists';
 import { pendingActivity } from '../temporal/sdk-internals';

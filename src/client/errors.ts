@@ -1,6 +1,6 @@
-import { type ErrorFacts, FollowUpError, type FollowUpErrorCode } from '../core/errors';
-import { type Problem, problemTexts } from '../core/checks';
-import type { FailureType, Receipt } from '../core/result';
+import { type ErrorFacts, FollowUpError, type FollowUpErrorCode } from '../contract/follow-up-error';
+import { type Problem, problemTexts } from '../contract/checks';
+import type { FailureType, Receipt } from '../contract/result';
 import { grpcError } from '../temporal/grpc-status';
 
 /** Thrown when an input is invalid, before anything is started or changed. */

@@ -1,13 +1,13 @@
 import type { Client } from '@temporalio/client';
-import { DEFAULT_TASK_QUEUES } from '../core/names';
-import type { FollowUpResult } from '../core/result';
-import { type ConnectOptions, connectClient } from '../temporal/connect';
+import { DEFAULT_TASK_QUEUES } from '../contract/names';
+import type { FollowUpResult } from '../contract/result';
+import { type ConnectOptions, connectClient } from './connect';
 import { BatchClient } from './batch/batch-client';
 import { type CallOptions, Calls, checkTimeout } from './call';
 import { checkFilter, type FollowUpDescription, type FollowUpFilter, listFollowUps } from './description';
 import { FollowUpHandle, type StartedFollowUp } from './follow-up-handle';
 import { InvalidRequestError, type Reached } from './errors';
-import { awaitResult } from './result';
+import { awaitResult } from './await-result';
 import { checkName, unknownOptions } from './options';
 import { ScheduleClient } from './schedules';
 import { type NamedRequest, startFollowUp, type StartOfFollowUp, type StartOptions } from './start';

@@ -1,12 +1,12 @@
 import type { Client } from '@temporalio/client';
-import { UPDATE_EXTEND_DEADLINE, UPDATE_POLL_NOW, UPDATE_RESOLVE_DELIVERY } from '../core/names';
-import type { DeliveryDecision, FollowUpProgress, FollowUpResult } from '../core/result';
-import type { DurationText } from '../core/units';
+import { UPDATE_EXTEND_DEADLINE, UPDATE_POLL_NOW, UPDATE_RESOLVE_DELIVERY } from '../contract/names';
+import type { DeliveryDecision, FollowUpProgress, FollowUpResult } from '../contract/result';
+import type { DurationText } from '../contract/duration';
 import type { CallOptions, Calls } from './call';
 import { describeFollowUp, type FollowUpDescription } from './description';
 import { type Reached, wrongState } from './errors';
 import { type ProgressReport, readProgress, type Update, updateFollowUp } from './progress';
-import { awaitResult } from './result';
+import { awaitResult } from './await-result';
 import { retryFollowUp, type StartOfFollowUp } from './start';
 
 /**

@@ -1,5 +1,5 @@
 import { ApplicationFailure, CancelledFailure, TerminatedFailure, TimeoutFailure } from '@temporalio/client';
-import type { FollowUpResult } from '../core/result';
+import type { FollowUpResult } from '../contract/result';
 import { failureWithReceipt, outcomeName } from '../follow-up/failure-details';
 import { receiptOf } from '../follow-up/receipt';
 import type { FollowUpState } from '../follow-up/state';

@@ -1,4 +1,4 @@
-import type { DeliveryDecision, FollowUpProgress, Receipt } from '../core/result';
+import type { DeliveryDecision, FollowUpProgress, Receipt } from '../contract/result';
 import { apply, type FollowUpEvent } from '../follow-up/apply';
 import { invalidRequest, outcomeName } from '../follow-up/failure-details';
 import { nextStep } from '../follow-up/next-step';

@@ -1,5 +1,5 @@
-import { DELIVERY_DECISIONS, type DeliveryDecision, type FollowUpProgress } from '../core/result';
-import { type DurationText, parseDuration } from '../core/units';
+import { DELIVERY_DECISIONS, type DeliveryDecision, type FollowUpProgress } from '../contract/result';
+import { type DurationText, parseDuration } from '../contract/duration';
 import type { CallOptions, Calls } from './call';
 import type { FollowUpDescription } from './description';
 import { noAnswer, type Reached, silence, updateRefused, wrongState } from './errors';
@@ -7,7 +7,7 @@ import type { InMemoryFollowUp } from './in-memory-follow-up';
 import type { InMemoryServer } from './in-memory-server';
 import type { FollowUpHandleLike } from './interfaces';
 import type { ProgressReport } from './progress';
-import { resultError } from './result';
+import { resultError } from './await-result';
 import { checkRetry } from './start';
 
 /** For how long the client waits for a worker that is not there. */

@@ -1,5 +1,5 @@
-import { digestOf, followUpWorkflowId } from '../core/ids';
-import { conflictInWords } from '../core/end';
+import { digestOf, followUpWorkflowId } from '../contract/ids';
+import { conflictInWords } from '../contract/outcome';
 import { TemporalUnreachableError } from '../temporal/server-error';
 import { ConflictError, endedEarly, notFound, type Reached } from './errors';
 import { InMemoryFollowUp } from './in-memory-follow-up';

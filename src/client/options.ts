@@ -1,5 +1,5 @@
-import type { Problem } from '../core/checks';
-import { quote } from '../core/text';
+import type { Problem } from '../contract/checks';
+import { quote } from '../contract/text';
 import { refuse } from './errors';
 
 export function unknownOptions(given: object, options: readonly string[]): Problem[] {

@@ -7,12 +7,12 @@ import {
   WorkflowUpdateFailedError,
   WorkflowUpdateRPCTimeoutOrCancelledError,
 } from '@temporalio/client';
-import { readsBeforeAttempt } from '../core/activities';
-import { isRecord } from '../core/checks';
-import { QUERY_PROGRESS } from '../core/names';
-import type { Delivery, FollowUpProgress } from '../core/result';
-import { singleLine } from '../core/text';
-import { addCounts } from '../core/response-counts';
+import { readsBeforeAttempt } from '../contract/activities';
+import { isRecord } from '../contract/checks';
+import { QUERY_PROGRESS } from '../contract/names';
+import type { Delivery, FollowUpProgress } from '../contract/result';
+import { singleLine } from '../contract/text';
+import { addCounts } from '../contract/response-counts';
 import { grpcError } from '../temporal/grpc-status';
 import { optionalTsToDate, pendingActivity, workersPolling } from '../temporal/sdk-internals';
 import { SERVER_LIMIT_MS, within, WORKER_LIMIT_MS } from './call';

@@ -8,11 +8,11 @@ import {
 } from '@temporalio/client';
 import { BATCH_PRIORITY, batchIdProblem, batchSummary, MAX_INPUT_BYTES } from '../batch/items';
 import type { BatchInput } from '../batch/memo';
-import { isRecord, type Problem } from '../core/checks';
-import { batchWorkflowId } from '../core/ids';
-import { BATCH_WORKFLOW } from '../core/names';
-import type { FollowUpRequest } from '../core/request';
-import { jsonBytes, markdownCode } from '../core/text';
+import { isRecord, type Problem } from '../contract/checks';
+import { batchWorkflowId } from '../contract/ids';
+import { BATCH_WORKFLOW } from '../contract/names';
+import type { FollowUpRequest } from '../contract/request';
+import { jsonBytes, markdownCode } from '../contract/text';
 import { grpcError, hasGrpcStatus } from '../temporal/grpc-status';
 import { type BatchItems, checkBatch, checkRunOptions, type RunOptions } from './batch/check';
 import type { CallOptions, Calls } from './call';

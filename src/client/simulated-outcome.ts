@@ -1,6 +1,6 @@
-import type { JobResponse, RequestFailure, SendEnd } from '../core/activities';
-import { ACTIVE, type AgentJob, isTerminal, type TerminalStatus } from '../core/job';
-import type { FailureDetails, FailureType, Phase, Verdict } from '../core/result';
+import type { JobResponse, RequestFailure, SendEnd } from '../contract/activities';
+import { ACTIVE, type AgentJob, isTerminal, type TerminalStatus } from '../contract/job';
+import type { FailureDetails, FailureType, Phase, Verdict } from '../contract/result';
 import type { FollowUpState } from '../follow-up/state';
 import type { Step } from '../follow-up/step';
 

@@ -1,14 +1,14 @@
 import { type Client, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
-import { SEND_PERMISSION_MS } from '../core/activities';
-import { checkRequest } from '../core/check-request';
-import { conflictInWords, sentInWords } from '../core/end';
-import { FollowUpError } from '../core/errors';
-import { digestOf } from '../core/ids';
-import { FOLLOW_UP_WORKFLOW, MEMO_START_DELAY } from '../core/names';
-import type { FollowUpPlan, FollowUpRequest } from '../core/request';
-import { mayBeRetried, type Receipt } from '../core/result';
-import { keywordKey } from '../core/starts';
-import { type DurationText, parseDuration } from '../core/units';
+import { SEND_PERMISSION_MS } from '../contract/activities';
+import { checkRequest } from '../contract/check-request';
+import { conflictInWords, sentInWords } from '../contract/outcome';
+import { FollowUpError } from '../contract/follow-up-error';
+import { digestOf } from '../contract/ids';
+import { FOLLOW_UP_WORKFLOW, MEMO_START_DELAY } from '../contract/names';
+import type { FollowUpPlan, FollowUpRequest } from '../contract/request';
+import { mayBeRetried, type Receipt } from '../contract/result';
+import { keywordKey } from '../contract/follow-up-start';
+import { type DurationText, parseDuration } from '../contract/duration';
 import { promptDigestOf, readInput } from '../temporal/existing-run';
 import { retryOptions, startOptions } from '../temporal/start-follow-up';
 import type { CallOptions } from './call';
@@ -21,7 +21,7 @@ import {
   retryRefused,
   wrongState,
 } from './errors';
-import { awaitResult } from './result';
+import { awaitResult } from './await-result';
 
 /** Without a `requestId`, a caller that repeats a start would send twice. */
 export type NamedRequest = FollowUpRequest & { readonly requestId: string };

@@ -1,8 +1,8 @@
 /** The entry `agent-follow-up-client/testing`: a client without a Temporal server, for the tests of callers. */
 import type { Client } from '@temporalio/client';
-import { FollowUpError } from '../core/errors';
-import { DEFAULT_TASK_QUEUES } from '../core/names';
-import type { FollowUpResult } from '../core/result';
+import { FollowUpError } from '../contract/follow-up-error';
+import { DEFAULT_TASK_QUEUES } from '../contract/names';
+import type { FollowUpResult } from '../contract/result';
 import { type CallOptions, Calls } from './call';
 import { checkFilter, type FollowUpDescription, type FollowUpFilter } from './description';
 import type { Reached } from './errors';

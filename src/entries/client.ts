@@ -38,12 +38,12 @@ export {
 export type { NamedRequest, StartOptions } from '../client/start';
 export type { BatchItem, Tolerance } from '../batch/items';
 export type { BatchProgress, BatchSummary, BatchView, ItemEnd } from '../batch/progress';
-export type { Outcome } from '../core/end';
-export { FollowUpError, type FollowUpErrorCode, hasCode } from '../core/errors';
-export { followUpWorkflowId } from '../core/ids';
-export type { AgentJob } from '../core/job';
-export type { Problem } from '../core/checks';
-export type { FollowUpRequest } from '../core/request';
+export type { Outcome } from '../contract/outcome';
+export { FollowUpError, type FollowUpErrorCode, hasCode } from '../contract/follow-up-error';
+export { followUpWorkflowId } from '../contract/ids';
+export type { AgentJob } from '../contract/job';
+export type { Problem } from '../contract/checks';
+export type { FollowUpRequest } from '../contract/request';
 export type {
   DeliveryDecision,
   Evidence,
@@ -53,8 +53,8 @@ export type {
   FollowUpResult,
   Phase,
   Receipt,
-} from '../core/result';
-export { type ConnectOptions, connectClient } from '../temporal/connect';
+} from '../contract/result';
+export { type ConnectOptions, connectClient } from '../client/connect';
 export type { RunState } from '../temporal/existing-run';
 export { ensureSearchAttributes } from '../temporal/search-attributes';
 export { SearchAttributesError, TemporalUnreachableError } from '../temporal/server-error';

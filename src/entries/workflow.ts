@@ -1,13 +1,13 @@
 /** The entry `agent-follow-up-client/workflow`: starts follow-ups from workflow code. */
-export { followUpWorkflowId } from '../core/ids';
-export type { FollowUpRequest } from '../core/request';
+export { followUpWorkflowId } from '../contract/ids';
+export type { FollowUpRequest } from '../contract/request';
 export {
   FAILURE_TYPES,
   type FailureDetails,
   type FailureType,
   type FollowUpResult,
   type Receipt,
-} from '../core/result';
+} from '../contract/result';
 export {
   type ChildFollowUp,
   type ChildFollowUpOptions,

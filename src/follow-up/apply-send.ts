@@ -1,5 +1,5 @@
-import type { Posted, RequestFailure, SendEnd } from '../core/activities';
-import { jobState } from '../core/job';
+import type { Posted, RequestFailure, SendEnd } from '../contract/activities';
+import { jobState } from '../contract/job';
 import type { FollowUpEvent } from './apply';
 import { decideSend, type Observations, observe, startObservations } from './evidence';
 import { addFailure, NO_FAILURES } from './failures';

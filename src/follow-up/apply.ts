@@ -1,11 +1,11 @@
-import type { JobResponse, SendEnd } from '../core/activities';
-import { type AgentJob, isTerminal } from '../core/job';
-import type { DeliveryDecision } from '../core/result';
+import type { JobResponse, SendEnd } from '../contract/activities';
+import { type AgentJob, isTerminal } from '../contract/job';
+import type { DeliveryDecision } from '../contract/result';
 import { applySendEnd } from './apply-send';
 import { observe, showsDelivery } from './evidence';
 import { addFailure, NO_FAILURES } from './failures';
 import { operatorPermit, resendPermit } from './permits';
-import { addCounts } from '../core/response-counts';
+import { addCounts } from '../contract/response-counts';
 import { type DeliveryState, type FollowUpState, readsOf } from './state';
 
 /** What happened to a follow-up. Times are in milliseconds, by the workflow's clock. */

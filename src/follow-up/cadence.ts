@@ -1,4 +1,4 @@
-import type { Polling } from '../core/request';
+import type { Polling } from '../contract/request';
 import { type FailureStreak, MIN_NOT_FOUND } from './failures';
 
 /** Returns a number from 0 to 1. A replay of a workflow repeats the numbers of `Math.random`. */

@@ -1,4 +1,4 @@
-import { boolean, type Checked, fields, orNull, time } from '../core/checks';
+import { boolean, type Checked, fields, orNull, time } from '../contract/checks';
 import {
   ACTIVE,
   type AgentJob,
@@ -8,9 +8,9 @@ import {
   isTerminal,
   jobState,
   type JobState,
-} from '../core/job';
-import type { WhenActive } from '../core/request';
-import type { Evidence } from '../core/result';
+} from '../contract/job';
+import type { WhenActive } from '../contract/request';
+import type { Evidence } from '../contract/result';
 
 /**
  * What the reads since a POST have shown. A replica may be behind, and the agent may start late: `maxStaleness` is assumed to be

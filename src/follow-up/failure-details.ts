@@ -1,7 +1,7 @@
-import { type Problem, problemTexts } from '../core/checks';
-import { deliveryInWords } from '../core/end';
-import type { AgentJob } from '../core/job';
-import type { FailureDetails, FailureType, Receipt } from '../core/result';
+import { type Problem, problemTexts } from '../contract/checks';
+import { deliveryInWords } from '../contract/outcome';
+import type { AgentJob } from '../contract/job';
+import type { FailureDetails, FailureType, Receipt } from '../contract/result';
 import type { FollowUpStart } from './state';
 import type { FollowUpOutcome } from './step';
 

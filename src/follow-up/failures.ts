@@ -1,5 +1,5 @@
-import { type Checked, count, fields, orNull, time } from '../core/checks';
-import { isRequestFailure, type RequestFailure } from '../core/activities';
+import { type Checked, count, fields, orNull, time } from '../contract/checks';
+import { isRequestFailure, type RequestFailure } from '../contract/activities';
 
 /** The failed reads and sends in a row, up to the latest one. */
 export const isFailureStreak = fields({

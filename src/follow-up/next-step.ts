@@ -1,5 +1,5 @@
-import type { RequestFailure } from '../core/activities';
-import { isTerminal } from '../core/job';
+import type { RequestFailure } from '../contract/activities';
+import { isTerminal } from '../contract/job';
 import type { Random } from './cadence';
 import { canShowDelivery, canShowTurn, judgeEnd, linkWaitEnd } from './evidence';
 import { isJobLost } from './failures';

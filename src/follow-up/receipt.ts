@@ -1,6 +1,6 @@
-import { isTerminal } from '../core/job';
-import { formatDuration } from '../core/units';
-import type { Delivery, Evidence, FollowUpProgress, Receipt } from '../core/result';
+import { isTerminal } from '../contract/job';
+import { formatDuration } from '../contract/duration';
+import type { Delivery, Evidence, FollowUpProgress, Receipt } from '../contract/result';
 import { canShowDelivery, judgeEnd, type Observations } from './evidence';
 import { type DeliveryState, type FollowUpState, readsOf } from './state';
 import type { Step } from './step';

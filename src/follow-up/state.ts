@@ -1,4 +1,4 @@
-import { isJobLockHolder, type RequestFailure } from '../core/activities';
+import { isJobLockHolder, type RequestFailure } from '../contract/activities';
 import {
   boolean,
   type Check,
@@ -10,11 +10,11 @@ import {
   orNull,
   text,
   time,
-} from '../core/checks';
-import { digestOf } from '../core/ids';
-import { isAgentJob, isJobState } from '../core/job';
-import { type FollowUpPlan, isWatchPlan } from '../core/request';
-import type { ConfirmedBy } from '../core/result';
+} from '../contract/checks';
+import { digestOf } from '../contract/ids';
+import { isAgentJob, isJobState } from '../contract/job';
+import { type FollowUpPlan, isWatchPlan } from '../contract/request';
+import type { ConfirmedBy } from '../contract/result';
 import { isObservations, type Observations } from './evidence';
 import { isFailureStreak, NO_FAILURES } from './failures';
 import type { SendPermit } from './permits';

@@ -1,6 +1,6 @@
-import type { JobLockHolder, RequestFailure } from '../core/activities';
-import { type AgentJob, type JobState } from '../core/job';
-import type { Evidence, FailureType, Phase } from '../core/result';
+import type { JobLockHolder, RequestFailure } from '../contract/activities';
+import { type AgentJob, type JobState } from '../contract/job';
+import type { Evidence, FailureType, Phase } from '../contract/result';
 import { nextWait, type Random } from './cadence';
 import { isUnauthorized } from './failures';
 import type { SendPermit } from './permits';

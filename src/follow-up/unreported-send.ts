@@ -1,4 +1,4 @@
-import { noReport, type SendEnd, type SendRecord } from '../core/activities';
+import { noReport, type SendEnd, type SendRecord } from '../contract/activities';
 
 /** How a send activity ended that did not report a `SendResult`. */
 export type UnreportedSend =

@@ -1,6 +1,6 @@
-import { phaseRows } from '../core/result';
-import { markdownCode as code, markdownCounts, markdownTable, markdownText } from '../core/text';
-import { formatDuration } from '../core/units';
+import { phaseRows } from '../contract/result';
+import { markdownCode as code, markdownCounts, markdownTable, markdownText } from '../contract/text';
+import { formatDuration } from '../contract/duration';
 import { isoSecond, lastResponseText, progressOf } from './receipt';
 import type { FollowUpState } from './state';
 import type { Step } from './step';

@@ -1,9 +1,9 @@
 import type { Client } from '@temporalio/client';
 import { type BatchItem, inStartOrder, itemsOf, MAX_INPUT_BYTES, requestIdOf } from '../batch/items';
 import type { BatchInput, BatchSettings, BatchSource } from '../batch/memo';
-import { FollowUpError } from '../core/errors';
-import { chunkWorkflowId, digestOf, followUpWorkflowId, jobOf } from '../core/ids';
-import type { FollowUpRequest } from '../core/request';
+import { FollowUpError } from '../contract/follow-up-error';
+import { chunkWorkflowId, digestOf, followUpWorkflowId, jobOf } from '../contract/ids';
+import type { FollowUpRequest } from '../contract/request';
 import { readOwnInput } from './existing-run';
 import { Kept } from './kept';
 

@@ -5,9 +5,9 @@ import {
   WorkflowNotFoundError,
 } from '@temporalio/client';
 import { decodeFirst } from './sdk-internals';
-import { isRecord } from '../core/checks';
-import { digestOf } from '../core/ids';
-import { MEMO_PROMPT_DIGEST } from '../core/names';
+import { isRecord } from '../contract/checks';
+import { digestOf } from '../contract/ids';
+import { MEMO_PROMPT_DIGEST } from '../contract/names';
 import { eachConcurrently } from './each-concurrently';
 import { hasGrpcStatus } from './grpc-status';
 

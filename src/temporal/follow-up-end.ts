@@ -14,11 +14,11 @@ import {
   endOfMemo,
   endOfResult,
   endWithoutReceipt,
-} from '../core/end';
-import { FOLLOW_UP_WORKFLOW, MEMO_PROMPT_DIGEST, MEMO_RECEIPT } from '../core/names';
-import { type FollowUpResult, isReceipt, type Receipt } from '../core/result';
-import type { NamedFollowUp } from '../core/activities';
-import { keywordKey } from '../core/starts';
+} from '../contract/outcome';
+import { FOLLOW_UP_WORKFLOW, MEMO_PROMPT_DIGEST, MEMO_RECEIPT } from '../contract/names';
+import { type FollowUpResult, isReceipt, type Receipt } from '../contract/result';
+import type { NamedFollowUp } from '../contract/activities';
+import { keywordKey } from '../contract/follow-up-start';
 import { describeWorkflow, promptDigestOf, stateOf } from './existing-run';
 import { grpcError } from './grpc-status';
 import { withoutDecoding } from './lists';

@@ -1,9 +1,9 @@
 import { type Client, WorkflowClient, type WorkflowExecutionInfo } from '@temporalio/client';
 import type { PayloadCodec } from '@temporalio/common';
-import { type End, endOfMemo, endWithoutReceipt } from '../core/end';
-import { FOLLOW_UP_WORKFLOW, MEMO_RECEIPT } from '../core/names';
-import { mayBeRetried } from '../core/result';
-import { keyword } from '../core/starts';
+import { type End, endOfMemo, endWithoutReceipt } from '../contract/outcome';
+import { FOLLOW_UP_WORKFLOW, MEMO_RECEIPT } from '../contract/names';
+import { mayBeRetried } from '../contract/result';
+import { keyword } from '../contract/follow-up-start';
 import { stateOf } from './existing-run';
 import { decodeFirst } from './sdk-internals';
 

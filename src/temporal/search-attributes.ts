@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { SEARCH_ATTRIBUTE_TYPES, type SearchAttributeName, SEARCH_ATTRIBUTES } from '../core/names';
+import { SEARCH_ATTRIBUTE_TYPES, type SearchAttributeName, SEARCH_ATTRIBUTES } from '../contract/names';
 import type { ConnectionLike } from '@temporalio/client';
 import { grpcError, hasGrpcStatus } from './grpc-status';
 import { noNamespace, notSetUp, SearchAttributesError } from './server-error';

@@ -1,7 +1,7 @@
 import { NamespaceNotFoundError } from '@temporalio/common';
-import { FollowUpError, hasCode } from '../core/errors';
-import { SEARCH_ATTRIBUTE_TYPES, type SearchAttributeName, SEARCH_ATTRIBUTES } from '../core/names';
-import { singleLine } from '../core/text';
+import { FollowUpError, hasCode } from '../contract/follow-up-error';
+import { SEARCH_ATTRIBUTE_TYPES, type SearchAttributeName, SEARCH_ATTRIBUTES } from '../contract/names';
+import { singleLine } from '../contract/text';
 import { grpcError, isTransient } from './grpc-status';
 
 /** Thrown when the Temporal server can't be reached, or did not respond in time. */

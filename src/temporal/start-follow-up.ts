@@ -1,7 +1,7 @@
-import { digestOf } from '../core/ids';
-import { type FollowUpPlan, optionTexts } from '../core/request';
-import { followUpStart } from '../core/starts';
-import { markdownCode as code, markdownTable, utf8Bytes } from '../core/text';
+import { digestOf } from '../contract/ids';
+import { type FollowUpPlan, optionTexts } from '../contract/request';
+import { followUpStart } from '../contract/follow-up-start';
+import { markdownCode as code, markdownTable, utf8Bytes } from '../contract/text';
 import { startOnceOptions } from './sdk-internals';
 
 /** The options of a follow-up's start by a client, in a batch or not. */

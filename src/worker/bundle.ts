@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { extname, join, resolve } from 'node:path';
 import { bundleWorkflowCode, DefaultLogger, type WorkerOptions } from '@temporalio/worker';
-import { FollowUpError } from '../core/errors';
+import { FollowUpError } from '../contract/follow-up-error';
 
 const ROOT = resolve(__dirname, '..');
 

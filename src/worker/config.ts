@@ -1,16 +1,16 @@
-import { SECRETS, webhooksOf } from '../activities/post-notice';
+import { SECRETS, webhooksOf } from '../activities/post-notification';
 import { ApiKeyError, type ApiKeySource, keyFromFile, keyFromText } from '../agent-api/api-key';
 import type { Proxy } from '../agent-api/client';
 import { Redactor } from '../agent-api/redaction';
-import { type Problem, problemText } from '../core/checks';
-import { counted } from '../core/text';
+import { type Problem, problemText } from '../contract/checks';
+import { counted } from '../contract/text';
 import {
   ConfigurationError,
   type Environment,
   loadDataConverter,
   loadTemporalConfig,
   variable,
-} from '../temporal/config';
+} from '../temporal/connection-config';
 import { checkVariables, setVariables, type SetVariables } from './variables';
 
 export type LoadedConfig = Awaited<ReturnType<typeof loadConfig>>;

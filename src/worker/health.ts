@@ -3,10 +3,10 @@ import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Logger, NativeConnection } from '@temporalio/worker';
 import type { AgentApi } from '../agent-api/client';
-import type { JobAddress } from '../core/activities';
-import type { TemporalConfig } from '../temporal/config';
+import type { JobAddress } from '../contract/activities';
+import type { TemporalConfig } from '../temporal/connection-config';
 import { connectionError } from '../temporal/server-error';
-import { describeNamespace } from './temporal';
+import { describeNamespace } from './connection';
 import { cannotListen, formatListenAddress, type Listener } from './variables';
 
 /** Why the worker does not work; empty when it does. */

@@ -3,8 +3,8 @@ import { DefaultLogger, type LogEntry, type Logger } from '@temporalio/worker';
 import pino from 'pino';
 import { isColorSupported, prettyFactory } from 'pino-pretty';
 import type { Redactor } from '../agent-api/redaction';
-import { isRecord } from '../core/checks';
-import { truncate, visible } from '../core/text';
+import { isRecord } from '../contract/checks';
+import { truncate, visible } from '../contract/text';
 import type { LogLevelName } from './variables';
 
 export interface LogDestination {

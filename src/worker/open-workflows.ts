@@ -1,7 +1,7 @@
 import { noopMetricMeter } from '@temporalio/common';
 import { Runtime, type Worker } from '@temporalio/worker';
-import { measure, type OpenState } from '../core/metrics';
-import { BATCH_WORKFLOW, FOLLOW_UP_WORKFLOW } from '../core/names';
+import { measure, type OpenState } from '../contract/metrics';
+import { BATCH_WORKFLOW, FOLLOW_UP_WORKFLOW } from '../contract/names';
 
 /** Each worker costs the server five counts a time. */
 export const ASK_EVERY_MS = 60_000;

@@ -8,12 +8,12 @@ import {
   type WorkerPlugin,
 } from '@temporalio/worker';
 import { createActivities } from '../activities';
-import { checkNotify, type NotifyOptions } from '../activities/post-notice';
+import { checkNotify, type NotifyOptions } from '../activities/post-notification';
 import type { AgentApi } from '../agent-api/client';
-import { FollowUpError } from '../core/errors';
-import { beginCounters } from '../core/metrics';
-import { BATCH_WORKFLOW, FOLLOW_UP_WORKFLOW } from '../core/names';
-import type { FollowUpActivities } from '../core/activities';
+import { FollowUpError } from '../contract/follow-up-error';
+import { beginCounters } from '../contract/metrics';
+import { BATCH_WORKFLOW, FOLLOW_UP_WORKFLOW } from '../contract/names';
+import type { FollowUpActivities } from '../contract/activities';
 import { ACTIVATION_TIMEOUT } from '../temporal/sdk-internals';
 import { ensureSearchAttributes } from '../temporal/search-attributes';
 import { showOpenWorkflows } from './open-workflows';
@@ -30,7 +30,7 @@ export interface FollowUpPluginOptions {
   readonly agentApi: AgentApi;
   /** A worker gets what its own task queue is for. @default the task queue of the first worker for everything */
   readonly taskQueues?: TaskQueues;
-  /** The receiver of notifications (docs/notify.md). @default no notifications */
+  /** The receiver of notifications (docs/notifications.md). @default no notifications */
   readonly notify?: NotifyOptions | undefined;
 }
 

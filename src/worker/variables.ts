@@ -1,9 +1,9 @@
 import { isIP } from 'node:net';
 import { z } from 'zod';
-import type { Problem } from '../core/checks';
-import { DEFAULT_TASK_QUEUES } from '../core/names';
-import { formatDuration, parseDuration } from '../core/units';
-import { ConfigurationError, type Environment, variable } from '../temporal/config';
+import type { Problem } from '../contract/checks';
+import { DEFAULT_TASK_QUEUES } from '../contract/names';
+import { formatDuration, parseDuration } from '../contract/duration';
+import { ConfigurationError, type Environment, variable } from '../temporal/connection-config';
 
 export interface ListenAddress {
   /** A name or an IP address, without the brackets of IPv6. */

@@ -12,8 +12,8 @@ import type {
   PollJobInput,
   SendRecord,
   WorkerSettings,
-} from '../core/activities';
-import { fairnessKey } from '../core/ids';
+} from '../contract/activities';
+import { fairnessKey } from '../contract/ids';
 
 /** The time beyond the HTTP timeout in which a worker starts a task and reports its end. */
 export const REPORT_MARGIN_MS = 15_000;

@@ -10,14 +10,14 @@ import {
   ParentClosePolicy,
   startChild,
 } from '@temporalio/workflow';
-import type { NamedFollowUp } from '../core/activities';
-import { checkRequest } from '../core/check-request';
-import { digestOf } from '../core/ids';
-import { DEFAULT_TASK_QUEUES, FOLLOW_UP_WORKFLOW } from '../core/names';
-import { problemTexts } from '../core/checks';
-import type { FollowUpRequest } from '../core/request';
-import type { FollowUpResult } from '../core/result';
-import { followUpStart } from '../core/starts';
+import type { NamedFollowUp } from '../contract/activities';
+import { checkRequest } from '../contract/check-request';
+import { digestOf } from '../contract/ids';
+import { DEFAULT_TASK_QUEUES, FOLLOW_UP_WORKFLOW } from '../contract/names';
+import { problemTexts } from '../contract/checks';
+import type { FollowUpRequest } from '../contract/request';
+import type { FollowUpResult } from '../contract/result';
+import { followUpStart } from '../contract/follow-up-start';
 import { serverQuestionProxy } from './activity-proxies';
 import { failure } from './failure';
 

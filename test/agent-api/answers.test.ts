@@ -1,11 +1,11 @@
 import { expect, it } from '@jest/globals';
 import { failureFromError } from '../../src/agent-api/error-failures';
 import { bodyOf } from '../../src/agent-api/exchange';
-import { readJob, sendOutcome, toJobResponse, verdictFromStatus } from '../../src/agent-api/outcome';
+import { readJob, sendOutcome, toJobResponse, verdictFromStatus } from '../../src/agent-api/read-response';
 import { Redactor, WITHHELD } from '../../src/agent-api/redaction';
 import { serviceMessage } from '../../src/agent-api/response-failures';
 import { parseRetryAfter } from '../../src/agent-api/retry-after';
-import type { PostOutcome } from '../../src/core/activities';
+import type { PostOutcome } from '../../src/contract/activities';
 import { JOB } from '../harness/samples';
 import { KEY } from './agent-api-under-test';
 

@@ -14,7 +14,7 @@ import {
 } from '../../src/batch/board';
 import type { BatchMemo } from '../../src/batch/memo';
 import type { Lane } from '../../src/batch/started-items';
-import { type End, endWithoutReceipt, type Outcome } from '../../src/core/end';
+import { type End, endWithoutReceipt, type Outcome } from '../../src/contract/outcome';
 import { ITEM_END } from '../harness/samples';
 
 const STARTED_AT = Date.parse('2026-01-01T00:00:00.000Z');

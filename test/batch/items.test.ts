@@ -9,10 +9,10 @@ import {
   itemsOf,
   MAX_CHUNKS,
 } from '../../src/batch/items';
-import { problemText } from '../../src/core/checks';
-import { chunkWorkflowId } from '../../src/core/ids';
-import type { FollowUpRequest } from '../../src/core/request';
-import { jsonBytes, MAX_PROMPT_BYTES, MAX_WORKFLOW_ID_BYTES, utf8Bytes } from '../../src/core/text';
+import { problemText } from '../../src/contract/checks';
+import { chunkWorkflowId } from '../../src/contract/ids';
+import type { FollowUpRequest } from '../../src/contract/request';
+import { jsonBytes, MAX_PROMPT_BYTES, MAX_WORKFLOW_ID_BYTES, utf8Bytes } from '../../src/contract/text';
 
 fc.configureGlobal({ seed: 1 });
 

@@ -13,7 +13,7 @@ import {
   InvalidRequestError,
 } from '../../src/entries/client';
 import { followUpFailed, notFound } from '../../src/client/errors';
-import type { FailureType, FollowUpProgress } from '../../src/core/result';
+import type { FailureType, FollowUpProgress } from '../../src/contract/result';
 import { ItemsGoneError } from '../../src/temporal/batch-items';
 import { ITEM_END, JOB, RECEIPT } from '../harness/samples';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { planOf } from '../../src/client/start';
-import { followUpStart } from '../../src/core/starts';
+import { followUpStart } from '../../src/contract/follow-up-start';
 import { staticDetails } from '../../src/temporal/start-follow-up';
 
 const SECRET_PROMPT = 'the prompt, which is nobody else’s business';

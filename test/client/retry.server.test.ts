@@ -1,7 +1,7 @@
 import { describe, expect, it, jest } from '@jest/globals';
 import { FollowUpRejectedError, hasCode } from '../../src/entries/client';
-import { SEND_PERMISSION_MS } from '../../src/core/activities';
-import { keywordKey } from '../../src/core/starts';
+import { SEND_PERMISSION_MS } from '../../src/contract/activities';
+import { keywordKey } from '../../src/contract/follow-up-start';
 import { readInput } from '../../src/temporal/existing-run';
 import { sharedEnvironment } from '../harness/shared-environment';
 

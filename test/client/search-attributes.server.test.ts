@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Client, Connection, type ConnectionLike } from '@temporalio/client';
 import { ensureSearchAttributes, FollowUpClient, SearchAttributesError } from '../../src/entries/client';
-import { FOLLOW_UP_WORKFLOW, SEARCH_ATTRIBUTE_TYPES, SEARCH_ATTRIBUTES } from '../../src/core/names';
-import { outcomeKeywords } from '../../src/core/starts';
+import { FOLLOW_UP_WORKFLOW, SEARCH_ATTRIBUTE_TYPES, SEARCH_ATTRIBUTES } from '../../src/contract/names';
+import { outcomeKeywords } from '../../src/contract/follow-up-start';
 import { type DevServer, startDevServer } from '../../tools/lib/dev-server';
 import { eventually } from '../../tools/lib/eventually';
 import { listed } from '../harness/listed';

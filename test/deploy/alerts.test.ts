@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, it } from '@jest/globals';
-import { METRICS } from '../../src/core/metrics';
+import { METRICS } from '../../src/contract/metrics';
 import { ALERTS, SELECTORS } from './alert-rules';
 
 const runbook = readFileSync(path.join(__dirname, '../../docs/runbook.md'), 'utf8');

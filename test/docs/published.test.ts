@@ -3,9 +3,9 @@ import { z } from 'zod';
 import schema from '../../docs/request.schema.json';
 import { requests } from '../../docs/requests.json';
 import { vectors } from '../../docs/workflow-id-vectors.json';
-import { checkRequest } from '../../src/core/check-request';
-import { problemText } from '../../src/core/checks';
-import { followUpWorkflowId } from '../../src/core/ids';
+import { checkRequest } from '../../src/contract/check-request';
+import { problemText } from '../../src/contract/checks';
+import { followUpWorkflowId } from '../../src/contract/ids';
 
 const published = z.fromJSONSchema(schema as Parameters<typeof z.fromJSONSchema>[0]);
 

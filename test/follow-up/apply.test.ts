@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { jobState } from '../../src/core/job';
+import { jobState } from '../../src/contract/job';
 import {
   ACCEPTED,
   accepted,

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
-import type { JobResponse, PostOutcome, SendEnd, SendRecord } from '../../src/core/activities';
-import { type AgentJob, isTerminal } from '../../src/core/job';
+import type { JobResponse, PostOutcome, SendEnd, SendRecord } from '../../src/contract/activities';
+import { type AgentJob, isTerminal } from '../../src/contract/job';
 import { apply, type FollowUpEvent } from '../../src/follow-up/apply';
 import { decideSend } from '../../src/follow-up/evidence';
 import { nextStep } from '../../src/follow-up/next-step';

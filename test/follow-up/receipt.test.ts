@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { digestOf } from '../../src/core/ids';
+import { digestOf } from '../../src/contract/ids';
 import { nextStep } from '../../src/follow-up/next-step';
 import {
   isoSecond,

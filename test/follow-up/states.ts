@@ -4,9 +4,9 @@ import type {
   PostOutcome,
   RequestFailure,
   SendEnd,
-} from '../../src/core/activities';
-import type { AgentJob } from '../../src/core/job';
-import type { FollowUpPlan } from '../../src/core/request';
+} from '../../src/contract/activities';
+import type { AgentJob } from '../../src/contract/job';
+import type { FollowUpPlan } from '../../src/contract/request';
 import { apply, type FollowUpEvent } from '../../src/follow-up/apply';
 import { nextStep } from '../../src/follow-up/next-step';
 import { type FollowUpState, initialState } from '../../src/follow-up/state';

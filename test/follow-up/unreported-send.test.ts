@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import type { SendRecord } from '../../src/core/activities';
+import type { SendRecord } from '../../src/contract/activities';
 import { endOfUnreportedSend, type UnreportedSend } from '../../src/follow-up/unreported-send';
 import { job, ms } from './states';
 

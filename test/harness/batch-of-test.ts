@@ -4,9 +4,9 @@ import { type BatchHandle, checkBatch, type FollowUpClient } from '../../src/ent
 import { requestIdOf } from '../../src/batch/items';
 import type { BatchInput } from '../../src/batch/memo';
 import type { BatchProgress } from '../../src/batch/progress';
-import { batchWorkflowId, followUpWorkflowId } from '../../src/core/ids';
-import { BATCH_WORKFLOW } from '../../src/core/names';
-import type { FollowUpRequest } from '../../src/core/request';
+import { batchWorkflowId, followUpWorkflowId } from '../../src/contract/ids';
+import { BATCH_WORKFLOW } from '../../src/contract/names';
+import type { FollowUpRequest } from '../../src/contract/request';
 import type { JobKey, NewJob } from '../../sandbox';
 import { eventually } from '../../tools/lib/eventually';
 import { type FollowUpCaller, type JobFault, QUICK } from './following';

@@ -7,10 +7,10 @@ import {
 } from '@temporalio/client';
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
 import { FollowUpClient } from '../../src/entries/client';
-import { FOLLOW_UP_WORKFLOW, MEMO_RECEIPT, QUERY_PROGRESS } from '../../src/core/names';
-import type { FailureDetails, FollowUpProgress, FollowUpResult, Receipt } from '../../src/core/result';
-import type { FollowUpRequest } from '../../src/core/request';
-import { followUpWorkflowId } from '../../src/core/ids';
+import { FOLLOW_UP_WORKFLOW, MEMO_RECEIPT, QUERY_PROGRESS } from '../../src/contract/names';
+import type { FailureDetails, FollowUpProgress, FollowUpResult, Receipt } from '../../src/contract/result';
+import type { FollowUpRequest } from '../../src/contract/request';
+import { followUpWorkflowId } from '../../src/contract/ids';
 import type { TaskQueues } from '../../src/entries/plugin';
 import type { FaultSetting, JobChange, JobKey, NewJob, Sandbox } from '../../sandbox';
 import { eventually } from '../../tools/lib/eventually';

@@ -1,7 +1,7 @@
 import type { AgentApi } from '../../src/agent-api/client';
 import type { ItemEnd } from '../../src/batch/progress';
-import type { AgentJob } from '../../src/core/job';
-import type { Receipt } from '../../src/core/result';
+import type { AgentJob } from '../../src/contract/job';
+import type { Receipt } from '../../src/contract/result';
 
 /** An agent service that nobody may ask. */
 export const AGENT_API: AgentApi = {

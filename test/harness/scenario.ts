@@ -1,6 +1,6 @@
-import { keywordKey } from '../../src/core/starts';
-import type { Phase } from '../../src/core/result';
-import type { FollowUpRequest } from '../../src/core/request';
+import { keywordKey } from '../../src/contract/follow-up-start';
+import type { Phase } from '../../src/contract/result';
+import type { FollowUpRequest } from '../../src/contract/request';
 import type { NewJob } from '../../sandbox';
 import { eventually } from '../../tools/lib/eventually';
 import type { Following, JobFault } from './following';

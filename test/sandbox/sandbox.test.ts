@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { request } from 'undici';
 import { type Sandbox, startSandbox } from '../../sandbox';
-import type { AgentJob } from '../../src/core/job';
+import type { AgentJob } from '../../src/contract/job';
 
 let sandbox: Sandbox;
 let now = Date.parse('2026-01-01T00:00:00Z');

@@ -5,7 +5,7 @@ import type {
   exchange as realExchange,
   ExchangeLimits,
 } from '../../src/agent-api/exchange';
-import { type AgentJob } from '../../src/core/job';
+import { type AgentJob } from '../../src/contract/job';
 import { JobLife } from '../../sandbox/job-life';
 import type { VirtualClock } from './clock';
 import type { Luck } from './luck';

@@ -1,7 +1,7 @@
-import { durationText } from '../../src/core/units';
-import { ON_UNKNOWN_DELIVERY, WHEN_ACTIVE } from '../../src/core/request';
+import { durationText } from '../../src/contract/duration';
+import { ON_UNKNOWN_DELIVERY, WHEN_ACTIVE } from '../../src/contract/request';
 import { type Act, ACTS, OUTCOMES } from './acts';
-import { UPDATE_EXTEND_DEADLINE } from '../../src/core/names';
+import { UPDATE_EXTEND_DEADLINE } from '../../src/contract/names';
 import { Luck, weighted } from './luck';
 import type { Deed, Plan, PlannedJob, Spell, Trouble } from './plan';
 

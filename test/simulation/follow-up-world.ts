@@ -1,8 +1,8 @@
 import type { Client } from '@temporalio/client';
 import { msNumberToTs } from '@temporalio/common/lib/time';
 import { readProgress } from '../../src/client/progress';
-import type { JobLockHolder } from '../../src/core/activities';
-import { jobLockWorkflowId } from '../../src/core/ids';
+import type { JobLockHolder } from '../../src/contract/activities';
+import { jobLockWorkflowId } from '../../src/contract/ids';
 import {
   FOLLOW_UP_WORKFLOW,
   JOB_LOCK_WORKFLOW,
@@ -12,9 +12,9 @@ import {
   UPDATE_EXTEND_DEADLINE,
   UPDATE_POLL_NOW,
   UPDATE_RESOLVE_DELIVERY,
-} from '../../src/core/names';
-import { type FollowUpProgress, PHASES } from '../../src/core/result';
-import { followUpStart } from '../../src/core/starts';
+} from '../../src/contract/names';
+import { type FollowUpProgress, PHASES } from '../../src/contract/result';
+import { followUpStart } from '../../src/contract/follow-up-start';
 import { grpcError } from '../../src/temporal/grpc-status';
 import type { Act, MachineAct } from './acts';
 import type { AgentService, Request } from './agent-service';

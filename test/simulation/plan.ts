@@ -1,7 +1,7 @@
 import type { Act, MachineAct } from './acts';
-import type { FollowUpRequest } from '../../src/core/request';
+import type { FollowUpRequest } from '../../src/contract/request';
 import type { TurnPlan } from '../../sandbox/job-life';
-import type { TerminalStatus } from '../../src/core/job';
+import type { TerminalStatus } from '../../src/contract/job';
 
 /**
  * Everything that happens in one simulated world, as data. What is not in it (how long a call takes, which worker gets a

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
 import { temporaryFolder } from '../harness/temporary-folder';
-import { ConfigurationError } from '../../src/temporal/config';
+import { ConfigurationError } from '../../src/temporal/connection-config';
 import { configurationText, loadConfig } from '../../src/worker/config';
 
 const KEY = 'svc_3f9c1e77aa5b4d20';

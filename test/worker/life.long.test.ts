@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { afterAll, expect, it } from '@jest/globals';
-import { SEARCH_ATTRIBUTES } from '../../src/core/names';
+import { SEARCH_ATTRIBUTES } from '../../src/contract/names';
 import { type DevServer, startDevServer } from '../../tools/lib/dev-server';
 import getPort from 'get-port';
 import { BY_RESPONSE } from '../harness/following';

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { WorkflowFailedError } from '@temporalio/client';
 import { CancelledFailure, TerminatedFailure } from '@temporalio/common';
 import { NativeConnection, Worker } from '@temporalio/worker';
-import { followUpWorkflowId } from '../../src/core/ids';
+import { followUpWorkflowId } from '../../src/contract/ids';
 import { eventually } from '../../tools/lib/eventually';
 import { ENDLESS } from '../harness/following';
 import { sharedEnvironment } from '../harness/shared-environment';

@@ -2,7 +2,7 @@ import { setMaxListeners } from 'node:events';
 import { expect, it } from '@jest/globals';
 import type { WorkflowHandle } from '@temporalio/client';
 import { seededRandom } from '../../sandbox/random';
-import type { FollowUpRequest } from '../../src/core/request';
+import type { FollowUpRequest } from '../../src/contract/request';
 import { BatchOfTest, LARGE } from '../harness/batch-of-test';
 import { eventually } from '../../tools/lib/eventually';
 import { listed } from '../harness/listed';

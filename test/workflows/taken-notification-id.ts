@@ -1,5 +1,5 @@
 import { type WorkflowInterceptorsFactory, workflowInfo } from '@temporalio/workflow';
-import { NOTICE_WORKFLOW } from '../../src/core/names';
+import { NOTICE_WORKFLOW } from '../../src/contract/names';
 
 /** The ID that every notification gets, for follow-ups and batches of a task queue. */
 export function takenId(taskQueue: string): string {

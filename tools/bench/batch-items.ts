@@ -1,6 +1,6 @@
 import type { ItemEnd } from '../../src/entries/client';
-import { BATCH_WORKFLOW } from '../../src/core/names';
-import type { FollowUpRequest } from '../../src/core/request';
+import { BATCH_WORKFLOW } from '../../src/contract/names';
+import type { FollowUpRequest } from '../../src/contract/request';
 import type { Ground } from './ground';
 
 /* What the benches of batches have in common: the items, and how each of them is accounted for. */

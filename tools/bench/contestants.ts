@@ -1,8 +1,8 @@
 import path from 'node:path';
 import type { Client } from '@temporalio/client';
 import { FollowUpClient } from '../../src/entries/client';
-import { DEFAULT_TASK_QUEUES, FOLLOW_UP_WORKFLOW } from '../../src/core/names';
-import type { FollowUpRequest } from '../../src/core/request';
+import { DEFAULT_TASK_QUEUES, FOLLOW_UP_WORKFLOW } from '../../src/contract/names';
+import type { FollowUpRequest } from '../../src/contract/request';
 import type { JobKey } from '../../sandbox';
 import type { Job } from './peers/activities';
 

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
 import getPort from 'get-port';
 import type { JobKey } from '../../sandbox';
-import type { Polling } from '../../src/core/request';
+import type { Polling } from '../../src/contract/request';
 import { pollInterval } from '../../src/follow-up/cadence';
 import { eachConcurrently } from '../../src/temporal/each-concurrently';
 import { ours } from './contestants';

@@ -7,7 +7,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
 import { FollowUpClient, hasCode, type StartedBatch } from '../../src/entries/client';
-import { DEFAULT_TASK_QUEUES } from '../../src/core/names';
+import { DEFAULT_TASK_QUEUES } from '../../src/contract/names';
 import { workersPolling } from '../../src/temporal/sdk-internals';
 import { BATCH_ID, batchEvents, checkByJournal, requestOf } from './batch-items';
 import { ours } from './contestants';

@@ -1,5 +1,5 @@
 /** The table of error codes in docs/client.md, one row for each code of the client. */
-import type { FollowUpErrorCode } from '../../src/core/errors';
+import type { FollowUpErrorCode } from '../../src/contract/follow-up-error';
 
 const SENDS_BY_RECEIPT = 'see the receipt';
 const NOTHING = 'nothing';

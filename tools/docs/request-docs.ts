@@ -1,6 +1,6 @@
 /** What is made of the table of request fields: the JSON Schema, and the table of docs/request.md. */
-import { MAX_ID_CHARACTERS, MAX_PROMPT_BYTES, MAX_WORKFLOW_ID_BYTES } from '../../src/core/text';
-import { REQUEST_FIELDS, REQUEST_OPTIONS } from '../../src/core/request';
+import { MAX_ID_CHARACTERS, MAX_PROMPT_BYTES, MAX_WORKFLOW_ID_BYTES } from '../../src/contract/text';
+import { REQUEST_FIELDS, REQUEST_OPTIONS } from '../../src/contract/request';
 
 type Field = (typeof REQUEST_FIELDS)[keyof typeof REQUEST_FIELDS];
 type Schema = Readonly<Record<string, unknown>>;

@@ -3,7 +3,7 @@ import { createServer } from 'node:net';
 import path from 'node:path';
 import { TestWorkflowEnvironment } from '@temporalio/testing';
 import getPort from 'get-port';
-import { SEARCH_ATTRIBUTE_TYPES } from '../../src/core/names';
+import { SEARCH_ATTRIBUTE_TYPES } from '../../src/contract/names';
 
 export interface DevServerOptions {
   /** The executable of the Temporal CLI; see `findTemporalCli`. */

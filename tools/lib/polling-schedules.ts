@@ -2,9 +2,9 @@
  * How often a turn is polled and how late its end is seen, by the schedule of this project and by those of others. It needs no
  * server, and gives the same figures on each run: `npm run docs` makes the table of docs/performance.md of them.
  */
-import { checkRequest } from '../../src/core/check-request';
+import { checkRequest } from '../../src/contract/check-request';
 import { pollInterval, type Random } from '../../src/follow-up/cadence';
-import type { Polling } from '../../src/core/request';
+import type { Polling } from '../../src/contract/request';
 import { seededRandom } from '../../sandbox/random';
 
 /** Begins one turn. @returns the wait before the next poll of a turn of that age, both in milliseconds */

@@ -5,10 +5,10 @@ import { type BatchBoard, type ItemFact, mayHaveStarted } from '../../batch/boar
 import { BATCH_PRIORITY } from '../../batch/items';
 import { batchMemo, type BatchMemo } from '../../batch/memo';
 import { type Lane, wasStarted } from '../../batch/started-items';
-import { checkRequest } from '../../core/check-request';
-import { mayTryAgain } from '../../core/end';
-import { fairnessKey, jobOf } from '../../core/ids';
-import { FOLLOW_UP_WORKFLOW } from '../../core/names';
+import { checkRequest } from '../../contract/check-request';
+import { mayTryAgain } from '../../contract/outcome';
+import { fairnessKey, jobOf } from '../../contract/ids';
+import { FOLLOW_UP_WORKFLOW } from '../../contract/names';
 import { ITEM_BYTES, ItemsOfBatch, type ItemsSource } from '../../temporal/batch-items';
 import { eachConcurrently } from '../../temporal/each-concurrently';
 import { describeWorkflow } from '../../temporal/existing-run';

@@ -13,8 +13,8 @@ import {
 import { type BatchActivities, type BatchMemo, boardOfMemo } from '../../batch/memo';
 import { nextBatchStep } from '../../batch/next-batch-step';
 import type { Lane } from '../../batch/started-items';
-import { chunkWorkflowId, jobOf } from '../../core/ids';
-import { singleLine } from '../../core/text';
+import { chunkWorkflowId, jobOf } from '../../contract/ids';
+import { singleLine } from '../../contract/text';
 import { eachConcurrently } from '../../temporal/each-concurrently';
 import { cancelAll, ignoreClosed } from '../../temporal/existing-run';
 import { hasGrpcStatus } from '../../temporal/grpc-status';

@@ -7,7 +7,7 @@ import {
   type StartedBatch,
 } from '../../entries/client';
 import { CONCURRENCY } from '../../batch/items';
-import { counted } from '../../core/text';
+import { counted } from '../../contract/text';
 import { addRunFlags, COLUMNS, readBatch } from '../flags/batch-input';
 import { addLineFlags, type RequestFlags, wholeNumber } from '../flags/request-flags';
 import { itemLine, printBatch, printBatchEnd } from '../render/batch';

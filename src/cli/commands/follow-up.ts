@@ -1,7 +1,7 @@
 import { Argument, type Command, Option } from 'commander';
 import type { FollowUpDescription, FollowUpHandle, FollowUpProgress, Phase } from '../../entries/client';
-import { DELIVERY_DECISIONS, type DeliveryDecision, PHASES } from '../../core/result';
-import { durationText } from '../../core/units';
+import { DELIVERY_DECISIONS, type DeliveryDecision, PHASES } from '../../contract/result';
+import { durationText } from '../../contract/duration';
 import { endOf, printEnd } from '../ends';
 import { durationOf, wholeNumber } from '../flags/request-flags';
 import { rowIf, progressRows, serverText } from '../render/follow-up';

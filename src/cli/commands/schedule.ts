@@ -6,7 +6,7 @@ import {
   type RunOptions,
   type ScheduleHandle,
 } from '../../entries/client';
-import { isRecord } from '../../core/checks';
+import { isRecord } from '../../contract/checks';
 import { addRunFlags, readBatch } from '../flags/batch-input';
 import { addLineFlags, durationOf, invalid, type RequestFlags, requestOfFlags } from '../flags/request-flags';
 import type { Session } from '../session';

@@ -3,9 +3,9 @@ import { CsvError, parse } from 'csv-parse/sync';
 import { parse as parseJson } from 'lossless-json';
 import { InvalidRequestError, type Problem } from '../../entries/client';
 import { checkItems, CONCURRENCY, MAX_BATCH_ITEMS } from '../../batch/items';
-import { isRecord, type JsonObject, problemText, typeName } from '../../core/checks';
-import { type RequestField, requestWith } from '../../core/request';
-import { quote } from '../../core/text';
+import { isRecord, type JsonObject, problemText, typeName } from '../../contract/checks';
+import { type RequestField, requestWith } from '../../contract/request';
+import { quote } from '../../contract/text';
 import {
   FIELDS,
   invalid,

@@ -3,7 +3,7 @@ import { createReadStream } from 'node:fs';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { invalid } from '../../client/errors';
 import { BATCH_POLLING_INITIAL } from '../../batch/items';
-import type { JsonObject } from '../../core/checks';
+import type { JsonObject } from '../../contract/checks';
 import {
   REQUEST_FIELDS,
   REQUEST_IDENTITY,
@@ -11,9 +11,9 @@ import {
   type RequestField,
   type RequestOption,
   requestWith,
-} from '../../core/request';
-import { MAX_PROMPT_BYTES } from '../../core/text';
-import { parseDuration } from '../../core/units';
+} from '../../contract/request';
+import { MAX_PROMPT_BYTES } from '../../contract/text';
+import { parseDuration } from '../../contract/duration';
 
 /** As commander names them: `pollingInitial`. */
 export interface RequestFlags extends JsonObject {

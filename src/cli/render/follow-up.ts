@@ -1,7 +1,7 @@
 import type { AgentJob, FollowUpProgress, ProgressReport, Receipt } from '../../entries/client';
-import { phaseRows } from '../../core/result';
-import { counted } from '../../core/text';
-import { formatDuration } from '../../core/units';
+import { phaseRows } from '../../contract/result';
+import { counted } from '../../contract/text';
+import { formatDuration } from '../../contract/duration';
 import type { Session } from '../session';
 import type { Row } from './text';
 

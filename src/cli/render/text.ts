@@ -1,5 +1,5 @@
 import { stripVTControlCharacters } from 'node:util';
-import { visible } from '../../core/text';
+import { visible } from '../../contract/text';
 
 /** One line without the control sequences of a text from outside, which a terminal would obey. */
 export function printable(text: string): string {

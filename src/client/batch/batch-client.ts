@@ -2,15 +2,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { WorkflowFailedError } from '@temporalio/client';
 import type { BatchProgress, BatchView, ItemEnd } from '../../batch/progress';
 import type { BatchUpdate } from '../../batch/memo';
-import { hasCode } from '../../core/errors';
-import { batchIdOf, batchWorkflowId } from '../../core/ids';
+import { hasCode } from '../../contract/follow-up-error';
+import { batchIdOf, batchWorkflowId } from '../../contract/ids';
 import { cancelAll, ignoreClosed } from '../../temporal/existing-run';
 import { openOf } from '../../temporal/lists';
 import { type CallOptions, type Calls, SERVER_LIMIT_MS, within } from '../call';
 import { type Reached, wrongState } from '../errors';
 import { checkName } from '../options';
 import { updateRunning } from '../progress';
-import { waitThrough } from '../result';
+import { waitThrough } from '../await-result';
 import {
   type BatchItems,
   checkBatch,

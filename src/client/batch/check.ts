@@ -8,10 +8,10 @@ import {
   settingProblems,
   type Tolerance,
 } from '../../batch/items';
-import { isRecord, type Problem, typeName } from '../../core/checks';
-import { batchIdOf, digestOf } from '../../core/ids';
-import { FollowUpError } from '../../core/errors';
-import type { FollowUpRequest } from '../../core/request';
+import { isRecord, type Problem, typeName } from '../../contract/checks';
+import { batchIdOf, digestOf } from '../../contract/ids';
+import { FollowUpError } from '../../contract/follow-up-error';
+import type { FollowUpRequest } from '../../contract/request';
 import { invalid, refuse } from '../errors';
 import { unknownOptions } from '../options';
 

@@ -6,7 +6,7 @@ import {
   startedAfterCheck,
   type StartedItems,
 } from '../../batch/started-items';
-import { SEND_PERMISSION_MS } from '../../core/activities';
+import { SEND_PERMISSION_MS } from '../../contract/activities';
 import { eachConcurrently } from '../../temporal/each-concurrently';
 import { describeWorkflow, type RunState, stateOf } from '../../temporal/existing-run';
 import { type BatchReport, inputOf } from './describe';

@@ -10,10 +10,10 @@ import {
 } from '../../batch/items';
 import { type BatchInput, CHUNK_WORKFLOW } from '../../batch/memo';
 import type { StartedItems } from '../../batch/started-items';
-import { mayTryAgain, type TryAgain } from '../../core/end';
-import { batchWorkflowId, chunkWorkflowId } from '../../core/ids';
-import { BATCH_WORKFLOW } from '../../core/names';
-import { jsonBytes } from '../../core/text';
+import { mayTryAgain, type TryAgain } from '../../contract/outcome';
+import { batchWorkflowId, chunkWorkflowId } from '../../contract/ids';
+import { BATCH_WORKFLOW } from '../../contract/names';
+import { jsonBytes } from '../../contract/text';
 import { eachConcurrently } from '../../temporal/each-concurrently';
 import type { RunState } from '../../temporal/existing-run';
 import { batchConflict, invalid, wrongState } from '../errors';

@@ -33,12 +33,12 @@ import {
   progressOf,
   summaryOf,
 } from '../../batch/progress';
-import { isRecord, problemTexts } from '../../core/checks';
-import { measure } from '../../core/metrics';
-import { keyword } from '../../core/starts';
+import { isRecord, problemTexts } from '../../contract/checks';
+import { measure } from '../../contract/metrics';
+import { keyword } from '../../contract/follow-up-start';
 import { failure } from '../failure';
-import { notify } from '../notice';
-import { receiveUpdate } from '../updates';
+import { notify } from '../notification';
+import { receiveUpdate } from '../receive-update';
 import { closeChunks, runItems } from './proxies';
 import { checkBatch } from './input';
 

@@ -1,10 +1,10 @@
 import { batchIdProblem, checkItems, CONCURRENCY, MAX_INPUT_BYTES, settingProblems } from '../../batch/items';
 import { type BatchGiven, type BatchSource, isChunks } from '../../batch/memo';
 import { isStartedItems } from '../../batch/started-items';
-import { isRecord, oneOf, type Problem, problemTexts, text, typeName } from '../../core/checks';
-import { TRY_AGAIN } from '../../core/end';
-import { batchIdOf, batchWorkflowId } from '../../core/ids';
-import { jsonBytes, quote } from '../../core/text';
+import { isRecord, oneOf, type Problem, problemTexts, text, typeName } from '../../contract/checks';
+import { TRY_AGAIN } from '../../contract/outcome';
+import { batchIdOf, batchWorkflowId } from '../../contract/ids';
+import { jsonBytes, quote } from '../../contract/text';
 import { failure } from '../failure';
 
 export type BatchPlan = BatchGiven & BatchSource;

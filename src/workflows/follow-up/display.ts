@@ -1,9 +1,9 @@
 import { log, setCurrentDetails, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
-import { keyword, outcomeKeywords } from '../../core/starts';
+import { keyword, outcomeKeywords } from '../../contract/follow-up-start';
 import { currentDetails } from '../../follow-up/web-ui';
 import { reportedDelivery } from '../../follow-up/receipt';
 import type { FollowUpState } from '../../follow-up/state';
-import type { Phase } from '../../core/result';
+import type { Phase } from '../../contract/result';
 import type { FollowUpRun } from './run';
 
 /** Shows the state in the Web UI and in lists. Current details cost no event; search attributes cost one if they change. */

@@ -1,12 +1,12 @@
 import { CancellationScope, continueAsNew, metricMeter } from '@temporalio/workflow';
-import { measure } from '../../core/metrics';
-import type { FollowUpRequest } from '../../core/request';
-import type { FollowUpResult } from '../../core/result';
+import { measure } from '../../contract/metrics';
+import type { FollowUpRequest } from '../../contract/request';
+import type { FollowUpResult } from '../../contract/result';
 import { reportedDelivery } from '../../follow-up/receipt';
 import type { ContinuedFollowUp } from '../../follow-up/state';
 import { workerSettings } from '../activity-proxies';
 import { logChanges, show } from './display';
-import { endFollowUp } from './end';
+import { endFollowUp } from './end-follow-up';
 import { acceptInput } from './input';
 import { receiveUpdates } from './updates';
 import { perform } from './perform';

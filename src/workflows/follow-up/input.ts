@@ -4,12 +4,12 @@ import {
   upsertSearchAttributes,
   workflowInfo,
 } from '@temporalio/workflow';
-import { checkRequest } from '../../core/check-request';
-import type { Problem } from '../../core/checks';
-import { measure } from '../../core/metrics';
-import { MEMO_START_DELAY } from '../../core/names';
-import { keyword, outcomeKeywords } from '../../core/starts';
-import { MAX_DURATION_MS } from '../../core/units';
+import { checkRequest } from '../../contract/check-request';
+import type { Problem } from '../../contract/checks';
+import { measure } from '../../contract/metrics';
+import { MEMO_START_DELAY } from '../../contract/names';
+import { keyword, outcomeKeywords } from '../../contract/follow-up-start';
+import { MAX_DURATION_MS } from '../../contract/duration';
 import { invalidRequest } from '../../follow-up/failure-details';
 import { type FollowUpStart, type FollowUpState, initialState, isContinued } from '../../follow-up/state';
 import { failure } from '../failure';

@@ -15,9 +15,9 @@ import {
   type SendRecord,
   type SendResult,
   type WorkerSettings,
-} from '../../core/activities';
-import { fairnessKey } from '../../core/ids';
-import { POLL_AGAIN } from '../../core/names';
+} from '../../contract/activities';
+import { fairnessKey } from '../../contract/ids';
+import { POLL_AGAIN } from '../../contract/names';
 import type { FollowUpEvent } from '../../follow-up/apply';
 import type { Step } from '../../follow-up/step';
 import { activitySummary } from '../../follow-up/web-ui';

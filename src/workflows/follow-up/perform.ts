@@ -11,16 +11,16 @@ import {
   isPollProgress,
   type JobResponse,
   type WorkerSettings,
-} from '../../core/activities';
-import { POLL_AGAIN } from '../../core/names';
-import { singleLine } from '../../core/text';
+} from '../../contract/activities';
+import { POLL_AGAIN } from '../../contract/names';
+import { singleLine } from '../../contract/text';
 import type { FollowUpEvent } from '../../follow-up/apply';
 import type { Step } from '../../follow-up/step';
 import { activitySummary, waitSummary } from '../../follow-up/web-ui';
 import { countPollReads, getJob, pollJob } from '../activity-proxies';
-import { notifyOfFollowUp } from '../notice';
+import { notifyOfFollowUp } from '../notification';
 import { StoppableActivity } from '../stoppable-activity';
-import { performLockWait } from './job-lock';
+import { performLockWait } from './wait-for-job-lock';
 import { performSend } from './perform-send';
 import type { FollowUpRun } from './run';
 

@@ -4,14 +4,14 @@ import {
   UPDATE_EXTEND_DEADLINE,
   UPDATE_POLL_NOW,
   UPDATE_RESOLVE_DELIVERY,
-} from '../../core/names';
-import { DELIVERY_DECISIONS, type DeliveryDecision, type FollowUpProgress } from '../../core/result';
-import { quote } from '../../core/text';
-import { parseDuration } from '../../core/units';
+} from '../../contract/names';
+import { DELIVERY_DECISIONS, type DeliveryDecision, type FollowUpProgress } from '../../contract/result';
+import { quote } from '../../contract/text';
+import { parseDuration } from '../../contract/duration';
 import { isHistoryFull } from '../../follow-up/history-budget';
 import { progressOf } from '../../follow-up/receipt';
 import { isDecisionNeeded } from '../../follow-up/state';
-import { receiveUpdate, rejectUpdate } from '../updates';
+import { receiveUpdate, rejectUpdate } from '../receive-update';
 import type { FollowUpRun } from './run';
 
 /** Serves the query and the updates. Each update applies one event, waits for a state, and returns the progress. */

@@ -5,7 +5,7 @@ import { ItemsOnServer } from '../../../src/activities/batch/on-server';
 import { closeChunks, runItems } from '../../../src/activities/batch/run-items';
 import { type BatchBoard, EMPTY_BOARD } from '../../../src/batch/board';
 import { type BatchMemo, MEMO_BATCH } from '../../../src/batch/memo';
-import { type End, endWithoutReceipt } from '../../../src/core/end';
+import { type End, endWithoutReceipt } from '../../../src/contract/outcome';
 
 /** Which workflows were cancelled. */
 const cancelled = jest.fn<(workflowId: string) => Promise<void>>(() => Promise.resolve());

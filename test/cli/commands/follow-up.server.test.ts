@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { expect, it } from '@jest/globals';
 import { Client } from '@temporalio/client';
 import type { NewJob } from '../../../sandbox';
-import type { FollowUpProgress } from '../../../src/core/result';
+import type { FollowUpProgress } from '../../../src/contract/result';
 import { ENCRYPTING } from '../../harness/encryption';
 import { eventually } from '../../../tools/lib/eventually';
 import { ENDLESS } from '../../harness/following';

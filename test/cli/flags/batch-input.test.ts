@@ -6,7 +6,7 @@ import { COLUMNS, readBatch } from '../../../src/cli/flags/batch-input';
 import { FLAG_OF_FIELD, type RequestFlags } from '../../../src/cli/flags/request-flags';
 import { checkBatch } from '../../../src/client/batch/check';
 import { InvalidRequestError } from '../../../src/client/errors';
-import { problemText } from '../../../src/core/checks';
+import { problemText } from '../../../src/contract/checks';
 import { temporaryFolder } from '../../harness/temporary-folder';
 
 type Text = string | Uint8Array;

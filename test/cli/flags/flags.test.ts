@@ -4,8 +4,8 @@ import { Readable } from 'node:stream';
 import { describe, expect, it } from '@jest/globals';
 import { Command } from 'commander';
 import { addLineFlags, addRequestFlags, readPrompt } from '../../../src/cli/flags/request-flags';
-import { REQUEST_OPTIONS, type RequestOption } from '../../../src/core/request';
-import { MAX_PROMPT_BYTES } from '../../../src/core/text';
+import { REQUEST_OPTIONS, type RequestOption } from '../../../src/contract/request';
+import { MAX_PROMPT_BYTES } from '../../../src/contract/text';
 import { temporaryFolder } from '../../harness/temporary-folder';
 
 it('there is a flag for each field of a request, with help and default; a batch has defaults of its own', () => {

@@ -3,7 +3,7 @@ import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from '@jest/globals';
 import { checkBatch } from '../../../src/client/batch/check';
 import { requestIdOf } from '../../../src/batch/items';
-import type { FollowUpRequest } from '../../../src/core/request';
+import type { FollowUpRequest } from '../../../src/contract/request';
 
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;

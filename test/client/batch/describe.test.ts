@@ -3,7 +3,7 @@ import { expect, it, jest } from '@jest/globals';
 import { type Client, ServiceError, WorkflowFailedError } from '@temporalio/client';
 import { defaultPayloadConverter, TerminatedFailure } from '@temporalio/common';
 import { BatchEnds, findBatch, looksAt, viewOf } from '../../../src/client/batch/describe';
-import { BATCH_WORKFLOW } from '../../../src/core/names';
+import { BATCH_WORKFLOW } from '../../../src/contract/names';
 import { ITEM_END } from '../../harness/samples';
 
 const described = (name: string, raw: object = {}) => ({

@@ -1,8 +1,8 @@
-import type { JobLockHolder } from '../../../src/core/activities';
+import type { JobLockHolder } from '../../../src/contract/activities';
 import { isBeyondTolerance } from '../../../src/batch/board';
 import { type BatchMemo, CHUNK_WORKFLOW, MEMO_BATCH } from '../../../src/batch/memo';
-import { jobOf } from '../../../src/core/ids';
-import { JOB_LOCK_WORKFLOW, MEMO_JOB_LOCK_HOLDER, MEMO_RECEIPT } from '../../../src/core/names';
+import { jobOf } from '../../../src/contract/ids';
+import { JOB_LOCK_WORKFLOW, MEMO_JOB_LOCK_HOLDER, MEMO_RECEIPT } from '../../../src/contract/names';
 import type { Request } from '../agent-service';
 import { heldBetween } from '../oracle/case';
 import { fromPayload } from '../temporal/history';

@@ -9,7 +9,7 @@ import { requestIdOf } from '../../../src/batch/items';
 import type { ItemEnd } from '../../../src/batch/progress';
 import type { BatchBoard } from '../../../src/batch/board';
 import { type BatchMemo, MEMO_BATCH } from '../../../src/batch/memo';
-import { batchWorkflowId, followUpWorkflowId } from '../../../src/core/ids';
+import { batchWorkflowId, followUpWorkflowId } from '../../../src/contract/ids';
 import type { MachineAct } from '../acts';
 import type { Request } from '../agent-service';
 import { fromPayload } from '../temporal/history';

@@ -1,8 +1,8 @@
-import { checkRequest } from '../../../src/core/check-request';
-import { type AgentJob, isTerminal } from '../../../src/core/job';
-import { MEMO_RECEIPT } from '../../../src/core/names';
-import type { FailureDetails, FollowUpResult, Receipt } from '../../../src/core/result';
-import { parseDuration } from '../../../src/core/units';
+import { checkRequest } from '../../../src/contract/check-request';
+import { type AgentJob, isTerminal } from '../../../src/contract/job';
+import { MEMO_RECEIPT } from '../../../src/contract/names';
+import type { FailureDetails, FollowUpResult, Receipt } from '../../../src/contract/result';
+import { parseDuration } from '../../../src/contract/duration';
 import type { Act } from '../acts';
 import type { Request } from '../agent-service';
 import type { FollowUpWorld } from '../follow-up-world';

@@ -1,4 +1,4 @@
-import { FOLLOW_UP_WORKFLOW } from '../../../src/core/names';
+import { FOLLOW_UP_WORKFLOW } from '../../../src/contract/names';
 import type { Request } from '../agent-service';
 import { BEGIN } from '../clock';
 import { fromPayload } from '../temporal/history';

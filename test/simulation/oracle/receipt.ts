@@ -1,4 +1,4 @@
-import type { FollowUpProgress, Receipt } from '../../../src/core/result';
+import type { FollowUpProgress, Receipt } from '../../../src/contract/result';
 import { isOfMachines } from '../acts';
 import { BEGIN } from '../clock';
 import { fromPayload, type HistoryEvent, isEndOfActivity } from '../temporal/history';

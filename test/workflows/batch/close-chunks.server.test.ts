@@ -1,6 +1,6 @@
 import { afterEach, expect, it, jest } from '@jest/globals';
 import { ServiceError, WorkflowClient } from '@temporalio/client';
-import { chunkWorkflowId } from '../../../src/core/ids';
+import { chunkWorkflowId } from '../../../src/contract/ids';
 import { batchMemo } from '../../../src/batch/memo';
 import { LARGE } from '../../harness/batch-of-test';
 import { sharedEnvironment } from '../../harness/shared-environment';

@@ -1,8 +1,8 @@
 import { expect, it } from '@jest/globals';
 import { startDevServer } from '../../../tools/lib/dev-server';
 import { ConflictError } from '../../../src/entries/client';
-import { followUpWorkflowId } from '../../../src/core/ids';
-import { FOLLOW_UP_WORKFLOW } from '../../../src/core/names';
+import { followUpWorkflowId } from '../../../src/contract/ids';
+import { FOLLOW_UP_WORKFLOW } from '../../../src/contract/names';
 import { BatchOfTest } from '../../harness/batch-of-test';
 import { Environment } from '../../harness/environment';
 import { eventually } from '../../../tools/lib/eventually';

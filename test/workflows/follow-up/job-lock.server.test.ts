@@ -1,5 +1,5 @@
 import { afterAll, expect, it } from '@jest/globals';
-import { jobLockWorkflowId } from '../../../src/core/ids';
+import { jobLockWorkflowId } from '../../../src/contract/ids';
 import { BatchOfTest } from '../../harness/batch-of-test';
 import { Environment } from '../../harness/environment';
 import { eventually } from '../../../tools/lib/eventually';

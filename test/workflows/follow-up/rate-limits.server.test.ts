@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, it } from '@jest/globals';
-import { fairnessKey } from '../../../src/core/ids';
+import { fairnessKey } from '../../../src/contract/ids';
 import { NOT_SENT } from '../../harness/following';
 import { sharedEnvironment } from '../../harness/shared-environment';
 import { temporalCommand } from '../../harness/temporal-command';

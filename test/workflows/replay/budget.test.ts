@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, it } from '@jest/globals';
 import { costOf } from '../../../tools/lib/history-cost';
-import type { FollowUpResult } from '../../../src/core/result';
+import type { FollowUpResult } from '../../../src/contract/result';
 import { recordedEvents } from './recorded';
 
 const PAGE = readFileSync(path.join(__dirname, '../../../docs/performance.md'), 'utf8');

@@ -13,7 +13,7 @@ import { historyToJSON } from '@temporalio/common/lib/proto-utils';
 import { version } from '../../../package.json';
 import { startDevServer } from '../../../tools/lib/dev-server';
 import { FollowUpClient } from '../../../src/entries/client';
-import type { PollingRequest } from '../../../src/core/request';
+import type { PollingRequest } from '../../../src/contract/request';
 import { bundleCode } from '../../../src/worker/bundle';
 import { findTemporalCli } from '../../../tools/lib/temporal-cli';
 import { eventually } from '../../../tools/lib/eventually';

@@ -7,19 +7,19 @@ import {
   upsertMemo,
   workflowInfo,
 } from '@temporalio/workflow';
-import type { WorkerSettings } from '../../core/activities';
-import { type End, endOfCancelled, endOfFailure, endOfResult, memoOfEnd } from '../../core/end';
-import { measure } from '../../core/metrics';
-import { MEMO_RECEIPT } from '../../core/names';
-import type { FollowUpResult, Receipt } from '../../core/result';
-import { keywordKey } from '../../core/starts';
+import type { WorkerSettings } from '../../contract/activities';
+import { type End, endOfCancelled, endOfFailure, endOfResult, memoOfEnd } from '../../contract/outcome';
+import { measure } from '../../contract/metrics';
+import { MEMO_RECEIPT } from '../../contract/names';
+import type { FollowUpResult, Receipt } from '../../contract/result';
+import { keywordKey } from '../../contract/follow-up-start';
 import { failureWithReceipt, outcomeName } from '../../follow-up/failure-details';
 import { receiptOf } from '../../follow-up/receipt';
 import type { FollowUpOutcome } from '../../follow-up/step';
 import { failure } from '../failure';
-import { notifyOfFollowUp } from '../notice';
+import { notifyOfFollowUp } from '../notification';
 import { showOutcome } from './display';
-import { releaseLock } from './job-lock';
+import { releaseLock } from './wait-for-job-lock';
 import type { FollowUpRun } from './run';
 
 /**

@@ -5,7 +5,7 @@ import {
   chunkWorkflowId,
   fairnessKey,
   jobLockWorkflowId,
-} from '../../src/core/ids';
+} from '../../src/contract/ids';
 
 // docs/workflow-id-vectors.json has many more (test/docs).
 it('the workflow ids of a batch and of its chunks hold its id as it is', () => {

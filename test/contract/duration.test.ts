@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { formatDuration, parseDuration } from '../../src/core/units';
+import { formatDuration, parseDuration } from '../../src/contract/duration';
 
 it.each<[(given: never) => unknown, string | number, unknown]>([
   [parseDuration, '500ms', { ms: 500 }],

@@ -8,9 +8,9 @@ import {
   uuid4,
   workflowInfo,
 } from '@temporalio/workflow';
-import { NOTICE_WORKFLOW } from '../core/names';
-import type { Notice, NoticeActivities, WorkerSettings } from '../core/activities';
-import { keywordKey } from '../core/starts';
+import { NOTICE_WORKFLOW } from '../contract/names';
+import type { Notice, NoticeActivities, WorkerSettings } from '../contract/activities';
+import { keywordKey } from '../contract/follow-up-start';
 import { workerSettings } from './activity-proxies';
 import { evidenceOf, reportedDelivery } from '../follow-up/receipt';
 import type { FollowUpState } from '../follow-up/state';

@@ -16,7 +16,7 @@ import {
   utf8Bytes,
   visible,
 } from './text';
-import { parseDuration } from './units';
+import { parseDuration } from './duration';
 
 type CheckedRequest =
   | { readonly ok: true; readonly plan: FollowUpPlan }

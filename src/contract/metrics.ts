@@ -1,4 +1,4 @@
-import { OUTCOMES } from './end';
+import { OUTCOMES } from './outcome';
 import { TERMINAL_STATUSES } from './job';
 import { BATCH_WORKFLOW, FOLLOW_UP_WORKFLOW } from './names';
 import { EVIDENCES, FAILURE_TYPES, VERDICTS } from './result';

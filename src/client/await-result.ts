@@ -7,9 +7,9 @@ import {
   WorkflowFailedError,
   WorkflowNotFoundError,
 } from '@temporalio/client';
-import { cancelledInWords, failureOf, IN_HISTORY } from '../core/end';
-import { FollowUpError } from '../core/errors';
-import { type FollowUpResult, isFollowUpResult, type Receipt } from '../core/result';
+import { cancelledInWords, failureOf, IN_HISTORY } from '../contract/outcome';
+import { FollowUpError } from '../contract/follow-up-error';
+import { type FollowUpResult, isFollowUpResult, type Receipt } from '../contract/result';
 import { isTransient } from '../temporal/grpc-status';
 import { describeFollowUp, findFollowUp } from './description';
 import { followUpFailed, FollowUpCancelledError, FollowUpTerminatedError, notFound } from './errors';

@@ -4,8 +4,8 @@ import path from 'node:path';
 import { createSecureContext } from 'node:tls';
 import type { DataConverter } from '@temporalio/common';
 import { type ClientConnectConfig, loadClientConfigProfile, toClientOptions } from '@temporalio/envconfig';
-import { isRecord, type Problem, problemTexts } from '../core/checks';
-import { FollowUpError } from '../core/errors';
+import { isRecord, type Problem, problemTexts } from '../contract/checks';
+import { FollowUpError } from '../contract/follow-up-error';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 

@@ -1,7 +1,7 @@
 import { Client, Connection, defaultGrpcRetryOptions, makeGrpcRetryInterceptor } from '@temporalio/client';
-import { loadDataConverter, loadTemporalConfig } from './config';
-import { hasGrpcStatus } from './grpc-status';
-import { connectionError } from './server-error';
+import { loadDataConverter, loadTemporalConfig } from '../temporal/connection-config';
+import { hasGrpcStatus } from '../temporal/grpc-status';
+import { connectionError } from '../temporal/server-error';
 
 const CONNECT_TIMEOUT_MS = 5_000;
 

@@ -1,15 +1,15 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from '@jest/globals';
-import { checkRequest } from '../../src/core/check-request';
-import { problemText } from '../../src/core/checks';
+import { checkRequest } from '../../src/contract/check-request';
+import { problemText } from '../../src/contract/checks';
 import {
   fieldOf,
   fieldOfPlan,
   REQUEST_OPTIONS,
   type RequestOption,
   requestWith,
-} from '../../src/core/request';
+} from '../../src/contract/request';
 
 const good = { projectId: 'docs', jobId: 'job-1', prompt: 'Fix the links.', requestId: 'r1' };
 const goodId = 'follow-up:docs:job-1:r1';
@@ -87,7 +87,7 @@ describe('checkRequest', () => {
 });
 
 it('the documentation of the type has the defaults of the table of request fields', () => {
-  const source = readFileSync(path.join(__dirname, '../../src/core/request.ts'), 'utf8');
+  const source = readFileSync(path.join(__dirname, '../../src/contract/request.ts'), 'utf8');
   const [, types = ''] = source.split(/interface FollowUp(?:Request|Plan)/);
   for (const [field, option] of Object.entries<RequestOption>(REQUEST_OPTIONS)) {
     const name = field.replace('polling.', '');

@@ -4,7 +4,7 @@ import { Webhook } from 'standardwebhooks';
 import { ApiKeyError, type ApiKeySource } from '../agent-api/api-key';
 import { failureFromError } from '../agent-api/error-failures';
 import { parseRetryAfter } from '../agent-api/retry-after';
-import type { NoticeActivities } from '../core/activities';
+import type { NoticeActivities } from '../contract/activities';
 
 /** Where the ends of follow-ups and batches are told, as Standard Webhooks. */
 export interface NotifyOptions {

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { Webhook } from 'standardwebhooks';
-import type { Notice } from '../../src/core/activities';
+import type { Notice } from '../../src/contract/activities';
 import { BatchOfTest, SWIFT } from '../harness/batch-of-test';
 import { Environment } from '../harness/environment';
 import { eventually } from '../../tools/lib/eventually';

@@ -7,12 +7,12 @@ import {
   isSendResult,
   type PollJobResult,
   type SendResult,
-} from '../../src/core/activities';
+} from '../../src/contract/activities';
 import { type BatchBoard, isBatchBoard } from '../../src/batch/board';
-import { endFields, endOfResult } from '../../src/core/end';
-import type { AgentJob } from '../../src/core/job';
-import { count, fields, isRecord } from '../../src/core/checks';
-import { isFollowUpResult } from '../../src/core/result';
+import { endFields, endOfResult } from '../../src/contract/outcome';
+import type { AgentJob } from '../../src/contract/job';
+import { count, fields, isRecord } from '../../src/contract/checks';
+import { isFollowUpResult } from '../../src/contract/result';
 import { JOB as JOB_OF_NOTHING, RECEIPT } from '../harness/samples';
 
 const JOB: AgentJob = { ...JOB_OF_NOTHING, prLink: 'https://example.test/pull/1', createdAt: '2026-11-21' };

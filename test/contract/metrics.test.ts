@@ -1,5 +1,5 @@
 import { expect, it, jest } from '@jest/globals';
-import { measure } from '../../src/core/metrics';
+import { measure } from '../../src/contract/metrics';
 
 it.each([
   ['job', 'job'],

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Logger, NativeConnection, Runtime } from '@temporalio/worker';
-import { histogramBuckets, type LabelsOf, measure } from '../core/metrics';
-import { formatDuration } from '../core/units';
-import type { TemporalConfig } from '../temporal/config';
+import { histogramBuckets, type LabelsOf, measure } from '../contract/metrics';
+import { formatDuration } from '../contract/duration';
+import type { TemporalConfig } from '../temporal/connection-config';
 import { ensureSearchAttributes } from '../temporal/search-attributes';
 import { connectionError } from '../temporal/server-error';
 import { cannotListen, formatListenAddress, type Listener, type LogLevelName } from './variables';

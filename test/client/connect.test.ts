@@ -5,10 +5,10 @@ import { describe, expect, it } from '@jest/globals';
 import { NativeConnection } from '@temporalio/worker';
 import getPort from 'get-port';
 import { FollowUpClient } from '../../src/entries/client';
-import type { FollowUpError } from '../../src/core/errors';
+import type { FollowUpError } from '../../src/contract/follow-up-error';
 import { connectionError, serverError } from '../../src/temporal/server-error';
 import { selfSignedCertificate } from '../agent-api/self-signed-certificate';
-import { answering, grpcServer, LETS_IN, listening } from './grpc-server';
+import { answering, grpcServer, LETS_IN, listening } from '../temporal/grpc-server';
 
 const ofServer = selfSignedCertificate();
 /** Of the client. */

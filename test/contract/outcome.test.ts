@@ -12,9 +12,9 @@ import {
   mayTryAgain,
   memoOfEnd,
   OUTCOMES,
-} from '../../src/core/end';
-import { FAILURE_TYPES, VERDICTS } from '../../src/core/result';
-import { MAX_LINK_CHARACTERS } from '../../src/core/text';
+} from '../../src/contract/outcome';
+import { FAILURE_TYPES, VERDICTS } from '../../src/contract/result';
+import { MAX_LINK_CHARACTERS } from '../../src/contract/text';
 import { JOB, RECEIPT } from '../harness/samples';
 
 const LINK = 'https://code.example/pull/7';

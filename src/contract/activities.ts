@@ -211,7 +211,7 @@ export interface FollowUpActivities {
   followUpResult(followUp: NamedFollowUp): Promise<FollowUpResult>;
 }
 
-/** A webhook message, as Standard Webhooks 1.0.0 defines it. docs/notify.md has the fields of `data`; none has the prompt. */
+/** A webhook message, as Standard Webhooks 1.0.0 defines it. docs/notifications.md has the fields of `data`; none has the prompt. */
 export interface Notice {
   readonly type: 'follow-up.ended' | 'follow-up.needs-decision' | 'follow-up-batch.ended';
   /** When it happened, ISO 8601 in UTC. */

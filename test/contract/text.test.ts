@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { plainText, quote, safeJson, singleLine, visible } from '../../src/core/text';
+import { plainText, quote, safeJson, singleLine, visible } from '../../src/contract/text';
 
 const HOSTILE = 'a\u0000\u001b[2J\u009b2J\u2028\u202e\u2067\ud800b\n\u200f';
 const UNSAFE = /[\p{Cc}\p{Zl}\p{Zp}\u200f\u202e\u2067]/u;

@@ -1,5 +1,5 @@
 import { anyOf, type Checked, count, fields, isRecord, type JsonObject, number, oneOf, text } from './checks';
-import { type DurationText, durationText } from './units';
+import { type DurationText, durationText } from './duration';
 
 export const WHEN_ACTIVE = ['send', 'wait', 'reject'] as const;
 export type WhenActive = (typeof WHEN_ACTIVE)[number];

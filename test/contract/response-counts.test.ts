@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { addCounts, type ResponseCounts } from '../../src/core/response-counts';
+import { addCounts, type ResponseCounts } from '../../src/contract/response-counts';
 
 it('counts of the same response are added', () => {
   expect(addCounts({ active: 2, http_503: 1 }, { active: 3, completed: 1 })).toEqual({
