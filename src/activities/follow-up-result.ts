@@ -15,8 +15,8 @@ const TYPES: Partial<Record<Outcome, string>> = {
   cancelled: 'FollowUpCancelled',
   terminated: 'FollowUpTerminated',
   'timed-out': 'FollowUpTimedOut',
-  gone: 'FollowUpNotFound',
-  broken: 'FollowUpBroken',
+  missing: 'FollowUpNotFound',
+  unreadable: 'FollowUpBroken',
 };
 
 export const followUpResult: FollowUpActivities['followUpResult'] = async (followUp) => {
@@ -27,8 +27,8 @@ export const followUpResult: FollowUpActivities['followUpResult'] = async (follo
   const why = trouble?.message ?? 'the follow-up still runs';
   if (end === null) throw pollAgainIn(Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * info.attempt), why);
   const { outcome, delivery, message } = end;
-  if (result !== undefined && outcome !== 'broken') return result;
-  let words = outcome === 'broken' ? message : (failure?.message ?? message);
+  if (result !== undefined && outcome !== 'unreadable') return result;
+  let words = outcome === 'unreadable' ? message : (failure?.message ?? message);
   if (outcome === 'cancelled') words = cancelledInWords(receipt);
   // Where nothing is left to compare, nothing is known of what was sent.
   if (outcome === 'conflict' && delivery === 'not-sent') words = conflictInWords(followUp.workflowId);

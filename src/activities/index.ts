@@ -1,13 +1,13 @@
 import { heartbeat } from '@temporalio/activity';
 import type { AgentApi } from '../agent-api/client';
-import type { FollowUpActivities, NoticeActivities, WorkerSettings } from '../contract/activities';
+import type { FollowUpActivities, NotificationActivities, WorkerSettings } from '../contract/activities';
 import type { BatchActivities } from '../batch/memo';
 import { closeChunks, runItems } from './batch/run-items';
 import { followUpResult } from './follow-up-result';
 import { releaseJobLock, waitForJobLock } from './job-lock';
 import { measured } from './measured';
 import { countPollReads, stopSend } from './pending';
-import { type NotifyOptions, postNoticeBy } from './post-notification';
+import { type NotifyOptions, createPostNotification } from './post-notification';
 import { createPollJob } from './poll-job';
 import { createSendMessage } from './send-message';
 
@@ -15,7 +15,7 @@ export function createActivities(
   agentApi: AgentApi,
   settings: WorkerSettings,
   notify?: NotifyOptions,
-): FollowUpActivities & BatchActivities & Partial<NoticeActivities> {
+): FollowUpActivities & BatchActivities & Partial<NotificationActivities> {
   const api = measured(agentApi);
   return {
     workerSettings: () => Promise.resolve({ ...settings, ...(notify && { notify: true }) }),
@@ -29,7 +29,7 @@ export function createActivities(
     followUpResult,
     runItems,
     closeChunks,
-    ...(notify === undefined ? {} : { postNotice: postNoticeBy(notify) }),
+    ...(notify === undefined ? {} : { postNotification: createPostNotification(notify) }),
   };
 }
 

@@ -2,19 +2,19 @@ import { log, metricMeter } from '@temporalio/activity';
 import type { AgentApi } from '../agent-api/client';
 import { measure } from '../contract/metrics';
 
-/** Never throws: what becomes of a message must not depend on a metric. */
+/** Counts and times each request. A metric that can't be recorded changes no response, because the POST may have been processed. */
 export function measured(api: AgentApi): AgentApi {
-  const timed = async <T extends object>(operation: 'read' | 'send', exchange: Promise<T>) => {
-    const begunAt = performance.now();
-    const end = await exchange;
-    const answer = 'label' in end ? String(end.label) : 'job';
+  const timed = async <T extends object>(operation: 'read' | 'send', request: Promise<T>) => {
+    const startedAt = performance.now();
+    const response = await request;
+    const result = 'label' in response ? String(response.label) : 'job';
     try {
-      measure(metricMeter, 'exchanges', 1, { operation, answer });
-      measure(metricMeter, 'exchangeSeconds', (performance.now() - begunAt) / 1_000, { operation });
+      measure(metricMeter, 'requests', 1, { operation, result });
+      measure(metricMeter, 'requestDuration', (performance.now() - startedAt) / 1_000, { operation });
     } catch (error) {
-      log.warn('an exchange was not counted', { error });
+      log.warn('a request was not counted', { error });
     }
-    return end;
+    return response;
   };
   return {
     ...api,

@@ -4,7 +4,7 @@ import { Webhook } from 'standardwebhooks';
 import { ApiKeyError, type ApiKeySource } from '../agent-api/api-key';
 import { failureFromError } from '../agent-api/error-failures';
 import { parseRetryAfter } from '../agent-api/retry-after';
-import type { NoticeActivities } from '../contract/activities';
+import type { NotificationActivities } from '../contract/activities';
 
 /** Where the ends of follow-ups and batches are told, as Standard Webhooks. */
 export interface NotifyOptions {
@@ -38,7 +38,10 @@ export async function checkNotify({ url, secrets }: NotifyOptions): Promise<void
   webhooksOf(await secrets.current());
 }
 
-export function postNoticeBy({ url, secrets }: NotifyOptions): NoticeActivities['postNotice'] {
+export function createPostNotification({
+  url,
+  secrets,
+}: NotifyOptions): NotificationActivities['postNotification'] {
   let underWay = 0;
   return async (notice) => {
     if (underWay >= AT_ONCE) {
@@ -83,5 +86,5 @@ async function post(url: string, secrets: string, body: string) {
 }
 
 function again(message: string, options: Parameters<typeof ApplicationFailure.create>[0] = {}) {
-  return ApplicationFailure.create({ type: 'NotTold', message, ...options });
+  return ApplicationFailure.create({ type: 'NotificationFailed', message, ...options });
 }

@@ -6,7 +6,7 @@ import type { BatchSettings } from './memo';
 import { isStartedItems, type Lane, startedFields, wasStarted } from './started-items';
 
 const countFields = {
-  settled: count,
+  ended: count,
   byStatus: mapOf(count),
   byFailure: mapOf(count),
   byEvidence: mapOf(count),
@@ -37,7 +37,7 @@ export type BatchBoard = Checked<typeof isBatchBoard>;
 
 export const EMPTY_BOARD: BatchBoard = {
   ...{ cursor: 0, lanes: [], startedEarlier: null, open: 0, quickEndAt: 0, waitsFor: null },
-  ...{ settled: 0, byStatus: {}, byFailure: {}, byEvidence: {}, unknownDeliveries: 0, firstFailures: [] },
+  ...{ ended: 0, byStatus: {}, byFailure: {}, byEvidence: {}, unknownDeliveries: 0, firstFailures: [] },
 };
 
 /** An item of at most this duration ended quickly: the next round follows soon. */
@@ -50,7 +50,7 @@ export type ItemFact = { readonly workflowId: string } & (
   | { readonly kind: 'unreadable'; readonly reason: string }
   | {
       readonly kind: 'ended';
-      /** `gone` if the follow-up does not exist. */
+      /** `missing` if the follow-up does not exist. */
       readonly outcome: End;
       readonly runId?: string | undefined;
       /** When its latest run started and ended, in milliseconds since the epoch; undefined if it does not exist. */
@@ -86,7 +86,7 @@ export function laneAfter(
   if (fact.kind !== 'ended') return { lane: { next, end, state: 'running' }, outcome: null };
   const { outcome, isFinal = false, runId, startedAt } = fact;
   const pending = { next, end, state: 'pending' } as const;
-  if (outcome.outcome === 'gone' && state === 'starting') return { lane: pending, outcome: null };
+  if (outcome.outcome === 'missing' && state === 'starting') return { lane: pending, outcome: null };
   if (isFinal || !mayTryAgain(outcome, settings.again)) return passed(outcome);
   // A retry gives each follow-up one more run: a run that started later is that run.
   const runStartedAt = startedAt ?? (state === 'pending' ? 0 : Infinity);
@@ -136,7 +136,7 @@ export function withOutcome(board: BatchBoard, workflowId: string, end: End): Ba
   const by = isTerminal(outcome) ? 'byStatus' : 'byFailure';
   return {
     ...board,
-    settled: board.settled + 1,
+    ended: board.ended + 1,
     [by]: addCounts(board[by], { [outcome]: 1 }),
     byEvidence: evidence === null ? byEvidence : addCounts(byEvidence, { [evidence]: 1 }),
     unknownDeliveries: board.unknownDeliveries + (delivery === 'unknown' ? 1 : 0),
@@ -174,16 +174,16 @@ export function isIdle({ lanes }: Pick<BatchBoard, 'lanes'>): boolean {
 }
 
 /** The number of items that ended as failures, see {@link isFailure}. */
-export function failuresOf({ settled, byStatus }: BatchBoard): number {
-  return settled - (byStatus.completed ?? 0) - (byStatus.archived ?? 0);
+export function failuresOf({ ended, byStatus }: BatchBoard): number {
+  return ended - (byStatus.completed ?? 0) - (byStatus.archived ?? 0);
 }
 
-export function isBeyondTolerance(
-  { tolerate, items }: Pick<BatchSettings, 'tolerate' | 'items'>,
+export function isMaxFailuresExceeded(
+  { maxFailures, items }: Pick<BatchSettings, 'maxFailures' | 'items'>,
   board: BatchBoard,
 ): boolean {
-  if (tolerate === null) return false;
+  if (maxFailures === null) return false;
   // In floating point, 29% of 100 are less than 29.
-  const tolerated = 'items' in tolerate ? tolerate.items : (tolerate.percent * items) / 100 + 1e-6;
-  return failuresOf(board) > tolerated;
+  const maximum = 'items' in maxFailures ? maxFailures.items : (maxFailures.percent * items) / 100 + 1e-6;
+  return failuresOf(board) > maximum;
 }

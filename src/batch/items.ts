@@ -31,8 +31,8 @@ export interface BatchItem {
   readonly request: FollowUpRequest;
 }
 
-/** The number of failures that a batch tolerates: a number of items, or a percentage of all items; null for any number. */
-export type Tolerance = { readonly items: number } | { readonly percent: number } | null;
+/** The maximum number of items that may fail before the batch stops: a number of items, or a percentage of all items; null if the number is not limited. */
+export type MaxFailures = { readonly items: number } | { readonly percent: number } | null;
 
 /** Hexadecimal digits of an item's key. Two of 100,000 items collide with a probability of 3 in 10 billion, and are rejected. */
 const KEY_DIGITS = 16;
@@ -150,7 +150,7 @@ export function batchIdProblem(batchId: unknown): string | undefined {
   return `is too long: it would make workflow ids of ${bytes} bytes, and at most ${MAX_WORKFLOW_ID_BYTES} are possible`;
 }
 
-export function settingProblems(concurrency: unknown, tolerate: unknown): Problem[] {
+export function settingProblems(concurrency: unknown, maxFailures: unknown): Problem[] {
   const problems: Problem[] = [];
   const report = (field: string, value: unknown, right: string) =>
     problems.push({ field, text: `must be ${right}; it is ${quote(value)}` });
@@ -158,9 +158,10 @@ export function settingProblems(concurrency: unknown, tolerate: unknown): Proble
   if (!count(concurrency) || concurrency < minimum || concurrency > maximum)
     report('concurrency', concurrency, `a whole number from ${minimum} to ${maximum}`);
   const shapes = '{ "items": N } or { "percent": P }, P from 0 to 100 (for the starter N or P%), or null';
-  const { items, percent } = isRecord(tolerate) && Object.keys(tolerate).length === 1 ? tolerate : {};
+  const { items, percent } =
+    isRecord(maxFailures) && Object.keys(maxFailures).length === 1 ? maxFailures : {};
   const isShare = typeof percent === 'number' && percent >= 0 && percent <= 100;
-  if (tolerate !== null && !count(items) && !isShare) report('tolerate', tolerate, shapes);
+  if (maxFailures !== null && !count(items) && !isShare) report('maxFailures', maxFailures, shapes);
   return problems;
 }
 

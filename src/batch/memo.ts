@@ -2,7 +2,7 @@ import { type Checked, count, fields, type JsonObject, listOf } from '../contrac
 import type { TryAgain } from '../contract/outcome';
 import type { FollowUpRequest } from '../contract/request';
 import { type BatchBoard, BOARD_FIELDS, isBatchBoard } from './board';
-import type { Tolerance } from './items';
+import type { MaxFailures } from './items';
 
 /** Has a chunk of a large batch's items as its input. Because of its start delay, no worker runs it. */
 export const CHUNK_WORKFLOW = 'followUpBatchItems';
@@ -21,7 +21,7 @@ export interface BatchSettings {
   readonly again: TryAgain | null;
   readonly startedAt: string;
   readonly concurrency: number;
-  readonly tolerate: Tolerance;
+  readonly maxFailures: MaxFailures;
   readonly paused: boolean;
   /** The number of `runItems` activities so far, each of which ends with a report. */
   readonly rounds: number;
@@ -30,7 +30,7 @@ export interface BatchSettings {
   /**
    * Why the batch starts no further item. `interrupted`: an operator reset it, completed its activity or deleted its items.
    */
-  readonly ending: 'tolerance' | 'cancelled' | 'cancel-running' | 'interrupted' | null;
+  readonly ending: 'max-failures' | 'cancelled' | 'cancel-running' | 'interrupted' | null;
   /** Since when an activity may be ahead of the board, in milliseconds since the epoch; null if the board is exact. */
   readonly movingSince: number | null;
 }
@@ -68,7 +68,7 @@ export interface BatchSource {
 /** Besides the items. Defaults: the batch ID of the workflow ID, a `concurrency` of 50, and otherwise null. */
 export type BatchGiven = Pick<
   BatchMemo,
-  'batchId' | 'concurrency' | 'tolerate' | 'digest' | 'startedEarlier' | 'again'
+  'batchId' | 'concurrency' | 'maxFailures' | 'digest' | 'startedEarlier' | 'again'
 >;
 
 /** The input of `followUpBatch`. */

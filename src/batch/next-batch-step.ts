@@ -1,4 +1,4 @@
-import { type BatchBoard, isBeyondTolerance, isIdle } from './board';
+import { type BatchBoard, isMaxFailuresExceeded, isIdle } from './board';
 import type { BatchMemo } from './memo';
 import type { Lane } from './started-items';
 
@@ -49,8 +49,8 @@ export function nextBatchStep(board: BatchBoard, settings: BatchMemo, running: R
   const waitMs = roundWait(board, running);
   if (ending === 'cancel-running')
     return running.count === 0 ? { do: 'report' } : { do: 'cancel items', waitMs };
-  const isBeyond = ending === null && isBeyondTolerance(settings, board);
-  if (board.settled >= items || ending === 'cancelled' || isBeyond) return { do: 'report' };
+  const isBeyond = ending === null && isMaxFailuresExceeded(settings, board);
+  if (board.ended >= items || ending === 'cancelled' || isBeyond) return { do: 'report' };
   if (settings.paused || ending !== null)
     return isIdle(board) || isReportDue(board, settings, running)
       ? { do: 'report' }
@@ -77,13 +77,13 @@ function roundWait({ quickEndAt, waitsFor }: BatchBoard, { now, hasChanged }: Ru
 }
 
 function isReportDue(
-  { cursor, settled }: BatchBoard,
+  { cursor, ended }: BatchBoard,
   memo: BatchMemo,
   { now, activityStartedAt }: RunningItems,
 ): boolean {
   // A report costs seven events. Ten reports are free, and the others add at most two events per item.
-  const isAffordable = 7 * (memo.rounds - 10) <= 2 * settled;
-  const hasNews = cursor !== memo.cursor || settled !== memo.settled;
+  const isAffordable = 7 * (memo.rounds - 10) <= 2 * ended;
+  const hasNews = cursor !== memo.cursor || ended !== memo.ended;
   const dueMs = Math.min(FIRST_REPORT_MS * 2 ** memo.rounds, REPORT_MS);
   return hasNews && isAffordable && now - activityStartedAt > dueMs;
 }

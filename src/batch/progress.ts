@@ -13,18 +13,25 @@ export interface BatchSummary extends Pick<BatchMemo, (typeof SUMMED)[number]> {
 const SUMMED = ['batchId', 'items', ...COUNTS, 'startedAt'] as const;
 
 /** How one item of a batch ended. */
-export interface ItemEnd extends End {
+export interface BatchItemResult extends End {
   readonly workflowId: string;
   readonly projectId: string;
   readonly jobId: string;
   readonly requestId: string;
   /** ISO 8601, UTC. */
-  readonly settledAt: string;
+  readonly endedAt: string;
 }
 
 /** The state of a batch, running or ended. */
 export type BatchState =
-  'running' | 'paused' | 'ending' | 'done' | 'tolerance-exceeded' | 'incomplete' | 'cancelled' | 'terminated';
+  | 'running'
+  | 'paused'
+  | 'ending'
+  | 'done'
+  | 'max-failures-exceeded'
+  | 'incomplete'
+  | 'cancelled'
+  | 'terminated';
 
 /** The response to the query `progress` of a batch, and to its updates. */
 export interface BatchProgress
@@ -66,19 +73,19 @@ export function progressOf(memo: BatchMemo, run: string, endedAt: string | null 
 
 /** How a batch ends that is not terminated: if it ends before its items, the reason, and what helps. */
 export function endOf(memo: BatchMemo) {
-  const { items, settled, ending } = memo;
+  const { items, ended, ending } = memo;
   // After its update alone, without a request to cancel the workflow, the Temporal server shows the batch as failed.
   if (ending === 'cancel-running' || ending === 'cancelled')
     return { state: 'cancelled', type: 'cancelled', message: null } as const;
-  const ended = `${settled} of ${counted(items, 'item')} ended.`;
-  if (ending === 'tolerance') {
+  const count = `${ended} of ${counted(items, 'item')} ended.`;
+  if (ending === 'max-failures') {
     const message =
-      `${counted(failuresOf(memo), 'item')} failed, more than the tolerance allows. ${ended} Started again, the batch ` +
-      'starts nothing unless its tolerance is raised (`--tolerate`); a retry sends the items that were not sent or were rejected.';
-    return { state: 'tolerance-exceeded', type: 'ToleranceExceeded', message } as const;
+      `${counted(failuresOf(memo), 'item')} failed, which is more than the maximum. ${count} Started again, the batch ` +
+      'starts nothing unless the maximum is raised (`--max-failures`); a retry sends the items that were not sent or were rejected.';
+    return { state: 'max-failures-exceeded', type: 'MaxFailuresExceeded', message } as const;
   }
-  if (settled >= items) return { state: 'done', type: 'done', message: null } as const;
-  const message = `The batch was reset, its activity was completed by an operator, or its items were deleted. ${ended} The same batch started again continues, and sends no message twice.`;
+  if (ended >= items) return { state: 'done', type: 'done', message: null } as const;
+  const message = `The batch was reset, its activity was completed by an operator, or its items were deleted. ${count} The same batch started again continues, and sends no message twice.`;
   return { state: 'incomplete', type: 'BatchIncomplete', message } as const;
 }
 
@@ -89,7 +96,7 @@ const AFTER_STOP =
 
 const NEXT_STEP: Partial<Record<BatchState, string>> = {
   paused: '`batch resume` starts items again; running items continue meanwhile',
-  'tolerance-exceeded': AFTER_FAILURES,
+  'max-failures-exceeded': AFTER_FAILURES,
   incomplete: AFTER_STOP,
   cancelled: AFTER_STOP,
   terminated: AFTER_STOP,
@@ -107,14 +114,14 @@ export function batchRows({ state, message, summary }: BatchView) {
     ['what to do', hasFailures ? AFTER_FAILURES : next],
   ];
   if (summary !== null) {
-    const { settled, items, open, concurrency, unknownDeliveries, startedAt, endedAt } = summary;
+    const { ended, items, open, concurrency, unknownDeliveries, startedAt, endedAt } = summary;
     const inWords = (counts: Readonly<Record<string, number>>) =>
       Object.entries(counts)
         .map(([each, count]) => `${each} × ${count}`)
         .join(', ');
     const lasted = Date.parse(endedAt ?? '') - Date.parse(startedAt);
     rows.push(
-      ['settled', `${settled} of ${items}`],
+      ['items', `${ended} of ${items} ended`],
       ['open', endedAt === null ? `${open} (concurrency ${concurrency})` : null],
       ['status', inWords(summary.byStatus)],
       ['failure', inWords(summary.byFailure)],

@@ -46,15 +46,15 @@ const EXIT_OF_END: Partial<Record<FollowUpErrorCode, number>> = {
   JOB_NOT_FOUND: EXIT.jobNotFound,
   CANCELLED: EXIT.cancelled,
   TERMINATED: EXIT.other,
-  TIMED_OUT: EXIT.other,
+  WORKFLOW_TIMED_OUT: EXIT.other,
   UNEXPECTED_FAILURE: EXIT.other,
 };
 
-const USAGE_ERRORS: readonly FollowUpErrorCode[] = ['CONFLICT', 'NOT_FOUND', 'MISCONFIGURED'];
+const USAGE_ERRORS: readonly FollowUpErrorCode[] = ['CONFLICT', 'NOT_FOUND', 'INVALID_CONFIGURATION'];
 
 const NAME_OF_FIELD: Readonly<Record<string, string>> = {
   ...FLAG_OF_FIELD,
-  ...flagsOf('batchId', 'concurrency', 'tolerate'),
+  ...flagsOf('batchId', 'concurrency', 'maxFailures'),
   scheduleId: 'ID',
   items: 'FILE',
   spec: 'timing',
@@ -119,7 +119,7 @@ export function endOfError(error: unknown): End {
     return failed(EXIT.other, name.replace(/(?!^)Error$/, ''), message, null);
   }
   const { code, workflowId, message, receipt, job } = error;
-  // `BATCH_FORGOTTEN` is `BatchForgotten`, as all types of `--json` are written.
+  // `BATCH_ITEMS_UNAVAILABLE` is `BatchForgotten`, as all types of `--json` are written.
   const words = code.toLowerCase().replace(/(?:^|_)(.)/g, (_, letter: string) => letter.toUpperCase());
   const type = code === 'REJECTED' ? 'FollowUpRejected' : words;
   const exitCode = EXIT_OF_END[code];

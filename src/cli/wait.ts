@@ -49,8 +49,8 @@ async function showProgress(
     } catch (error) {
       // The wait for the result reports final errors.
       const words = (error as Error).message.replace(/\.$/, '');
-      const why = hasCode(error, 'UNREACHABLE', 'NO_ANSWER') ? 'Temporal does not answer' : words;
-      if (!over.aborted && !hasCode(error, 'NOT_FOUND', 'MISCONFIGURED'))
+      const why = hasCode(error, 'UNREACHABLE', 'WAIT_TIMEOUT') ? 'Temporal does not answer' : words;
+      if (!over.aborted && !hasCode(error, 'NOT_FOUND', 'INVALID_CONFIGURATION'))
         line.show(`${why}; the follow-up continues; still waiting`, 'unreachable');
     }
     await sleep(REFRESH_MS, undefined, { signal: over }).catch(() => undefined);
@@ -74,9 +74,9 @@ export async function waitForBatch(
     }
     const isTrouble = view?.message !== view?.summary?.message;
     if (view?.summary && !isTrouble) {
-      const { state, settled, items } = view.summary;
+      const { state, ended, items } = view.summary;
       // Where lines can't be rewritten, each hundredth gets a line.
-      line.show(batchLine(view.summary), `${state} ${Math.floor((100 * settled) / items)}`);
+      line.show(batchLine(view.summary), `${state} ${Math.floor((100 * ended) / items)}`);
     } else if (view?.state !== 'terminated')
       line.silence(
         view ? (view.message ?? 'not begun yet') : 'no answer; the batch continues; still waiting',
@@ -91,7 +91,7 @@ async function* withoutItems<T>(session: Session, looks: AsyncIterable<T>): Asyn
   try {
     yield* looks;
   } catch (error) {
-    if (session.isJson || !hasCode(error, 'BATCH_FORGOTTEN')) throw error;
+    if (session.isJson || !hasCode(error, 'BATCH_ITEMS_UNAVAILABLE')) throw error;
     session.note(error.message);
   }
 }

@@ -69,7 +69,9 @@ export function resultError(
     return new FollowUpTerminatedError('TERMINATED', message, { workflowId });
   }
   if (cause instanceof TimeoutFailure)
-    return new FollowUpError('TIMED_OUT', ended('exceeded a timeout set by its caller'), { workflowId });
+    return new FollowUpError('WORKFLOW_TIMED_OUT', ended('exceeded a timeout set by its caller'), {
+      workflowId,
+    });
   const own = cause && failureOf(cause);
   if (cause && own) return followUpFailed(own.type, cause.message, { workflowId, details: own.details });
   return unexpected(workflowId, cause?.message ?? 'a failure without a cause', cause);

@@ -16,7 +16,7 @@ export interface CallOptions {
    */
   readonly signal?: AbortSignal | undefined;
   /**
-   * Milliseconds until the call, or the next entry of a list, ends as `NOT_CONFIRMED` or `NO_ANSWER`. @default none; the SDK
+   * Milliseconds until the call, or the next entry of a list, ends as `START_UNCONFIRMED` or `WAIT_TIMEOUT`. @default none; the SDK
    * retries for about 20 s if the Temporal server is unreachable
    */
   readonly timeout?: number | undefined;
@@ -159,5 +159,5 @@ export function checkTimeout(timeout: unknown): void {
 }
 
 function closed(reached: Reached = {}): FollowUpError {
-  return endedEarly('CLOSED', 'The client was closed. What was started continues.', reached);
+  return endedEarly('CLIENT_CLOSED', 'The client was closed. What was started continues.', reached);
 }

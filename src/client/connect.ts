@@ -20,7 +20,7 @@ export interface ConnectOptions {
 /**
  * Connects using the `TEMPORAL_*` variables or the profile in `temporal.toml`, by default to localhost:7233.
  *
- * @throws TemporalUnreachableError with gRPC's reason if there is no connection; FollowUpError `MISCONFIGURED` if variables or
+ * @throws TemporalUnreachableError with gRPC's reason if there is no connection; FollowUpError `INVALID_CONFIGURATION` if variables or
  *   profile are invalid, `UNAUTHORIZED` if the Temporal server rejects the credentials
  */
 export async function connectClient(

@@ -26,10 +26,10 @@ export class ConflictError extends FollowUpError {}
 export class NotFoundError extends FollowUpError {}
 
 /** Thrown when it is unknown whether a call started a follow-up or batch. If the call is repeated, it sends nothing twice. */
-export class NotConfirmedError extends FollowUpError {}
+export class StartUnconfirmedError extends FollowUpError {}
 
 /** Thrown when no worker responded in time, or the `timeout` of a call passed. A started follow-up or batch continues. */
-export class NoAnswerError extends FollowUpError {}
+export class WaitTimeoutError extends FollowUpError {}
 
 /** How far a call got. */
 export interface Reached {
@@ -40,7 +40,7 @@ export interface Reached {
 
 /** The error of a call that ended before its response. @param why the reason, as a sentence */
 export function endedEarly(
-  code: 'NO_ANSWER' | 'CLOSED' | 'UNREACHABLE',
+  code: 'WAIT_TIMEOUT' | 'CLIENT_CLOSED' | 'UNREACHABLE',
   why: string,
   { workflowId, unconfirmed }: Reached,
   cause?: unknown,
@@ -48,9 +48,9 @@ export function endedEarly(
   if (unconfirmed !== undefined) {
     const what = `the ${unconfirmed} ${workflowId ?? ''}`.trim();
     const message = `${why} It is not confirmed that ${what} was started. Repeat the same call; it sends nothing twice.`;
-    return new NotConfirmedError('NOT_CONFIRMED', message, { workflowId, cause });
+    return new StartUnconfirmedError('START_UNCONFIRMED', message, { workflowId, cause });
   }
-  const ErrorClass = code === 'NO_ANSWER' ? NoAnswerError : FollowUpError;
+  const ErrorClass = code === 'WAIT_TIMEOUT' ? WaitTimeoutError : FollowUpError;
   return new ErrorClass(code, why, { workflowId, cause });
 }
 
@@ -130,7 +130,7 @@ export function noAnswer(reached: Reached, waitedMs: number, reason?: string): F
   const isStarted = workflowId !== undefined && unconfirmed === undefined;
   const subject = isStarted ? `${named(workflowId)} did not respond` : 'There was no response';
   const suffix = reason === undefined ? '' : `: ${reason}`;
-  return endedEarly('NO_ANSWER', `${subject} within ${waitedMs / 1_000} s${suffix}.`, reached);
+  return endedEarly('WAIT_TIMEOUT', `${subject} within ${waitedMs / 1_000} s${suffix}.`, reached);
 }
 
 /** Why no worker responds. @param workers the number of workers that poll the task queue */
@@ -148,13 +148,13 @@ export function wrongState(workflowId: string, state: string): FollowUpError {
 
 export function updateRefused(workflowId: string, reason: string): FollowUpError {
   const message = `${named(workflowId)} refuses: ${reason.replace(/\.$/, '')}.`;
-  return new FollowUpError('UPDATE_REFUSED', message, { workflowId });
+  return new FollowUpError('UPDATE_REJECTED', message, { workflowId });
 }
 
 /** @param reason whether the message was sent, in words */
 export function retryRefused(workflowId: string, reason: string, receipt: Receipt | null): FollowUpError {
   const message = `${named(workflowId)} can't be retried. ${reason} To send its message once more, give it a new requestId.`;
-  return new FollowUpError('RETRY_REFUSED', message, { workflowId, receipt });
+  return new FollowUpError('RETRY_NOT_ALLOWED', message, { workflowId, receipt });
 }
 
 function named(workflowId: string): string {

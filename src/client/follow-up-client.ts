@@ -45,7 +45,7 @@ export class FollowUpClient {
   /**
    * Connects by the variables `TEMPORAL_*` and the profile of `temporal.toml`. Close the client when done.
    *
-   * @throws InvalidRequestError; TemporalUnreachableError; FollowUpError `MISCONFIGURED`, `UNAUTHORIZED`
+   * @throws InvalidRequestError; TemporalUnreachableError; FollowUpError `INVALID_CONFIGURATION`, `UNAUTHORIZED`
    */
   static async connect(options: FollowUpClientOptions & ConnectOptions = {}): Promise<FollowUpClient> {
     // An `address` that nobody reads would lead to another server.

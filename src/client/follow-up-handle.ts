@@ -12,8 +12,8 @@ import { retryFollowUp, type StartOfFollowUp } from './start';
 /**
  * One follow-up, running or ended. Every call throws NotFoundError where there is none.
  *
- * `pollNow`, `extendDeadline` and `resolveDelivery` answer with the progress after them. They throw NoAnswerError, and
- * FollowUpError `ALREADY_ENDED` or `UPDATE_REFUSED`.
+ * `pollNow`, `extendDeadline` and `resolveDelivery` answer with the progress after them. They throw WaitTimeoutError, and
+ * FollowUpError `ALREADY_ENDED` or `UPDATE_REJECTED`.
  */
 export class FollowUpHandle {
   readonly #calls: Calls;
@@ -75,7 +75,7 @@ export class FollowUpHandle {
    * Gives a follow-up that has ended another run, exactly where its receipt proves `not-sent` or `rejected`.
    *
    * @returns the new run; {@link result} waits for it
-   * @throws InvalidRequestError; FollowUpError `STILL_RUNNING`, or `RETRY_REFUSED` with the receipt
+   * @throws InvalidRequestError; FollowUpError `STILL_RUNNING`, or `RETRY_NOT_ALLOWED` with the receipt
    */
   retry(options: CallOptions = {}): Promise<{ readonly runId: string }> {
     return this.run(options, (client, signal) => retryFollowUp(client, this.workflowId, signal), 'follow-up');

@@ -40,7 +40,7 @@ export class InMemoryServer {
     if (this.hasWorkers) for (const action of this.waitingForWorkers.splice(0)) action();
   }
 
-  /** @throws FollowUpError `UNREACHABLE`, or `NOT_CONFIRMED` if the call may have started a follow-up */
+  /** @throws FollowUpError `UNREACHABLE`, or `START_UNCONFIRMED` if the call may have started a follow-up */
   checkReachable(reached: Reached): void {
     if (this.availability !== 'unreachable') return;
     const message = 'The Temporal server does not respond; the same call may be repeated.';

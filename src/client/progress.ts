@@ -180,7 +180,7 @@ const UPDATE_LIMIT_MS = 45_000;
 /** One may just be starting. */
 const NO_WORKER_LIMIT_MS = 2_000;
 
-/** @throws NoAnswerError; FollowUpError `ALREADY_ENDED`, `UPDATE_REFUSED`; and what `find` throws */
+/** @throws WaitTimeoutError; FollowUpError `ALREADY_ENDED`, `UPDATE_REJECTED`; and what `find` throws */
 export async function updateRunning<Answer>(
   client: Client,
   find: () => Promise<Found>,

@@ -20,10 +20,10 @@ import { invalid, notFound, refuse, scheduleConflict, scheduleUpdateConflict } f
 import { checkName } from './options';
 
 /** When a schedule starts batches, and how each batch runs. */
-export type NewScheduleOptions = Pick<ScheduleOptions, 'spec' | 'policies' | 'state'> & RunOptions;
+export type CreateScheduleOptions = Pick<ScheduleOptions, 'spec' | 'policies' | 'state'> & RunOptions;
 
 /** Fields that are not given stay as they are. `spec` and `items`, with the items' options, are replaced as a whole. */
-export interface ScheduleChange extends Partial<NewScheduleOptions> {
+export interface UpdateScheduleOptions extends Partial<CreateScheduleOptions> {
   readonly items?: BatchItems | undefined;
 }
 
@@ -39,7 +39,7 @@ export interface ScheduleHandle extends Omit<TemporalScheduleHandle, 'update'> {
    * @throws NotFoundError if the schedule does not exist, or does not start batches
    * @throws ConflictError if the Temporal server reports a conflict with another change, also after further attempts
    */
-  update(change: ScheduleChange, options?: CallOptions): Promise<void>;
+  update(change: UpdateScheduleOptions, options?: CallOptions): Promise<void>;
 }
 
 /** Creates and changes Temporal Schedules that start batches. Available as `FollowUpClient.schedules`. */
@@ -62,7 +62,7 @@ export class ScheduleClient {
   async create(
     scheduleId: string,
     requests: BatchItems,
-    { signal, timeout, ...options }: NewScheduleOptions & CallOptions,
+    { signal, timeout, ...options }: CreateScheduleOptions & CallOptions,
   ): Promise<ScheduleHandle> {
     const noSpec = { field: 'spec', text: 'is missing; it defines when the schedule fires' };
     checkRunOptions(options, ['spec', 'policies', 'state'], isRecord(options.spec) ? [] : [noSpec]);
@@ -92,14 +92,14 @@ export class ScheduleClient {
     checkName('scheduleId', scheduleId);
     const calls = this.#calls;
     const handle = Object.assign(calls.client.schedule.getHandle(scheduleId), {
-      update: (change: ScheduleChange, options: CallOptions = {}) =>
+      update: (change: UpdateScheduleOptions, options: CallOptions = {}) =>
         calls.run(options, (client) => this.#update(client, scheduleId, change)),
     });
     // A logged handle must not show the connection, which has the API key.
     return Object.defineProperty(handle, 'client', { enumerable: false });
   }
 
-  async #update(client: Client, scheduleId: string, change: ScheduleChange): Promise<void> {
+  async #update(client: Client, scheduleId: string, change: UpdateScheduleOptions): Promise<void> {
     const { items: requests, spec, policies = {}, state = {}, ...settings } = change;
     checkRunOptions(settings);
     const items = requests && (await checkSchedule(scheduleId, requests));

@@ -83,7 +83,7 @@ export async function startFollowUp(
   return { workflowId, requestId, runId, attached, promptCompared: digest !== undefined };
 }
 
-/** @throws FollowUpError `RETRY_REFUSED` unless the receipt proves that the message was not sent, or was rejected */
+/** @throws FollowUpError `RETRY_NOT_ALLOWED` unless the receipt proves that the message was not sent, or was rejected */
 export function checkRetry(workflowId: string, receipt: Receipt | null): void {
   const verdict = receipt?.delivery.verdict;
   if (mayBeRetried(verdict)) return;

@@ -132,5 +132,5 @@ const WITHOUT_SERVER = {
 } as unknown as Client;
 
 function notSimulated(part: string): FollowUpError {
-  return new FollowUpError('SERVER_REFUSED', `The client for tests does not simulate ${part}.`);
+  return new FollowUpError('SERVER_ERROR', `The client for tests does not simulate ${part}.`);
 }

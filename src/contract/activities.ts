@@ -212,13 +212,13 @@ export interface FollowUpActivities {
 }
 
 /** A webhook message, as Standard Webhooks 1.0.0 defines it. docs/notifications.md has the fields of `data`; none has the prompt. */
-export interface Notice {
+export interface Notification {
   readonly type: 'follow-up.ended' | 'follow-up.needs-decision' | 'follow-up-batch.ended';
   /** When it happened, ISO 8601 in UTC. */
   readonly timestamp: string;
   readonly data: { readonly workflowId: string } & Readonly<Record<string, string | number | null>>;
 }
 
-export interface NoticeActivities {
-  postNotice(notice: Notice): Promise<void>;
+export interface NotificationActivities {
+  postNotification(notice: Notification): Promise<void>;
 }

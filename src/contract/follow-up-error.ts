@@ -11,22 +11,22 @@ export type FollowUpErrorCode =
   | 'JOB_NOT_FOUND'
   | 'CANCELLED'
   | 'TERMINATED'
-  | 'TIMED_OUT'
+  | 'WORKFLOW_TIMED_OUT'
   | 'UNEXPECTED_FAILURE'
   | 'NOT_FOUND'
   | 'ALREADY_ENDED'
   | 'STILL_RUNNING'
-  | 'UPDATE_REFUSED'
-  | 'RETRY_REFUSED'
-  | 'NOT_CONFIRMED'
-  | 'NO_ANSWER'
-  | 'BATCH_FORGOTTEN'
-  | 'CLOSED'
-  | 'MISCONFIGURED'
+  | 'UPDATE_REJECTED'
+  | 'RETRY_NOT_ALLOWED'
+  | 'START_UNCONFIRMED'
+  | 'WAIT_TIMEOUT'
+  | 'BATCH_ITEMS_UNAVAILABLE'
+  | 'CLIENT_CLOSED'
+  | 'INVALID_CONFIGURATION'
   | 'UNREACHABLE'
   | 'UNAUTHORIZED'
-  | 'SERVER_REFUSED'
-  | 'NOT_SET_UP';
+  | 'SERVER_ERROR'
+  | 'NAMESPACE_NOT_SET_UP';
 
 export type ErrorFacts = ErrorOptions &
   Partial<Pick<FollowUpError, 'receipt' | 'details' | 'state'>> & {

@@ -6,7 +6,7 @@ import { EVIDENCES, FAILURE_TYPES, VERDICTS } from './result';
 const OPERATIONS = ['read', 'send'] as const;
 
 /** In the words of `responseCounts`. Another status counts with its hundred, every other failure as `other`. */
-const ANSWERS: readonly string[] = (
+const RESULTS: readonly string[] = (
   'job,http_3xx,http_400,http_401,http_403,http_404,http_409,http_423,http_429,http_4xx,http_500,http_502,http_503,' +
   'http_504,http_5xx,not_a_job,another_job,too_large,timeout,connect_timeout,ECONNREFUSED,ECONNRESET,ENOTFOUND,' +
   'EAI_AGAIN,no_key,held_back,other'
@@ -32,14 +32,14 @@ export const METRICS = {
     { version: null, namespace: null },
     'always 1, from when the worker is connected to Temporal; its version, and the namespace that it works for',
   ),
-  exchanges: counter(
-    'exchanges_total',
+  requests: counter(
+    'requests_total',
     'activities',
-    { operation: OPERATIONS, answer: ANSWERS },
+    { operation: OPERATIONS, result: RESULTS },
     'requests to the agent service, by the response or by the reason why no request was made; `job` is a response with the job',
   ),
-  exchangeSeconds: histogram(
-    'exchange_seconds',
+  requestDuration: histogram(
+    'request_duration_seconds',
     'activities',
     { operation: OPERATIONS },
     'the time of one request, from connecting to the last byte or to the failure',
@@ -52,8 +52,8 @@ export const METRICS = {
     { verdict: VERDICTS },
     'follow-ups whose delivery has its final verdict, after all reads and decisions',
   ),
-  ends: counter(
-    'ends_total',
+  ended: counter(
+    'ended_total',
     FOLLOW_UP_WORKFLOW,
     {
       outcome: [...TERMINAL_STATUSES, ...FAILURE_TYPES, 'cancelled'],
@@ -61,14 +61,14 @@ export const METRICS = {
     },
     'follow-ups that ended, by final status or failure; a terminated follow-up is not counted',
   ),
-  batchEnds: counter(
-    'batch_ends_total',
+  batchesEnded: counter(
+    'batches_ended_total',
     BATCH_WORKFLOW,
-    { outcome: ['done', 'ToleranceExceeded', 'BatchIncomplete', 'cancelled'] },
+    { outcome: ['done', 'MaxFailuresExceeded', 'BatchIncomplete', 'cancelled'] },
     'batches that ended; a terminated or invalid batch is not counted',
   ),
-  batchItems: counter(
-    'batch_items_total',
+  batchItemsEnded: counter(
+    'batch_items_ended_total',
     BATCH_WORKFLOW,
     { outcome: OUTCOMES },
     'items of batches that ended, including items that had ended before the batch started them',
@@ -80,8 +80,8 @@ export const METRICS = {
     'open workflows of the namespace, counted by the server: follow-ups (`any`; before their send; in two phases) and ' +
       'batches. Each worker requests the counts once a minute, so use the maximum',
   ),
-  openAskedAt: gauge(
-    'open_asked_timestamp_seconds',
+  openCountedAt: gauge(
+    'open_workflows_counted_timestamp_seconds',
     'worker',
     {},
     'when the Temporal server last returned these counts, in seconds since 1970',
@@ -102,7 +102,7 @@ export interface Meter {
 }
 
 /**
- * @param labels null is `none`; a value that the row does not list is `other`, for `answer` with its hundred
+ * @param labels null is `none`; a value that the row does not list is `other`, for `result` with its hundred
  * @param sdkLabels for the worker: what the SDK adds by itself in activities and workflows
  */
 export function measure<K extends MetricKey>(

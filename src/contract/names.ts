@@ -2,7 +2,7 @@
 
 export const FOLLOW_UP_WORKFLOW = 'followUp';
 export const BATCH_WORKFLOW = 'followUpBatch';
-export const NOTICE_WORKFLOW = 'followUpNotice';
+export const NOTIFICATION_WORKFLOW = 'followUpNotification';
 export const JOB_LOCK_WORKFLOW = 'followUpJobLock';
 
 export const QUERY_PROGRESS = 'progress';

@@ -21,13 +21,13 @@ export const OUTCOMES = [
   'terminated',
   'timed-out',
   'conflict',
-  'gone',
+  'missing',
   'left-running',
-  'broken',
+  'unreadable',
 ] as const;
 export type Outcome = (typeof OUTCOMES)[number];
 
-/** Whether an end counts against the tolerance of a batch. */
+/** Whether an outcome counts as a failure for `maxFailures` of a batch. */
 export function isFailure({ outcome }: { readonly outcome: Outcome }): boolean {
   return outcome !== 'completed' && outcome !== 'archived';
 }
@@ -64,7 +64,7 @@ export function endOfMemo(memo: unknown): End | null {
 }
 
 export function endOfResult(result: unknown): End {
-  if (!isFollowUpResult(result) || !isTerminal(result.status)) return endWithoutReceipt('broken');
+  if (!isFollowUpResult(result) || !isTerminal(result.status)) return endWithoutReceipt('unreadable');
   const { status, prLink, receipt } = result;
   return { outcome: status, ...byReceipt(receipt), prLink: boundedLink(prLink), message: null };
 }
@@ -104,12 +104,12 @@ export function conflictInWords(workflowId: string): string {
 const WITHOUT_RECEIPT: Partial<Record<Outcome, string>> = {
   terminated: 'Somebody terminated the follow-up.',
   'timed-out': 'The workflow ran into its time limit.',
-  gone:
+  missing:
     'The follow-up no longer exists (deleted, or older than the retention of the namespace): nobody can tell whether its ' +
     'message was sent. It was not started again.',
   'left-running': 'Somebody else started this follow-up; it continues.',
   cancelled: 'Somebody cancelled the follow-up.',
-  broken: 'Its result is no job with a receipt.',
+  unreadable: 'Its result is no job with a receipt.',
 };
 
 export function endWithoutReceipt(outcome: Outcome, message = WITHOUT_RECEIPT[outcome] ?? outcome): End {
@@ -152,7 +152,7 @@ export function failureOf({ type, details }: Failure) {
 
 export function endOfFailure(failure: Failure): End {
   const own = failureOf(failure);
-  if (own === undefined) return endWithoutReceipt('broken', failure.message);
+  if (own === undefined) return endWithoutReceipt('unreadable', failure.message);
   const { job, receipt } = own.details;
   const prLink = boundedLink(job?.prLink);
   return { ...endWithoutReceipt(own.type, failure.message), ...byReceipt(receipt), prLink };

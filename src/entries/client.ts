@@ -1,11 +1,11 @@
 /** The entry `agent-follow-up-client`: the client for services that start and watch follow-ups. */
-export type { BatchLook } from '../client/batch/describe';
+export type { BatchWatchUpdate } from '../client/batch/describe';
 export { BatchClient, BatchHandle, type StartedBatch } from '../client/batch/batch-client';
 export {
   type BatchItems,
   checkBatch,
   type CheckedBatch,
-  type NewBatchOptions,
+  type StartBatchOptions,
   type RunOptions,
 } from '../client/batch/check';
 export type { RetryOptions } from '../client/batch/start';
@@ -20,8 +20,8 @@ export {
   FollowUpTerminatedError,
   InvalidRequestError,
   JobNotFoundError,
-  NoAnswerError,
-  NotConfirmedError,
+  WaitTimeoutError,
+  StartUnconfirmedError,
   NotFoundError,
 } from '../client/errors';
 export * from '../client/interfaces';
@@ -30,14 +30,14 @@ export * from '../client/follow-up-handle';
 export type { ProgressReport } from '../client/progress';
 export {
   checkSchedule,
-  type NewScheduleOptions,
-  type ScheduleChange,
+  type CreateScheduleOptions,
+  type UpdateScheduleOptions,
   ScheduleClient,
   type ScheduleHandle,
 } from '../client/schedules';
 export type { NamedRequest, StartOptions } from '../client/start';
-export type { BatchItem, Tolerance } from '../batch/items';
-export type { BatchProgress, BatchSummary, BatchView, ItemEnd } from '../batch/progress';
+export type { BatchItem, MaxFailures } from '../batch/items';
+export type { BatchProgress, BatchSummary, BatchView, BatchItemResult } from '../batch/progress';
 export type { Outcome } from '../contract/outcome';
 export { FollowUpError, type FollowUpErrorCode, hasCode } from '../contract/follow-up-error';
 export { followUpWorkflowId } from '../contract/ids';

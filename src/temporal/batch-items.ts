@@ -31,7 +31,7 @@ export class ItemsGoneError extends FollowUpError {
     const message =
       `The Temporal server no longer has the items of the batch ${JSON.stringify(batchId)}: they were deleted, or are older than ` +
       'the retention of the namespace. Nothing was started. If you have its file, run the batch again from it, unless it is done.';
-    super('BATCH_FORGOTTEN', message);
+    super('BATCH_ITEMS_UNAVAILABLE', message);
   }
 }
 

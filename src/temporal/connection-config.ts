@@ -31,7 +31,7 @@ export class ConfigurationError extends FollowUpError {
     readonly problems: readonly Problem[],
     options?: ErrorOptions,
   ) {
-    super('MISCONFIGURED', `The configuration is wrong: ${problemTexts(problems)}`, options);
+    super('INVALID_CONFIGURATION', `The configuration is wrong: ${problemTexts(problems)}`, options);
   }
 }
 

@@ -26,9 +26,9 @@ import { decodeFirst } from './sdk-internals';
 
 /** A follow-up as the Temporal server has it. */
 export interface FoundFollowUp {
-  /** Null while the follow-up runs or can't be read; `gone` if no follow-up has this ID. */
+  /** Null while the follow-up runs or can't be read; `missing` if no follow-up has this ID. */
   readonly end: End | null;
-  /** The outcome `broken` with its reason, if the follow-up has ended and a codec fails. The codec may recover. */
+  /** The outcome `unreadable` with its reason, if the follow-up has ended and a codec fails. The codec may recover. */
   readonly trouble?: End;
   readonly result?: FollowUpResult;
   readonly failure?: Error;
@@ -48,7 +48,7 @@ export async function findEnd(client: Client, followUp: NamedFollowUp): Promise<
   const { workflowId, wantsResult = false } = followUp;
   const workflow = new WorkflowClient(withoutDecoding(client));
   const description = await describeWorkflow({ workflow }, workflowId);
-  if (description === null) return { end: endWithoutReceipt('gone') };
+  if (description === null) return { end: endWithoutReceipt('missing') };
   const { runId, startTime, typedSearchAttributes, raw } = description;
   const state = stateOf(description.status.name);
   const found = {
@@ -81,11 +81,11 @@ export async function findEnd(client: Client, followUp: NamedFollowUp): Promise<
       const failure = error.cause ?? error;
       return { end: endOfFailure(failure), failure, ...found };
     }
-    if (error instanceof WorkflowNotFoundError) return { end: endWithoutReceipt('gone') };
+    if (error instanceof WorkflowNotFoundError) return { end: endWithoutReceipt('missing') };
     if (grpcError(error) !== undefined) throw error;
     const failure = error instanceof Error ? error : new Error(String(error));
     const words = `It can't be read by this data converter: ${failure.message}`;
-    const broken = endWithoutReceipt('broken', words);
+    const broken = endWithoutReceipt('unreadable', words);
     // The converter of this process does not have this encoding, so another attempt does not help.
     if (error instanceof ValueError) return { end: broken, failure, ...found };
     if (state === 'running') return { end: null, ...found };

@@ -14,7 +14,7 @@ export class TemporalUnreachableError extends FollowUpError {
 /** Thrown when the namespace or its search attributes are missing. The message states the commands that add them. */
 export class SearchAttributesError extends FollowUpError {
   constructor(message: string, options?: ErrorOptions) {
-    super('NOT_SET_UP', message, options);
+    super('NAMESPACE_NOT_SET_UP', message, options);
   }
 }
 
@@ -48,7 +48,7 @@ export function serverError(
     const problem = `lacks search attributes that follow-ups need (${words}). Nothing was started`;
     return notSetUp(namespace, problem, SEARCH_ATTRIBUTES, error);
   }
-  return new FollowUpError('SERVER_REFUSED', `${server} refuses the call (${words}).`, { cause: error });
+  return new FollowUpError('SERVER_ERROR', `${server} refuses the call (${words}).`, { cause: error });
 }
 
 export function noNamespace(namespace: string, cause: unknown): SearchAttributesError {
@@ -89,7 +89,7 @@ export function connectionError(
 ): FollowUpError {
   if (error instanceof FollowUpError) return error;
   const known = serverError(error, server);
-  if (hasCode(known, 'UNAUTHORIZED', 'NOT_SET_UP')) return known;
+  if (hasCode(known, 'UNAUTHORIZED', 'NAMESPACE_NOT_SET_UP')) return known;
   const { status, words } = grpcError(error) ?? {};
   const text = words ?? (error instanceof Error ? error.message : String(error));
   // gRPC describes a deadline in terms of its own parts.

@@ -11,7 +11,10 @@ const BUNDLE = join(ROOT, 'workflow-bundle.js');
 export function workflowCode(): Pick<WorkerOptions, 'workflowBundle'> {
   if (extname(__filename) !== '.js') return {};
   if (!existsSync(BUNDLE)) {
-    throw new FollowUpError('NOT_SET_UP', `there is no workflow bundle at ${BUNDLE}: run "npm run build"`);
+    throw new FollowUpError(
+      'NAMESPACE_NOT_SET_UP',
+      `there is no workflow bundle at ${BUNDLE}: run "npm run build"`,
+    );
   }
   return { workflowBundle: { codePath: BUNDLE } };
 }

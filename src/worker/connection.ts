@@ -97,7 +97,7 @@ export async function connectToTemporal(
     } catch (error) {
       stop.throwIfAborted();
       const trouble = connectionError(error, config);
-      if (trouble.code !== 'UNREACHABLE' && trouble.code !== 'NOT_SET_UP') throw trouble;
+      if (trouble.code !== 'UNREACHABLE' && trouble.code !== 'NAMESPACE_NOT_SET_UP') throw trouble;
       notReady(trouble.message);
       logger.warn(`waiting for Temporal (next try in ${formatDuration(waitMs)}): ${trouble.message}`);
     }

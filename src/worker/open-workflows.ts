@@ -31,7 +31,7 @@ export function showOpenWorkflows({ connection, options }: Worker): NodeJS.Timeo
           measure(metricMeter, 'open', Number(count), { state }, { namespace });
         }
       });
-      measure(metricMeter, 'openAskedAt', Date.now() / 1_000, {}, { namespace });
+      measure(metricMeter, 'openCountedAt', Date.now() / 1_000, {}, { namespace });
     } catch (error) {
       logger.warn('the server does not count what is open', { error });
     }

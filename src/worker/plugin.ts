@@ -175,5 +175,5 @@ function checkBundle(bundle: NonNullable<WorkerOptions['workflowBundle']>, taskQ
   const message =
     `the workflow bundle of the worker of the task queue ${taskQueue} does not have the follow-up workflows; before you ` +
     "bundle, add to its workflows: export * from 'agent-follow-up-plugin/workflows';";
-  throw new FollowUpError('NOT_SET_UP', message);
+  throw new FollowUpError('NAMESPACE_NOT_SET_UP', message);
 }

@@ -8,15 +8,15 @@ import {
   uuid4,
   workflowInfo,
 } from '@temporalio/workflow';
-import { NOTICE_WORKFLOW } from '../contract/names';
-import type { Notice, NoticeActivities, WorkerSettings } from '../contract/activities';
+import { NOTIFICATION_WORKFLOW } from '../contract/names';
+import type { Notification, NotificationActivities, WorkerSettings } from '../contract/activities';
 import { keywordKey } from '../contract/follow-up-start';
 import { workerSettings } from './activity-proxies';
 import { evidenceOf, reportedDelivery } from '../follow-up/receipt';
 import type { FollowUpState } from '../follow-up/state';
 
 /** An attempt has ten seconds, and five more to begin and report; the next one may come when the receiver asks for it. */
-const { postNotice } = proxyActivities<NoticeActivities>({
+const { postNotification } = proxyActivities<NotificationActivities>({
   startToCloseTimeout: 15_000,
   scheduleToCloseTimeout: '24 hours',
   retry: { initialInterval: 5_000, backoffCoefficient: 2, maximumInterval: '15 minutes' },
@@ -24,8 +24,8 @@ const { postNotice } = proxyActivities<NoticeActivities>({
 });
 
 /** Sends one notification. The workflow ID is the `webhook-id`. @throws ActivityFailure after a day, or if the receiver returned 410 */
-export async function followUpNotice(notice: Notice): Promise<void> {
-  await postNotice(notice);
+export async function followUpNotification(notice: Notification): Promise<void> {
+  await postNotification(notice);
 }
 
 /**
@@ -37,7 +37,7 @@ export async function followUpNotice(notice: Notice): Promise<void> {
  * @param known the worker's settings; null if they are not known yet
  */
 export async function notify(
-  event: Omit<Notice, 'timestamp'>,
+  event: Omit<Notification, 'timestamp'>,
   known: WorkerSettings | null = null,
 ): Promise<void> {
   const settings = known ?? (await workerSettings());
@@ -45,9 +45,9 @@ export async function notify(
   const notice = { ...event, timestamp: new Date(Date.now()).toISOString() };
   try {
     await CancellationScope.nonCancellable(() =>
-      startChild(NOTICE_WORKFLOW, {
+      startChild(NOTIFICATION_WORKFLOW, {
         // A full stop would break the signature, which joins the ID and other parts with full stops.
-        workflowId: `follow-up-notice-${uuid4()}`,
+        workflowId: `follow-up-notification-${uuid4()}`,
         args: [notice],
         parentClosePolicy: ParentClosePolicy.ABANDON,
         cancellationType: ChildWorkflowCancellationType.ABANDON,

@@ -4,7 +4,7 @@ import {
   applyFacts,
   type BatchBoard,
   EMPTY_BOARD,
-  isBeyondTolerance,
+  isMaxFailuresExceeded,
   type ItemFact,
   laneAfter,
   markStarting,
@@ -31,7 +31,7 @@ const COMPLETED: End = ITEM_END;
 const UNSENT: End = { ...endWithoutReceipt('DeadlineExceeded'), delivery: 'not-sent' };
 const UNKNOWN: End = { ...endWithoutReceipt('DeliveryUnknown'), delivery: 'unknown' };
 const CONFLICT: End = { ...endWithoutReceipt('conflict'), delivery: 'not-sent' };
-const GONE = endWithoutReceipt('gone');
+const GONE = endWithoutReceipt('missing');
 
 /** Of a run that started so many milliseconds after the batch. */
 const ended = (outcome: End, afterMs = 1_000, more: object = {}): ItemFact => ({
@@ -129,7 +129,7 @@ describe('applyFacts', () => {
     const facts = [0, 1, 2].map((item): [number, ItemFact] => [item, ended(item === 1 ? UNSENT : COMPLETED)]);
     const after = apply(...facts);
     expect(after).toMatchObject({
-      ...{ lanes: [lane(5, 6, 'starting')], settled: 3, cursor: 6 },
+      ...{ lanes: [lane(5, 6, 'starting')], ended: 3, cursor: 6 },
       ...{ byStatus: { completed: 2 }, byFailure: { DeadlineExceeded: 1 } },
     });
     expect(after.firstFailures).toEqual([
@@ -139,7 +139,7 @@ describe('applyFacts', () => {
 
   it('changes only the lanes of its facts, and stops at an item that has not ended', () => {
     const after = apply([0, ended(COMPLETED)], [1, running()], [2, ended(COMPLETED)]);
-    expect(after).toMatchObject({ lanes: [lane(1, 3, 'running'), lane(5, 6, 'starting')], settled: 1 });
+    expect(after).toMatchObject({ lanes: [lane(1, 3, 'running'), lane(5, 6, 'starting')], ended: 1 });
   });
 
   it('returns the same board if no lane changes, so that no heartbeat is needed', () => {
@@ -196,7 +196,7 @@ it('withRound returns the same board if neither the number of running items nor 
 // The simulation checks the counts.
 it('the first twenty failures of a batch are named, whether jobs failed or follow-ups ended without a job', () => {
   const many = (outcome: Outcome) => Array<Outcome>(18).fill(outcome);
-  const outcomes = ['completed', 'archived', ...many('failed'), ...many('gone')];
+  const outcomes = ['completed', 'archived', ...many('failed'), ...many('missing')];
   const { firstFailures } = outcomes.reduce<BatchBoard>(
     (board, outcome, nth) => withOutcome(board, `w-${nth}`, { ...ITEM_END, outcome } as End),
     EMPTY_BOARD,
@@ -205,14 +205,14 @@ it('the first twenty failures of a batch are named, whether jobs failed or follo
   expect(firstFailures).toEqual(named.slice(2, 22));
 });
 
-it('the tolerance is a number of failures, or an exact percentage of all items; null is no limit', () => {
-  const isBeyond = (tolerate: BatchMemo['tolerate'], items: number, gone: number) => {
+it('maxFailures is a number of items or an exact percentage of all items; null does not limit the failures', () => {
+  const isBeyond = (maxFailures: BatchMemo['maxFailures'], items: number, gone: number) => {
     // A failed job is a failure, too.
     const byStatus = { completed: 7, archived: 5, failed: 1 };
-    return isBeyondTolerance({ tolerate, items }, { ...EMPTY_BOARD, settled: 13 + gone, byStatus });
+    return isMaxFailuresExceeded({ maxFailures, items }, { ...EMPTY_BOARD, ended: 13 + gone, byStatus });
   };
-  const isLimit = (tolerate: BatchMemo['tolerate'], items: number, failures: number) =>
-    !isBeyond(tolerate, items, failures - 1) && isBeyond(tolerate, items, failures);
+  const isLimit = (maxFailures: BatchMemo['maxFailures'], items: number, failures: number) =>
+    !isBeyond(maxFailures, items, failures - 1) && isBeyond(maxFailures, items, failures);
   expect(isLimit({ items: 3 }, 50, 3)).toBe(true);
   expect(isLimit({ percent: 2.5 }, 50, 1)).toBe(true);
   for (let percent = 1; percent <= 100; percent += 1)

@@ -16,8 +16,8 @@ const NOW = 1_000_000;
 const MEMO: BatchMemo = {
   ...EMPTY_BOARD,
   ...{ batchId: 'nightly', items: 100, digest: null, again: null, startedAt: '2026-01-01T00:00:00.000Z' },
-  ...{ concurrency: 5, tolerate: null, rounds: 1, paused: false, ending: null, movingSince: 0 },
-  ...{ cursor: 10, bound: 50, settled: 6, byStatus: { completed: 6 } },
+  ...{ concurrency: 5, maxFailures: null, rounds: 1, paused: false, ending: null, movingSince: 0 },
+  ...{ cursor: 10, bound: 50, ended: 6, byStatus: { completed: 6 } },
 };
 
 const RUNNING: RunningItems = {
@@ -98,18 +98,18 @@ describe('nextBatchStep', () => {
       REPORT,
     ],
     [
-      'reports at once when the batch exceeds its tolerance',
-      { ...ONE_RUNS, memo: { tolerate: { items: 0 }, settled: 7 } },
+      'reports at once when more items failed than maxFailures',
+      { ...ONE_RUNS, memo: { maxFailures: { items: 0 }, ended: 7 } },
       REPORT,
     ],
     [
       'waits for the running items of a batch that exceeded it',
-      { ...ONE_RUNS, memo: { ending: 'tolerance' } },
+      { ...ONE_RUNS, memo: { ending: 'max-failures' } },
       nextRound(5_000),
     ],
     [
       'reports when none of these runs any more',
-      { memo: { ending: 'tolerance' }, board: { lanes: pending(2) } },
+      { memo: { ending: 'max-failures' }, board: { lanes: pending(2) } },
       REPORT,
     ],
     ['reports at once when the batch is cancelled', { ...ONE_RUNS, memo: { ending: 'cancelled' } }, REPORT],
@@ -119,36 +119,36 @@ describe('nextBatchStep', () => {
       { do: 'cancel items', waitMs: 5_000 },
     ],
     ['reports when all cancelled items have ended', { memo: { ending: 'cancel-running' } }, REPORT],
-    ['reports when all items have ended', { board: { cursor: 100, settled: 100 } }, REPORT],
+    ['reports when all items have ended', { board: { cursor: 100, ended: 100 } }, REPORT],
     ['reports when it needs a further bound', { ...FULL, board: { cursor: 50 } }, REPORT],
   ])('%s', (_, known, expected) => {
     expect(step(known)).toEqual(expected);
   });
 
   it.each<[string, Known, BatchStep]>([
-    ['news is reported when a report is due', { board: { settled: 7 }, running: DUE }, REPORT],
+    ['news is reported when a report is due', { board: { ended: 7 }, running: DUE }, REPORT],
     [
       'also of a paused batch',
-      { memo: { paused: true }, board: { settled: 7, lanes: [lane(9, 10, 'running')] }, running: DUE },
+      { memo: { paused: true }, board: { ended: 7, lanes: [lane(9, 10, 'running')] }, running: DUE },
       REPORT,
     ],
     ['nothing is reported without news', { running: DUE }, nextRound(5_000)],
     [
       'the first report is due after 4 s',
-      { board: { settled: 7 }, running: { activityStartedAt: NOW - 4_001, count: 5 } },
+      { board: { ended: 7 }, running: { activityStartedAt: NOW - 4_001, count: 5 } },
       REPORT,
     ],
     [
       'and not before',
-      { board: { settled: 7 }, running: { activityStartedAt: NOW - 4_000, count: 5 } },
+      { board: { ended: 7 }, running: { activityStartedAt: NOW - 4_000, count: 5 } },
       nextRound(5_000),
     ],
     [
       'a report that costs more than two events per item waits',
-      { memo: { rounds: 14 }, board: { settled: 13 }, running: DUE },
+      { memo: { rounds: 14 }, board: { ended: 13 }, running: DUE },
       nextRound(5_000),
     ],
-    ['until enough items have ended', { memo: { rounds: 14 }, board: { settled: 14 }, running: DUE }, REPORT],
+    ['until enough items have ended', { memo: { rounds: 14 }, board: { ended: 14 }, running: DUE }, REPORT],
     [
       'the last items are awaited after the last bound',
       { memo: { bound: 100, cursor: 100 }, ...FULL },
@@ -181,7 +181,7 @@ describe('nextBatchStep', () => {
       cursor: fc.integer({ min: 30, max: 100 }),
       bound: fc.integer({ min: 30, max: 100 }),
       paused: fc.boolean(),
-      ending: fc.constantFrom(null, 'tolerance' as const, 'cancelled' as const, 'cancel-running' as const),
+      ending: fc.constantFrom(null, 'max-failures' as const, 'cancelled' as const, 'cancel-running' as const),
     });
     fc.assert(
       fc.property(known, ({ lanes: all, others, cursor, ...memo }) => {

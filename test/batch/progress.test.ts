@@ -6,15 +6,23 @@ import { batchRows, progressOf } from '../../src/batch/progress';
 const MEMO: BatchMemo = {
   ...EMPTY_BOARD,
   ...{ batchId: 'nightly', items: 50, digest: null, again: null, startedAt: '2026-01-01T00:00:00.000Z' },
-  ...{ concurrency: 50, tolerate: null, rounds: 0, paused: false, ending: null, bound: 0, movingSince: null },
+  ...{
+    concurrency: 50,
+    maxFailures: null,
+    rounds: 0,
+    paused: false,
+    ending: null,
+    bound: 0,
+    movingSince: null,
+  },
 };
 
 const RESET =
   'The batch was reset, its activity was completed by an operator, or its items were deleted. 3 of 50 items ended.';
-const BEYOND = { ending: 'tolerance', settled: 9, byStatus: { completed: 8 } } as const;
-const BEYOND_WORDS = '1 item failed, more than the tolerance allows. 9 of 50 items';
+const BEYOND = { ending: 'max-failures', ended: 9, byStatus: { completed: 8 } } as const;
+const BEYOND_WORDS = '1 item failed, which is more than the maximum. 9 of 50 items';
 const WAITS = { workflowId: 'w', reason: 'no key' };
-const ALL_ENDED = { settled: 50, byFailure: { FollowUpRejected: 2 } };
+const ALL_ENDED = { ended: 50, byFailure: { FollowUpRejected: 2 } };
 
 it.each<[string, Partial<BatchMemo>, Parameters<typeof progressOf>[1], string, string]>([
   ['paused', { paused: true }, 'running', '', '`batch resume`'],
@@ -25,7 +33,7 @@ it.each<[string, Partial<BatchMemo>, Parameters<typeof progressOf>[1], string, s
   ['cancelled', { ending: 'cancel-running' }, 'failed', '', '`batch run` with the same file'],
   ['incomplete', { ending: 'interrupted' }, 'completed', RESET, '`batch run` with the same file'],
   [
-    'tolerance-exceeded',
+    'max-failures-exceeded',
     BEYOND,
     'completed',
     BEYOND_WORDS,
@@ -38,7 +46,7 @@ it.each<[string, Partial<BatchMemo>, Parameters<typeof progressOf>[1], string, s
 ])(
   'a batch is %s with %j while its workflow is %s, and reports the reason and the next step',
   (wanted, memo, run, why, next) => {
-    const summary = progressOf({ ...MEMO, settled: 3, ...memo }, run);
+    const summary = progressOf({ ...MEMO, ended: 3, ...memo }, run);
     const { state, message } = summary;
     const rows = new Map(batchRows({ state, message, summary }));
     expect([state, rows.has('why'), rows.has('what to do')]).toEqual([wanted, why !== '', next !== '']);

@@ -126,7 +126,7 @@ it.each<[Partial<FollowUpProgress>, object]>([
 
 it('the progress of a batch has the share, the counts and what is unusual; an item what went wrong', () => {
   const progress: BatchProgress = {
-    ...{ batchId: 'nightly', state: 'paused', message: null, items: 200, settled: 50, firstFailures: [] },
+    ...{ batchId: 'nightly', state: 'paused', message: null, items: 200, ended: 50, firstFailures: [] },
     ...{ byStatus: { completed: 45, failed: 3 }, byFailure: { JobNotFound: 2 }, byEvidence: {} },
     ...{ unknownDeliveries: 4, startedAt: '2026-07-31T08:00:00.000Z', endedAt: null },
     ...{ open: 10, concurrency: 10 },

@@ -37,7 +37,7 @@ it.each<[string[], string, string?]>([
   [[...SEND, '--prompt', 'x', '--deadline', '--json'], '--deadline:'],
   [['extend', 'w', '30'], `'30' is invalid for argument 'duration'. "30" needs a unit (ms, s, m, h, d), `],
   [['list', '--limit', '0'], "argument '0' is invalid. It must be a whole number from 1 to 10000."],
-  [['batch', 'run', '-', '--tolerate', '5 %'], '--tolerate: must be'],
+  [['batch', 'run', '-', '--max-failures', '5 %'], '--max-failures: must be'],
   ...['{"hours":"3"}', '{"hour":"3 4"}', '{"toString":"3"}', 'hour=3'].map((calendar): [string[], string] => [
     [...CREATE, '--calendar', calendar],
     'It must be JSON such as {"dayOfWeek":"Fri","hour":"3"}, with texts without spaces for second, minute',

@@ -68,7 +68,7 @@ const CALLS: readonly [string, Call][] = [
   }),
   ...callsOf('batches.', (client) => client.batches, { start: [[REQUEST]] }),
   ...callsOf('batch.', (client) => client.batches.getHandle('b'), {
-    ...{ progress: [], result: [], settled: [], results: [], watch: [] },
+    ...{ progress: [], result: [], listResults: [], streamResults: [], watch: [] },
     ...{ pause: [], resume: [], cancel: [], retry: [], setConcurrency: [5] },
   }),
   [
@@ -98,7 +98,7 @@ describe('every call', () => {
     expect(calls).toEqual([]);
     const isStart = STARTS.includes(name);
     await expect(call(followUps, { timeout: 30 })).rejects.toMatchObject({
-      code: isStart ? 'NOT_CONFIRMED' : 'NO_ANSWER',
+      code: isStart ? 'START_UNCONFIRMED' : 'WAIT_TIMEOUT',
       message: expect.stringMatching(/ no response within 0\.03 s\.| did not respond within 0\.03 s\./),
       workflowId: workflowIdOf(name),
     });
@@ -109,17 +109,17 @@ describe('every call', () => {
     await eventually('the server is asked', () => calls.length > 0, { intervalMs: 5 });
     await followUps[Symbol.asyncDispose]();
     expect(await pending).toMatchObject({
-      code: isStart ? 'NOT_CONFIRMED' : 'CLOSED',
+      code: isStart ? 'START_UNCONFIRMED' : 'CLIENT_CLOSED',
       workflowId: workflowIdOf(name),
     });
-    await expect(call(followUps, {})).rejects.toMatchObject({ code: 'CLOSED' });
+    await expect(call(followUps, {})).rejects.toMatchObject({ code: 'CLIENT_CLOSED' });
   });
 
   it.each(CALLS)('%s that the server refuses has a code', async (_name, call) => {
     status = 16;
     await expect(call(followUps, {})).rejects.toMatchObject({ code: 'UNAUTHORIZED' });
     status = 3;
-    const codes = expect.stringMatching(/^(SERVER_REFUSED|INVALID_REQUEST)$/);
+    const codes = expect.stringMatching(/^(SERVER_ERROR|INVALID_REQUEST)$/);
     await expect(call(followUps, {})).rejects.toMatchObject({ code: codes });
   });
 
@@ -132,12 +132,12 @@ describe('every call', () => {
     });
     const env = { TEMPORAL_ADDRESS: await listening(gateway) };
     const lost = await FollowUpClient.connect({ env });
-    const unreached = STARTS.includes(name) ? 'NOT_CONFIRMED' : 'UNREACHABLE';
+    const unreached = STARTS.includes(name) ? 'START_UNCONFIRMED' : 'UNREACHABLE';
     const message = expect.stringMatching(/HTTP status code 404: .*check TEMPORAL_ADDRESS/);
     // What waits for an end goes on waiting.
     const [options, end] =
       name === 'handle.result'
-        ? [{ timeout: 300 }, { code: 'NO_ANSWER' }]
+        ? [{ timeout: 300 }, { code: 'WAIT_TIMEOUT' }]
         : [{}, { code: unreached, message }];
     await expect(call(lost, options).finally(() => lost.close())).rejects.toMatchObject(end);
   });
@@ -217,7 +217,7 @@ it('a call whose retry is due when its client is closed ends for good, and no ti
   const end = result.catch((error: unknown) => error);
   const retry = await due;
   await followUps.close();
-  expect(await end).toMatchObject({ code: 'CLOSED' });
+  expect(await end).toMatchObject({ code: 'CLIENT_CLOSED' });
   calls.length = 0;
   retry();
   await eventually('it is made once more', () => calls.length > 0, { intervalMs: 5 });

@@ -43,7 +43,7 @@ describe('a retry of a follow-up', () => {
       const again = await environment.followUps.start(asked);
       expect(again).toMatchObject({ runId, attached: 'ended' });
       await expect(handle.retry()).rejects.toMatchObject({
-        ...{ code: 'RETRY_REFUSED', receipt: { delivery: { verdict: 'accepted' } } },
+        ...{ code: 'RETRY_NOT_ALLOWED', receipt: { delivery: { verdict: 'accepted' } } },
         message: expect.stringContaining('was accepted'),
       });
     },
@@ -56,7 +56,7 @@ describe('a retry of a follow-up', () => {
     const clock = jest.spyOn(Date, 'now').mockReturnValue(begunAt);
     const late = handle.retry();
     clock.mockRestore();
-    await expect(late).rejects.toMatchObject({ code: 'NOT_CONFIRMED', workflowId: handle.workflowId });
+    await expect(late).rejects.toMatchObject({ code: 'START_UNCONFIRMED', workflowId: handle.workflowId });
     expect(environment.posts(asked)).toHaveLength(0);
   });
 

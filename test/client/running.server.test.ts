@@ -29,7 +29,7 @@ describe('a running follow-up', () => {
     expect(Date.parse(beginsAt ?? '') - Date.parse(startedAt)).toBe(2 * 3_600_000);
     for (const update of [handle.pollNow(), handle.extendDeadline('1h'), handle.resolveDelivery('delivered')])
       await expect(update).rejects.toMatchObject({
-        code: 'UPDATE_REFUSED',
+        code: 'UPDATE_REJECTED',
         message: expect.stringContaining(`it has not begun; it begins at ${String(beginsAt)}`),
       });
     expect(await handle.describe()).toMatchObject({ beginsAt, state: 'running' });
@@ -68,7 +68,7 @@ it.concurrent('an update beyond what the server takes in a run is refused in its
   await batch.startUntilSent(1);
   await batch.handle.pause();
   await expect(batch.handle.resume()).rejects.toMatchObject({
-    code: 'UPDATE_REFUSED',
+    code: 'UPDATE_REJECTED',
     message: expect.stringMatching(/limit on the total number of distinct updates/),
   });
 });
@@ -83,7 +83,7 @@ describe("a client without the workers' data converter", () => {
     await client.workflow.getHandle(workflowId).terminate();
     const handle = idle.getHandle(workflowId);
     const words = /FOLLOW_UP_DATA_CONVERTER, or your Client's dataConverter.*Unknown encoding/;
-    const refused = { code: 'MISCONFIGURED', message: expect.stringMatching(words) };
+    const refused = { code: 'INVALID_CONFIGURATION', message: expect.stringMatching(words) };
     for (const call of ['result', 'progress', 'describe', 'retry'] as const)
       await expect(handle[call]()).rejects.toMatchObject(refused);
     await expect(idle.start(asked)).rejects.toMatchObject(refused);

@@ -104,7 +104,7 @@ describe('a namespace that is not set up', () => {
     );
     const followUps = new FollowUpClient(new Client({ connection, namespace: 'nowhere' }));
     await expect(followUps.getHandle('f').describe()).rejects.toMatchObject({
-      code: 'NOT_SET_UP',
+      code: 'NAMESPACE_NOT_SET_UP',
       message: expect.stringContaining('no namespace "nowhere"'),
     });
   });

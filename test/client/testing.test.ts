@@ -28,7 +28,7 @@ describe('the client for tests', () => {
     expect(second).toMatchObject({ attached: 'ended', promptCompared: true });
     expect(client.sent).toEqual([REQUEST]);
     await expect(second.retry()).rejects.toMatchObject({
-      code: 'RETRY_REFUSED',
+      code: 'RETRY_NOT_ALLOWED',
       receipt: { requestId: 'r' },
     });
     await expect(second.cancel()).rejects.toMatchObject({ code: 'ALREADY_ENDED', state: 'completed' });
@@ -47,11 +47,11 @@ describe('the client for tests', () => {
     await rejects('CONFLICT', followUps.start({ ...REQUEST, prompt: 'Other' }));
     await rejects('NOT_FOUND', followUps.getHandle('follow-up:a:b:c').retry());
     await rejects('STILL_RUNNING', followUps.getHandle(ID).retry());
-    await rejects('SERVER_REFUSED', followUps.batches.start([REQUEST]));
-    await rejects('SERVER_REFUSED', followUps.schedules.create('s', [REQUEST], { spec: {} }));
+    await rejects('SERVER_ERROR', followUps.batches.start([REQUEST]));
+    await rejects('SERVER_ERROR', followUps.schedules.create('s', [REQUEST], { spec: {} }));
     expect(followUps.sent).toEqual([REQUEST]);
     await followUps.close();
-    await rejects('CLOSED', followUps.getHandle(ID).describe());
+    await rejects('CLIENT_CLOSED', followUps.getHandle(ID).describe());
   });
 
   it.each<[SimulatedOutcome, string, object, RegExp]>([
@@ -61,13 +61,13 @@ describe('the client for tests', () => {
     [{ end: 'DeadlineExceeded' }, 'DEADLINE_EXCEEDED', { job: { status: 'active' } }, /message was accepted/],
     [{ end: 'DeadlineExceeded', verdict: 'not-sent' }, 'DEADLINE_EXCEEDED', delivery('not-sent'), /^$/],
     [{ end: 'DeadlineExceeded', verdict: 'unknown' }, 'DEADLINE_EXCEEDED', delivery('unknown'), /Nobody/],
-    [{ end: 'JobNotFound', message: 'gone' }, 'JOB_NOT_FOUND', { message: 'gone' }, /^$/],
+    [{ end: 'JobNotFound', message: 'missing' }, 'JOB_NOT_FOUND', { message: 'missing' }, /^$/],
     [{ end: 'JobNotFound', verdict: 'accepted' }, 'JOB_NOT_FOUND', delivery('accepted'), /accepted/],
     [{ end: 'InvalidRequest' }, 'INVALID_REQUEST', delivery('not-sent'), /^$/],
     [{ end: 'cancelled' }, 'CANCELLED', delivery('accepted'), /retried\. Its message was accepted/],
     [{ end: 'cancelled', verdict: 'not-sent' }, 'CANCELLED', delivery('not-sent'), /^$/],
     [{ end: 'terminated' }, 'TERMINATED', { receipt: null }, /retried\. It left no receipt/],
-    [{ end: 'timed-out' }, 'TIMED_OUT', { receipt: null }, /retried\. It left no receipt/],
+    [{ end: 'timed-out' }, 'WORKFLOW_TIMED_OUT', { receipt: null }, /retried\. It left no receipt/],
   ])('ends as %j with %s, and is retried if its receipt allows it', async (outcome, code, facts, problem) => {
     const followUps = new InMemoryFollowUpClient(() => outcome);
     await expect(followUps.execute(REQUEST)).rejects.toMatchObject({ code, workflowId: ID, ...facts });
@@ -137,7 +137,7 @@ describe('the client for tests', () => {
     const handle = await followUps.start(REQUEST);
     expect(await listed(followUps.list({ phase: 'watching' }))).toEqual([]);
     await expect(handle.resolveDelivery('nonsense' as 'delivered')).rejects.toMatchObject({
-      code: 'UPDATE_REFUSED',
+      code: 'UPDATE_REJECTED',
       message: expect.stringContaining('decision: must be one of delivered, not-delivered'),
     });
     expect(await handle.resolveDelivery('not-delivered')).toMatchObject({
@@ -145,9 +145,9 @@ describe('the client for tests', () => {
       delivery: { verdict: 'accepted', confirmedBy: 'response', sends: 2 },
     });
     const words = 'the follow-up is watching; a decision is accepted only in the phase needs-decision';
-    const rejection = { code: 'UPDATE_REFUSED', message: expect.stringContaining(words) };
+    const rejection = { code: 'UPDATE_REJECTED', message: expect.stringContaining(words) };
     await expect(handle.resolveDelivery('delivered')).rejects.toMatchObject(rejection);
-    await expect(handle.extendDeadline('48' as '48h')).rejects.toMatchObject({ code: 'UPDATE_REFUSED' });
+    await expect(handle.extendDeadline('48' as '48h')).rejects.toMatchObject({ code: 'UPDATE_REJECTED' });
     const { deadlineAt } = await handle.extendDeadline('48h');
     const { startedAt } = await handle.describe();
     expect(Date.parse(deadlineAt) - Date.parse(startedAt)).toBeGreaterThan(24 * 3_600_000);
@@ -210,7 +210,7 @@ describe('the client for tests', () => {
     expect(await handle.progress()).toMatchObject({ from: 'server', workers: 0, description });
     const words = 'no worker polls the task queue "follow-up"; start one and try again';
     await expect(handle.pollNow()).rejects.toMatchObject({
-      code: 'NO_ANSWER',
+      code: 'WAIT_TIMEOUT',
       message: `The follow-up ${ID} did not respond within 2 s: ${words}.`,
     });
     followUps.setAvailability('all');
@@ -222,7 +222,10 @@ describe('the client for tests', () => {
     const handle = await followUps.start(REQUEST);
     followUps.setAvailability('unreachable');
     await expect(handle.describe()).rejects.toMatchObject({ code: 'UNREACHABLE' });
-    await expect(followUps.start(REQUEST)).rejects.toMatchObject({ code: 'NOT_CONFIRMED', workflowId: ID });
+    await expect(followUps.start(REQUEST)).rejects.toMatchObject({
+      code: 'START_UNCONFIRMED',
+      workflowId: ID,
+    });
     const result = handle.result();
     followUps.setAvailability('all');
     expect(await result).toMatchObject({ status: 'completed' });
@@ -238,7 +241,7 @@ it('a call that times out while it waits reports the follow-up that it started',
   await jest.advanceTimersByTimeAsync(10_000);
   jest.useRealTimers();
   expect(await end).toMatchObject({
-    ...{ name: 'NoAnswerError', code: 'NO_ANSWER', workflowId: ID },
+    ...{ name: 'WaitTimeoutError', code: 'WAIT_TIMEOUT', workflowId: ID },
     message: `The follow-up ${ID} did not respond within 10 s.`,
   });
 });

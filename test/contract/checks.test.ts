@@ -43,8 +43,8 @@ const RECORDS = [
 const LANE = { next: 3, end: 5, state: 'running', retryOf: 'run' } as const;
 const BOARD: BatchBoard = {
   ...{ cursor: 9, lanes: [LANE, { next: 5, end: 9, state: 'pending' }] },
-  ...{ settled: 3, byStatus: { completed: 2 }, byFailure: { gone: 1 }, byEvidence: { unchanged: 2 } },
-  firstFailures: [{ workflowId: 'w', outcome: 'gone', message: 'none' }],
+  ...{ ended: 3, byStatus: { completed: 2 }, byFailure: { missing: 1 }, byEvidence: { unchanged: 2 } },
+  firstFailures: [{ workflowId: 'w', outcome: 'missing', message: 'none' }],
   ...{ unknownDeliveries: 1, open: 1, quickEndAt: 1_000, waitsFor: { workflowId: 'w', reason: 'no key' } },
   startedEarlier: { cursor: 4, lanes: [{ next: 1, end: 2, state: 'starting' }] },
 };

@@ -8,14 +8,17 @@ it.each([
   ['CERT_HAS_EXPIRED', 'other'],
   ['http_299', 'other'],
   [null, 'other'],
-])('a metric has no label value of the wire: it counts the answer %s as %s', (answer, shown) => {
-  const add = jest.fn();
-  const meter = { createCounter: () => ({ add }) } as never;
-  measure(meter, 'exchanges', 1, { operation: 'read', answer });
-  measure(meter, 'ends', 1, { outcome: 'hibernating', evidence: null });
-  const labels = [
-    { operation: 'read', answer: shown },
-    { outcome: 'other', evidence: 'none' },
-  ];
-  expect(add.mock.calls).toEqual(labels.map((each) => [1, each]));
-});
+])(
+  'the metric of requests counts the result %s as %s, because a label has only listed values',
+  (result, shown) => {
+    const add = jest.fn();
+    const meter = { createCounter: () => ({ add }) } as never;
+    measure(meter, 'requests', 1, { operation: 'read', result });
+    measure(meter, 'ended', 1, { outcome: 'hibernating', evidence: null });
+    const labels = [
+      { operation: 'read', result: shown },
+      { outcome: 'other', evidence: 'none' },
+    ];
+    expect(add.mock.calls).toEqual(labels.map((each) => [1, each]));
+  },
+);

@@ -63,7 +63,7 @@ describe('the end of a follow-up', () => {
       endOfFailure(failure('TypeError')),
       endOfFailure(Object.assign(failure('JobNotFound'), { details: [] })),
     ])
-      expect(end).toMatchObject({ outcome: 'broken', delivery: null });
+      expect(end).toMatchObject({ outcome: 'unreadable', delivery: null });
   });
 
   it('has proof that nothing was sent where its name was taken before it began', () => {
@@ -83,7 +83,7 @@ it.each([
   ['a retry with what is unknown', 'unsent-or-unknown', ['not-sent', 'rejected', 'unknown', null]],
 ] as const)('an item is tried again by its receipt alone: %s', (_, again, deliveries) => {
   for (const outcome of OUTCOMES) {
-    const end: End = { ...endWithoutReceipt('gone'), outcome };
+    const end: End = { ...endWithoutReceipt('missing'), outcome };
     const tried = [...VERDICTS, null].filter((delivery) => mayTryAgain({ ...end, delivery }, again));
     expect(tried.toSorted()).toEqual(outcome === 'conflict' ? [] : deliveries.toSorted());
   }

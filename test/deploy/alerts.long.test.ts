@@ -9,31 +9,31 @@ const folder = temporaryFolder();
 
 const worker = (namespace: string) => `agent_follow_up_worker_info{namespace="${namespace}", instance="i"}`;
 const open = (state: string) => `agent_follow_up_open_workflows{namespace="n", state="${state}"}`;
-const exchanges = (labels: string) => `agent_follow_up_exchanges_total{namespace="n", ${labels}}`;
+const exchanges = (labels: string) => `agent_follow_up_requests_total{namespace="n", ${labels}}`;
 const SERIES: Readonly<Record<string, string>> = {
   sending: open('sending'),
   undecided: open('needs-decision'),
   unauthorized: open('unauthorized'),
   batch: open('batch'),
   sends: exchanges('operation="send"'),
-  good: exchanges('operation="read", answer="job"'),
-  refused: exchanges('operation="read", answer="http_401"'),
-  failed: exchanges('operation="read", answer="http_503"'),
+  good: exchanges('operation="read", result="job"'),
+  refused: exchanges('operation="read", result="http_401"'),
+  failed: exchanges('operation="read", result="http_503"'),
   unknown: 'agent_follow_up_deliveries_total{namespace="n", verdict="unknown"}',
-  intolerable: 'agent_follow_up_batch_ends_total{namespace="n", outcome="ToleranceExceeded"}',
+  intolerable: 'agent_follow_up_batches_ended_total{namespace="n", outcome="MaxFailuresExceeded"}',
   taskFails: 'temporal_workflow_task_execution_failed{namespace="n", workflow_type="followUp"}',
-  asked: 'agent_follow_up_open_asked_timestamp_seconds{namespace="n"}',
+  asked: 'agent_follow_up_open_workflows_counted_timestamp_seconds{namespace="n"}',
   slots: 'temporal_worker_task_slots_available{namespace="n", instance="i", worker_type="ActivityWorker"}',
   ...{ worker: worker('n'), workerOfA: worker('a'), workerOfB: worker('b') },
 };
-const [SENDS, BATCH] = ['FollowUpSendsStandStill', 'FollowUpBatchStandsStill'] as const;
+const [SENDS, BATCH] = ['FollowUpSendsStalled', 'FollowUpBatchStalled'] as const;
 
 /** By Prometheus's own clock, with a value a minute in each series. */
 const CASES: [alert: string, where: string, series: string, at: string, count: 0 | 1][] = [
   ['FollowUpAgentServiceUnreachable', 'most reads fail', 'good 0+4x30; failed 0+6x30', '25m', 1],
   ['FollowUpAgentServiceUnreachable', 'the service refuses', 'good 0+4x30; refused 0+6x30', '25m', 0],
-  ['FollowUpKeyRefused', 'a first read is refused', 'refused 0+0x5 1+0x20', '9m', 1],
-  ['FollowUpKeyRefused', 'a follow-up is locked out', 'unauthorized 1+0x5', '3m', 1],
+  ['FollowUpApiKeyRejected', 'a first read is refused', 'refused 0+0x5 1+0x20', '9m', 1],
+  ['FollowUpApiKeyRejected', 'a follow-up is locked out', 'unauthorized 1+0x5', '3m', 1],
   ['FollowUpDeliveryUnknown', 'one has ended so', 'unknown 0+0x5 1+0x20', '10m', 1],
   ['FollowUpDeliveryUnknown', 'one had ended so before', 'unknown 1+0x90', '80m', 0],
   ['FollowUpNeedsDecision', 'one waits for a quarter of an hour', 'undecided 1+0x20', '16m', 1],
@@ -42,12 +42,18 @@ const CASES: [alert: string, where: string, series: string, at: string, count: 0
   ['FollowUpWorkflowTasksFail', 'a first task has failed', 'taskFails _x5 1+0x20', '7m', 1],
   ['FollowUpWorkflowTasksFail', 'a task has failed an hour ago', 'taskFails 1+0x60', '1h', 0],
   ['FollowUpNoWorker', 'one of two namespaces has none', 'workerOfA 1+0x10; workerOfB 1+0x60', '30m', 1],
-  ['FollowUpTemporalSilent', 'the first worker has just started', 'asked 0+60x10', '0m', 0],
-  ['FollowUpTemporalSilent', 'it has not answered for seven minutes', 'asked 0+60x5 300+0x20', '12m', 1],
-  ['FollowUpSlotsUsedUp', 'none is free for ten minutes', 'slots 0+0x15; worker 1+0x15', '11m', 1],
+  ['FollowUpTemporalUnresponsive', 'the first worker has just started', 'asked 0+60x10', '0m', 0],
+  [
+    'FollowUpTemporalUnresponsive',
+    'it has not answered for seven minutes',
+    'asked 0+60x5 300+0x20',
+    '12m',
+    1,
+  ],
+  ['FollowUpTaskSlotsExhausted', 'none is free for ten minutes', 'slots 0+0x15; worker 1+0x15', '11m', 1],
   [BATCH, 'the worker has started ten minutes ago', 'batch 1+0x20', '10m', 0],
   [BATCH, 'no item has ended for more than two hours', 'batch 1+0x200', '130m', 1],
-  ['FollowUpBatchBeyondTolerance', 'one has stopped', 'intolerable 0+0x5 1+0x20', '10m', 1],
+  ['FollowUpBatchMaxFailuresExceeded', 'one has stopped', 'intolerable 0+0x5 1+0x20', '10m', 1],
 ];
 
 it('every alert fires where it is meant to, and only there', async () => {

@@ -1,5 +1,5 @@
 import type { AgentApi } from '../../src/agent-api/client';
-import type { ItemEnd } from '../../src/batch/progress';
+import type { BatchItemResult } from '../../src/batch/progress';
 import type { AgentJob } from '../../src/contract/job';
 import type { Receipt } from '../../src/contract/result';
 
@@ -37,7 +37,7 @@ export const RECEIPT: Receipt = {
 };
 
 /** The end of an item whose job is completed. */
-export const ITEM_END: ItemEnd = {
+export const ITEM_END: BatchItemResult = {
   workflowId: 'w',
   projectId: 'p',
   jobId: 'j',
@@ -47,5 +47,5 @@ export const ITEM_END: ItemEnd = {
   evidence: null,
   prLink: null,
   message: null,
-  settledAt: '2026-01-01T00:00:00.000Z',
+  endedAt: '2026-01-01T00:00:00.000Z',
 };

@@ -66,7 +66,7 @@ function clientOf(state: 'completed' | 'running' = 'completed'): Client {
   return new Client({ connection, namespace: 'in-memory', dataConverter: { payloadCodecs: [codec] } });
 }
 
-const broken = (why: string) => ({ outcome: 'broken', message: expect.stringContaining(why) });
+const broken = (why: string) => ({ outcome: 'unreadable', message: expect.stringContaining(why) });
 
 it('a follow-up that can’t be decoded while it runs has not ended; an encoding that the converter does not know stays one', async () => {
   const { end, trouble } = await findEnd(clientOf('running'), MEANT);

@@ -66,7 +66,7 @@ function counters(series: readonly Series[]): string[] {
 }
 
 it('a server that does not count what is open is asked again, and the worker works', async () => {
-  const { name } = METRICS.openAskedAt;
+  const { name } = METRICS.openCountedAt;
   const askedAt = async () => (await series()).find((each) => each.name === name)?.value;
   expect((await (await environment.follow()).result()).status).toBe('completed');
   await worker.says(/^the server does not count what is open/);
@@ -102,11 +102,11 @@ it('every metric of the table is exported, with its labels, and none else', asyn
   }
   const rise = (...what: [string, Series['labels']]) => sumOf(exported, ...what) - sumOf(before, ...what);
   expect(rise('deliveries_total', { verdict: 'accepted' })).toBe(2);
-  expect(rise('ends_total', { outcome: 'completed' })).toBe(2);
-  expect(rise('batch_items_total', { outcome: 'completed' })).toBe(1);
-  expect(rise('batch_ends_total', { outcome: 'done' })).toBe(1);
-  expect(rise('exchanges_total', { operation: 'send', answer: 'job' })).toBe(2);
-  expect(rise('exchanges_total', { operation: 'send', answer: 'http_429' })).toBe(1);
+  expect(rise('ended_total', { outcome: 'completed' })).toBe(2);
+  expect(rise('batch_items_ended_total', { outcome: 'completed' })).toBe(1);
+  expect(rise('batches_ended_total', { outcome: 'done' })).toBe(1);
+  expect(rise('requests_total', { operation: 'send', result: 'job' })).toBe(2);
+  expect(rise('requests_total', { operation: 'send', result: 'http_429' })).toBe(1);
   expect(rise('exchange_seconds_bucket', { operation: 'send', le: '600' })).toBe(3);
 });
 

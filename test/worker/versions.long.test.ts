@@ -101,7 +101,7 @@ it(
       for (const { key } of followings) sandbox.changeJob(key, { status: 'completed' });
       for (const ending of await Promise.all(followings.map((following) => following.ending())))
         expect(ending).toMatchObject({ delivery: BY_RESPONSE, posts: [true] });
-      expect(await batch.finish()).toMatchObject({ state: 'done', summary: { settled: ITEMS } });
+      expect(await batch.finish()).toMatchObject({ state: 'done', summary: { ended: ITEMS } });
       expect(batch.messages()).toEqual(Array.from({ length: ITEMS }, () => 1));
       expect(await failedTasks(client, `TaskQueue = "${taskQueue}"`)).toEqual([]);
     }),

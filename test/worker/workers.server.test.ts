@@ -68,6 +68,8 @@ it('a worker with the plugin runs its own workflows, and all workflow types of f
     expect(await execute('followUpBatchItems')).toBeUndefined();
     await expect(execute('followUp')).rejects.toMatchObject({ cause: { type: 'InvalidRequest' } });
     await expect(execute('followUpBatch')).rejects.toMatchObject({ cause: { type: 'InvalidBatch' } });
-    await expect(execute('followUpNotice')).rejects.toMatchObject({ cause: { activityType: 'postNotice' } });
+    await expect(execute('followUpNotification')).rejects.toMatchObject({
+      cause: { activityType: 'postNotification' },
+    });
   });
 });

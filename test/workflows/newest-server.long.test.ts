@@ -84,7 +84,7 @@ it.concurrent('while it is paused, a batch loses nothing', async () => {
   await pauseAwhile(batch.workflow);
   batch.endTurns();
   await batch.sent(3);
-  const summary = { settled: 3, byStatus: { completed: 3 } };
+  const summary = { ended: 3, byStatus: { completed: 3 } };
   expect(await batch.finish()).toMatchObject({ state: 'done', summary });
   expect(batch.messages()).toEqual([1, 1, 1]);
 });

@@ -39,7 +39,7 @@ it('a receiver in Python that was away is told once it is back, by the newest se
     const worker = await environment.startWorker();
     const following = await environment.follow({}, SWIFT);
     expect((await following.result()).status).toBe('completed');
-    const query = `WorkflowType = 'followUpNotice' AND TaskQueue = '${environment.taskQueue}'`;
+    const query = `WorkflowType = 'followUpNotification' AND TaskQueue = '${environment.taskQueue}'`;
     const first = async () => (await listed(environment.client.workflow.list({ query })))[0];
     const workflowId = await eventually('the notice is listed', first);
     const notice = environment.client.workflow.getHandle(workflowId);

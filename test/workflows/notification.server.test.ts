@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { Webhook } from 'standardwebhooks';
-import type { Notice } from '../../src/contract/activities';
+import type { Notification } from '../../src/contract/activities';
 import { BatchOfTest, SWIFT } from '../harness/batch-of-test';
 import { Environment } from '../harness/environment';
 import { eventually } from '../../tools/lib/eventually';
@@ -16,7 +16,7 @@ const secret = () => `whsec_${randomBytes(24).toString('base64')}`;
 const RECEIVERS = secret();
 
 /** The POSTs in their order: the verified body and the `webhook-id` of each. */
-const all: { readonly id: string; readonly notice: Notice }[] = [];
+const all: { readonly id: string; readonly notice: Notification }[] = [];
 const held: ServerResponse[] = [];
 const statuses = [503, 302, 410];
 
@@ -31,7 +31,7 @@ const ANSWERS: Partial<Record<string, (response: ServerResponse) => void>> = {
 const server = createServer((request, response) => {
   void (async () => {
     const headers = request.headers as Record<string, string>;
-    const notice = new Webhook(RECEIVERS).verify(await text(request), headers) as Notice;
+    const notice = new Webhook(RECEIVERS).verify(await text(request), headers) as Notification;
     all.push({ id: headers['webhook-id'] ?? '', notice });
     const answer = ANSWERS[String(notice.data.projectId)] ?? (() => response.writeHead(204).end());
     answer(response);
@@ -97,7 +97,7 @@ it('the end of a follow-up, a need for a decision, a cancellation and the end of
 
   const batch = new BatchOfTest(environment).addMany(2);
   const [ofBatch] = await told((await batch.start()).workflowId);
-  const counts = { outcome: 'done', items: 2, settled: 2, unknownDeliveries: 0 };
+  const counts = { outcome: 'done', items: 2, ended: 2, unknownDeliveries: 0 };
   expect(ofBatch?.notice).toMatchObject({
     type: 'follow-up-batch.ended',
     data: { batchId: batch.batchId, ...counts },

@@ -34,7 +34,7 @@ it('a notification that the Temporal server does not start changes no result of 
   expect((await failed.failure()).type).toBe('JobNotFound');
   const batch = new BatchOfTest(environment).addMany(1);
   await batch.start();
-  expect(await batch.handle.result()).toMatchObject({ state: 'done', summary: { settled: 1 } });
+  expect(await batch.handle.result()).toMatchObject({ state: 'done', summary: { ended: 1 } });
   for (const id of [completed.handle.workflowId, failed.handle.workflowId, batch.workflow.workflowId])
     expect(await rejected(id)).toBe(1);
   await taken.terminate();

@@ -121,7 +121,7 @@ function deedsToBatch(batch: BatchOfTest) {
   const stop = () =>
     oneOf<() => Promise<unknown>>(
       () => handle.cancel(),
-      () => handle.cancel({ followUps: random() < 0.3 }),
+      () => handle.cancel({ cancelRunning: random() < 0.3 }),
       () => workflow.terminate(),
       () => resetAnywhere(workflow),
     )();
@@ -134,7 +134,7 @@ function deedsToBatch(batch: BatchOfTest) {
     retry: () => handle.retry(),
     pauseAndResume: () => handle.pause().then(() => handle.resume()),
     setConcurrency: () => handle.setConcurrency(concurrency()),
-    results: () => handle.settled(),
+    results: () => handle.listResults(),
   };
 }
 
@@ -146,7 +146,7 @@ async function resetAnywhere(handle: WorkflowHandle): Promise<void> {
 
 /** What is wrong with the ends of a batch, by the service's journal. The simulation has the finer rules. */
 async function liesOf(batch: BatchOfTest, items: readonly string[]): Promise<string[]> {
-  const ends = new Map((await batch.handle.settled()).map((end) => [end.workflowId, end]));
+  const ends = new Map((await batch.handle.listResults()).map((end) => [end.workflowId, end]));
   return items.flatMap((id, index) => {
     const { projectId = '', jobId = '', prompt, onUnknownDelivery } = batch.requests[index] ?? {};
     const end = ends.get(id);
@@ -166,7 +166,7 @@ async function liesOf(batch: BatchOfTest, items: readonly string[]): Promise<str
       const turn = ours.filter(({ number }) => posts.some((post) => post.turn === number));
       if (delivery !== 'accepted' || evidence === null) lies.push('a result without evidence');
       if (!isProcessed && onUnknownDelivery === 'fail') lies.push('a result, and never processed');
-      if (turn.some(({ endedAt }) => endedAt === null || endedAt > Date.parse(end.settledAt)))
+      if (turn.some(({ endedAt }) => endedAt === null || endedAt > Date.parse(end.endedAt)))
         lies.push('a result before the end of the turn');
     }
     return lies.map((lie) => `${lie}: ${JSON.stringify({ end, posts: posts.length, onUnknownDelivery })}`);

@@ -1,5 +1,5 @@
 import { type WorkflowInterceptorsFactory, workflowInfo } from '@temporalio/workflow';
-import { NOTICE_WORKFLOW } from '../../src/contract/names';
+import { NOTIFICATION_WORKFLOW } from '../../src/contract/names';
 
 /** The ID that every notification gets, for follow-ups and batches of a task queue. */
 export function takenId(taskQueue: string): string {
@@ -11,7 +11,7 @@ export const interceptors: WorkflowInterceptorsFactory = () => ({
   outbound: [
     {
       startChildWorkflowExecution: (input, next) => {
-        if (input.workflowType !== NOTICE_WORKFLOW) return next(input);
+        if (input.workflowType !== NOTIFICATION_WORKFLOW) return next(input);
         const options = { ...input.options, workflowId: takenId(workflowInfo().taskQueue) };
         return next({ ...input, options });
       },

@@ -1,4 +1,4 @@
-import type { ItemEnd } from '../../src/entries/client';
+import type { BatchItemResult } from '../../src/entries/client';
 import { BATCH_WORKFLOW } from '../../src/contract/names';
 import type { FollowUpRequest } from '../../src/contract/request';
 import type { Ground } from './ground';
@@ -48,7 +48,7 @@ export async function batchEvents({ client }: Ground): Promise<number> {
 export function checkByJournal(
   { sandbox }: Ground,
   requests: readonly FollowUpRequest[],
-  ends: readonly ItemEnd[],
+  ends: readonly BatchItemResult[],
 ): { readonly sentTwice: number; readonly accountedFor: number } {
   const keyOf = (item: { readonly projectId: string | null; readonly jobId: string | null }) =>
     `${item.projectId ?? ''}/${item.jobId ?? ''}`;

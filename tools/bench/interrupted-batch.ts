@@ -10,7 +10,7 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
 import { stripTemporalEnv } from '../lib/dev-server';
-import type { ItemEnd } from '../../src/entries/client';
+import type { BatchItemResult } from '../../src/entries/client';
 import { MAX_BATCH_ITEMS } from '../../src/batch/items';
 import { batchWorkflowId } from '../../src/contract/ids';
 import { FOLLOW_UP_WORKFLOW } from '../../src/contract/names';
@@ -70,7 +70,7 @@ async function measure(ground: Ground, items: number): Promise<void> {
     const results = await step('results', () => starter('results', BATCH_ID, '--json'));
 
     const lines = results.trim().split('\n').slice(0, -1);
-    const ends = lines.map((line) => JSON.parse(line) as ItemEnd);
+    const ends = lines.map((line) => JSON.parse(line) as BatchItemResult);
     const truth = checkByJournal(ground, requests, ends);
     report('bench-interrupted.json', {
       ...steps,

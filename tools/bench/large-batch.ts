@@ -33,32 +33,32 @@ async function measure(ground: Ground, items: number, { concurrency, steer }: Op
   const start = () => batches.start(requests, { batchId: BATCH_ID, concurrency });
   const batch = await start();
   const handedOverSeconds = elapsed();
-  const settled = async (share: number) => {
+  const ended = async (share: number) => {
     for (let told = -1; ;) {
-      const now = (await batch.progress()).summary?.settled ?? 0;
-      if (now >= told + items / 20 || now >= share * items) say(`${(told = now)} of ${items} settled`);
+      const now = (await batch.progress()).summary?.ended ?? 0;
+      if (now >= told + items / 20 || now >= share * items) say(`${(told = now)} of ${items} ended`);
       if (now >= share * items) return;
       await sleep(1_000);
     }
   };
   if (steer) {
-    await settled(1 / 5);
+    await ended(1 / 5);
     say(`started once more: attached to what is ${String((await start()).attached)}`);
-    await settled(1 / 3);
+    await ended(1 / 3);
     await answered(() => batch.pause());
     say('paused for twenty seconds');
     await sleep(20_000);
     await answered(() => batch.resume());
   }
-  await settled(1 / 2);
+  await ended(1 / 2);
   process.kill(killed, 'SIGKILL');
   say('one of the two workers was killed');
-  if (steer) await cancelAndResume(batch, start, () => settled(2 / 3));
+  if (steer) await cancelAndResume(batch, start, () => ended(2 / 3));
   const { state, summary } = await batch.result();
   const seconds = elapsed();
   if (state !== 'done') throw new Error(`the batch is ${state}`);
 
-  const ends = await batch.settled();
+  const ends = await batch.listResults();
   const truth = checkByJournal(ground, requests, ends);
   const events = await batchEvents(ground);
   report('bench-batch.json', {
@@ -78,7 +78,7 @@ async function cancelAndResume(
   await until();
   await batch.cancel();
   const { state, summary } = await batch.result();
-  say(`${state} with ${summary?.settled ?? 0} settled`);
+  say(`${state} with ${summary?.ended ?? 0} ended`);
   say(`started again after it was ${String((await start()).resumedAfter)}`);
 }
 
@@ -89,7 +89,7 @@ async function answered(ask: () => Promise<unknown>): Promise<void> {
       await ask();
       return;
     } catch (error) {
-      if (!hasCode(error, 'NO_ANSWER') || asked === 5) throw error;
+      if (!hasCode(error, 'WAIT_TIMEOUT') || asked === 5) throw error;
       say('the batch did not answer in time: asked once more');
     }
   }

@@ -17,17 +17,17 @@ const ERRORS: Readonly<Record<FollowUpErrorCode, readonly [cause: string, effect
     NOTHING,
     'give a new message a new name',
   ],
-  NOT_CONFIRMED: [
+  START_UNCONFIRMED: [
     '`timeout`, `close()`, or a server that is away (`cause`), before the start was confirmed',
     'nobody knows',
     'repeat the same call',
   ],
-  NO_ANSWER: [
+  WAIT_TIMEOUT: [
     'the `timeout` passed, or no worker answered',
     'a start was made; any other call may take effect',
     'come back with `getHandle(workflowId)`, or start a worker',
   ],
-  CLOSED: ['the client was closed', 'what was started continues', 'use a new client'],
+  CLIENT_CLOSED: ['the client was closed', 'what was started continues', 'use a new client'],
   REJECTED: [
     'the service refused the message, or the job was active and `whenActive` is `reject`',
     SENDS_BY_RECEIPT,
@@ -50,7 +50,7 @@ const ERRORS: Readonly<Record<FollowUpErrorCode, readonly [cause: string, effect
     'the agent continues if it got the message',
   ],
   TERMINATED: ['somebody terminated the workflow', IN_HISTORY, 'look at the job'],
-  TIMED_OUT: [
+  WORKFLOW_TIMED_OUT: [
     'the workflow exceeded a timeout that its caller set',
     IN_HISTORY,
     'look at the job; set no timeout',
@@ -63,18 +63,18 @@ const ERRORS: Readonly<Record<FollowUpErrorCode, readonly [cause: string, effect
   NOT_FOUND: ['there is no such follow-up, batch or schedule', NOTHING, 'check the id and the namespace'],
   ALREADY_ENDED: ['only a running one can do this', NOTHING, 'read its result'],
   STILL_RUNNING: ['only an ended one can do this', NOTHING, 'wait for its end'],
-  UPDATE_REFUSED: ['the workflow refuses the update, or has not begun', NOTHING, 'read the message'],
-  RETRY_REFUSED: [
+  UPDATE_REJECTED: ['the workflow refuses the update, or has not begun', NOTHING, 'read the message'],
+  RETRY_NOT_ALLOWED: [
     'the receipt does not prove `not-sent` or `rejected`',
     NOTHING,
     'to send it again, give it a new `requestId`',
   ],
-  BATCH_FORGOTTEN: [
+  BATCH_ITEMS_UNAVAILABLE: [
     'the server no longer has the items of the batch',
     NOTHING,
     'unless it is done, run it again from its items',
   ],
-  MISCONFIGURED: [
+  INVALID_CONFIGURATION: [
     'variables, profile or data converter are invalid',
     'a start may have been made',
     'set what the message names, repeat the call',
@@ -85,8 +85,8 @@ const ERRORS: Readonly<Record<FollowUpErrorCode, readonly [cause: string, effect
     'repeat the same call',
   ],
   UNAUTHORIZED: ['Temporal refuses the credentials', NOTHING, 'check `TEMPORAL_API_KEY`, TLS and namespace'],
-  SERVER_REFUSED: ['Temporal refuses the call for any other reason', NOTHING, 'read the message'],
-  NOT_SET_UP: ['namespace or search attributes are missing', NOTHING, 'run what the message names'],
+  SERVER_ERROR: ['Temporal refuses the call for any other reason', NOTHING, 'read the message'],
+  NAMESPACE_NOT_SET_UP: ['namespace or search attributes are missing', NOTHING, 'run what the message names'],
 };
 
 /** The table of the error codes, with its heading. */

@@ -127,7 +127,7 @@ async function inABatch({ followUps, sandbox }: Stage, server: DevServer): Promi
     { batchId: 'release-7.2', concurrency: 4 },
   );
   await eventually('some have ended', () => batch.progress(), {
-    until: ({ summary }) => (summary?.settled ?? 0) >= 4,
+    until: ({ summary }) => (summary?.ended ?? 0) >= 4,
   });
   const { runId } = await followUps.client.workflow.getHandle(batch.workflowId).describe();
   const page = pageOf(server.uiUrl ?? '', batch.workflowId, runId);

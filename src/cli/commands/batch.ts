@@ -100,24 +100,24 @@ export function batchCommand(session: Session): Command {
 
 async function results(session: Session, batch: BatchHandle): Promise<void> {
   session.jsonLines = true;
-  const ends = await batch.settled();
+  const ends = await batch.listResults();
   for (const end of ends) session.print(end, itemLine(end));
   const view = await batch.progress();
   const { state, message, summary } = view;
-  const settled = `${ends.length}${summary === null ? '' : ` of ${summary.items}`} settled`;
+  const ended = `${ends.length}${summary === null ? '' : ` of ${summary.items}`} ended`;
   if (session.isJson) session.print({ batchId: batch.batchId, ...view });
-  else session.note(`${settled}; the batch is ${state}${message === null ? '' : `: ${message}`}`);
+  else session.note(`${ended}; the batch is ${state}${message === null ? '' : `: ${message}`}`);
 }
 
-async function cancel(session: Session, batch: BatchHandle, followUps: boolean): Promise<void> {
+async function cancel(session: Session, batch: BatchHandle, cancelRunning: boolean): Promise<void> {
   const { batchId } = batch;
-  const { answer, end } = await cancelAndWait(session, batch.cancel({ followUps }), () => batch.result());
+  const { answer, end } = await cancelAndWait(session, batch.cancel({ cancelRunning }), () => batch.result());
   const cancelled = answer ?? 0;
   const document = { batchId, ended: end !== null, cancelled, end: end && { batchId, ...end } };
   if (session.isJson) session.print(document);
   else if (end !== null) printBatch(session, batchId, end);
   session.note(
-    followUps
+    cancelRunning
       ? `Cancelled ${counted(cancelled, 'open follow-up')} that the batch had started.`
       : `Follow-ups that were open continue; see them with ${session.command('list', '--batch', batchId)}`,
   );
@@ -146,12 +146,12 @@ A line of JSON Lines is one object, with the fields of a request: {"project": "d
 The first line of CSV names its columns. Both know: ${COLUMNS.join(', ')}.
 
 Example:
-  $ ${session.command('batch', 'run', '-', '--prompt', 'Rebase on main.', '--tolerate', '5%', '--json')} < jobs.csv`,
+  $ ${session.command('batch', 'run', '-', '--prompt', 'Rebase on main.', '--max-failures', '5%', '--json')} < jobs.csv`,
     )
     .action(async (file: string, flags: StartFlags & RequestFlags & { readonly batchId?: string }) => {
-      const { batchId: name, concurrency, tolerate } = flags;
+      const { batchId: name, concurrency, maxFailures } = flags;
       const batch = await readBatch(session.stdin, file, flags, (requests) =>
-        checkBatch(requests, { batchId: name, concurrency, tolerate }),
+        checkBatch(requests, { batchId: name, concurrency, maxFailures }),
       );
       const { batchId, items } = batch;
       // Printed before anything is started, so that an interrupted caller can come back by it.
@@ -168,7 +168,7 @@ Example:
 async function runBatch(
   session: Session,
   batch: BatchHandle,
-  { wait, concurrency, tolerate }: StartFlags,
+  { wait, concurrency, maxFailures }: StartFlags,
   nothingToDo: string,
   start: (options: RunOptions & CallOptions) => Promise<StartedBatch | null>,
 ): Promise<void> {
@@ -180,7 +180,7 @@ async function runBatch(
     session,
     () => words,
     async (signal, line) => {
-      const started = await start({ concurrency, tolerate, signal });
+      const started = await start({ concurrency, maxFailures, signal });
       words = leftWords(session, batchId, 'batch');
       const { workflowId, attached = 'ended', resumedAfter = null } = started ?? {};
       if (workflowId !== undefined) await session.notePage(workflowId);

@@ -2,7 +2,7 @@ import { ScheduleOverlapPolicy } from '@temporalio/client';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import {
   checkSchedule,
-  type NewScheduleOptions,
+  type CreateScheduleOptions,
   type RunOptions,
   type ScheduleHandle,
 } from '../../entries/client';
@@ -29,7 +29,7 @@ export function scheduleCommand(session: Session): Command {
     'create',
     'Makes a schedule of the items of a file, which it keeps: at most 1 MiB of them, and without request ids.',
   ).argument('<file>', FILE_HELP);
-  const example = session.command('schedule', 'create', 'nightly', 'jobs.csv', '--tolerate', '5%');
+  const example = session.command('schedule', 'create', 'nightly', 'jobs.csv', '--max-failures', '5%');
   addScheduleFlags(create)
     .addHelpText('after', `\nExample:\n  $ ${example} --cron "0 3 * * MON-FRI" --timezone Europe/Berlin`)
     .action(async (id: string, file: string, flags: ScheduleFlags) => {
@@ -92,15 +92,18 @@ function addScheduleFlags(command: Command): Command {
     .option('--timezone <name>', 'of --cron and --calendar, such as Europe/Berlin (default: UTC)')
     .addOption(overlapFlag())
     .option('--catchup-window <duration>', 'leave out a firing that is later (default: 10m)', durationOf)
-    .option('--pause-on-failure', 'pause the schedule when a batch fails, which it does beyond --tolerate')
+    .option(
+      '--pause-on-failure',
+      'pause the schedule when a batch fails, which it does beyond --max-failures',
+    )
     .option('--no-pause-on-failure', 'continue when a batch fails')
     .option('--paused', 'do not fire until "temporal schedule toggle --unpause"');
   return addLineFlags(addRunFlags(command));
 }
 
-function scheduleOf(flags: ScheduleFlags): Partial<NewScheduleOptions> {
+function scheduleOf(flags: ScheduleFlags): Partial<CreateScheduleOptions> {
   const { cron = [], calendar = [], every, offset, timezone } = flags;
-  const { overlap, catchupWindow, pauseOnFailure, paused, concurrency, tolerate } = flags;
+  const { overlap, catchupWindow, pauseOnFailure, paused, concurrency, maxFailures } = flags;
   if (offset !== undefined && every === undefined)
     throw invalid('--offset', 'belongs to an interval; give --every too');
   const cronExpressions = [...cron, ...calendar];
@@ -108,10 +111,10 @@ function scheduleOf(flags: ScheduleFlags): Partial<NewScheduleOptions> {
   if (!hasTimes && timezone !== undefined) throw noTiming();
   const intervals = every?.map((each) => ({ every: each, offset: offset ?? 0 }));
   return {
-    ...(hasTimes && { spec: { cronExpressions, intervals, timezone } as NewScheduleOptions['spec'] }),
+    ...(hasTimes && { spec: { cronExpressions, intervals, timezone } as CreateScheduleOptions['spec'] }),
     policies: { overlap: overlapOf(overlap), catchupWindow, pauseOnFailure } as object,
     state: { paused } as object,
-    tolerate,
+    maxFailures,
     concurrency,
   };
 }

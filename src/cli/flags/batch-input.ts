@@ -21,11 +21,11 @@ import {
 export function addRunFlags(command: Command): Command {
   const { minimum, maximum, default: usual } = CONCURRENCY;
   const places = `how many follow-ups of a batch are open at a time, ${minimum} to ${maximum} (default: ${usual})`;
-  const tolerate =
+  const maxFailures =
     'beyond this number, or share of all, of failed items none is started, and the batch fails (default: no limit)';
   return command
     .option('--concurrency <n>', places, numberOr)
-    .option('--tolerate <n|p%>', tolerate, toleranceOf);
+    .option('--max-failures <n|p%>', maxFailures, toleranceOf);
 }
 
 /** Unchecked. */

@@ -1,14 +1,14 @@
-import type { BatchProgress, BatchView, ItemEnd } from '../../entries/client';
+import type { BatchProgress, BatchView, BatchItemResult } from '../../entries/client';
 import { batchRows } from '../../batch/progress';
 import { EXIT } from '../ends';
 import type { Session } from '../session';
 import { columns } from './text';
 
 /** The link or the message comes last, because it may be long. */
-export function itemLine(end: ItemEnd): string {
-  const { settledAt, outcome, delivery, projectId, jobId, message, prLink } = end;
+export function itemLine(end: BatchItemResult): string {
+  const { endedAt, outcome, delivery, projectId, jobId, message, prLink } = end;
   const parts = [
-    settledAt.slice(0, 19) + 'Z',
+    endedAt.slice(0, 19) + 'Z',
     outcome.padEnd('FollowUpRejected'.length),
     (delivery ?? '-').padEnd('accepted'.length),
     `${projectId}/${jobId}`,
@@ -18,11 +18,11 @@ export function itemLine(end: ItemEnd): string {
 }
 
 export function batchLine(progress: BatchProgress): string {
-  const { state, items, settled, open, byStatus, byFailure, unknownDeliveries, message } = progress;
+  const { state, items, ended, open, byStatus, byFailure, unknownDeliveries, message } = progress;
   const parts = [
     state !== 'running' && (state === 'paused' ? 'paused; "batch resume" continues it' : state),
     // Rounded down: 100 % is the end.
-    `${settled} of ${items} · ${Math.floor((100 * settled) / items)} %`,
+    `${ended} of ${items} · ${Math.floor((100 * ended) / items)} %`,
     `open ${open}`,
     ...Object.entries({ ...byStatus, ...byFailure }).map(([name, count]) => `${name} ${count}`),
     unknownDeliveries > 0 && `unknown deliveries ${unknownDeliveries}`,
@@ -44,7 +44,7 @@ export function printBatch(session: Session, batchId: string, view: BatchView): 
 }
 
 const EXIT_CODES: Partial<Record<BatchView['state'], number>> = {
-  'tolerance-exceeded': EXIT.beyondTolerance,
+  'max-failures-exceeded': EXIT.beyondTolerance,
   cancelled: EXIT.cancelled,
   incomplete: EXIT.other,
   terminated: EXIT.other,

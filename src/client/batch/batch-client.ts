@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { WorkflowFailedError } from '@temporalio/client';
-import type { BatchProgress, BatchView, ItemEnd } from '../../batch/progress';
+import type { BatchProgress, BatchView, BatchItemResult } from '../../batch/progress';
 import type { BatchUpdate } from '../../batch/memo';
 import { hasCode } from '../../contract/follow-up-error';
 import { batchIdOf, batchWorkflowId } from '../../contract/ids';
@@ -17,9 +17,9 @@ import {
   type CheckedBatch,
   checkRunOptions,
   isChecked,
-  type NewBatchOptions,
+  type StartBatchOptions,
 } from './check';
-import { BatchEnds, type BatchLook, findBatch, looksAt, viewOf } from './describe';
+import { BatchEnds, type BatchWatchUpdate, findBatch, looksAt, viewOf } from './describe';
 import { QUIET_AFTER_MS } from './earlier-runs';
 import { retryBatch, type RetryOptions, startBatch, type StartOfBatch } from './start';
 
@@ -37,12 +37,12 @@ export class BatchClient {
    *
    * @throws InvalidRequestError with every problem, before anything is started
    * @throws ConflictError if the batch with this ID has other items, options or another order
-   * @throws FollowUpError `BATCH_FORGOTTEN` if it is unknown which items were sent, because the stored items no longer exist
+   * @throws FollowUpError `BATCH_ITEMS_UNAVAILABLE` if it is unknown which items were sent, because the stored items no longer exist
    * @throws SearchAttributesError if the namespace is not set up
    */
   async start(
     items: BatchItems | CheckedBatch,
-    { signal, timeout, ...options }: NewBatchOptions & CallOptions = {},
+    { signal, timeout, ...options }: StartBatchOptions & CallOptions = {},
   ): Promise<StartedBatch> {
     const reached: Reached = { unconfirmed: 'batch' };
     const start = await this.#calls.run({ signal, timeout, reached }, async (client, over) => {
@@ -68,7 +68,7 @@ const LIST_INTERVAL_MS = 1_000;
 
 /**
  * One batch, running or ended. Each call throws NotFoundError if there is none. `pause`, `resume` and `setConcurrency` return the
- * progress after the update, and throw NoAnswerError, and FollowUpError `ALREADY_ENDED` or `UPDATE_REFUSED`.
+ * progress after the update, and throw WaitTimeoutError, and FollowUpError `ALREADY_ENDED` or `UPDATE_REJECTED`.
  */
 export class BatchHandle {
   readonly #calls: Calls;
@@ -105,19 +105,19 @@ export class BatchHandle {
   }
 
   /** Yields the outcome of each item, live, until the batch has ended. */
-  async *results(options: CallOptions = {}): AsyncGenerator<ItemEnd, void, undefined> {
+  async *streamResults(options: CallOptions = {}): AsyncGenerator<BatchItemResult, void, undefined> {
     for await (const { ends } of this.watch(options)) yield* ends;
   }
 
   /** Returns the outcomes of the items that have ended so far, ordered by end time. Works without a running worker. */
-  settled(options: CallOptions = {}): Promise<ItemEnd[]> {
+  listResults(options: CallOptions = {}): Promise<BatchItemResult[]> {
     return this.#calls.run(options, async (client) =>
       new BatchEnds(client).news(await findBatch(client, this.batchId)),
     );
   }
 
   /** Yields an update every two seconds until the batch has ended; the last update has the remaining outcomes. */
-  watch(options: CallOptions = {}): AsyncGenerator<BatchLook, void, undefined> {
+  watch(options: CallOptions = {}): AsyncGenerator<BatchWatchUpdate, void, undefined> {
     return this.#calls.each(options, (client) => looksAt(client, this.batchId, options.signal));
   }
 
@@ -137,22 +137,22 @@ export class BatchHandle {
   }
 
   /**
-   * Ends the batch: it starts no further item. Running follow-ups continue, unless `followUps` is true: then every follow-up that
+   * Ends the batch: it starts no further item. Running follow-ups continue, unless `cancelRunning` is true: then every follow-up that
    * the batch started, in any of its runs, is cancelled too, also if the batch has ended. A POST in progress ends first.
    *
    * @returns the number of running follow-ups that were cancelled
-   * @throws FollowUpError `ALREADY_ENDED` without `followUps`
+   * @throws FollowUpError `ALREADY_ENDED` without `cancelRunning`
    */
   cancel({
-    followUps = false,
+    cancelRunning = false,
     ...options
-  }: CallOptions & { readonly followUps?: boolean } = {}): Promise<number> {
+  }: CallOptions & { readonly cancelRunning?: boolean } = {}): Promise<number> {
     return this.#calls.run(options, async (client, signal) => {
       const { batchId } = this;
       const { workflowId, state, endedAt } = await findBatch(client, batchId);
-      if (state !== 'running' && !followUps) throw wrongState(workflowId, state);
+      if (state !== 'running' && !cancelRunning) throw wrongState(workflowId, state);
       const batch = client.workflow.getHandle(workflowId);
-      if (!followUps) {
+      if (!cancelRunning) {
         await batch.cancel().catch(async (error: unknown) => {
           ignoreClosed(error);
           throw wrongState(workflowId, (await findBatch(client, batchId)).state);
@@ -185,7 +185,7 @@ export class BatchHandle {
    * Every other item keeps its outcome, so that no sequence of calls sends a message twice.
    *
    * @returns null if there is nothing to retry
-   * @throws InvalidRequestError; FollowUpError `STILL_RUNNING`; `BATCH_FORGOTTEN` if the stored items no longer exist
+   * @throws InvalidRequestError; FollowUpError `STILL_RUNNING`; `BATCH_ITEMS_UNAVAILABLE` if the stored items no longer exist
    */
   async retry(retry: RetryOptions & CallOptions = {}): Promise<StartedBatch | null> {
     const { signal, timeout, ...options } = retry;

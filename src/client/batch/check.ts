@@ -6,7 +6,7 @@ import {
   CONCURRENCY,
   MAX_BATCH_ITEMS,
   settingProblems,
-  type Tolerance,
+  type MaxFailures,
 } from '../../batch/items';
 import { isRecord, type Problem, typeName } from '../../contract/checks';
 import { batchIdOf, digestOf } from '../../contract/ids';
@@ -20,7 +20,7 @@ export interface RunOptions {
   /** How many follow-ups of the batch may run at the same time, 1 to 1,000. @default 50 */
   readonly concurrency?: number | undefined;
   /** If more items fail, the batch starts no further item and fails. @default null, any number */
-  readonly tolerate?: Tolerance | undefined;
+  readonly maxFailures?: MaxFailures | undefined;
 }
 
 /** @param others names of further options @throws InvalidRequestError */
@@ -29,9 +29,9 @@ export function checkRunOptions(
   others: readonly string[] = [],
   problems: readonly Problem[] = [],
 ): void {
-  const { concurrency, tolerate } = options;
-  const ofSettings = settingProblems(concurrency ?? CONCURRENCY.default, tolerate ?? null);
-  const unknown = unknownOptions(options, ['concurrency', 'tolerate', ...others]);
+  const { concurrency, maxFailures } = options;
+  const ofSettings = settingProblems(concurrency ?? CONCURRENCY.default, maxFailures ?? null);
+  const unknown = unknownOptions(options, ['concurrency', 'maxFailures', ...others]);
   refuse([...problems, ...ofSettings, ...unknown]);
 }
 
@@ -53,7 +53,7 @@ export function isChecked(items: unknown): items is CheckedBatch {
 
 const BATCH_ID_DIGITS = 20;
 
-export interface NewBatchOptions extends RunOptions {
+export interface StartBatchOptions extends RunOptions {
   /** 1 to 100 characters, or a batch's workflow ID. @default a hash of the items, so that the same items are the same batch */
   readonly batchId?: string | undefined;
 }
@@ -66,7 +66,7 @@ export interface NewBatchOptions extends RunOptions {
  */
 export async function checkBatch(
   requests: BatchItems<unknown>,
-  { batchId: given, ...options }: NewBatchOptions = {},
+  { batchId: given, ...options }: StartBatchOptions = {},
 ): Promise<CheckedBatch> {
   const named = given && batchIdOf(given);
   const text = given === undefined ? undefined : batchIdProblem(named);

@@ -3,7 +3,7 @@ import { type Client, WorkflowFailedError } from '@temporalio/client';
 import { EMPTY_BOARD, isBatchBoard } from '../../batch/board';
 import { itemsOf } from '../../batch/items';
 import { type BatchInput, batchMemo } from '../../batch/memo';
-import { type BatchView, type ItemEnd, progressOf } from '../../batch/progress';
+import { type BatchView, type BatchItemResult, progressOf } from '../../batch/progress';
 import { mergeStarted, wasStarted } from '../../batch/started-items';
 import { isRecord } from '../../contract/checks';
 import { type End, endWithoutReceipt, mayTryAgain } from '../../contract/outcome';
@@ -79,7 +79,7 @@ async function failureOf(client: Client, { workflowId, runId }: BatchReport) {
   throw failed;
 }
 
-/** The input of the latest run of a batch. @throws FollowUpError `BATCH_FORGOTTEN` */
+/** The input of the latest run of a batch. @throws FollowUpError `BATCH_ITEMS_UNAVAILABLE` */
 export async function inputOf(client: Client, batch: BatchReport) {
   const { workflowId, runId, batchId, memo } = batch;
   const run = await readOwnInput(client, workflowId, runId);
@@ -111,7 +111,7 @@ export class BatchEnds {
   constructor(private readonly client: Client) {}
 
   /** The outcomes of the items that ended since the last call, ordered by end time. */
-  async news(batch: BatchReport): Promise<ItemEnd[]> {
+  async news(batch: BatchReport): Promise<BatchItemResult[]> {
     const { batchId, memo, startedAt, endedAt } = batch;
     const { all, board, count } = await inputOf(this.client, batch);
     const since = this.listedTo > 0 ? new Date(this.listedTo - LIST_LAG_MS) : undefined;
@@ -120,12 +120,12 @@ export class BatchEnds {
     const open = await openOf(this.client, batchId);
     const started = mergeStarted(board, board.startedEarlier);
     const leftAt = endedAt ?? new Date().toISOString();
-    const ends: ItemEnd[] = [];
-    const add = (workflowId: string, end: End, itemStartedAt: number, settledAt: string) => {
+    const ends: BatchItemResult[] = [];
+    const add = (workflowId: string, end: End, itemStartedAt: number, endedAt: string) => {
       // While a retry runs, an item that it will try again has no outcome yet.
       if (endedAt === null && itemStartedAt < startedAt && mayTryAgain(end, memo?.again ?? null)) return;
       const [, projectId = '', jobId = '', requestId = ''] = workflowId.split(':').map(decodeURIComponent);
-      ends.push({ workflowId, projectId, jobId, requestId, ...end, settledAt });
+      ends.push({ workflowId, projectId, jobId, requestId, ...end, endedAt });
     };
     const unknown: [NamedItem, boolean][] = [];
     for (let number = 0; number < count; number += 1) {
@@ -146,19 +146,20 @@ export class BatchEnds {
       const { startedAt: itemStartedAt = 0, closedAt = leftAt } = found;
       const late = endedAt === null ? null : found.trouble;
       const end = found.end ?? late ?? (isCancelled ? endWithoutReceipt('left-running') : null);
-      if (end !== null && (was || end.outcome !== 'gone')) add(item.workflowId, end, itemStartedAt, closedAt);
+      if (end !== null && (was || end.outcome !== 'missing'))
+        add(item.workflowId, end, itemStartedAt, closedAt);
     });
     for (const end of ends) this.returned.add(end.workflowId);
-    return ends.sort((one, other) => Date.parse(one.settledAt) - Date.parse(other.settledAt));
+    return ends.sort((one, other) => Date.parse(one.endedAt) - Date.parse(other.endedAt));
   }
 }
 
 /** What `watch` yields every two seconds. */
-export interface BatchLook {
+export interface BatchWatchUpdate {
   /** Null if the Temporal server did not respond. */
   readonly view: BatchView | null;
   /** The items that ended since the update before. */
-  readonly ends: readonly ItemEnd[];
+  readonly ends: readonly BatchItemResult[];
 }
 
 const REFRESH_MS = 2_000;
@@ -166,15 +167,15 @@ const REFRESH_MS = 2_000;
 export async function* looksAt(client: Client, batchId: string, signal: AbortSignal | undefined) {
   await findBatch(client, batchId);
   const reader = new BatchEnds(client);
-  let settled: number | undefined = -1;
+  let ended: number | undefined = -1;
   for (let isOver = false; !isOver;) {
-    let [view, ends]: [BatchView | null, readonly ItemEnd[]] = [null, []];
+    let [view, ends]: [BatchView | null, readonly BatchItemResult[]] = [null, []];
     try {
       const report = await within(client, SERVER_LIMIT_MS, () => findBatch(client, batchId));
       view = await viewOf(client, report);
       const { memo, endedAt } = report;
-      if (endedAt !== null || memo?.settled !== settled) ends = await reader.news(report);
-      settled = memo?.settled;
+      if (endedAt !== null || memo?.ended !== ended) ends = await reader.news(report);
+      ended = memo?.ended;
       isOver = endedAt !== null;
     } catch (error) {
       // Outcomes that could not be read come with the next update.

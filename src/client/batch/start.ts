@@ -159,8 +159,9 @@ async function startRun(
   { before, startBy, startedEarlier, again }: NextRun,
 ): Promise<boolean> {
   const concurrency = options.concurrency ?? before?.memo?.concurrency ?? CONCURRENCY.default;
-  const tolerate = (options.tolerate === undefined ? before?.memo?.tolerate : options.tolerate) ?? null;
-  const settings = { batchId, concurrency, tolerate, digest, startedEarlier, again };
+  const maxFailures =
+    (options.maxFailures === undefined ? before?.memo?.maxFailures : options.maxFailures) ?? null;
+  const settings = { batchId, concurrency, maxFailures, digest, startedEarlier, again };
   signal.throwIfAborted();
   const runAgain = again === null ? 'ALLOW_DUPLICATE_FAILED_ONLY' : 'ALLOW_DUPLICATE';
   try {

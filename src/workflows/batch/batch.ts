@@ -14,7 +14,7 @@ import {
   upsertSearchAttributes,
   workflowInfo,
 } from '@temporalio/workflow';
-import { type BatchBoard, EMPTY_BOARD, isBatchBoard, isBeyondTolerance, isIdle } from '../../batch/board';
+import { type BatchBoard, EMPTY_BOARD, isBatchBoard, isMaxFailuresExceeded, isIdle } from '../../batch/board';
 import { settingProblems } from '../../batch/items';
 import {
   type BatchInput,
@@ -58,7 +58,7 @@ const START = { bound: 0, movingSince: null, rounds: 0, paused: false, ending: n
  * Sends many follow-ups with limited concurrency. An activity starts them and collects their outcomes. The workflow writes to the
  * memo how far the activity may go, and decides. Its state does not grow with the items.
  *
- * @throws ApplicationFailure `InvalidBatch`, `ToleranceExceeded` or `BatchIncomplete`, with the summary as its detail
+ * @throws ApplicationFailure `InvalidBatch`, `MaxFailuresExceeded` or `BatchIncomplete`, with the summary as its detail
  */
 export async function followUpBatch(input: BatchInput): Promise<BatchSummary> {
   const { workflowId, startTime, continuedFromExecutionRunId, memo, typedSearchAttributes } = workflowInfo();
@@ -110,7 +110,7 @@ class Batch {
     offer('cancelRunning', { ending: 'cancel-running' }, words);
     this.whole.cancelRequested.catch(() => {
       const { ending } = this.memo;
-      if (ending === null || ending === 'tolerance') this.change({ ending: 'cancelled' });
+      if (ending === null || ending === 'max-failures') this.change({ ending: 'cancelled' });
     });
   }
 
@@ -118,7 +118,7 @@ class Batch {
 
   private async runToEnd(): Promise<BatchSummary> {
     await this.work();
-    const { batchId, digest, items, settled, unknownDeliveries } = this.memo;
+    const { batchId, digest, items, ended, unknownDeliveries } = this.memo;
     const { chunks } = this.source;
     if (chunks)
       await closeChunks({ batchId, digest, chunks }).catch((error: unknown) => {
@@ -130,10 +130,10 @@ class Batch {
     await condition(allHandlersFinished);
     const { state, type, message } = endOf(this.memo);
     const endedAt = (this.endedAt = new Date(Date.now()).toISOString());
-    measure(metricMeter, 'batchEnds', 1, { outcome: type });
+    measure(metricMeter, 'batchesEnded', 1, { outcome: type });
     this.write();
     const { workflowId } = workflowInfo();
-    const data = { workflowId, batchId, outcome: type, items, settled, unknownDeliveries };
+    const data = { workflowId, batchId, outcome: type, items, ended, unknownDeliveries };
     await notify({ type: 'follow-up-batch.ended', data });
     if (state === 'cancelled') throw new CancelledFailure('The batch was cancelled.');
     const summary = { ...summaryOf(this.memo), endedAt };
@@ -143,8 +143,8 @@ class Batch {
 
   private async work(): Promise<void> {
     for (;;) {
-      const { ending, paused, settled, items } = this.memo;
-      if (settled >= items || (ending === 'tolerance' && isIdle(this.memo))) return;
+      const { ending, paused, ended, items } = this.memo;
+      if (ended >= items || (ending === 'max-failures' && isIdle(this.memo))) return;
       if (ending === 'cancelled' || ending === 'interrupted') return;
       const isLast = ending !== null || this.whole.consideredCancelled;
       const { continueAsNewSuggested, historyLength } = workflowInfo();
@@ -185,10 +185,10 @@ class Batch {
   private take(board: BatchBoard): void {
     const before = { ...this.memo.byStatus, ...this.memo.byFailure };
     for (const [outcome, times] of Object.entries({ ...board.byStatus, ...board.byFailure }))
-      measure(metricMeter, 'batchItems', times - (before[outcome] ?? 0), { outcome });
+      measure(metricMeter, 'batchItemsEnded', times - (before[outcome] ?? 0), { outcome });
     this.memo = { ...this.memo, ...board, movingSince: null };
-    if (this.memo.ending === null && isBeyondTolerance(this.memo, board))
-      this.memo = { ...this.memo, ending: 'tolerance' };
+    if (this.memo.ending === null && isMaxFailuresExceeded(this.memo, board))
+      this.memo = { ...this.memo, ending: 'max-failures' };
   }
 
   private async continueAsNew(): Promise<void> {
@@ -211,7 +211,7 @@ class Batch {
 
   /** A batch that has ended keeps its outcome: a batch whose items have all ended can't be cancelled. */
   private change(values: Partial<BatchSettings>): BatchProgress {
-    const isDone = this.memo.settled >= this.memo.items;
+    const isDone = this.memo.ended >= this.memo.items;
     if (this.endedAt === null && !(isDone && values.ending !== undefined)) {
       this.memo = { ...this.memo, ...values };
       this.write();

@@ -9,7 +9,7 @@ import { failure } from '../failure';
 
 export type BatchPlan = BatchGiven & BatchSource;
 
-const NOTHING = { tolerate: null, digest: null, startedEarlier: null, again: null };
+const NOTHING = { maxFailures: null, digest: null, startedEarlier: null, again: null };
 
 const DEFAULTS = { concurrency: CONCURRENCY.default, ...NOTHING };
 
@@ -35,7 +35,7 @@ export function checkBatch(input: unknown, workflowId: string): BatchPlan {
   const report = (field: string, text: string) => problems.push({ field, text });
   const given = Object.fromEntries(Object.entries(input).filter(([, value]) => (value ?? null) !== null));
   const plan = { batchId: batchIdOf(workflowId), ...DEFAULTS, ...given } as BatchPlan;
-  const { batchId, items, concurrency, tolerate } = plan;
+  const { batchId, items, concurrency, maxFailures } = plan;
   const badId = batchIdProblem(batchId);
   if (badId !== undefined) report('batchId', badId);
   else if (batchWorkflowId(batchId) !== workflowId)
@@ -43,7 +43,7 @@ export function checkBatch(input: unknown, workflowId: string): BatchPlan {
   const others = Object.keys(input).filter((each) => !FIELDS.includes(each));
   for (const name of others.slice(0, ENOUGH_PROBLEMS))
     report('input', `${quote(name)} is not a field here; the fields are ${FIELDS.join(', ')}`);
-  problems.push(...settingProblems(concurrency, tolerate));
+  problems.push(...settingProblems(concurrency, maxFailures));
   for (const [name, isRight] of Object.entries(CLIENT_FIELDS))
     if (name in given && !isRight(given[name])) report(name, 'must be a value that the client made');
   if ('items' in given === 'chunks' in given)

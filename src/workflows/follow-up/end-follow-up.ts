@@ -39,7 +39,7 @@ export async function endFollowUp(
   await condition(allHandlersFinished);
 
   const receipt = receiptOf(state, Date.now());
-  measure(metricMeter, 'ends', 1, { outcome: name, evidence: receipt.evidence });
+  measure(metricMeter, 'ended', 1, { outcome: name, evidence: receipt.evidence });
   showOutcome(run, name);
   switch (outcome.kind) {
     case 'result': {

@@ -39,7 +39,7 @@ export function acceptInput(input: unknown): FollowUpRun {
 function endWithInvalidRequest(problems: readonly Problem[]): ApplicationFailure {
   const { workflowId } = workflowInfo();
   const { message, details } = invalidRequest(problems, workflowId, startOfRun(), Date.now());
-  measure(metricMeter, 'ends', 1, { outcome: 'InvalidRequest', evidence: null });
+  measure(metricMeter, 'ended', 1, { outcome: 'InvalidRequest', evidence: null });
   upsertSearchAttributes([
     keyword('FollowUpPhase', 'failed'),
     outcomeKeywords('InvalidRequest', details.receipt.delivery.verdict),

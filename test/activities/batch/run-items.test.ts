@@ -19,7 +19,7 @@ afterEach(() => {
 const MEMO: BatchMemo = {
   ...EMPTY_BOARD,
   ...{ batchId: 'b', items: 4, digest: null, again: null, startedAt: '2026-01-01T00:00:00.000Z' },
-  ...{ concurrency: 2, tolerate: null, rounds: 1, paused: false, ending: null, movingSince: 0 },
+  ...{ concurrency: 2, maxFailures: null, rounds: 1, paused: false, ending: null, movingSince: 0 },
   ...{ cursor: 4, bound: 4 },
   lanes: [0, 2].map((next) => ({ next, end: next + 2, state: 'pending' })),
 };
@@ -103,7 +103,7 @@ describe('a round of a batch', () => {
     const fact: ItemsOnServer['fact'] = (_board, _memo, { next }) => {
       const workflowId = `follow-up:p:one:${next}`;
       const ended = { kind: 'ended', workflowId, runId: 'run', startedAt: 0 } as const;
-      return Promise.resolve({ ...ended, outcome: next === 0 ? rejected : endWithoutReceipt('gone') });
+      return Promise.resolve({ ...ended, outcome: next === 0 ? rejected : endWithoutReceipt('missing') });
     };
     const start = jest.fn<ItemsOnServer['start']>(({ next, retryOf }) =>
       Promise.resolve({
@@ -117,7 +117,7 @@ describe('a round of a batch', () => {
     prepareRound({ fact, start, record: () => Promise.resolve(() => 10_000) }, { ...earlier, lanes });
     const board = await runItems({ chunks: undefined });
     expect(start.mock.calls.map(([{ next, retryOf }]) => [next, retryOf])).toEqual([[0, 'run']]);
-    expect(board).toMatchObject({ settled: 2, byFailure: { FollowUpRejected: 1, gone: 1 } });
+    expect(board).toMatchObject({ ended: 2, byFailure: { FollowUpRejected: 1, missing: 1 } });
   });
 
   it('cancels every running follow-up with the batch, also one that no lane has', async () => {

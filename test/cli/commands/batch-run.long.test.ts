@@ -65,5 +65,5 @@ it.concurrent('batch run ends with the reader of its results, and leaves the bat
   // The line of the first end is the first one that nobody reads.
   batch.endTurns(batch.requests.slice(0, 1));
   expect(await reading.ended()).toMatchObject({ code: 141, signal: null });
-  expect(await batch.finish()).toMatchObject({ state: 'done', summary: { settled: 3 } });
+  expect(await batch.finish()).toMatchObject({ state: 'done', summary: { ended: 3 } });
 });

@@ -35,7 +35,7 @@ it.concurrent(
     batch.again({ projectId: batch.projectId, jobId: 'nobody' });
     const { code, stdout, stderr } = await run();
     expect({ code, stderr }).toMatchObject({ code: 0 });
-    expect(stdout).toMatch(/^state +done$[^]*^settled +6 of 6$/m);
+    expect(stdout).toMatch(/^state +done$[^]*^items +6 of 6 ended$/m);
     expect(stdout).toMatch(/^status +(completed × 2, failed × 1|failed × 1, completed × 2)$/m);
     expect(stdout).toMatch(/^first failures\n[^]*^ {2}follow-up:project-.* failed$/m);
     expect(stderr).toContain(`batch       ${batchId} (6 items)`);
@@ -46,37 +46,37 @@ it.concurrent(
     const json = await command('results', '--json');
     const items = jsonLines(json.stdout).slice(0, -1);
     expect(new Set(items.map(({ workflowId }) => workflowId)).size).toBe(6);
-    const times = items.map(({ settledAt = '' }) => settledAt);
+    const times = items.map(({ endedAt = '' }) => endedAt);
     expect(times).toEqual(times.toSorted());
     const byFailure = { JobNotFound: 1, FollowUpRejected: 1, DeliveryUnknown: 1 };
-    const end = { batchId, state: 'done', message: null, summary: { items: 6, settled: 6, byFailure } };
+    const end = { batchId, state: 'done', message: null, summary: { items: 6, ended: 6, byFailure } };
     expect(jsonLines(json.stdout).at(-1)).toMatchObject(end);
     expect((await command('watch', '--json')).stdout).toBe(json.stdout);
     const text = await command('results');
     expect(text.stdout).toMatch(/JobNotFound +not-sent +[-\w]+\/nobody +The agent service has no such job/);
-    expect(text.stderr).toContain('6 of 6 settled; the batch is done');
+    expect(text.stderr).toContain('6 of 6 ended; the batch is done');
 
     const retried = await command('retry', '--json');
     expect(retried).toMatchObject({ code: 0, stderr: expect.stringContaining('it had ended: completed') });
-    const summary = { settled: 6, byStatus: { completed: 3 }, byFailure: { DeliveryUnknown: 1 } };
+    const summary = { ended: 6, byStatus: { completed: 3 }, byFailure: { DeliveryUnknown: 1 } };
     expect(jsonLines(retried.stdout).at(-1)).toMatchObject({ state: 'done', summary });
   },
 );
 
 // Proves B8.
 it.concurrent(
-  'batch run ends with 30 beyond its tolerance; with a higher one it goes on, and then there is nothing to do',
+  'batch run exits with 30 if more items fail than --max-failures; with a higher maximum the batch continues, and then has nothing to do',
   async () => {
     const { batch, batchId, run, command } = await newBatch();
     batch.addMany(4, FAILS);
-    const first = await run('--concurrency', '1', '--tolerate', '25%');
+    const first = await run('--concurrency', '1', '--max-failures', '25%');
     const exceeded =
-      /^state +tolerance-exceeded\nwhy +\d+ items failed, more than the tolerance[^]*^settled +2 of 4$/m;
+      /^state +max-failures-exceeded\nwhy +\d+ items failed, more than the maximum[^]*^items +2 of 4 ended$/m;
     expect(first).toMatchObject({ code: 30, stdout: matching(exceeded) });
-    const why = matching(/^why .*starts nothing unless its tolerance is raised/m);
+    const why = matching(/^why .*starts nothing unless the maximum is raised/m);
     expect(await command('status')).toMatchObject({ code: 30, stdout: why });
-    const second = await run('--concurrency', '4', '--tolerate', '100%');
-    expect(second).toMatchObject({ code: 0, stdout: matching(/^settled +4 of 4$/m) });
+    const second = await run('--concurrency', '4', '--max-failures', '100%');
+    expect(second).toMatchObject({ code: 0, stdout: matching(/^items +4 of 4 ended$/m) });
     expect(second.stderr).toContain(
       'resumed     it had ended: failed; what may have arrived is not sent again',
     );

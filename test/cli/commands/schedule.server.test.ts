@@ -60,7 +60,7 @@ it.concurrent('a schedule has every flag, and an update changes what is given', 
     ...['-', '--cron', '0 0 1 1 *', '--calendar', calendar],
     ...['--every', '6h', '--offset', '30m', '--timezone', 'Asia/Tokyo'],
     ...['--overlap', 'cancel-other', '--catchup-window', '1h', '--pause-on-failure', '--concurrency', '3'],
-    ...['--tolerate', '5%', '--paused'],
+    ...['--max-failures', '5%', '--paused'],
   );
   expect(created).toMatchObject({ code: 0, stdout: `${id}\n` });
   const items = [{ prompt: 'Rebase on main.' }];
@@ -73,17 +73,17 @@ it.concurrent('a schedule has every flag, and an update changes what is given', 
       timezone: 'Asia/Tokyo',
     },
     ...{ policies, state: { paused: true } },
-    action: { args: [{ concurrency: 3, tolerate: { percent: 5 }, items }] },
+    action: { args: [{ concurrency: 3, maxFailures: { percent: 5 }, items }] },
   });
 
-  const flags = ['--calendar', '{"hour":"3"}', '--no-pause-on-failure', '--tolerate', '7'];
+  const flags = ['--calendar', '{"hour":"3"}', '--no-pause-on-failure', '--max-failures', '7'];
   const told = expect.stringMatching(/^updated\nnext {8}none known/);
   expect(await run('update', ...flags)).toMatchObject({ code: 0, stderr: told });
   const updated = await described();
   expect(updated).toMatchObject({
     spec: { calendars: [{ hour: [{ start: 3 }], month: [{ end: 'DECEMBER' }] }], intervals: [] },
     policies: { ...policies, pauseOnFailure: false },
-    action: { args: [{ concurrency: 3, tolerate: { items: 7 }, items }] },
+    action: { args: [{ concurrency: 3, maxFailures: { items: 7 }, items }] },
   });
   expect(updated.spec.timezone ?? '').not.toBe('Asia/Tokyo');
   const withFile = await run('update', '-', '--deadline', '3h', '--json');

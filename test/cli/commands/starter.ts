@@ -57,5 +57,5 @@ export function jsonl({ requests }: BatchOfTest): string {
 /** What the lines of `--json` hold: one of each item, and of the whole at the end. */
 export function jsonLines(text: string) {
   const lines = text.split('\n').slice(0, -1);
-  return lines.map((line) => JSON.parse(line) as { workflowId?: string; settledAt?: string });
+  return lines.map((line) => JSON.parse(line) as { workflowId?: string; endedAt?: string });
 }

@@ -3,8 +3,8 @@ import { Client } from '@temporalio/client';
 import {
   checkBatch,
   FollowUpClient,
-  type NewBatchOptions,
-  type NewScheduleOptions,
+  type StartBatchOptions,
+  type CreateScheduleOptions,
 } from '../../../src/entries/client';
 
 /** The client never connects: each call is rejected before its first request. */
@@ -17,13 +17,13 @@ describe('options that are wrong', () => {
   it.each([
     [{ concurrency: 0 }, 'concurrency: must be a whole number from 1 to 1000; it is 0'],
     [
-      { tolerate: '5%' },
-      'tolerate: must be { "items": N } or { "percent": P }, P from 0 to 100 (for the starter N or P%), or null; it is "5%"',
+      { maxFailures: '5%' },
+      'maxFailures: must be { "items": N } or { "percent": P }, P from 0 to 100 (for the starter N or P%), or null; it is "5%"',
     ],
-    [{ tolerate: { items: 1, percent: 5 } }, 'tolerate: must be'],
-    [{ concurency: 5 }, 'concurency: is not an option here; the options are concurrency, tolerate'],
+    [{ maxFailures: { items: 1, percent: 5 } }, 'maxFailures: must be'],
+    [{ concurency: 5 }, 'concurency: is not an option here; the options are concurrency, maxFailures'],
   ])('%j are refused before anything is started', async (wrong, problem) => {
-    const options = wrong as unknown as NewBatchOptions & NewScheduleOptions;
+    const options = wrong as unknown as StartBatchOptions & CreateScheduleOptions;
     const checked = await checkBatch(ITEMS);
     for (const start of [
       () => batches.start(ITEMS, options),
@@ -38,7 +38,7 @@ describe('options that are wrong', () => {
     const start = batches.start(ITEMS, { batchId: '', concurrency: 0 });
     await expect(start).rejects.toThrow(/batchId: must not be empty.*; concurrency: must be/);
     await expect(batches.getHandle('nightly').setConcurrency(0)).rejects.toThrow('concurrency: must be');
-    const schedule = schedules.create('nightly', ITEMS, {} as NewScheduleOptions);
+    const schedule = schedules.create('nightly', ITEMS, {} as CreateScheduleOptions);
     await expect(schedule).rejects.toThrow('spec: is missing');
     const other = batches.start(await checkBatch(ITEMS), { batchId: 'other' });
     await expect(other).rejects.toThrow('batchId: is not an option here');

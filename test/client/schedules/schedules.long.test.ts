@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
 import { Client } from '@temporalio/client';
 import { defineSearchAttributeKey } from '@temporalio/common';
-import { FollowUpClient, type NewScheduleOptions } from '../../../src/entries/client';
+import { FollowUpClient, type CreateScheduleOptions } from '../../../src/entries/client';
 import type { NewJob } from '../../../sandbox';
 import { SWIFT } from '../../harness/batch-of-test';
 import { eventually } from '../../../tools/lib/eventually';
@@ -23,7 +23,7 @@ async function newSchedule(job: NewJob = {}) {
     ...{ id, request, handle, client, batches: followUps.batches },
     /** The same in the terms of Temporal. */
     temporal: client.schedule.getHandle(id),
-    create: (options: NewScheduleOptions) => followUps.schedules.create(id, [request], options),
+    create: (options: CreateScheduleOptions) => followUps.schedules.create(id, [request], options),
     sent: (messages: number) => sandbox.journal.waitFor(processed, { atLeast: messages }),
     /** Ends the turn of its job. */
     completeJob: () => sandbox.changeJob(request, { status: 'completed' }),
@@ -36,7 +36,7 @@ async function newSchedule(job: NewJob = {}) {
   };
 }
 
-const UNTIL_TRIGGERED: NewScheduleOptions = {
+const UNTIL_TRIGGERED: CreateScheduleOptions = {
   spec: { cronExpressions: ['0 0 1 1 *'] },
   state: { paused: true },
 };
@@ -75,7 +75,7 @@ describe('a schedule', () => {
     const second = info.recentActions[0]?.scheduledAt.toISOString().slice(0, 19) ?? '';
     expect(batchId).toBe(`${id}-${second}Z`);
     schedule.completeJob();
-    const summary = { items: 1, settled: 1 };
+    const summary = { items: 1, ended: 1 };
     expect(await batches.getHandle(batchId).result()).toMatchObject({ state: 'done', summary });
   });
 
@@ -101,7 +101,7 @@ describe('a schedule', () => {
       const { id, handle, temporal, request, create } = await newSchedule();
       await create({ ...UNTIL_TRIGGERED, policies: { overlap: 'BUFFER_ALL' } });
       const calendars = [{ hour: { start: 8, end: 18 }, comment: 'in office hours' }];
-      const settings = { concurrency: 7, tolerate: { items: 3 } };
+      const settings = { concurrency: 7, maxFailures: { items: 3 } };
       const own = { memo: { team: 'docs' }, priority: { priorityKey: 2 } };
       await temporal.update(({ spec, action, ...others }) => ({
         ...others,

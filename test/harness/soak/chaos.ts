@@ -129,8 +129,8 @@ function isExpected(error: unknown): boolean {
   // What the client does not know itself is the cause of its error.
   if (hasCode(error, 'UNEXPECTED_FAILURE')) return isExpected(error.cause);
   return (
-    hasCode(error, 'ALREADY_ENDED', 'STILL_RUNNING', 'UPDATE_REFUSED', 'CONFLICT', 'NOT_FOUND') ||
-    hasCode(error, 'UNREACHABLE', 'NOT_CONFIRMED', 'NO_ANSWER') ||
+    hasCode(error, 'ALREADY_ENDED', 'STILL_RUNNING', 'UPDATE_REJECTED', 'CONFLICT', 'NOT_FOUND') ||
+    hasCode(error, 'UNREACHABLE', 'START_UNCONFIRMED', 'WAIT_TIMEOUT') ||
     error instanceof WorkflowNotFoundError ||
     isGrpcServiceError(error) ||
     isTransient(error)

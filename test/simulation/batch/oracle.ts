@@ -1,5 +1,5 @@
 import type { JobLockHolder } from '../../../src/contract/activities';
-import { isBeyondTolerance } from '../../../src/batch/board';
+import { isMaxFailuresExceeded } from '../../../src/batch/board';
 import { type BatchMemo, CHUNK_WORKFLOW, MEMO_BATCH } from '../../../src/batch/memo';
 import { jobOf } from '../../../src/contract/ids';
 import { JOB_LOCK_WORKFLOW, MEMO_JOB_LOCK_HOLDER, MEMO_RECEIPT } from '../../../src/contract/names';
@@ -117,8 +117,8 @@ const RULES: readonly ((world: BatchWorld) => Iterable<string>)[] = [
   },
   function* startsNothingBeyondItsTolerance({ starts }) {
     for (const { run, memo, kept } of starts)
-      if (isBeyondTolerance(memo, memo) || (kept !== null && isBeyondTolerance(memo, kept)))
-        yield `${run.runId} starts, and the batch has failed beyond its tolerance`;
+      if (isMaxFailuresExceeded(memo, memo) || (kept !== null && isMaxFailuresExceeded(memo, kept)))
+        yield `${run.runId} starts, although more items failed than maxFailures`;
   },
   /** It has ended, or its activity was told to start nothing more: undisturbed, at once when somebody cancels the batch. */
   function* startsNothingAfterItsEnd(world) {
@@ -152,7 +152,7 @@ const RULES: readonly ((world: BatchWorld) => Iterable<string>)[] = [
     const ends = [...world.doneBy('reset'), ...world.doneBy('terminate')];
     for (const { act, endedAt: cancelledAt, failed, at } of world.doneBy('cancel')) {
       // One that is reset or terminated before it has cancelled ends as if it had not been told.
-      if (!act.followUps || failed || ends.some((each) => isSoonAfter(cancelledAt, each))) continue;
+      if (!act.cancelRunning || failed || ends.some((each) => isSoonAfter(cancelledAt, each))) continue;
       for (const { run, batch } of world.starts) {
         // The batch tells those that the list has not shown to whoever has cancelled it.
         const isOpen = run.startedAt < at && run.closedAt > Math.max(cancelledAt, batch.closedAt);
@@ -184,13 +184,13 @@ const RULES: readonly ((world: BatchWorld) => Iterable<string>)[] = [
     const { ends } = told;
     const counts = { ...memo.byStatus, ...memo.byFailure };
     const counted = Object.values(counts).reduce((sum, times) => sum + times, 0);
-    if (counted !== memo.settled || memo.settled > names.length)
-      yield `${memo.settled} settled, ${counted} counted, ${names.length} items`;
+    if (counted !== memo.ended || memo.ended > names.length)
+      yield `${memo.ended} ended, ${counted} counted, ${names.length} items`;
     if (new Set(ends.map(({ workflowId }) => workflowId)).size < ends.length)
       yield 'two ends of one item are told';
     if (state !== 'completed') return;
-    if (memo.settled !== names.length || ends.length !== names.length)
-      yield `it is done, ${memo.settled} of ${names.length} items have settled, and ${ends.length} ends are told`;
+    if (memo.ended !== names.length || ends.length !== names.length)
+      yield `it is done, ${memo.ended} of ${names.length} items have ended, and ${ends.length} ends are told`;
     const isForgotten = plan.retentionMs !== null || deleted.size > 0;
     if (isForgotten || plan.deeds.some(({ act }) => MEDDLING.has(act.kind))) return;
     const outcomes: Record<string, number> = {};

@@ -1,5 +1,5 @@
 import type { RunOptions } from '../../../src/client/batch/check';
-import type { Tolerance } from '../../../src/batch/items';
+import type { MaxFailures } from '../../../src/batch/items';
 import { Luck, weighted } from '../luck';
 import { type ActOf, lasting, OF_MACHINES, plain } from '../acts';
 import type { Deed, PlannedJob, Spell, WorldPlan } from '../plan';
@@ -10,7 +10,7 @@ export interface BatchPlan extends WorldPlan<BatchAct> {
   /** In the order of the file. */
   readonly items: readonly PlannedItem[];
   readonly concurrency: number;
-  readonly tolerate: Tolerance;
+  readonly maxFailures: MaxFailures;
   /** Bytes of a chunk; null where the items are in the input. */
   readonly partBytes: number | null;
   readonly listLagMs: number;
@@ -42,7 +42,7 @@ const ACTS = {
     options: {},
   }),
   terminate: (luck: Luck, ms: number) => ({ startsAfterMs: luck.of('starts', [null, 0, 0, ms]) }),
-  cancel: (luck: Luck) => ({ followUps: luck.chance('with them', 0.5) }),
+  cancel: (luck: Luck) => ({ cancelRunning: luck.chance('with them', 0.5) }),
   pause: lasting,
   'set concurrency': (luck: Luck) => ({ concurrency: luck.between('new concurrency', 1, 20, 2) }),
   reset: (luck: Luck) => ({ share: luck.next('share') }),
@@ -84,7 +84,13 @@ export function drawBatchPlan(seed: number): BatchPlan {
       polling: { initial: luck.of('initial', ['1s', '5s', '30s']) },
     },
     concurrency: luck.between('concurrency', 1, 20, 2),
-    tolerate: luck.of('tolerate', [null, null, null, { items: luck.between('few', 0, 2) }, { percent: 30 }]),
+    maxFailures: luck.of('maxFailures', [
+      null,
+      null,
+      null,
+      { items: luck.between('few', 0, 2) },
+      { percent: 30 },
+    ]),
     partBytes: luck.of('parts', [null, null, 300, 1_000]),
     workers: luck.of('workers', [1, 1, 2, 3]),
     suggestFrom: luck.of('suggestFrom', [30, 60, 4_096]),

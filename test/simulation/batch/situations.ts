@@ -10,7 +10,8 @@ const SITUATIONS: Situations<BatchWorld> = {
   'a batch in chunks': ({ runs }) => runs.some(({ start }) => start.workflowType === CHUNK_WORKFLOW),
   'a batch continues as new': (world) => endsOf(world).includes('ContinuedAsNew'),
   'a batch is cancelled': (world) => endsOf(world).includes('Canceled'),
-  'a batch fails beyond its tolerance': (world) => failsBy(world, 'ToleranceExceeded'),
+  'a batch fails because more items failed than maxFailures': (world) =>
+    failsBy(world, 'MaxFailuresExceeded'),
   'a batch is incomplete': (world) => failsBy(world, 'BatchIncomplete'),
   'a batch runs again after its termination': (world) =>
     endsOf(world).includes('Terminated') && endsOf(world).at(-1) !== 'Terminated',

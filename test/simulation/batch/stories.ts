@@ -31,7 +31,7 @@ function withRejected(plan: BatchPlan, ofJob: number, ...story: BatchDeed[]) {
     jobs: plan.jobs.map((job, nth) => atRest(job, TURNS, nth === 0 ? [REJECTED] : [])),
     items: plan.items.slice(0, ITEMS).map((item, nth) => (nth < ofJob ? { ...item, job: 0 } : item)),
     request: { ...plan.request, deadline: '20m' },
-    tolerate: null,
+    maxFailures: null,
     deeds: [...plan.deeds.slice(0, 1), ...story],
   };
 }
@@ -43,7 +43,7 @@ export const STORIES: readonly ((plan: BatchPlan, luck: Luck) => Partial<BatchPl
     deeds: [
       ...deeds,
       atStart(0, { kind: 'foreign', item: luck.next('item'), samePrompt: true }),
-      atStart(luck.between('then', 1, 12_000), { kind: 'cancel', followUps: true }),
+      atStart(luck.between('then', 1, 12_000), { kind: 'cancel', cancelRunning: true }),
     ],
   }),
   // An item is retried by itself while the batch is paused: then its job is busy, and a place is taken.
@@ -62,7 +62,7 @@ export const STORIES: readonly ((plan: BatchPlan, luck: Luck) => Partial<BatchPl
       plan,
       1,
       atAnEnd(0, { kind: 'set concurrency', concurrency: 1 }),
-      atAnEnd(luck.between('then', 2_000, 20_000), { kind: 'cancel', followUps: false }),
+      atAnEnd(luck.between('then', 2_000, 20_000), { kind: 'cancel', cancelRunning: false }),
       deed('batch ended', 0, { kind: 'retry', includeUnknown: false }),
     ),
     concurrency: luck.between('places', 2, 4),
@@ -102,7 +102,7 @@ export const STORIES: readonly ((plan: BatchPlan, luck: Luck) => Partial<BatchPl
       first ? [atRest({ ...first, jobId: `job-${nth}` }, nth === 1 ? TURNS : SHORT_TURNS)] : [],
     ),
     items: [0, 1, 2].map((job) => ({ job, prompt: `Message ${job + 1}.` })),
-    ...{ concurrency: 10, tolerate: null, workers: 2, retentionMs: 120_000 },
+    ...{ concurrency: 10, maxFailures: null, workers: 2, retentionMs: 120_000 },
     deeds: [
       ...deeds.slice(0, 1),
       withPermission(0, { kind: 'freeze', ms: 8_000, suspended: false }),

@@ -6,7 +6,7 @@ import { startBatch } from '../../../src/client/batch/start';
 import { Calls } from '../../../src/client/call';
 import { retryFollowUp, startFollowUp } from '../../../src/client/start';
 import { requestIdOf } from '../../../src/batch/items';
-import type { ItemEnd } from '../../../src/batch/progress';
+import type { BatchItemResult } from '../../../src/batch/progress';
 import type { BatchBoard } from '../../../src/batch/board';
 import { type BatchMemo, MEMO_BATCH } from '../../../src/batch/memo';
 import { batchWorkflowId, followUpWorkflowId } from '../../../src/contract/ids';
@@ -48,7 +48,7 @@ export class BatchWorld extends World<BatchPlan, BatchAct> {
   /** When a run was deleted. */
   readonly deleted = new Map<Run, number>();
   /** What is told of it at the end; null where the server has forgotten it. */
-  told: { readonly batch: BatchReport; readonly ends: readonly ItemEnd[] } | null = null;
+  told: { readonly batch: BatchReport; readonly ends: readonly BatchItemResult[] } | null = null;
   /** The workflow ids of the items, in the order of the file. */
   readonly names: readonly string[];
   private readonly noted = new Set<Run>();
@@ -73,7 +73,7 @@ export class BatchWorld extends World<BatchPlan, BatchAct> {
       await this.clock.sleep(startsAfterMs);
       return this.start({});
     },
-    cancel: ({ followUps }) => this.handle.cancel({ followUps }),
+    cancel: ({ cancelRunning }) => this.handle.cancel({ cancelRunning }),
     pause: async ({ ms }) => {
       await this.handle.pause();
       await this.clock.sleep(ms);
@@ -88,7 +88,7 @@ export class BatchWorld extends World<BatchPlan, BatchAct> {
       return latest && point !== undefined ? this.server.reset(latest, point)?.runId : undefined;
     },
     retry: ({ includeUnknown }) => this.handle.retry({ includeUnknown }),
-    results: () => this.handle.settled(),
+    results: () => this.handle.listResults(),
     foreign: ({ item, samePrompt }) => {
       const chosen = this.batch.items[Math.floor(item * this.names.length)];
       if (chosen === undefined) return undefined;
@@ -152,8 +152,8 @@ export class BatchWorld extends World<BatchPlan, BatchAct> {
   }
 
   protected override begin(): void {
-    const { concurrency, tolerate } = this.plan;
-    this.letPeople({ kind: 'start', times: 1, options: { concurrency, tolerate } });
+    const { concurrency, maxFailures } = this.plan;
+    this.letPeople({ kind: 'start', times: 1, options: { concurrency, maxFailures } });
     this.script = this.untilQuiet().finally(() => (this.isDone = true));
     this.script.catch(() => undefined);
   }
@@ -170,7 +170,7 @@ export class BatchWorld extends World<BatchPlan, BatchAct> {
     await this.quiet();
     for (let again = 0; this.plan.finishes && again < 2; again += 1) {
       if (this.latest?.status === 'WorkflowExecutionCompleted') break;
-      this.letPeople({ kind: 'start', times: 1, options: { tolerate: null } });
+      this.letPeople({ kind: 'start', times: 1, options: { maxFailures: null } });
       await this.quiet();
     }
     await this.clock.sleep(UNTIL_LISTED_MS);
@@ -178,7 +178,7 @@ export class BatchWorld extends World<BatchPlan, BatchAct> {
     if (this.server.find(BATCH_WORKFLOW_ID) === undefined) return;
     const batch = await this.calls.run({}, (client) => findBatch(client, BATCH_ID));
     try {
-      this.told = { batch, ends: await this.handle.settled() };
+      this.told = { batch, ends: await this.handle.listResults() };
     } catch (error) {
       // Its items may be older than the retention.
       if (!isTold(error)) throw error;

@@ -11,14 +11,14 @@ describe('a batch', () => {
   it.concurrent('sends each item once, tells how they ended, and keeps its settings in a retry', async () => {
     const batch = (await newBatch(6)).addMany(1, { turn: { outcome: 'failed', reads: 2 } });
     batch.again({ projectId: batch.projectId, jobId: 'nobody' });
-    const settings = { concurrency: 3, tolerate: { items: 5 } };
+    const settings = { concurrency: 3, maxFailures: { items: 5 } };
     expect(await batch.start(settings)).toMatchObject({ attached: false, items: 8 });
     const done = {
       state: 'done',
       summary: {
         batchId: batch.batchId,
         items: 8,
-        settled: 8,
+        ended: 8,
         byStatus: { completed: 6, failed: 1 },
         byFailure: { JobNotFound: 1 },
         byEvidence: { 'seen-active': 7 },
@@ -27,7 +27,7 @@ describe('a batch', () => {
       },
     };
     expect(await batch.handle.result()).toMatchObject(done);
-    const ends = await batch.handle.settled();
+    const ends = await batch.handle.listResults();
     expect(ends).toHaveLength(8);
     expect(ends.find(({ jobId }) => jobId === 'nobody')).toMatchObject({
       outcome: 'JobNotFound',

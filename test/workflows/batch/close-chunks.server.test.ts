@@ -39,7 +39,7 @@ it('a batch ends although its worker may not terminate the chunks, and tries tha
   const batch = await newBatch(5, {}, { prompt: LARGE });
   const deniedTimes = denyTerminations();
   await batch.start();
-  expect(await batch.handle.result()).toMatchObject({ state: 'done', summary: { settled: 5 } });
+  expect(await batch.handle.result()).toMatchObject({ state: 'done', summary: { ended: 5 } });
   const chunks = await batch.environment.client.workflow.count(
     `WorkflowType = 'followUpBatchItems' AND FollowUpBatch = '${batch.batchId}'`,
   );

@@ -19,10 +19,10 @@ function problemsOf(input: unknown): readonly string[] {
 
 describe('the input of a batch', () => {
   it('has defaults, and its id from its workflow where it names none', () => {
-    const defaults = { concurrency: 50, tolerate: null, digest: null, startedEarlier: null, again: null };
+    const defaults = { concurrency: 50, maxFailures: null, digest: null, startedEarlier: null, again: null };
     const input = { batchId: 'nightly', items, ...defaults };
     expect(checkBatch({ items }, 'follow-up-batch:nightly')).toEqual(input);
-    const settings = { concurrency: 2, tolerate: { percent: 5 } };
+    const settings = { concurrency: 2, maxFailures: { percent: 5 } };
     const given = { batchId: 'b', ...settings, digest: 'd', startedEarlier, again: 'unsent' };
     expect(checkBatch({ chunks, ...given }, 'follow-up-batch:b')).toEqual({ chunks, ...given });
   });
@@ -48,8 +48,8 @@ describe('the input of a batch', () => {
     [{ items, again: 'all' }, 'again'],
     [{ items, batchId: '\ud800' }, 'batchId'],
     [{ items, concurrency: 0 }, 'concurrency'],
-    [{ items, tolerate: { percent: 101 } }, 'tolerate'],
-    [{ items, tolerate: { items: -1 } }, 'tolerate'],
+    [{ items, maxFailures: { percent: 101 } }, 'maxFailures'],
+    [{ items, maxFailures: { items: -1 } }, 'maxFailures'],
     [{ items, batchId: 'weekly' }, 'batchId'],
   ])('is refused for one problem (%#)', (input, field) => {
     expect(problemsOf(input)).toEqual([expect.stringMatching(new RegExp(`^${field}: `))]);

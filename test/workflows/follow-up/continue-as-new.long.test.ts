@@ -92,7 +92,7 @@ it.concurrent('a batch does not continue as new in the workflow task that receiv
     );
   expect(next?.workflowExecutionContinuedAsNewEventAttributes ?? null).toBeNull();
   await batch.handle.resume();
-  expect(await batch.handle.result()).toMatchObject({ state: 'done', summary: { settled: 2 } });
+  expect(await batch.handle.result()).toMatchObject({ state: 'done', summary: { ended: 2 } });
   expect(batch.messages()).toEqual([1, 1]);
   await environment.close();
   await gate.close();
