@@ -1,7 +1,12 @@
 import type { JobResponse, PostOutcome, RequestFailure } from '../contract/activities';
 import { isRecord } from '../contract/checks';
 import type { AgentJob } from '../contract/job';
-import { MAX_FIELD_CHARACTERS, MAX_LINK_CHARACTERS, MAX_STATUS_CHARACTERS, plainText } from '../contract/text';
+import {
+  MAX_FIELD_CHARACTERS,
+  MAX_LINK_CHARACTERS,
+  MAX_STATUS_CHARACTERS,
+  plainText,
+} from '../contract/text';
 import type { Answer, Body, Exchange } from './exchange';
 import { failureFromBody, failureFromStatus, type Operation } from './response-failures';
 import { retryAfter } from './retry-after';

@@ -56,7 +56,7 @@ export const isChunks = fields({
   /** The number of the first item of each chunk, in the order of the start. */
   firsts: listOf(count),
 });
-export type Chunks = Checked<typeof isChunks>;
+type Chunks = Checked<typeof isChunks>;
 
 export interface BatchSource {
   /** At most 1 MiB as JSON. */

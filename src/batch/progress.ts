@@ -23,7 +23,7 @@ export interface BatchItemResult extends End {
 }
 
 /** The state of a batch, running or ended. */
-export type BatchState =
+type BatchState =
   | 'running'
   | 'paused'
   | 'ending'

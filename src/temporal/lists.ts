@@ -21,7 +21,7 @@ export async function* listWorkflows(
     if (wanted.every(({ key, value }) => info.typedSearchAttributes.get(key) === value)) yield info;
 }
 
-export const RUNNING = ' AND CloseTime IS NULL';
+const RUNNING = ' AND CloseTime IS NULL';
 
 /** A list is a moment behind; what happened so long ago is in it. */
 export const LIST_LAG_MS = 60_000;

@@ -6,7 +6,7 @@ import { ItemsOnServer } from '../../src/activities/batch/on-server';
 import { followUpResult } from '../../src/activities/follow-up-result';
 import { BatchEnds, type BatchReport } from '../../src/client/batch/describe';
 import { EMPTY_BOARD } from '../../src/batch/board';
-import { type BatchMemo, MEMO_BATCH } from '../../src/batch/memo';
+import type { BatchMemo } from '../../src/batch/memo';
 import { digestOf } from '../../src/contract/ids';
 import { MEMO_PROMPT_DIGEST } from '../../src/contract/names';
 import type { ItemsSource } from '../../src/temporal/batch-items';

@@ -121,11 +121,11 @@ export class BatchEnds {
     const started = mergeStarted(board, board.startedEarlier);
     const leftAt = endedAt ?? new Date().toISOString();
     const ends: BatchItemResult[] = [];
-    const add = (workflowId: string, end: End, itemStartedAt: number, endedAt: string) => {
+    const add = (workflowId: string, end: End, itemStartedAt: number, itemEndedAt: string) => {
       // While a retry runs, an item that it will try again has no outcome yet.
       if (endedAt === null && itemStartedAt < startedAt && mayTryAgain(end, memo?.again ?? null)) return;
       const [, projectId = '', jobId = '', requestId = ''] = workflowId.split(':').map(decodeURIComponent);
-      ends.push({ workflowId, projectId, jobId, requestId, ...end, endedAt });
+      ends.push({ workflowId, projectId, jobId, requestId, ...end, endedAt: itemEndedAt });
     };
     const unknown: [NamedItem, boolean][] = [];
     for (let number = 0; number < count; number += 1) {
