@@ -65,10 +65,11 @@ This page is for engineers who want to check a guarantee themselves. With this p
 [guarantees.md](guarantees.md). \`npm run docs\` writes the page.
 
 The letter and number are the name of a row: W1, for example, states the effect of a worker that is killed before its POST. A comment
-right above a test names the rows that the test proves. This command shows the titles of the tests of W1:
+right above a test names the rows that the test proves. The first command finds the tests of W1, and the second one runs one of them:
 
 \`\`\`
 git grep -nA 1 'Proves.*W1\\b' -- test
+npx jest --config jest.long.config.mjs test/client/lost-sender.fault.test.ts
 \`\`\`
 
 \`npm run test:long\` runs the files named \`.fault\`, \`.long\` and \`.doors\`; \`npm test\` runs the other files. The file _simulation_ runs in
