@@ -61,10 +61,21 @@ export function proofsPage(): string {
   });
   return `# Proofs
 
-The test files of each row of [guarantees.md](guarantees.md#what-fails-and-what-happens), made by \`npm run docs\`. A
-comment right above a test names its rows: \`git grep -nA 1 'Proves.*W1\\b' -- test\` shows those of W1.
-\`npm run test:long\` runs the files named \`.fault\`, \`.long\` and \`.doors\`, \`npm test\` the others. _simulation_ is in
+This page is for engineers who want to check a guarantee themselves. With this page, you can find and run the tests of each row of
+[guarantees.md](guarantees.md). \`npm run docs\` writes the page.
+
+The letter and number are the name of a row: W1, for example, states the effect of a worker that is killed before its POST. A comment
+right above a test names the rows that the test proves. The first command finds the tests of W1, and the second one runs one of them:
+
+\`\`\`
+git grep -nA 1 'Proves.*W1\\b' -- test
+npx jest --config jest.long.config.mjs test/client/lost-sender.fault.test.ts
+\`\`\`
+
+\`npm run test:long\` runs the files named \`.fault\`, \`.long\` and \`.doors\`; \`npm test\` runs the other files. The file _simulation_ runs in
 [virtual time](architecture.md#the-simulation).
+
+## Tests of each row
 
 ${entries.join('\n')}
 `;
