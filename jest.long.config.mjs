@@ -1,7 +1,7 @@
 import { maxWorkers, project } from './test/harness/jest-projects.mjs';
 
 /**
- * The tests of `npm run test:long`: kills of real processes, the Web UI in a browser, and the doors (both artefacts and every
+ * The tests of `npm run test:long`: kills of real processes, the Web UI in a browser, and the end-to-end tests (the packed artifacts and every
  * example, from outside). They take minutes, of which they wait for most: more files at a time than in `npm test`.
  *
  * @type {import('jest').Config}
@@ -9,5 +9,5 @@ import { maxWorkers, project } from './test/harness/jest-projects.mjs';
 export default {
   maxWorkers: maxWorkers + 2,
   testSequencer: '<rootDir>/test/harness/slowest-first.mjs',
-  projects: [project('fault'), project('long'), project('doors')],
+  projects: [project('fault'), project('long'), project('e2e')],
 };

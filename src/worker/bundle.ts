@@ -20,7 +20,7 @@ export function workflowCode(): Pick<WorkerOptions, 'workflowBundle'> {
 }
 
 /** The folders of pure modules that workflows share. */
-const PURE_FOLDERS = ['core', 'follow-up', 'batch'];
+const PURE_FOLDERS = ['contract', 'follow-up', 'batch'];
 
 /**
  * Bundles the workflows. The pure modules keep no state, and are evaluated once for all workflows: each workflow then needs a third

@@ -6,7 +6,7 @@ import { Redactor, WITHHELD } from '../../src/agent-api/redaction';
 import { serviceMessage } from '../../src/agent-api/response-failures';
 import { parseRetryAfter } from '../../src/agent-api/retry-after';
 import type { PostOutcome } from '../../src/contract/activities';
-import { JOB } from '../harness/samples';
+import { JOB } from '../harness/fixtures';
 import { KEY } from './agent-api-under-test';
 
 const NOON = 'Sun, 01 Mar 2026 12:00:00 GMT';

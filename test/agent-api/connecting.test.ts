@@ -4,12 +4,12 @@ import getPort from 'get-port';
 import { ApiKeyError } from '../../src/agent-api/api-key';
 import type { AgentApiOptions } from '../../src/agent-api/client';
 import { holdTimers } from '../harness/hold-timers';
-import { listening } from '../temporal/grpc-server';
-import { ADDRESS, KEY, MESSAGE, outOfTime, WireTest } from './agent-api-under-test';
+import { listen } from '../temporal/grpc-server';
+import { JOB_KEY, KEY, MESSAGE, passTimeout, AgentApiTest } from './agent-api-under-test';
 import { httpHead, MisbehavingServer } from './misbehaving-server';
 import { selfSignedCertificate } from './self-signed-certificate';
 
-const wire = new WireTest();
+const agentApiTest = new AgentApiTest();
 
 type OnConnection = (socket: Socket) => unknown;
 type Options = Partial<AgentApiOptions>;
@@ -18,15 +18,15 @@ type Options = Partial<AgentApiOptions>;
 async function tls(onConnection: OnConnection): Promise<Options> {
   holdTimers();
   const server = createServer((socket) => onConnection(socket.on('error', () => undefined)));
-  return { baseUrl: `https://${await listening(server)}` };
+  return { baseUrl: `https://${await listen(server)}` };
 }
 
 /** Where nothing listens. */
 const nowhere = async () => `http://127.0.0.1:${await getPort()}`;
 
 /** A service behind a proxy that makes no tunnel. */
-function proxied(onConnect: OnConnection = () => undefined, url = wire.server.url): Options {
-  wire.server.onConnect = onConnect;
+function proxied(onConnect: OnConnection = () => undefined, url = agentApiTest.server.url): Options {
+  agentApiTest.server.onConnect = onConnect;
   return { baseUrl: 'https://agents.invalid', proxy: { url } };
 }
 const refusing = (status: number) => (socket: Socket) =>
@@ -39,7 +39,7 @@ it.each<[string, RegExp, () => Options | Promise<Options>, number[]?]>([
   // Without a network the resolver can only say "try again".
   ['nobody knows the host', /^(ENOTFOUND|EAI_AGAIN) a\.invalid$/, () => ({ baseUrl: 'http://a.invalid' })],
   ['TLS is reset', /ECONNRESET/, () => tls((socket) => socket.once('data', () => socket.resetAndDestroy()))],
-  ['TLS is never answered', /^connect timeout: no connection to https:\S+ within 10s$/, () => tls(outOfTime)],
+  ['TLS is never answered', /^connect timeout: no connection to https:\S+ within 10s$/, () => tls(passTimeout)],
   [
     'the certificate is not trusted',
     // Node 24 adds a hint to the words.
@@ -77,10 +77,10 @@ it.each<[string, RegExp, () => Options | Promise<Options>, number[]?]>([
     [0, 1, 2],
   ],
 ])('a POST that got no connection, because %s, was not sent', async (_why, words, options, asked = [0]) => {
-  const client = wire.client(await options());
+  const client = agentApiTest.client(await options());
   const beforeFirstByte = jest.fn(() => undefined);
   const outcome = await client.sendMessage(MESSAGE, { beforeFirstByte });
-  const read = await client.getJob(ADDRESS);
+  const read = await client.getJob(JOB_KEY);
   expect(JSON.stringify([outcome, read])).not.toContain(KEY);
   expect(beforeFirstByte).not.toHaveBeenCalled();
   const isPermanent = words.source.includes('CREDENTIALS');
@@ -89,18 +89,18 @@ it.each<[string, RegExp, () => Options | Promise<Options>, number[]?]>([
   expect('isPermanent' in outcome).toBe(isPermanent);
   expect(read).toMatchObject({ kind: 'failure', message });
   // A proxy is asked once for each request: fewer, if the machine stood still until the time was over.
-  await wire.server.allClosed();
-  expect(asked).toContain(wire.server.requests.length);
+  await agentApiTest.server.waitUntilAllClosed();
+  expect(asked).toContain(agentApiTest.server.requests.length);
 });
 
 // Proves W4.
 it('a POST is kept back, every byte of it, by what stands against it at its first byte', async () => {
   const message = 'the worker stood still while it was connecting';
-  const outcome = await wire.client().sendMessage(MESSAGE, { beforeFirstByte: () => message });
+  const outcome = await agentApiTest.client().sendMessage(MESSAGE, { beforeFirstByte: () => message });
   const notSent = { verdict: 'not-sent', reachedService: false };
   expect(outcome).toEqual({ ...notSent, label: 'held_back', message });
-  await wire.server.allClosed();
-  expect([wire.server.connections, wire.server.bytesReceived]).toEqual([1, 0]);
+  await agentApiTest.server.waitUntilAllClosed();
+  expect([agentApiTest.server.connections, agentApiTest.server.bytesReceived]).toEqual([1, 0]);
 });
 
 it('nothing is asked where no URL can name the job, or no key can be had', async () => {
@@ -109,10 +109,10 @@ it('nothing is asked where no URL can name the job, or no key can be had', async
   const noKey = { label: 'no_key', message: 'the vault is sealed' };
   for (const jobId of ['', '.', '..', 'x/../y', 'x\\.', 'caf\ufffd', 'lone \ud800 surrogate', 'job-1']) {
     const [why, permanent] = jobId === 'job-1' ? [noKey, {}] : [invalid, { isPermanent: true }];
-    const client = wire.client({ apiKey: sealed });
+    const client = agentApiTest.client({ apiKey: sealed });
     const notSent = { verdict: 'not-sent', reachedService: false, ...why, ...permanent };
     expect(await client.sendMessage({ ...MESSAGE, jobId })).toEqual(notSent);
     expect(await client.getJob({ projectId: jobId, jobId: 'job-1' })).toEqual({ kind: 'failure', ...why });
   }
-  expect(wire.server.connections).toBe(0);
+  expect(agentApiTest.server.connections).toBe(0);
 });

@@ -1,9 +1,9 @@
 import { expect, it } from '@jest/globals';
 import { Cooldowns } from '../../src/agent-api/cooldowns';
-import { ADDRESS, JOB, MESSAGE, WireTest } from './agent-api-under-test';
-import { answer } from './misbehaving-server';
+import { JOB_KEY, JOB, MESSAGE, AgentApiTest } from './agent-api-under-test';
+import { respondWith } from './misbehaving-server';
 
-const wire = new WireTest();
+const agentApiTest = new AgentApiTest();
 
 const REQUESTED = expect.stringMatching(
   /^the project's POSTs are paused until \S+Z, because the agent service requested this wait with Retry-After$/,
@@ -26,25 +26,25 @@ it.each<['POST' | 'GET', number, Readonly<Record<string, string>>, unknown]>([
 ])(
   'a %s that receives %d with the headers %j pauses the POSTs of its project only as expected',
   async (method, status, headers, message) => {
-    wire.server.onRequest = answer(status, { error: 'slow down' }, headers);
-    const client = wire.client();
-    await (method === 'GET' ? client.getJob(ADDRESS) : client.sendMessage(MESSAGE));
+    agentApiTest.server.onRequest = respondWith(status, { error: 'slow down' }, headers);
+    const client = agentApiTest.client();
+    await (method === 'GET' ? client.getJob(JOB_KEY) : client.sendMessage(MESSAGE));
     const cooldown = { label: 'cooling_down', message, retryAfterMs: expect.any(Number) };
-    expect(client.cooldown(ADDRESS.projectId)).toEqual(message === null ? null : cooldown);
+    expect(client.cooldown(JOB_KEY.projectId)).toEqual(message === null ? null : cooldown);
     expect(client.cooldown('other')).toBeNull();
-    expect(wire.client().cooldown(ADDRESS.projectId)).toBeNull();
+    expect(agentApiTest.client().cooldown(JOB_KEY.projectId)).toBeNull();
   },
 );
 
 // Proves A4.
 it('a cool-down delays neither a read nor a POST that the caller makes anyway', async () => {
-  wire.server.onRequest = answer(429, { error: 'slow down' }, { 'retry-after': '3600' });
-  const client = wire.client();
+  agentApiTest.server.onRequest = respondWith(429, { error: 'slow down' }, { 'retry-after': '3600' });
+  const client = agentApiTest.client();
   await client.sendMessage(MESSAGE);
-  wire.server.onRequest = answer(200, JOB);
-  expect(await client.getJob(ADDRESS)).toEqual({ kind: 'job', job: JOB });
+  agentApiTest.server.onRequest = respondWith(200, JOB);
+  expect(await client.getJob(JOB_KEY)).toEqual({ kind: 'job', job: JOB });
   expect(await client.sendMessage(MESSAGE)).toEqual({ verdict: 'accepted', job: JOB });
-  expect(client.cooldown(ADDRESS.projectId)?.retryAfterMs).toBeGreaterThan(3_590_000);
+  expect(client.cooldown(JOB_KEY.projectId)?.retryAfterMs).toBeGreaterThan(3_590_000);
 });
 
 it('a cool-down doubles up to five minutes without Retry-After, is never shortened, and is limited in length and number', () => {

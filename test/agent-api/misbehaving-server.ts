@@ -3,7 +3,7 @@ import { createServer as createTlsServer } from 'node:https';
 import { connect, type Socket } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import type { TlsOptions } from 'node:tls';
-import { listening } from '../temporal/grpc-server';
+import { listen } from '../temporal/grpc-server';
 
 /** One request as it came over the wire, read whole. */
 export interface ReceivedRequest {
@@ -38,7 +38,7 @@ export class MisbehavingServer {
   static async start(certificate?: TlsOptions): Promise<MisbehavingServer> {
     const [server, scheme] =
       certificate === undefined ? [createServer(), 'http'] : [createTlsServer(certificate), 'https'];
-    const host = await listening(server);
+    const host = await listen(server);
     const made = new MisbehavingServer(`${scheme}://${host}`, host);
     server.on('connection', (socket: Socket) => made.remember(socket, (made.connections += 1)));
     server.on('secureConnection', (socket: Socket) => made.remember(socket, made.connections));
@@ -52,7 +52,7 @@ export class MisbehavingServer {
   }
 
   /** Resolves when every connection that was ever made is closed on the server's side too. */
-  async allClosed(): Promise<void> {
+  async waitUntilAllClosed(): Promise<void> {
     const closed = (socket: Socket) => new Promise((resolve) => socket.once('close', resolve));
     await Promise.all([...this.open.keys()].map(closed));
   }
@@ -90,7 +90,7 @@ function tunnel(socket: Socket, { path }: ReceivedRequest): void {
 }
 
 /** Answers correctly, and closes the connection where the request asked for it. */
-export function answer(
+export function respondWith(
   status: number,
   body: unknown,
   headers: Readonly<Record<string, string>> = {},

@@ -2,12 +2,12 @@ import { setImmediate } from 'node:timers/promises';
 import tls from 'node:tls';
 import { afterAll, expect, it, jest } from '@jest/globals';
 import type { AgentApiOptions } from '../../src/agent-api/client';
-import { ADDRESS, JOB, MESSAGE, WireTest } from './agent-api-under-test';
-import { answer, MisbehavingServer } from './misbehaving-server';
+import { JOB_KEY, JOB, MESSAGE, AgentApiTest } from './agent-api-under-test';
+import { respondWith, MisbehavingServer } from './misbehaving-server';
 import { selfSignedCertificate } from './self-signed-certificate';
 
 /** Its server is the proxy. */
-const wire = new WireTest();
+const agentApiTest = new AgentApiTest();
 const certificate = selfSignedCertificate();
 const ofAnother = selfSignedCertificate([192, 0, 2, 1]);
 
@@ -22,17 +22,17 @@ afterAll(() => {
 
 async function serviceWith(...certificates: Parameters<typeof MisbehavingServer.start>) {
   const server = await MisbehavingServer.start(...certificates);
-  server.onRequest = answer(200, JOB);
+  server.onRequest = respondWith(200, JOB);
   return server;
 }
 
 /** Sends one message and reads the job twice. @returns the outcome and the reads */
 async function sendAndRead(options: Partial<AgentApiOptions>) {
-  const client = wire.client(options);
-  const ends = [await client.sendMessage(MESSAGE), await client.getJob(ADDRESS)];
+  const client = agentApiTest.client(options);
+  const ends = [await client.sendMessage(MESSAGE), await client.getJob(JOB_KEY)];
   // The connection is free again after the answer has been handed over.
   await setImmediate();
-  return [...ends, await client.getJob(ADDRESS)];
+  return [...ends, await client.getJob(JOB_KEY)];
 }
 
 const READ = { kind: 'job', job: JOB };
@@ -40,29 +40,29 @@ const DONE = [{ verdict: 'accepted', job: JOB }, READ, READ];
 
 it('through a proxy the message and the reads pass in tunnels; the POST has one of its own, and the reads share another', async () => {
   const server = await serviceWith(certificate);
-  const url = wire.server.url.replace('//', '//user:pass%20word@');
+  const url = agentApiTest.server.url.replace('//', '//user:pass%20word@');
   expect(await sendAndRead({ baseUrl: server.url, proxy: { url } })).toEqual(DONE);
   const credentials = `Basic ${Buffer.from('user:pass word').toString('base64')}`;
   const connect = { method: 'CONNECT', path: server.host, headers: { 'proxy-authorization': credentials } };
-  expect(wire.server.requests).toMatchObject([connect, connect]);
+  expect(agentApiTest.server.requests).toMatchObject([connect, connect]);
   const made = server.requests.map(({ method, connection }) => `${method} on ${connection}`);
   expect(made).toEqual(['POST on 1', 'GET on 2', 'GET on 2']);
   expect(server.requests[0]?.headers).not.toHaveProperty('proxy-authorization');
 });
 
 it('a proxy is not asked for a host of NO_PROXY, and not for an http base URL', async () => {
-  const { url } = wire.server;
+  const { url } = agentApiTest.server;
   const direct = { url, noProxy: 'example.com,127.0.0.1' };
   expect(await sendAndRead({ baseUrl: (await serviceWith(certificate)).url, proxy: direct })).toEqual(DONE);
   expect(await sendAndRead({ baseUrl: (await serviceWith()).url, proxy: { url } })).toEqual(DONE);
-  expect(wire.server.requests).toEqual([]);
+  expect(agentApiTest.server.requests).toEqual([]);
 });
 
 it('an address that the certificate of the service does not name keeps the message from being sent', async () => {
   const { url: baseUrl, requests } = await serviceWith(ofAnother);
   const message = expect.stringMatching(/^ERR_TLS_CERT_ALTNAME_INVALID.*; check the host of the URL$/);
   const notSent = { verdict: 'not-sent', reachedService: false, message };
-  const ends = await sendAndRead({ baseUrl, proxy: { url: wire.server.url } });
+  const ends = await sendAndRead({ baseUrl, proxy: { url: agentApiTest.server.url } });
   expect(ends).toMatchObject([notSent, { message }, { message }]);
   expect(requests).toHaveLength(0);
 });

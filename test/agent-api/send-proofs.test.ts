@@ -4,18 +4,18 @@ import { exchange } from '../../src/agent-api/exchange';
 import { WITHHELD } from '../../src/agent-api/redaction';
 import { holdTimers } from '../harness/hold-timers';
 import {
-  ADDRESS,
-  endInTheBody,
+  JOB_KEY,
+  passTimeoutInBody,
   JOB,
   KEY,
-  LIMIT_MS,
+  TIMEOUT_MS,
   MESSAGE,
-  outOfTime,
-  WireTest,
+  passTimeout,
+  AgentApiTest,
 } from './agent-api-under-test';
-import { answer, httpHead, type OnRequest } from './misbehaving-server';
+import { respondWith, httpHead, type OnRequest } from './misbehaving-server';
 
-const wire = new WireTest();
+const agentApiTest = new AgentApiTest();
 const IN_URL = `https://code.example/?key=${encodeURIComponent(KEY)}`;
 
 /** An answer whose body breaks off. */
@@ -28,7 +28,7 @@ const after =
   (early: string): OnRequest =>
   (socket, request) => {
     socket.write(`HTTP/1.1 ${early}\r\n\r\n`);
-    answer(200, JOB)(socket, request);
+    respondWith(200, JOB)(socket, request);
   };
 
 const huge: OnRequest = (socket) =>
@@ -37,14 +37,14 @@ const huge: OnRequest = (socket) =>
 /** What a POST proves once its connection was made (docs/guarantees.md). answers.test.ts has every status. */
 // Proves A2.
 it.each<[string, OnRequest, 'accepted' | 'rejected' | 'not-sent' | 'unknown', RegExp]>([
-  ['the job itself', answer(202, JOB), 'accepted', /^$/],
+  ['the job itself', respondWith(202, JOB), 'accepted', /^$/],
   ['the job after 103 Early Hints', after('103 Early Hints'), 'accepted', /^$/],
   // The HTTP client reads no further.
   ['the job after 100 Continue', after('100 Continue'), 'unknown', /^UND_ERR_SOCKET: bad response/],
-  ['a portal’s page', answer(200, '<!doctype html><h1>Log in'), 'unknown', /^http 200 with an HTML page/],
-  ['401', answer(401, '<html>Log in'), 'not-sent', /^http 401: Unauthorized, with an HTML page/],
-  ['429', answer(429, { error: 'slow down' }), 'not-sent', /^http 429: slow down$/],
-  ['307', answer(307, '', { location: '/next' }), 'unknown', /^http 307: a redirect to \/next, which is not/],
+  ['a portal’s page', respondWith(200, '<!doctype html><h1>Log in'), 'unknown', /^http 200 with an HTML page/],
+  ['401', respondWith(401, '<html>Log in'), 'not-sent', /^http 401: Unauthorized, with an HTML page/],
+  ['429', respondWith(429, { error: 'slow down' }), 'not-sent', /^http 429: slow down$/],
+  ['307', respondWith(307, '', { location: '/next' }), 'unknown', /^http 307: a redirect to \/next, which is not/],
   ['200, and breaks off', cutOff(200, '{"id":"job-1"'), 'unknown', /^http 200 .* incomplete/],
   ['400, and breaks off', cutOff(400, '{"error":"pro'), 'rejected', /^http 400: Bad Request$/],
   ['a huge body', huge, 'unknown', /^http 200 .* incomplete \(the body has more than 1 MiB\)$/],
@@ -59,14 +59,14 @@ it.each<[string, OnRequest, 'accepted' | 'rejected' | 'not-sent' | 'unknown', Re
 ])(
   'a POST that was read and answered with %s is known for what it proves, and is made once',
   async (_how, onRequest, verdict, message) => {
-    wire.server.onRequest = onRequest;
-    const client = wire.client();
+    agentApiTest.server.onRequest = onRequest;
+    const client = agentApiTest.client();
     const outcome = await client.sendMessage(MESSAGE);
     expect(JSON.stringify(outcome)).not.toContain(KEY);
     expect(outcome.verdict).toBe(verdict);
     expect('message' in outcome ? outcome.message : '').toMatch(message);
-    expect([wire.server.requests.length, wire.server.connections]).toEqual([1, 1]);
-    expect((await client.getJob(ADDRESS)).kind).toBe(verdict === 'accepted' ? 'job' : 'failure');
+    expect([agentApiTest.server.requests.length, agentApiTest.server.connections]).toEqual([1, 1]);
+    expect((await client.getJob(JOB_KEY)).kind).toBe(verdict === 'accepted' ? 'job' : 'failure');
   },
 );
 
@@ -78,16 +78,16 @@ it.each([
   'a POST that was read and answered with %i and %j, and no end, ends by the time limit',
   async (status, body, expected) => {
     holdTimers();
-    endInTheBody();
-    wire.server.onRequest = (socket) => {
+    passTimeoutInBody();
+    agentApiTest.server.onRequest = (socket) => {
       socket.write(httpHead(status, { 'content-length': 1_000_000 }) + body);
       const dripping = setInterval(() => socket.write(' '), 20);
       socket.on('close', () => {
         clearInterval(dripping);
       });
     };
-    expect(await wire.client().sendMessage(MESSAGE)).toMatchObject(expected);
-    await wire.server.allClosed();
+    expect(await agentApiTest.client().sendMessage(MESSAGE)).toMatchObject(expected);
+    await agentApiTest.server.waitUntilAllClosed();
   },
 );
 
@@ -105,7 +105,7 @@ it.each<[string, () => Promise<void>]>([
   let closes = 0;
   const unhandled = jest.fn();
   process.on('unhandledRejection', unhandled);
-  const client = wire.client({
+  const client = agentApiTest.client({
     exchange: (dispatcher, ...rest) => {
       const close = () => {
         closes += 1;
@@ -119,7 +119,7 @@ it.each<[string, () => Promise<void>]>([
     [404, { verdict: 'rejected', httpStatus: 404 }],
     [429, { verdict: 'not-sent', reachedService: true }],
   ] as const) {
-    wire.server.onRequest = answer(status, JOB);
+    agentApiTest.server.onRequest = respondWith(status, JOB);
     expect(await client.sendMessage(MESSAGE)).toMatchObject(expected);
   }
   await setImmediate();
@@ -131,17 +131,17 @@ it.each<[string, () => Promise<void>]>([
 
 // Proves K3.
 it.each<[string, OnRequest]>([
-  ['an error text', answer(401, { error: `bad ${KEY}, ${encodeURIComponent(KEY)}\r\nX: "${KEY}"` })],
+  ['an error text', respondWith(401, { error: `bad ${KEY}, ${encodeURIComponent(KEY)}\r\nX: "${KEY}"` })],
   ['an error text that breaks off within it', cutOff(401, `bad ${KEY.slice(0, 20)}`)],
-  ['a redirect', answer(307, '', { location: IN_URL })],
-  ['the id of another job', answer(200, { id: KEY, status: 'x' })],
-  ['the fields of a job', answer(200, { ...JOB, status: KEY, prLink: IN_URL })],
+  ['a redirect', respondWith(307, '', { location: IN_URL })],
+  ['the id of another job', respondWith(200, { id: KEY, status: 'x' })],
+  ['the fields of a job', respondWith(200, { ...JOB, status: KEY, prLink: IN_URL })],
 ])(
   'the outcome of a POST and a read shows nothing of a key that the response repeats in %s',
   async (where, onRequest) => {
-    wire.server.onRequest = onRequest;
-    const client = wire.client();
-    const outcomes = [await client.sendMessage(MESSAGE), await client.getJob(ADDRESS)];
+    agentApiTest.server.onRequest = onRequest;
+    const client = agentApiTest.client();
+    const outcomes = [await client.sendMessage(MESSAGE), await client.getJob(JOB_KEY)];
     expect(JSON.stringify(outcomes)).not.toMatch(/9f|8e|7d|6c|5b4a/i);
     expect(JSON.stringify(outcomes).includes(WITHHELD)).toBe(!where.includes('breaks off'));
   },
@@ -149,19 +149,19 @@ it.each<[string, OnRequest]>([
 
 it('a POST is accepted by the id that was sent to, though that looks like a secret', async () => {
   const job = { ...JOB, id: `job-${KEY.slice(5)}` };
-  wire.server.onRequest = answer(200, job);
-  const outcome = await wire.client().sendMessage({ ...MESSAGE, jobId: job.id });
+  agentApiTest.server.onRequest = respondWith(200, job);
+  const outcome = await agentApiTest.client().sendMessage({ ...MESSAGE, jobId: job.id });
   expect(outcome).toEqual({ verdict: 'accepted', job });
 });
 
 it('a POST without an answer within the time limit of its exchange is unknown, and so is a read', async () => {
   holdTimers();
-  wire.server.onRequest = outOfTime;
-  const client = wire.client({ timeoutMs: 2 * LIMIT_MS });
-  const limits = { timeoutMs: LIMIT_MS };
-  const why = { label: 'timeout', message: `timeout: no answer from ${wire.server.url} within 1m` };
+  agentApiTest.server.onRequest = passTimeout;
+  const client = agentApiTest.client({ timeoutMs: 2 * TIMEOUT_MS });
+  const limits = { timeoutMs: TIMEOUT_MS };
+  const why = { label: 'timeout', message: `timeout: no answer from ${agentApiTest.server.url} within 1m` };
   expect(await client.sendMessage(MESSAGE, limits)).toEqual({ verdict: 'unknown', ...why });
-  expect(await client.getJob(ADDRESS, limits)).toEqual({ kind: 'failure', ...why });
-  expect(wire.server.requests).toHaveLength(2);
-  await wire.server.allClosed();
+  expect(await client.getJob(JOB_KEY, limits)).toEqual({ kind: 'failure', ...why });
+  expect(agentApiTest.server.requests).toHaveLength(2);
+  await agentApiTest.server.waitUntilAllClosed();
 });

@@ -15,7 +15,7 @@ import {
 import type { BatchMemo } from '../../src/batch/memo';
 import type { Lane } from '../../src/batch/started-items';
 import { type End, endWithoutReceipt, type Outcome } from '../../src/contract/outcome';
-import { ITEM_END } from '../harness/samples';
+import { ITEM_RESULT } from '../harness/fixtures';
 
 const STARTED_AT = Date.parse('2026-01-01T00:00:00.000Z');
 const RUN = { ending: null, again: null, startedAt: '2026-01-01T00:00:00.000Z' } as const;
@@ -27,7 +27,7 @@ const lane = (next: number, end: number, state: Lane['state'] = 'pending'): Lane
 const running = (isOfBatch = true): ItemFact => ({ kind: 'running', workflowId: 'w', isOfBatch });
 const UNREADABLE: ItemFact = { kind: 'unreadable', workflowId: 'w', reason: 'no key' };
 
-const COMPLETED: End = ITEM_END;
+const COMPLETED: End = ITEM_RESULT;
 const UNSENT: End = { ...endWithoutReceipt('DeadlineExceeded'), delivery: 'not-sent' };
 const UNKNOWN: End = { ...endWithoutReceipt('DeliveryUnknown'), delivery: 'unknown' };
 const CONFLICT: End = { ...endWithoutReceipt('conflict'), delivery: 'not-sent' };
@@ -198,7 +198,7 @@ it('the first twenty failures of a batch are named, whether jobs failed or follo
   const many = (outcome: Outcome) => Array<Outcome>(18).fill(outcome);
   const outcomes = ['completed', 'archived', ...many('failed'), ...many('missing')];
   const { firstFailures } = outcomes.reduce<BatchBoard>(
-    (board, outcome, nth) => withOutcome(board, `w-${nth}`, { ...ITEM_END, outcome } as End),
+    (board, outcome, nth) => withOutcome(board, `w-${nth}`, { ...ITEM_RESULT, outcome } as End),
     EMPTY_BOARD,
   );
   const named = outcomes.map((outcome, nth) => ({ workflowId: `w-${nth}`, outcome, message: null }));

@@ -15,7 +15,7 @@ import {
 import { followUpFailed, notFound } from '../../src/client/errors';
 import type { FailureType, FollowUpProgress } from '../../src/contract/result';
 import { ItemsGoneError } from '../../src/temporal/batch-items';
-import { ITEM_END, JOB, RECEIPT } from '../harness/samples';
+import { ITEM_RESULT, JOB, RECEIPT } from '../harness/fixtures';
 
 it('a result is printed with its evidence and delivery, and the link in full, and has the exit code of its status', () => {
   const prLink = 'https://code.example/pull/7';
@@ -138,7 +138,7 @@ it('the progress of a batch has the share, the counts and what is unusual; an it
   expect(batchLine({ ...progress, state: 'running', message: waits, unknownDeliveries: 0 })).toBe(
     `${counts} · ${waits}`,
   );
-  const end = { ...ITEM_END, outcome: 'JobNotFound', delivery: null, message: 'no such job' } as const;
+  const end = { ...ITEM_RESULT, outcome: 'JobNotFound', delivery: null, message: 'no such job' } as const;
   expect(itemLine(end)).toBe('2026-01-01T00:00:00Z  JobNotFound       -         p/j  no such job');
 });
 

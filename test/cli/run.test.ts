@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { offline } from './commands/starter';
+import { runCliOffline } from './commands/run-cli';
 
 const CREATE = ['schedule', 'create', 'nightly', '-'];
 const HOURLY = [...CREATE, '--every', '1h'];
@@ -7,7 +7,7 @@ const SEND = ['send', '--project', 'p', '--job', 'j'];
 const UPDATE = ['schedule', 'update', 'nightly'];
 
 it('help is the result, teaches by example, and lists exit codes and environment', async () => {
-  const { code, stdout, stderr } = await offline(['--help']);
+  const { code, stdout, stderr } = await runCliOffline(['--help']);
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   for (const word of ['Examples:', 'Exit codes:', 'TEMPORAL_*', 'FOLLOW_UP_TASK_QUEUE', 'setup'])
     expect(stdout).toContain(word);
@@ -15,7 +15,7 @@ it('help is the result, teaches by example, and lists exit codes and environment
 
 it('every problem is told before anything is connected, and as one JSON document', async () => {
   const flags = ['--prompt', '', '--deadline', '10', '--polling-growth', 'much', '--json'];
-  const { code, stdout, stderr } = await offline(['send', '--project', '..', ...flags]);
+  const { code, stdout, stderr } = await runCliOffline(['send', '--project', '..', ...flags]);
   expect(code).toBe(2);
   const { type, details } = JSON.parse(stdout) as { type: string; details: { problems: string[] } };
   expect(type).toBe('InvalidRequest');
@@ -61,11 +61,11 @@ it.each<[string[], string, string?]>([
   [[...UPDATE, '--overlap', 'x'], 'Allowed choices are skip, '],
 ])('%j is refused, with what is right', async (args, message, stdin = 'project,job,prompt\np,j,m\n') => {
   const stderr = expect.stringContaining(message);
-  expect(await offline(args, stdin)).toEqual({ code: 2, stdout: '', stderr });
+  expect(await runCliOffline(args, stdin)).toEqual({ code: 2, stdout: '', stderr });
 });
 
 it('a Temporal that is not there is one message with the address, the reason and the remedy', async () => {
-  const { code, stdout, stderr } = await offline([...SEND, '--prompt', 'x', '--json']);
+  const { code, stdout, stderr } = await runCliOffline([...SEND, '--prompt', 'x', '--json']);
   expect(code).toBe(1);
   expect(stderr).toMatch(
     /^error: Can't reach Temporal at 127\.0\.0\.1:1: .* connect ECONNREFUSED.*TEMPORAL_ADDRESS/m,

@@ -6,7 +6,7 @@ import type { Payload } from '@temporalio/common';
 import { type CallOptions, FollowUpClient } from '../../src/entries/client';
 import { Calls } from '../../src/client/call';
 import { eventually } from '../../tools/lib/eventually';
-import { answering, LETS_IN, listening } from '../temporal/grpc-server';
+import { respondWithGrpcStatus, UNIMPLEMENTED, listen } from '../temporal/grpc-server';
 
 const REQUEST = { projectId: 'p', jobId: 'j', prompt: 'Hello', requestId: 'r' };
 
@@ -20,12 +20,12 @@ beforeEach(async () => {
   const asked: string[] = [];
   calls = asked;
   status = null;
-  const server = answering(createServer(), (method) => {
-    if (method === 'GetSystemInfo') return LETS_IN;
+  const server = respondWithGrpcStatus(createServer(), (method) => {
+    if (method === 'GetSystemInfo') return UNIMPLEMENTED;
     asked.push(method);
     return status;
   });
-  const TEMPORAL_ADDRESS = await listening(server);
+  const TEMPORAL_ADDRESS = await listen(server);
   const env = { TEMPORAL_ADDRESS, TEMPORAL_TLS: 'false', TEMPORAL_API_KEY: 'tmprl_secret' };
   followUps = await FollowUpClient.connect({ env });
 });
@@ -126,11 +126,11 @@ describe('every call', () => {
   it.each(CALLS)('%s by way of a gateway that answers 404 has not reached Temporal', async (name, call) => {
     const gateway = createServer().on('stream', (stream, { ':path': path = '' }) => {
       // The first call, with which a client connects, still reached the Temporal server.
-      const found = { ':status': 200, 'content-type': 'application/grpc', 'grpc-status': String(LETS_IN) };
+      const found = { ':status': 200, 'content-type': 'application/grpc', 'grpc-status': String(UNIMPLEMENTED) };
       const isFirst = path.endsWith('/GetSystemInfo');
       stream.respond(isFirst ? found : { ':status': 404 }, { endStream: true });
     });
-    const env = { TEMPORAL_ADDRESS: await listening(gateway) };
+    const env = { TEMPORAL_ADDRESS: await listen(gateway) };
     const lost = await FollowUpClient.connect({ env });
     const unreached = STARTS.includes(name) ? 'START_UNCONFIRMED' : 'UNREACHABLE';
     const message = expect.stringMatching(/HTTP status code 404: .*check TEMPORAL_ADDRESS/);

@@ -8,7 +8,7 @@ import { FollowUpClient } from '../../src/entries/client';
 import type { FollowUpError } from '../../src/contract/follow-up-error';
 import { connectionError, serverError } from '../../src/temporal/server-error';
 import { selfSignedCertificate } from '../agent-api/self-signed-certificate';
-import { answering, grpcServer, LETS_IN, listening } from '../temporal/grpc-server';
+import { respondWithGrpcStatus, grpcServer, UNIMPLEMENTED, listen } from '../temporal/grpc-server';
 
 const ofServer = selfSignedCertificate();
 /** Of the client. */
@@ -20,12 +20,12 @@ const OTHER_KEY = { ...MUTUAL, TEMPORAL_TLS_CLIENT_KEY_DATA: ofServer.key };
 const API_KEY = { TEMPORAL_API_KEY: 'tmprl_secret' };
 
 function secure(options: SecureServerOptions = {}): Promise<string> {
-  return listening(answering(createSecureServer({ ...ofServer, ...options }), () => LETS_IN));
+  return listen(respondWithGrpcStatus(createSecureServer({ ...ofServer, ...options }), () => UNIMPLEMENTED));
 }
 
 const notFound = () => createServer((_request, response) => response.writeHead(404).end('no such route'));
 
-const hangingUp = () => listening(createTcpServer((socket) => socket.destroy()));
+const hangingUp = () => listen(createTcpServer((socket) => socket.destroy()));
 
 /** A server that lets in only the client of one certificate. */
 function mutual(ca: string): Promise<string> {
@@ -54,10 +54,10 @@ describe('a connection', () => {
     ['a certificate for another name', () => secure(), OTHER_NAME, /^UNREACH.*does not match certificate/],
     ['no certificate if one is required', () => mutual(cert), TRUST, /^UNREACH.*certificate required/],
     ['a key of another certificate', () => secure(), OTHER_KEY, /^MISCON.* be given in PEM \(.*mismatch\)$/],
-    ['an API key and no TLS', () => grpcServer(LETS_IN), API_KEY, /^UNREACH.*wrong version number/],
+    ['an API key and no TLS', () => grpcServer(UNIMPLEMENTED), API_KEY, /^UNREACH.*wrong version number/],
     ['a client certificate of another authority', () => mutual(ofServer.cert), MUTUAL, /^UNREACH/],
-    ['a port of a web server', () => listening(createWebServer()), {}, /^UNREACH.*Protocol error/],
-    ['a gateway that returns 404', () => listening(notFound()), {}, /^UNREACH.*HTTP status code 404/],
+    ['a port of a web server', () => listen(createWebServer()), {}, /^UNREACH.*Protocol error/],
+    ['a gateway that returns 404', () => listen(notFound()), {}, /^UNREACH.*HTTP status code 404/],
     ['a server that requires TLS, without TLS', () => secure(), {}, /^UNREACH.*TEMPORAL_TLS \(true or false/],
   ])('with %s fails with the reason and the variables to check', async (_, server, env, words) => {
     const error = await errorOf(connect(await server(), env));
@@ -68,8 +68,8 @@ describe('a connection', () => {
 
   it('to a server that is unavailable for a moment is retried', async () => {
     let calls = 0;
-    const server = answering(createServer(), () => (++calls === 1 ? 14 : LETS_IN));
-    const client = await connect(await listening(server));
+    const server = respondWithGrpcStatus(createServer(), () => (++calls === 1 ? 14 : UNIMPLEMENTED));
+    const client = await connect(await listen(server));
     expect(calls).toBe(2);
     await client.close();
   });
@@ -83,7 +83,7 @@ describe('a connection', () => {
   });
 
   it.each(['true', 'false'])('to a server that does not respond times out, with TLS %s', async (tls) => {
-    const connecting = connect(await listening(createTcpServer()), { TEMPORAL_TLS: tls }, 200);
+    const connecting = connect(await listen(createTcpServer()), { TEMPORAL_TLS: tls }, 200);
     expect(await errorOf(connecting)).toMatch(/^UNREACHABLE: .*: there was no response in time\. Check /);
   });
 
@@ -91,7 +91,7 @@ describe('a connection', () => {
     const caller = new AbortController();
     const reason = new Error('the caller has left');
     const silent = createTcpServer(() => caller.abort(reason));
-    const env = { TEMPORAL_ADDRESS: await listening(silent) };
+    const env = { TEMPORAL_ADDRESS: await listen(silent) };
     const connecting = () => FollowUpClient.connect({ env, signal: caller.signal });
     await expect(connecting()).rejects.toBe(reason);
     await expect(connecting()).rejects.toBe(reason);
@@ -100,7 +100,7 @@ describe('a connection', () => {
 
 it.concurrent.each<[string, () => Promise<string>, RegExp]>([
   ['is starting', () => grpcServer(14, 'starting'), /^UNREACHABLE: .*starting/],
-  ['is a web server', () => listening(createWebServer((_, web) => web.end())), /^UNREACHABLE: .*Web UI's/],
+  ['is a web server', () => listen(createWebServer((_, web) => web.end())), /^UNREACHABLE: .*Web UI's/],
   ['closes the connection', () => hangingUp(), /^UNREACHABLE: .*TEMPORAL_TLS/],
   ['denies permission', () => grpcServer(7), /^UNAUTHORIZED: .*denies access .*TEMPORAL_NAMESPACE/],
   ['rejects the key', () => grpcServer(16), /^UNAUTHORIZED: .*; check TEMPORAL_API_KEY or the TLS client/],

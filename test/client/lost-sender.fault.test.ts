@@ -1,21 +1,21 @@
 import { expect, it } from '@jest/globals';
 import { eventually } from '../../tools/lib/eventually';
-import { ENDLESS, queueVariables } from '../harness/following';
+import { ENDLESS_TURN, taskQueueVariables } from '../harness/follow-up-under-test';
 import { ProcessEnvironment } from '../harness/process-environment';
 import { Program } from '../harness/program';
-import { PROCESSED } from '../harness/scenario';
+import { HOLD_AFTER_PROCESSING } from '../harness/scenario';
 
 const HELD_READ = { name: 'hold', operation: 'get' } as const;
 
 // Proves W1, W2.
 it.concurrent.each([
   ['before its permission: no report has a verdict', HELD_READ, null],
-  ['during its POST: every report has an unknown delivery', PROCESSED, 'unknown'],
+  ['during its POST: every report has an unknown delivery', HOLD_AFTER_PROCESSING, 'unknown'],
 ] as const)('a worker is killed while it sends, %s', (_, fault, verdict) =>
   ProcessEnvironment.with({}, async (environment) => {
     const worker = await environment.startWorker();
-    const following = await environment.follow(ENDLESS, {}, fault);
-    await following.reached({ fault: 'hold' });
+    const following = await environment.follow(ENDLESS_TURN, {}, fault);
+    await following.waitForRequest({ fault: 'hold' });
     worker.signal('SIGKILL');
     await worker.exited;
 
@@ -26,8 +26,8 @@ it.concurrent.each([
     expect(await handle.progress()).toMatchObject({ from: 'server', description: { verdict } });
 
     const cli = async (...args: string[]) => {
-      const env = queueVariables(environment.taskQueues);
-      const { stdout, stderr } = await Program.starter(args, env).ended();
+      const env = taskQueueVariables(environment.taskQueues);
+      const { stdout, stderr } = await Program.startCli(args, env).waitForEnd();
       return stdout + stderr;
     };
     const status = await cli('status', workflowId);

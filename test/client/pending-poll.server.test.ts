@@ -2,21 +2,21 @@ import { describe, expect, it } from '@jest/globals';
 import { Client, type WorkflowClientInterceptor } from '@temporalio/client';
 import { FollowUpClient, type FollowUpProgress } from '../../src/entries/client';
 import { eventually } from '../../tools/lib/eventually';
-import { ENDLESS, type Following } from '../harness/following';
+import { ENDLESS_TURN, type FollowUpUnderTest } from '../harness/follow-up-under-test';
 import { Operator } from '../harness/operator';
 import { sharedEnvironment } from '../harness/shared-environment';
-import { dueAt, pendingPoll, SLOW, SOON, untilAttempt, untilItWaits } from '../harness/pending-poll';
+import { nextAttemptAtMs, findPendingPoll, RARE_POLL_OPTIONS, POLL_EVERY_SECOND, waitForAttempt, waitForLongBackoff } from '../harness/pending-poll';
 
 const { open, follow } = sharedEnvironment();
 
-async function progressOf(followUps: FollowUpClient, { handle }: Following): Promise<FollowUpProgress> {
+async function progressOf(followUps: FollowUpClient, { handle }: FollowUpUnderTest): Promise<FollowUpProgress> {
   const report = await followUps.getHandle(handle.workflowId).progress();
   if (report.from !== 'worker') throw new Error('no worker responded');
   return report.progress;
 }
 
 /** Returns the progress if something happens between its first query and its request for the pending activity. */
-async function progressAround(between: () => Promise<unknown>, following: Following) {
+async function progressAround(between: () => Promise<unknown>, following: FollowUpUnderTest) {
   const { connection } = (await open()).client;
   const calls = { describe: 0, query: 0 };
   const interceptor: WorkflowClientInterceptor = {
@@ -40,17 +40,17 @@ describe('the progress while pollJob is pending', () => {
     'counts the reads of its attempts, and has the time of the next attempt if no operator has paused it',
     async () => {
       const environment = await open();
-      const following = await follow(ENDLESS, SLOW);
-      await untilItWaits(following);
+      const following = await follow(ENDLESS_TURN, RARE_POLL_OPTIONS);
+      await waitForLongBackoff(following);
       const now = () => progressOf(environment.followUps, following);
-      const polls = following.gets() - 1;
-      const pending = (await pendingPoll(following)) ?? {};
+      const polls = following.readCount() - 1;
+      const pending = (await findPendingPoll(following)) ?? {};
       expect(pending.attempt).toBeGreaterThan(1);
       expect(pending.lastFailure?.message).toMatch(new RegExp(`^poll ${polls}: active, next read in \\d`));
       const progress = await now();
       const counts = { phase: 'watching', polls, responseCounts: { active: polls }, lastResponse: 'active' };
       expect(progress).toMatchObject(counts);
-      expect(Date.parse(progress.nextPollAt ?? '')).toBe(dueAt(pending));
+      expect(Date.parse(progress.nextPollAt ?? '')).toBe(nextAttemptAtMs(pending));
       await new Operator(environment.client).pause(following.handle.workflowId, 'pollJob');
       expect(await now()).toMatchObject({ ...counts, nextPollAt: null });
 
@@ -67,9 +67,9 @@ describe('the progress while pollJob is pending', () => {
 
   // Proves L5.
   it.concurrent('counts each read once if an update ends the activity in the meantime', async () => {
-    const following = await follow(ENDLESS, SLOW);
-    await untilItWaits(following);
-    const polls = following.gets() - 1;
+    const following = await follow(ENDLESS_TURN, RARE_POLL_OPTIONS);
+    await waitForLongBackoff(following);
+    const polls = following.readCount() - 1;
     const around = await progressAround(() => following.update('pollNow'), following);
     const responseCounts = { active: polls + 1 };
     expect(around).toMatchObject({ query: 2, progress: { polls: polls + 1, responseCounts } });
@@ -78,11 +78,11 @@ describe('the progress while pollJob is pending', () => {
 
   // Proves L5.
   it.concurrent('is the final one if the follow-up ends in the meantime', async () => {
-    const following = await follow(ENDLESS, { polling: SOON });
-    await untilAttempt(following, 3);
+    const following = await follow(ENDLESS_TURN, { polling: POLL_EVERY_SECOND });
+    await waitForAttempt(following, 3);
     const end = () => {
       following.changeJob({ status: 'failed' });
-      return following.progressWhen(({ phase }) => phase === 'done');
+      return following.waitForProgress(({ phase }) => phase === 'done');
     };
     const { progress, describe, query } = await progressAround(end, following);
     const { receipt } = await following.result();
@@ -93,11 +93,11 @@ describe('the progress while pollJob is pending', () => {
 
   // Proves L5.
   it.concurrent('needs at most three queries if the follow-up changes all the time', async () => {
-    const following = await follow(ENDLESS, {
-      polling: { ...SOON, timerPolls: 'all', initial: '100ms', maximum: '100ms' },
+    const following = await follow(ENDLESS_TURN, {
+      polling: { ...POLL_EVERY_SECOND, timerPolls: 'all', initial: '100ms', maximum: '100ms' },
       maxStaleness: '0s',
     });
-    await following.progressWhen(({ polls }) => polls > 2);
+    await following.waitForProgress(({ polls }) => polls > 2);
     const { query, progress } = await progressAround(() => Promise.resolve(), following);
     expect(query).toBeLessThanOrEqual(3);
     expect(progress).toMatchObject({ phase: 'watching', delivery: { verdict: 'accepted' } });

@@ -6,8 +6,8 @@ import { FollowUpClient, followUpWorkflowId, NotFoundError } from '../../src/ent
 import { batchRows } from '../../src/batch/progress';
 import { ENCRYPTING } from '../harness/encryption';
 import { eventually } from '../../tools/lib/eventually';
-import { ENDLESS } from '../harness/following';
-import { listed } from '../harness/listed';
+import { ENDLESS_TURN } from '../harness/follow-up-under-test';
+import { collectWorkflowIds } from '../harness/workflow-ids';
 import { resetToTask, workflowTasks } from '../harness/reset';
 import { sharedEnvironment } from '../harness/shared-environment';
 
@@ -50,9 +50,9 @@ describe('a running follow-up', () => {
   });
 
   it.concurrent('that is reset is waited for in its new run', async () => {
-    const following = await follow(ENDLESS);
+    const following = await follow(ENDLESS_TURN);
     const { handle } = following;
-    await following.progressWhen(({ polls }) => polls > 0);
+    await following.waitForProgress(({ polls }) => polls > 0);
     const result = (await open()).followUps.getHandle(handle.workflowId).result();
     await resetToTask(handle, (await workflowTasks(handle)).at(-1));
     following.changeJob({ status: 'completed' });
@@ -64,7 +64,7 @@ describe('a running follow-up', () => {
 const { newBatch } = sharedEnvironment({ dynamicConfig: { 'history.maxTotalUpdates': 1 } });
 
 it.concurrent('an update beyond what the server takes in a run is refused in its words', async () => {
-  const batch = await newBatch(1, ENDLESS);
+  const batch = await newBatch(1, ENDLESS_TURN);
   await batch.startUntilSent(1);
   await batch.handle.pause();
   await expect(batch.handle.resume()).rejects.toMatchObject({
@@ -169,6 +169,6 @@ describe('the list', () => {
 
 /** Visibility is eventually consistent: it is asked until it knows the project. */
 async function untilListed(followUps: FollowUpClient, projectId: string): Promise<string[]> {
-  const list = () => listed(followUps.list({ projectId, phase: 'starting' }));
+  const list = () => collectWorkflowIds(followUps.list({ projectId, phase: 'starting' }));
   return eventually('it is listed', list, { until: (all) => all.length > 0 });
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it, jest } from '@jest/globals';
 import type { FollowUpClientLike, NamedRequest } from '../../src/entries/client';
 import { InMemoryFollowUpClient, type SimulatedOutcome } from '../../src/entries/testing';
-import { listed } from '../harness/listed';
+import { collectWorkflowIds } from '../harness/workflow-ids';
 
 const REQUEST = { projectId: 'p', jobId: 'j', prompt: 'Hello', requestId: 'r' };
 const ID = 'follow-up:p:j:r';
@@ -91,7 +91,7 @@ describe('the client for tests', () => {
     const progress = { phase, delivery: { verdict } };
     expect(await handle.progress()).toMatchObject({ from: 'worker', progress });
     expect(await handle.pollNow()).toMatchObject(progress);
-    expect(await listed(followUps.list({ phase }))).toEqual([ID]);
+    expect(await collectWorkflowIds(followUps.list({ phase }))).toEqual([ID]);
     followUps.setOutcome(ID, {});
     expect(await handle.result()).toMatchObject({ status: 'completed', ...delivery('accepted') });
   });
@@ -129,13 +129,13 @@ describe('the client for tests', () => {
     });
     const error = { message: expect.stringContaining('no outcome for this request') };
     await expect(followUps.start(REQUEST)).rejects.toMatchObject(error);
-    expect(await listed(followUps.list())).toEqual([]);
+    expect(await collectWorkflowIds(followUps.list())).toEqual([]);
   });
 
   it('accepts the updates of an operator, and is listed', async () => {
     const followUps = new InMemoryFollowUpClient(() => ({ phase: 'needs-decision' }));
     const handle = await followUps.start(REQUEST);
-    expect(await listed(followUps.list({ phase: 'watching' }))).toEqual([]);
+    expect(await collectWorkflowIds(followUps.list({ phase: 'watching' }))).toEqual([]);
     await expect(handle.resolveDelivery('nonsense' as 'delivered')).rejects.toMatchObject({
       code: 'UPDATE_REJECTED',
       message: expect.stringContaining('decision: must be one of delivered, not-delivered'),
@@ -151,14 +151,14 @@ describe('the client for tests', () => {
     const { deadlineAt } = await handle.extendDeadline('48h');
     const { startedAt } = await handle.describe();
     expect(Date.parse(deadlineAt) - Date.parse(startedAt)).toBeGreaterThan(24 * 3_600_000);
-    expect(await listed(followUps.list({ phase: 'watching' }))).toEqual([ID]);
+    expect(await collectWorkflowIds(followUps.list({ phase: 'watching' }))).toEqual([ID]);
     const result = handle.result();
     followUps.setOutcome(ID, { end: 'archived' });
     expect(await result).toMatchObject({ status: 'archived' });
     expect(await handle.describe()).toMatchObject({ outcome: 'archived', jobStatus: 'archived' });
-    expect(await listed(followUps.list({ outcome: 'archived', projectId: 'p' }))).toEqual([ID]);
-    expect(await listed(followUps.list({ outcome: 'unknown' }))).toEqual([]);
-    expect(await listed(followUps.list({ jobId: 'other' }))).toEqual([]);
+    expect(await collectWorkflowIds(followUps.list({ outcome: 'archived', projectId: 'p' }))).toEqual([ID]);
+    expect(await collectWorkflowIds(followUps.list({ outcome: 'unknown' }))).toEqual([]);
+    expect(await collectWorkflowIds(followUps.list({ jobId: 'other' }))).toEqual([]);
     expect(() => {
       followUps.setOutcome(ID, {});
     }).toThrow('has ended');

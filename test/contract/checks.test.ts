@@ -13,7 +13,7 @@ import { endFields, endOfResult } from '../../src/contract/outcome';
 import type { AgentJob } from '../../src/contract/job';
 import { count, fields, isRecord } from '../../src/contract/checks';
 import { isFollowUpResult } from '../../src/contract/result';
-import { JOB as JOB_OF_NOTHING, RECEIPT } from '../harness/samples';
+import { JOB as JOB_OF_NOTHING, RECEIPT } from '../harness/fixtures';
 
 const JOB: AgentJob = { ...JOB_OF_NOTHING, prLink: 'https://example.test/pull/1', createdAt: '2026-11-21' };
 

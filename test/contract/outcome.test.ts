@@ -15,7 +15,7 @@ import {
 } from '../../src/contract/outcome';
 import { FAILURE_TYPES, VERDICTS } from '../../src/contract/result';
 import { MAX_LINK_CHARACTERS } from '../../src/contract/text';
-import { JOB, RECEIPT } from '../harness/samples';
+import { JOB, RECEIPT } from '../harness/fixtures';
 
 const LINK = 'https://code.example/pull/7';
 const KNOWN = { delivery: 'accepted', evidence: 'seen-active' };

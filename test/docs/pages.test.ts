@@ -17,7 +17,7 @@ const pages = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', ...docs.map((file)
 
 it('what `npm run docs` makes is as it makes it', async () => {
   const check = ['--import', 'tsx', 'tools/docs/docs.ts', '--check'];
-  const { stdout, stderr, code } = await new Program(process.execPath, check, { cwd: root }).ended();
+  const { stdout, stderr, code } = await new Program(process.execPath, check, { cwd: root }).waitForEnd();
   expect({ stdout, stderr, code }).toEqual({ stdout: '', stderr: '', code: 0 });
 });
 

@@ -7,12 +7,12 @@ import {
   afterSend,
   CANCELLED,
   DELIVERED,
-  deliveryWords,
+  describeDelivery,
   FRESH_FROM,
   HOLDER,
-  http,
+  httpFailure,
   job,
-  LIMITED,
+  RATE_LIMITED,
   LOCK_HELD,
   LOST,
   ms,
@@ -34,7 +34,7 @@ import {
   RUN_ID,
   SEND_ENDS,
   sendEnded,
-  stepWords,
+  describeStep,
   unknown,
   unsent,
 } from './states';
@@ -65,12 +65,12 @@ it.each([
   ['the delivery is unknown', posted(LOST), 'unknown', 'unknown', 'unknown'],
   ['the send was not reported', NO_REPORT, 'unknown', 'unknown', 'unknown'],
   ['the POST was rejected', posted(REJECTED), 'rejected', ...twice('rejected, an earlier POST is unknown')],
-  ['the POST received 429', posted(LIMITED), 'unsent', 'unknown, resend permit', 'unknown, operator permit'],
+  ['the POST received 429', posted(RATE_LIMITED), 'unsent', 'unknown, resend permit', 'unknown, operator permit'],
   ['no connection', posted(NOT_CONNECTED), 'unsent', 'unknown, resend permit', 'unknown, operator permit'],
 ] as const)(
   'a send changes the delivery, and uses its permit up if it may have sent: %s',
   (_, end, ...expected) => {
-    const after = BEFORE_SEND.map(([, before]) => deliveryWords(play(before, sendEnded(end, 300))));
+    const after = BEFORE_SEND.map(([, before]) => describeDelivery(play(before, sendEnded(end, 300))));
     expect(after).toEqual(expected);
   },
 );
@@ -91,7 +91,7 @@ it.each([
   ['the delivery is unknown', posted(LOST), 1, 0, 'completed'],
   ['the send was not reported', NO_REPORT, 1, 0, undefined],
   ['the POST was rejected', posted(REJECTED), 1, 0, 'completed'],
-  ['the POST received 429', posted(LIMITED), 1, 1, 'completed'],
+  ['the POST received 429', posted(RATE_LIMITED), 1, 1, 'completed'],
   ['no connection', posted(NOT_CONNECTED), 0, 1, 'completed'],
 ] as const)(
   'a send counts POSTs that may have arrived, and failures in a row: %s',
@@ -140,7 +140,7 @@ it('an earlier POST that may have arrived keeps its baseline while nothing else 
   const before = resendAllowed('completed');
   for (const end of [
     notReady('paused'),
-    posted(LIMITED, 'failed'),
+    posted(RATE_LIMITED, 'failed'),
     posted(NOT_CONNECTED, 'failed'),
     resetEnd('failed'),
   ])
@@ -156,7 +156,7 @@ it('an earlier POST that may have arrived keeps its baseline while nothing else 
 
 it('a reset uses up the one resend, because the run before may have used it', () => {
   const after = play(unsent({ onUnknownDelivery: 'resend' }), sendEnded(resetEnd('completed')));
-  expect(deliveryWords(play(after, RECONCILED))).toBe('unknown, reconciled');
+  expect(describeDelivery(play(after, RECONCILED))).toBe('unknown, reconciled');
 });
 
 it.each([
@@ -173,7 +173,7 @@ it.each([
   ],
 ])('a baseline read before a further POST that %s', (_, baseline, now, at, delivery, waitingSince) => {
   const after = play(resendAllowed(baseline), sendEnded(notReady(now), at));
-  expect(deliveryWords(after)).toBe(delivery);
+  expect(describeDelivery(after)).toBe(delivery);
   expect(after.waitingForJob?.since ?? null).toBe(waitingSince);
 });
 
@@ -194,7 +194,7 @@ it.each([
 it('a postponed send keeps the job that it read, so that a later 404 is not the first response about the job', () => {
   const postponed = play(unsent(), sendEnded({ ...POSTPONED, job: job('completed') }));
   expect(postponed).toMatchObject({ job: job('completed'), failures: { count: 1 } });
-  expect(stepWords(play(postponed, sendEnded(notRead(404), 110)), 111)).toBe(
+  expect(describeStep(play(postponed, sendEnded(notRead(404), 110)), 111)).toBe(
     'sending: send at 115, first permit',
   );
 });
@@ -220,19 +220,19 @@ it.each([
   ['of a job that was active before', unknown('active'), 'completed', 'unknown'],
   ['that failed', unknown('completed'), 503, 'unknown'],
 ])('a fresh read %s leaves this delivery', (_, before, read, delivery) => {
-  expect(deliveryWords(play(before, readEnded(read, FRESH_FROM)))).toBe(delivery);
+  expect(describeDelivery(play(before, readEnded(read, FRESH_FROM)))).toBe(delivery);
 });
 
 it('a read that is not fresh shows no delivery', () => {
-  expect(deliveryWords(afterReads(unknown('completed'), '120-131 active'))).toBe('unknown');
+  expect(describeDelivery(afterReads(unknown('completed'), '120-131 active'))).toBe('unknown');
 });
 
 it.each([
   ['completed', { job: job('completed'), failures: { last: null, count: 0, notFound: null } }],
-  [503, { job: job('active'), failures: { last: http(503), count: 3, notFound: null } }],
+  [503, { job: job('active'), failures: { last: httpFailure(503), count: 3, notFound: null } }],
   [
     404,
-    { job: job('active'), failures: { last: http(404), count: 3, notFound: { count: 2, since: ms(120) } } },
+    { job: job('active'), failures: { last: httpFailure(404), count: 3, notFound: { count: 2, since: ms(120) } } },
   ],
 ])('after a 503 and a 404, the read %j ends the row of failures or continues it', (read, expected) => {
   const before = afterReads(accepted('completed'), '110 503, 120 404');
@@ -341,7 +341,7 @@ it.each([
 ])('the decision %s', (_, event, delivery) => {
   const before = needsDecision();
   const after = play(before, event);
-  expect(deliveryWords(after)).toBe(delivery);
+  expect(describeDelivery(after)).toBe(delivery);
   // The reads since the POST stay.
   const { reads } = before.delivery as typeof before.delivery & { kind: 'unknown' };
   expect(after).toMatchObject({ delivery: { reads }, sentAt: ms(99.5) });
@@ -367,12 +367,12 @@ it.each([
   ['resend', 'unknown, resend permit'],
   ['ask', 'unknown, reconciled'],
 ] as const)('when reconciling ends, onUnknownDelivery: %s', (onUnknownDelivery, delivery) => {
-  expect(deliveryWords(play(unknown('completed', { onUnknownDelivery }), RECONCILED))).toBe(delivery);
+  expect(describeDelivery(play(unknown('completed', { onUnknownDelivery }), RECONCILED))).toBe(delivery);
 });
 
 it('the one resend is permitted once', () => {
   const again = play(resendAllowed(), sendEnded(posted(LOST), 300), RECONCILED);
-  expect(deliveryWords(again)).toBe('unknown, reconciled');
+  expect(describeDelivery(again)).toBe('unknown, reconciled');
 });
 
 it('a cancellation changes nothing but the flag', () => {

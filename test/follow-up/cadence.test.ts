@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
 import { limitRetryAfter, nextWait, pollInterval } from '../../src/follow-up/cadence';
 import { addFailure, NO_FAILURES } from '../../src/follow-up/failures';
-import { http, ms, PLAN, REFUSED } from './states';
+import { httpFailure, ms, PLAN, REFUSED } from './states';
 
 const POLLING = { ...PLAN.polling, initialMs: 5_000, growth: 0.1, maximumMs: 300_000 };
 const HOUR = 3_600;
@@ -35,7 +35,7 @@ it.each([
 });
 
 /** So many failures in a row. */
-function failures(failure: ReturnType<typeof http>, count: number) {
+function failures(failure: ReturnType<typeof httpFailure>, count: number) {
   return Array.from({ length: count }).reduce<typeof NO_FAILURES>(
     (streak) => addFailure(streak, failure, 0),
     NO_FAILURES,
@@ -44,21 +44,21 @@ function failures(failure: ReturnType<typeof http>, count: number) {
 
 it.each([
   ['is the poll interval without a failure', NO_FAILURES, HOUR, HIGHEST, 300],
-  ['doubles with each failure', failures(http(503), 1), 0, HIGHEST, 5],
-  ['doubles with each failure', failures(http(503), 2), 0, HIGHEST, 10],
+  ['doubles with each failure', failures(httpFailure(503), 1), 0, HIGHEST, 5],
+  ['doubles with each failure', failures(httpFailure(503), 2), 0, HIGHEST, 10],
   ['doubles with each failure', failures(REFUSED, 4), 0, HIGHEST, 40],
-  ['has a maximum of five minutes', failures(http(503), 20), 0, HIGHEST, 300],
-  ['is random between half of that and all of it', failures(http(503), 6), 0, LOWEST, 80],
-  ['is random between half of that and all of it', failures(http(503), 6), 0, HIGHEST, 160],
-  ['is never shorter than the poll interval', failures(http(503), 1), HOUR, LOWEST, 300],
+  ['has a maximum of five minutes', failures(httpFailure(503), 20), 0, HIGHEST, 300],
+  ['is random between half of that and all of it', failures(httpFailure(503), 6), 0, LOWEST, 80],
+  ['is random between half of that and all of it', failures(httpFailure(503), 6), 0, HIGHEST, 160],
+  ['is never shorter than the poll interval', failures(httpFailure(503), 1), HOUR, LOWEST, 300],
   [
     'is the initial interval after a 404, because the job may be deleted',
-    failures(http(404), 5),
+    failures(httpFailure(404), 5),
     HOUR,
     HIGHEST,
     5,
   ],
-  ['is the usual wait after more than five 404s in a row', failures(http(404), 6), 0, HIGHEST, 160],
+  ['is the usual wait after more than five 404s in a row', failures(httpFailure(404), 6), 0, HIGHEST, 160],
   [
     'is the usual wait after a gateway’s 404',
     failures({ label: 'not_a_job', message: 'x', gatewayStatus: 404 }, 6),
@@ -68,15 +68,15 @@ it.each([
   ],
   [
     'is the Retry-After, if the agent service requested one',
-    failures(http(429, { retryAfterMs: ms(90) }), 7),
+    failures(httpFailure(429, { retryAfterMs: ms(90) }), 7),
     0,
     HIGHEST,
     90,
   ],
-  ['is the limited Retry-After', failures(http(503, { retryAfterMs: ms(86_400) }), 1), 0, HIGHEST, 3_600],
+  ['is the limited Retry-After', failures(httpFailure(503, { retryAfterMs: ms(86_400) }), 1), 0, HIGHEST, 3_600],
   [
     'is the Retry-After of the latest failure only',
-    addFailure(failures(http(429, { retryAfterMs: ms(90) }), 1), http(503), 0),
+    addFailure(failures(httpFailure(429, { retryAfterMs: ms(90) }), 1), httpFailure(503), 0),
     0,
     HIGHEST,
     10,
@@ -86,7 +86,7 @@ it.each([
 });
 
 it('jitter only lengthens a Retry-After', () => {
-  const streak = failures(http(429, { retryAfterMs: ms(60) }), 1);
+  const streak = failures(httpFailure(429, { retryAfterMs: ms(60) }), 1);
   const waits = [LOWEST, HIGHEST].map((random) =>
     nextWait({ ...POLLING, jitter: 0.5 }, 0, streak, () => random),
   );

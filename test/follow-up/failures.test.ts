@@ -1,10 +1,10 @@
 import { expect, it } from '@jest/globals';
 import { addFailure, isJobLost, isUnauthorized, NO_FAILURES } from '../../src/follow-up/failures';
-import { http, ms, REFUSED } from './states';
+import { httpFailure, ms, REFUSED } from './states';
 
 it('failures in a row are counted, and keep the latest one', () => {
-  const once = addFailure(NO_FAILURES, http(503), ms(10));
-  expect(once).toEqual({ last: http(503), count: 1, notFound: null });
+  const once = addFailure(NO_FAILURES, httpFailure(503), ms(10));
+  expect(once).toEqual({ last: httpFailure(503), count: 1, notFound: null });
   expect(addFailure(once, REFUSED, ms(20))).toEqual({
     last: REFUSED,
     count: 2,
@@ -13,11 +13,11 @@ it('failures in a row are counted, and keep the latest one', () => {
 });
 
 it('the responses with status 404 are counted from the first one, until another response comes', () => {
-  const first = addFailure(addFailure(NO_FAILURES, http(503), ms(10)), http(404), ms(20));
+  const first = addFailure(addFailure(NO_FAILURES, httpFailure(503), ms(10)), httpFailure(404), ms(20));
   expect(first.notFound).toEqual({ count: 1, since: ms(20) });
-  const second = addFailure(first, http(404), ms(30));
+  const second = addFailure(first, httpFailure(404), ms(30));
   expect(second.notFound).toEqual({ count: 2, since: ms(20) });
-  expect(addFailure(second, http(503), ms(40)).notFound).toBeNull();
+  expect(addFailure(second, httpFailure(503), ms(40)).notFound).toBeNull();
 });
 
 it('a 404 of a gateway is not a 404 of the agent service', () => {
@@ -33,12 +33,12 @@ it.each([
   ['five 404s, of which the latest is fresh', 5, 130, 130, true],
   ['five 404s, of which the latest is not fresh', 5, 130, 131, false],
 ])('a job is lost: %s', (_, count, requestedAt, freshFrom, isLost) => {
-  const streak = { last: http(404), count, notFound: { count, since: ms(100) } };
+  const streak = { last: httpFailure(404), count, notFound: { count, since: ms(100) } };
   expect(isJobLost(streak, ms(requestedAt), ms(30), ms(freshFrom))).toBe(isLost);
 });
 
 it('without a 404, no job is lost', () => {
-  expect(isJobLost(addFailure(NO_FAILURES, http(503), 0), ms(1_000), 0)).toBe(false);
+  expect(isJobLost(addFailure(NO_FAILURES, httpFailure(503), 0), ms(1_000), 0)).toBe(false);
 });
 
 it.each([
@@ -48,11 +48,11 @@ it.each([
   [429, false],
   [503, false],
 ])('the status %i means that the API key is rejected: %j', (httpStatus, expected) => {
-  expect(isUnauthorized(addFailure(NO_FAILURES, http(httpStatus), 0))).toBe(expected);
+  expect(isUnauthorized(addFailure(NO_FAILURES, httpFailure(httpStatus), 0))).toBe(expected);
 });
 
 it('a 403 with Retry-After is a rate limit, and no rejected API key', () => {
-  const limited = http(403, { retryAfterMs: ms(60) });
+  const limited = httpFailure(403, { retryAfterMs: ms(60) });
   expect(isUnauthorized(addFailure(NO_FAILURES, limited, 0))).toBe(false);
 });
 

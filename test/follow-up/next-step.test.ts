@@ -8,8 +8,8 @@ import {
   afterSend,
   CANCELLED,
   DEADLINE,
-  http,
-  LIMITED,
+  httpFailure,
+  RATE_LIMITED,
   LOCK_HELD,
   LOST,
   ms,
@@ -31,7 +31,7 @@ import {
   resendAllowed,
   resetEnd,
   sendEnded,
-  stepWords,
+  describeStep,
   unknown,
   unsent,
   unsentAfterReset,
@@ -48,7 +48,7 @@ function expectStep(state: FollowUpState, when: string, phase: string | null, st
   const [words = '', time] = when.split('@');
   const after = afterReads(state, words.trim());
   const second = time === undefined ? after.lastResponseAt / 1_000 : Number(time);
-  const decided = stepWords(after, second, options);
+  const decided = describeStep(after, second, options);
   expect(decided.replace(`${phase}: `, '')).toBe(step);
 }
 
@@ -122,15 +122,15 @@ it.each<Row>([
   expectStep(state, when, 'waiting-for-job', step);
 });
 
-const LIMITED_POST = afterSend(posted(LIMITED));
-const WAIT_ASKED = { ...LIMITED, retryAfterMs: ms(60) };
+const LIMITED_POST = afterSend(posted(RATE_LIMITED));
+const WAIT_ASKED = { ...RATE_LIMITED, retryAfterMs: ms(60) };
 
 it.each<Row>([
   ['the POST received 429', LIMITED_POST, '', 'send at 105, first permit'],
   ['the POST received 429 with Retry-After', afterSend(posted(WAIT_ASKED)), '', 'send at 160, first permit'],
   [
     'the POST received 401',
-    afterSend(posted({ ...LIMITED, ...http(401) })),
+    afterSend(posted({ ...RATE_LIMITED, ...httpFailure(401) })),
     '',
     'unauthorized: send at 105, first permit',
   ],
@@ -232,7 +232,7 @@ it.each<Row>([
   ['ask', concluded('ask'), '@220', 'needs-decision: read at 220'],
   [
     'resend, and its POST received 429',
-    afterResend(posted(LIMITED)),
+    afterResend(posted(RATE_LIMITED)),
     '@230',
     'sending: send at 235, resend permit',
   ],
@@ -356,7 +356,7 @@ it.each<Row>([
   ['a read failed', accepted('completed'), '130 active, 135 503, 140 503', 'read at 147.5'],
   [
     'a read received 429 with Retry-After',
-    play(accepted('completed'), readEnded({ ...http(429), retryAfterMs: ms(60) }, 130)),
+    play(accepted('completed'), readEnded({ ...httpFailure(429), retryAfterMs: ms(60) }, 130)),
     '@130',
     'read at 190',
   ],
@@ -501,7 +501,7 @@ it.each<Row>([
   ],
   [
     'a long wait after a failure: no read before its end',
-    play(accepted('active'), readEnded({ ...http(429), retryAfterMs: ms(90) }, 105)),
+    play(accepted('active'), readEnded({ ...httpFailure(429), retryAfterMs: ms(90) }, 105)),
     '@105',
     'watching: read at 195',
   ],
@@ -623,7 +623,7 @@ it.each([
   ['rejected', play(unsent(), sendEnded(posted(REJECTED)))],
 ])('a cancelled follow-up ends at once: %s', (_, state) => {
   for (const second of [100, DEADLINE + 1])
-    expect(stepWords(play(state, CANCELLED), second)).toBe('cancelled');
+    expect(describeStep(play(state, CANCELLED), second)).toBe('cancelled');
 });
 
 it.each([

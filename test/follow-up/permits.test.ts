@@ -6,8 +6,8 @@ import {
   ACCEPTED,
   accepted,
   afterSend,
-  deliveryWords,
-  LIMITED,
+  describeDelivery,
+  RATE_LIMITED,
   LOST,
   needsDecision,
   NOT_CONNECTED,
@@ -18,7 +18,7 @@ import {
   REJECTED,
   resendAllowed,
   sendEnded,
-  stepWords,
+  describeStep,
   unknown,
   unsent,
 } from './states';
@@ -64,13 +64,13 @@ it('a permit names the only run that may use it', () => {
 
 it.each([
   ['while the message is unsent', unsent(), 'first'],
-  ['after a POST that was not processed', afterSend(posted(LIMITED)), 'first'],
+  ['after a POST that was not processed', afterSend(posted(RATE_LIMITED)), 'first'],
   ['after a POST without a connection', afterSend(posted(NOT_CONNECTED)), 'first'],
   ['after onUnknownDelivery: resend', resendAllowed(), 'resend'],
-  ['after a resend that was not processed', play(resendAllowed(), sendEnded(posted(LIMITED), 300)), 'resend'],
+  ['after a resend that was not processed', play(resendAllowed(), sendEnded(posted(RATE_LIMITED), 300)), 'resend'],
   ['after an operator decided not-delivered', play(needsDecision(), NOT_DELIVERED), 'operator'],
 ])('a POST is permitted %s', (_, state, permit) => {
-  expect(stepWords(state, 300)).toMatch(new RegExp(`: send at \\d+(\\.\\d+)?, ${permit} permit$`));
+  expect(describeStep(state, 300)).toMatch(new RegExp(`: send at \\d+(\\.\\d+)?, ${permit} permit$`));
 });
 
 it.each([
@@ -84,12 +84,12 @@ it.each([
   ['after reconciling the resend', play(resendAllowed(), sendEnded(posted(LOST), 300), RECONCILED)],
   ['after the operator’s POST', play(needsDecision(), NOT_DELIVERED, sendEnded(posted(LOST), 300))],
 ])('no POST is permitted %s', (_, state) => {
-  for (const second of [300, 331, 1_000]) expect(stepWords(state, second)).not.toContain('send at');
+  for (const second of [300, 331, 1_000]) expect(describeStep(state, second)).not.toContain('send at');
 });
 
 it('every decision of an operator permits one POST', () => {
   const lost = sendEnded(posted(LOST, 'active'), 300);
   const again = play(needsDecision(), NOT_DELIVERED, lost, RECONCILED);
-  expect(deliveryWords(again)).toBe('unknown, reconciled');
-  expect(deliveryWords(play(again, NOT_DELIVERED))).toBe('unknown, operator permit');
+  expect(describeDelivery(again)).toBe('unknown, reconciled');
+  expect(describeDelivery(play(again, NOT_DELIVERED))).toBe('unknown, operator permit');
 });

@@ -15,7 +15,7 @@ import {
 } from '../../src/follow-up/state';
 import type { FollowUpOutcome, Step } from '../../src/follow-up/step';
 import { endOfUnreportedSend, type UnreportedSend } from '../../src/follow-up/unreported-send';
-import { HOLDER, http, job, ms, PLAN, REFUSED, RUN_ID } from './states';
+import { HOLDER, httpFailure, job, ms, PLAN, REFUSED, RUN_ID } from './states';
 
 /*
  * Arbitrary sequences of events are played against `nextStep` and `apply`, with a model of `perform`: each step causes an event that
@@ -296,7 +296,7 @@ class Sequence {
   private response(): JobResponse {
     if (this.isEnding || !this.choose.oneIn(5)) return { kind: 'job', job: this.job() };
     const { choose } = this;
-    const failure = choose.pick(http(503), http(404), http(404), http(401), http(403), http(429), REFUSED);
+    const failure = choose.pick(httpFailure(503), httpFailure(404), httpFailure(404), httpFailure(401), httpFailure(403), httpFailure(429), REFUSED);
     const retryAfterMs = choose.pick(undefined, undefined, undefined, undefined, 0, ms(60), ms(1_000_000));
     return { kind: 'failure', ...failure, ...(retryAfterMs !== undefined && { retryAfterMs }) };
   }
@@ -348,11 +348,11 @@ class Sequence {
     return choose.pick<PostOutcome[]>(
       { verdict: 'accepted', job: this.job() },
       { verdict: 'unknown', ...REFUSED, label: 'ECONNRESET' },
-      { verdict: 'unknown', ...http(503) },
+      { verdict: 'unknown', ...httpFailure(503) },
       { verdict: 'unknown', ...REFUSED, label: 'timeout' },
-      { verdict: 'rejected', ...http(422) },
-      { verdict: 'not-sent', reachedService: true, ...http(429) },
-      { verdict: 'not-sent', reachedService: true, ...http(401) },
+      { verdict: 'rejected', ...httpFailure(422) },
+      { verdict: 'not-sent', reachedService: true, ...httpFailure(429) },
+      { verdict: 'not-sent', reachedService: true, ...httpFailure(401) },
       { verdict: 'not-sent', reachedService: false, ...REFUSED, ...(isPermanent && { isPermanent }) },
     );
   }

@@ -15,7 +15,7 @@ import {
   afterReads,
   afterSend,
   DELIVERED,
-  LIMITED,
+  RATE_LIMITED,
   LOCK_HELD,
   LOST,
   ms,
@@ -41,7 +41,7 @@ import {
 it.each<[title: string, state: FollowUpState, verdict: string, confirmedBy: string | null, sends: number]>([
   ['nothing was sent', unsent(), 'not-sent', null, 0],
   ['there was no connection', afterSend(posted(NOT_CONNECTED)), 'not-sent', null, 0],
-  ['the POST received 429', afterSend(posted(LIMITED)), 'not-sent', null, 1],
+  ['the POST received 429', afterSend(posted(RATE_LIMITED)), 'not-sent', null, 1],
   ['the POST was accepted', accepted('completed'), 'accepted', 'response', 1],
   ['the POST was rejected', afterSend(posted(REJECTED)), 'rejected', null, 1],
   ['the POST had no response', unknown('completed'), 'unknown', null, 1],
@@ -63,7 +63,7 @@ it.each<[title: string, state: FollowUpState, verdict: string, confirmedBy: stri
     2,
   ],
   ['the resend had no response', play(resendAllowed(), sendEnded(posted(LOST), 300)), 'unknown', null, 2],
-  ['the resend received 429', play(resendAllowed(), sendEnded(posted(LIMITED), 300)), 'unknown', null, 2],
+  ['the resend received 429', play(resendAllowed(), sendEnded(posted(RATE_LIMITED), 300)), 'unknown', null, 2],
   [
     'the resend was rejected, but the first POST may have arrived',
     play(resendAllowed(), sendEnded(posted(REJECTED), 300)),
@@ -146,7 +146,7 @@ it.each([
   ['the first POST', unsent(), { verdict: 'not-sent', sends: 0 }, { verdict: 'unknown', sends: 1 }],
   [
     'a POST after a 429',
-    afterSend(posted(LIMITED)),
+    afterSend(posted(RATE_LIMITED)),
     { verdict: 'not-sent', sends: 1 },
     { verdict: 'unknown', sends: 2 },
   ],

@@ -11,7 +11,7 @@ import { apply, type FollowUpEvent } from '../../src/follow-up/apply';
 import { nextStep } from '../../src/follow-up/next-step';
 import { type FollowUpState, initialState } from '../../src/follow-up/state';
 import type { Step } from '../../src/follow-up/step';
-import { JOB } from '../harness/samples';
+import { JOB } from '../harness/fixtures';
 
 /*
  * States of a follow-up for table tests. In every state the workflow starts at 0 s, and the deadline is at 3,600 s. The send starts
@@ -55,18 +55,18 @@ export function job(words: string): AgentJob {
 export const HOLDER: JobLockHolder = { workflowId: 'another', firstRunId: 'run-9' };
 
 /** A response with this HTTP status. */
-export function http(httpStatus: number, more: Partial<RequestFailure> = {}): RequestFailure {
+export function httpFailure(httpStatus: number, more: Partial<RequestFailure> = {}): RequestFailure {
   return { label: `http_${httpStatus}`, message: `http ${httpStatus}`, httpStatus, ...more };
 }
 
 export const REFUSED: RequestFailure = { label: 'ECONNREFUSED', message: 'ECONNREFUSED' };
 
 /** A response in short: a job in words, an HTTP status, or a failure. */
-export type Short = string | number | RequestFailure;
+export type ShortResponse = string | number | RequestFailure;
 
-function response(short: Short): JobResponse {
+function response(short: ShortResponse): JobResponse {
   if (typeof short === 'string') return { kind: 'job', job: job(short) };
-  return { kind: 'failure', ...(typeof short === 'number' ? http(short) : short) };
+  return { kind: 'failure', ...(typeof short === 'number' ? httpFailure(short) : short) };
 }
 
 /** One read: when it was requested, when its response was received, and the response. */
@@ -96,11 +96,11 @@ export const LOST = {
   label: 'ECONNRESET',
   message: 'ECONNRESET',
 } as const satisfies PostOutcome;
-export const REJECTED = { verdict: 'rejected', ...http(422) } as const satisfies PostOutcome;
-export const LIMITED = {
+export const REJECTED = { verdict: 'rejected', ...httpFailure(422) } as const satisfies PostOutcome;
+export const RATE_LIMITED = {
   verdict: 'not-sent',
   reachedService: true,
-  ...http(429),
+  ...httpFailure(429),
 } as const satisfies PostOutcome;
 export const NOT_CONNECTED = {
   verdict: 'not-sent',
@@ -118,7 +118,7 @@ export function notReady(status: string): SendEnd {
 }
 
 export function notRead(short: number | RequestFailure): SendEnd {
-  return { kind: 'not-read', ...(typeof short === 'number' ? http(short) : short) };
+  return { kind: 'not-read', ...(typeof short === 'number' ? httpFailure(short) : short) };
 }
 
 export const POSTPONED = {
@@ -139,7 +139,7 @@ export function sendEnded(end: SendEnd, at = SEND_ENDS, lockRunId: string | null
 }
 
 /** A read that is requested at `at` and takes no time. */
-export function readEnded(short: Short, at: number, requestedAt = at): FollowUpEvent {
+export function readEnded(short: ShortResponse, at: number, requestedAt = at): FollowUpEvent {
   return { kind: 'read ended', response: response(short), requestedAt: ms(requestedAt), at: ms(at) };
 }
 
@@ -148,7 +148,7 @@ export function pollEnded(
   status: string,
   unchangedReads: number,
   at: number,
-  last: Short | null = null,
+  last: ShortResponse | null = null,
 ): FollowUpEvent & { kind: 'poll ended' } {
   const differing = last === null ? null : { response: response(last), requestedAt: ms(at) };
   return { kind: 'poll ended', status, unchangedReads, last: differing, isInterrupted: false, at: ms(at) };
@@ -219,7 +219,7 @@ export function afterResend(end: SendEnd): FollowUpState {
 
 /* Words. */
 /** The delivery in a few words, for the cells of a table. */
-export function deliveryWords({ delivery }: FollowUpState): string {
+export function describeDelivery({ delivery }: FollowUpState): string {
   switch (delivery.kind) {
     case 'unsent':
       return 'unsent';
@@ -238,11 +238,11 @@ export function deliveryWords({ delivery }: FollowUpState): string {
  *
  * @param minWait the shortest wait in seconds, if the history is long
  */
-export function stepWords(state: FollowUpState, second: number, { minWait = 0 } = {}): string {
-  return wordsOf(nextStep(state, ms(second), () => 0.5, ms(minWait)));
+export function describeStep(state: FollowUpState, second: number, { minWait = 0 } = {}): string {
+  return formatStep(nextStep(state, ms(second), () => 0.5, ms(minWait)));
 }
 
-function wordsOf(step: Step): string {
+function formatStep(step: Step): string {
   const at = 'at' in step ? `${step.at / 1_000}` : '';
   switch (step.do) {
     case 'wait for job lock':

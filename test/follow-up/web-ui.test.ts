@@ -6,7 +6,7 @@ import {
   accepted,
   afterReads,
   afterSend,
-  LIMITED,
+  RATE_LIMITED,
   ms,
   needsDecision,
   notRead,
@@ -89,7 +89,7 @@ function step(state: FollowUpState, second: number) {
 
 it.each([
   ['nothing was sent', afterSend(notRead(REFUSED)), 100, 'starting: ECONNREFUSED, next try in 5s'],
-  ['nothing was processed', afterSend(posted(LIMITED)), 100, 'sending: http 429, next try in 5s'],
+  ['nothing was processed', afterSend(posted(RATE_LIMITED)), 100, 'sending: http 429, next try in 5s'],
   [
     'a resend waits',
     play(resendAllowed(), sendEnded(notRead(503), 300)),

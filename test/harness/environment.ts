@@ -9,7 +9,7 @@ import { connectClient } from '../../src/entries/client';
 import { FollowUpPlugin, type NotifyOptions } from '../../src/entries/plugin';
 import { FollowUpWorkers } from '../../src/worker/workers';
 import type { TaskQueues } from '../../src/entries/plugin';
-import { FollowUpCaller, newTaskQueues } from './following';
+import { FollowUpTestClient, newTaskQueues } from './follow-up-under-test';
 import { DYNAMIC_CONFIG, temporal } from './temporal';
 
 // Failures of follow-ups are what many tests are about; only what breaks the worker itself is news.
@@ -43,10 +43,10 @@ export interface EnvironmentOptions {
 }
 
 /** A sandbox, the three workers of a worker process with queues of their own, and a client, on the shared server. */
-export class Environment extends FollowUpCaller {
+export class Environment extends FollowUpTestClient {
   private constructor(
     readonly close: () => Promise<void>,
-    ...caller: ConstructorParameters<typeof FollowUpCaller>
+    ...caller: ConstructorParameters<typeof FollowUpTestClient>
   ) {
     super(...caller);
   }

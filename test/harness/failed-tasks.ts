@@ -9,7 +9,7 @@ import { eventsOf } from './reset';
 const TAKEN_BACK = [1, 17];
 
 /** The failed workflow tasks of all workflows that a query of the visibility finds, with their causes. */
-export async function failedTasks({ workflow }: Client, query: string): Promise<string[]> {
+export async function listFailedTasks({ workflow }: Client, query: string): Promise<string[]> {
   const failed: string[] = [];
   for await (const { workflowId, runId } of workflow.list({ query })) {
     const events = await eventsOf(workflow.getHandle(workflowId, runId));

@@ -35,8 +35,8 @@ const SET_UP = {
   long: WITH_PROCESSES,
   /** The same, to break something in the middle: SIGKILL, a stopped server, resets. docs/proofs.md names each. */
   fault: WITH_PROCESSES,
-  /** Both artefacts, to use them and the examples from outside. */
-  doors: {
+  /** The end-to-end environment: the packed artifacts, which the tests install and run as a user does. */
+  e2e: {
     globalSetup: '<rootDir>/test/doors/set-up.ts',
     globalTeardown: '<rootDir>/test/doors/tear-down.ts',
   },

@@ -10,23 +10,23 @@ export class Operator {
   allowAttempts(workflowId: string, type: string, maximumAttempts: number): Promise<boolean> {
     const updateMask = { paths: ['retry_policy.maximum_attempts'] };
     const options = { activityOptions: { retryPolicy: { maximumAttempts } }, updateMask };
-    return found(this.service.updateActivityOptions({ ...this.activity(workflowId, type), ...options }));
+    return hasFoundActivity(this.service.updateActivityOptions({ ...this.activity(workflowId, type), ...options }));
   }
 
   /** `temporal activity pause` */
   pause(workflowId: string, type: string): Promise<boolean> {
     const options = { reason: 'a test', requestId: randomUUID() };
-    return found(this.service.pauseActivity({ ...this.activity(workflowId, type), ...options }));
+    return hasFoundActivity(this.service.pauseActivity({ ...this.activity(workflowId, type), ...options }));
   }
 
   /** `temporal activity unpause` */
   unpause(workflowId: string, type: string): Promise<boolean> {
-    return found(this.service.unpauseActivity(this.activity(workflowId, type)));
+    return hasFoundActivity(this.service.unpauseActivity(this.activity(workflowId, type)));
   }
 
   /** `temporal activity reset`, which begins its attempts anew */
   reset(workflowId: string, type: string): Promise<boolean> {
-    return found(this.service.resetActivity(this.activity(workflowId, type)));
+    return hasFoundActivity(this.service.resetActivity(this.activity(workflowId, type)));
   }
 
   /** `temporal activity complete` with this JSON as the result. @throws ActivityNotFoundError when it has ended */
@@ -49,7 +49,7 @@ export class Operator {
 }
 
 /** The server answers NOT_FOUND where no such activity is pending, or the workflow has ended. */
-async function found(call: Promise<unknown>): Promise<boolean> {
+async function hasFoundActivity(call: Promise<unknown>): Promise<boolean> {
   try {
     await call;
     return true;

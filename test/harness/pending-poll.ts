@@ -1,43 +1,43 @@
 import type { WorkflowExecutionDescription } from '@temporalio/client';
 import { eventually } from '../../tools/lib/eventually';
-import type { Following } from './following';
+import type { FollowUpUnderTest } from './follow-up-under-test';
 
 /** A pending `pollJob`, as the Temporal server describes it. */
 type PendingPoll = NonNullable<WorkflowExecutionDescription['raw']['pendingActivities']>[number];
 
 /** The first two polls use timers; then `pollJob` reads about once a second (shorter retry delays are rounded up). */
-export const SOON = { initial: '1s', growth: 0, maximum: '1s', jitter: 0, timerPolls: 2 } as const;
+export const POLL_EVERY_SECOND = { initial: '1s', growth: 0, maximum: '1s', jitter: 0, timerPolls: 2 } as const;
 
 /**
  * The interval is ten times the age of the turn: the first attempt of `pollJob` comes after 4 s, and the second one 40 s later, so
  * that nothing changes in the meantime.
  */
-export const SLOW = {
+export const RARE_POLL_OPTIONS = {
   polling: { initial: '4s', growth: 10, maximum: '2m', jitter: 0, timerPolls: 0 },
   maxStaleness: '0s',
   deadline: '1h',
 } as const;
 
 /** Returns undefined if the follow-up has no pending `pollJob`. */
-export async function pendingPoll({ handle }: Following): Promise<PendingPoll | undefined> {
+export async function findPendingPoll({ handle }: FollowUpUnderTest): Promise<PendingPoll | undefined> {
   const { raw } = await handle.describe();
   return raw.pendingActivities?.find(({ activityType }) => activityType?.name === 'pollJob');
 }
 
 /** Waits until the pending poll has reached an attempt. */
-export async function untilAttempt(following: Following, attempt: number): Promise<void> {
+export async function waitForAttempt(following: FollowUpUnderTest, attempt: number): Promise<void> {
   const until = (pending: PendingPoll) => (pending.attempt ?? 0) >= attempt;
-  await eventually(`attempt ${attempt} of the pending poll`, () => pendingPoll(following), { until });
+  await eventually(`attempt ${attempt} of the pending poll`, () => findPendingPoll(following), { until });
 }
 
-/** Waits until the next attempt of a follow-up with the times {@link SLOW} is more than 20 s away. */
-export async function untilItWaits(following: Following): Promise<void> {
-  const until = (pending: PendingPoll) => dueAt(pending) > Date.now() + 20_000;
-  await eventually('the pending poll waits', () => pendingPoll(following), { until });
+/** Waits until the next attempt of a follow-up with the times {@link RARE_POLL_OPTIONS} is more than 20 s away. */
+export async function waitForLongBackoff(following: FollowUpUnderTest): Promise<void> {
+  const until = (pending: PendingPoll) => nextAttemptAtMs(pending) > Date.now() + 20_000;
+  await eventually('the pending poll waits', () => findPendingPoll(following), { until });
 }
 
 /** When the next attempt is due, in milliseconds since the epoch by the Temporal server's clock; 0 if it is due now. */
-export function dueAt({ nextAttemptScheduleTime }: PendingPoll): number {
+export function nextAttemptAtMs({ nextAttemptScheduleTime }: PendingPoll): number {
   const { seconds = 0, nanos = 0 } = nextAttemptScheduleTime ?? {};
   return Number(seconds) * 1_000 + Math.floor((nanos ?? 0) / 1_000_000);
 }

@@ -2,7 +2,7 @@ import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { connectClient } from '../../src/entries/client';
 import { type SandboxOptions, startSandbox } from '../../sandbox';
-import { FollowUpCaller, newTaskQueues, queueVariables } from './following';
+import { FollowUpTestClient, newTaskQueues, taskQueueVariables } from './follow-up-under-test';
 import { temporal } from './temporal';
 import { WorkerProcess } from './worker-process';
 
@@ -10,7 +10,7 @@ import { WorkerProcess } from './worker-process';
  * Times for follow-ups whose worker dies: its reads are given up after 15 s without a heartbeat, its workflow tasks after
  * 10 s, its send after the HTTP time limit and 15 s, and a new worker is there after some 3 s, or 10 s on a busy machine.
  */
-export const PATIENT = {
+export const WORKER_LOSS_OPTIONS = {
   whenActive: 'send',
   deadline: '10m',
   polling: { initial: '500ms', growth: 0, maximum: '500ms', jitter: 0 },
@@ -20,8 +20,8 @@ export const PATIENT = {
 } as const;
 
 /** For a worker that asks the server every second, and not every minute, what is open. */
-export const ASKS_EVERY_SECOND = {
-  NODE_OPTIONS: `--import=${pathToFileURL(path.join(__dirname, 'ask-every-second.mjs')).href}`,
+export const COUNT_EVERY_SECOND = {
+  NODE_OPTIONS: `--import=${pathToFileURL(path.join(__dirname, 'count-every-second.mjs')).href}`,
 };
 
 export interface ProcessEnvironmentOptions {
@@ -33,13 +33,13 @@ export interface ProcessEnvironmentOptions {
 }
 
 /** A sandbox, task queues of its own and a client; the workers are processes that the test starts and kills. */
-export class ProcessEnvironment extends FollowUpCaller {
+export class ProcessEnvironment extends FollowUpTestClient {
   private readonly workers: WorkerProcess[] = [];
 
   private constructor(
     private readonly disconnect: () => Promise<void>,
     private readonly env: NodeJS.ProcessEnv,
-    ...caller: ConstructorParameters<typeof FollowUpCaller>
+    ...caller: ConstructorParameters<typeof FollowUpTestClient>
   ) {
     super(...caller);
   }
@@ -54,16 +54,16 @@ export class ProcessEnvironment extends FollowUpCaller {
   }
 
   /** Starts a worker of this environment; `env` is added to that of the environment. */
-  async beginWorker(env: NodeJS.ProcessEnv = {}): Promise<WorkerProcess> {
+  async spawnWorker(env: NodeJS.ProcessEnv = {}): Promise<WorkerProcess> {
     const worker = await WorkerProcess.start({ ...this.env, ...env });
     this.workers.push(worker);
     return worker;
   }
 
-  /** Starts a worker as {@link beginWorker} does, and waits until it polls. */
+  /** Starts a worker as {@link spawnWorker} does, and waits until it polls. */
   async startWorker(env?: NodeJS.ProcessEnv): Promise<WorkerProcess> {
-    const worker = await this.beginWorker(env);
-    await worker.says(/^ready$/);
+    const worker = await this.spawnWorker(env);
+    await worker.waitForLog(/^ready$/);
     return worker;
   }
 
@@ -80,7 +80,7 @@ export class ProcessEnvironment extends FollowUpCaller {
       AGENT_API_BASE_URL: sandbox.baseUrl,
       AGENT_API_KEY: sandbox.apiKey,
       AGENT_API_TIMEOUT: '2s',
-      ...queueVariables(taskQueues),
+      ...taskQueueVariables(taskQueues),
       ...options.env,
     };
     return new ProcessEnvironment(close, env, sandbox, client, taskQueues);

@@ -34,20 +34,20 @@ export class Program {
   }
 
   /** The starter on the shared server. It knows no variable of the agent service. */
-  static starter(args: readonly string[], env: NodeJS.ProcessEnv, stdin?: string): Program {
+  static startCli(args: readonly string[], env: NodeJS.ProcessEnv, stdin?: string): Program {
     const isolated = { ...temporal().env, AGENT_API_KEY: undefined, AGENT_API_BASE_URL: undefined, ...env };
     return new Program(process.execPath, [STARTER, ...args], { env: isolated, ...(stdin && { stdin }) });
   }
 
   /** Waits for its end, and for its last words. */
-  async ended() {
+  async waitForEnd() {
     await this.closed;
     const { exitCode: code, signalCode: signal } = this.child;
     return { code, signal, stdout: this.stdout, stderr: this.stderr };
   }
 
   /** Waits until it has said something, and returns it. @throws Error when the process ends before */
-  async says(words: RegExp): Promise<RegExpExecArray> {
+  async waitForOutput(words: RegExp): Promise<RegExpExecArray> {
     const find = () => words.exec(this.stdout) ?? words.exec(this.stderr);
     const found = await eventually(`the program says ${String(words)}`, () => find() ?? this.isClosed);
     if (found === true) throw new Error(`it never said ${String(words)}:\n${this.stdout}${this.stderr}`);
@@ -66,7 +66,7 @@ export class Program {
 
 /** Runs a program that must succeed. @returns what it printed @throws Error with all that it wrote, when it doesn't */
 export async function mustRun(...program: ConstructorParameters<typeof Program>): Promise<string> {
-  const { code, signal, stdout, stderr } = await new Program(...program).ended();
+  const { code, signal, stdout, stderr } = await new Program(...program).waitForEnd();
   if (code === 0) return stdout;
   const [command, args] = program;
   throw new Error(`${command} ${args.join(' ')} ended with ${signal ?? code}:\n${stdout}${stderr}`);

@@ -1,5 +1,5 @@
 import { afterAll } from '@jest/globals';
-import { BatchOfTest } from './batch-of-test';
+import { TestBatch } from './test-batch';
 import { Environment, type EnvironmentOptions } from './environment';
 
 /** The environment of a test file, opened once and closed after its last test. Concurrent tests start before any `beforeAll`. */
@@ -12,7 +12,7 @@ export function sharedEnvironment(options: EnvironmentOptions = {}) {
   /** Adds a job with faults and starts a follow-up to it. */
   const follow = async (...args: Parameters<Environment['follow']>) => (await open()).follow(...args);
   /** A batch of so many items that are alike. */
-  const newBatch = async (...items: Parameters<BatchOfTest['addMany']>) =>
-    new BatchOfTest(await open()).addMany(...items);
+  const newBatch = async (...items: Parameters<TestBatch['addItems']>) =>
+    new TestBatch(await open()).addItems(...items);
   return { open, follow, newBatch };
 }

@@ -2,7 +2,7 @@ import Sequencer from '@jest/test-sequencer';
 
 /** Of the long suites, those that take a minute or more: if one of them came last, it would run alone for minutes. */
 const SLOWEST = [
-  ...['alerts.long', 'archives.doors', 'examples.doors', 'soak.fault'],
+  ...['alerts.long', 'archives.e2e', 'examples.e2e', 'soak.fault'],
   ...['lost-poll.fault', 'versions.long', 'lost-worker.fault', 'demo.long'],
 ];
 

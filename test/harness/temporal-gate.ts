@@ -17,7 +17,7 @@ type Side = 'call' | 'answer';
 
 /** Calls of one method that are held at the gate. */
 export class Hold {
-  private isMet = false;
+  private hasCall = false;
   private readonly end = new AbortController();
   private readonly ended = once(this.end.signal, 'abort');
 
@@ -28,8 +28,8 @@ export class Hold {
   ) {}
 
   /** Waits until the first one is there. */
-  async arrived(): Promise<void> {
-    await eventually(`a ${this.side} of ${this.method} comes to the gate`, () => this.isMet);
+  async waitForCall(): Promise<void> {
+    await eventually(`a ${this.side} of ${this.method} comes to the gate`, () => this.hasCall);
   }
 
   /** Lets through what is held, and whatever comes. */
@@ -39,8 +39,8 @@ export class Hold {
 
   /** Waits for the release where it holds such a message. */
   async pass(method: string, side: Side, message: Buffer): Promise<void> {
-    if (method !== this.method || side !== this.side || !content(message).includes(this.containing)) return;
-    this.isMet = true;
+    if (method !== this.method || side !== this.side || !messageContent(message).includes(this.containing)) return;
+    this.hasCall = true;
     await this.ended;
   }
 }
@@ -85,7 +85,7 @@ export class TemporalGate {
   }
 
   /** Returns the methods of the calls so far whose message contains a text, in their order. */
-  methods(containing: string): string[] {
+  methodsContaining(containing: string): string[] {
     return this.calls.filter(({ message }) => message.includes(containing)).map(({ method }) => method);
   }
 
@@ -112,7 +112,7 @@ export class TemporalGate {
     stream.on('error', () => undefined);
     const method = headers[':path']?.split('/').at(-1) ?? '';
     const call = await buffer(stream);
-    this.calls.push({ method, message: content(call) });
+    this.calls.push({ method, message: messageContent(call) });
     for (const hold of this.holds) await hold.pass(method, 'call', call);
 
     const upstream = session.request(headers);
@@ -135,6 +135,6 @@ export class TemporalGate {
 }
 
 /** A gRPC message: a byte that tells whether it is compressed, four of its length, and the message itself. */
-function content(message: Buffer): Buffer {
+function messageContent(message: Buffer): Buffer {
   return message[0] === 1 ? gunzipSync(message.subarray(5)) : message.subarray(5);
 }

@@ -21,14 +21,14 @@ export class WorkerProcess {
   stderr = '';
   readonly pid: number;
   readonly exited: Promise<Exit>;
-  private ended = false;
+  private hasOutputEnded = false;
 
   private constructor(private readonly child: ChildProcess) {
     this.pid = child.pid ?? NaN;
     this.exited = once(child, 'exit').then(([code, signal]: unknown[]) => ({ code, signal }) as Exit);
     child.stdout?.on('data', (chunk: Buffer) => (this.stdout += chunk.toString()));
     // The pipe ends after the last line of the log.
-    child.stdout?.on('end', () => (this.ended = true));
+    child.stdout?.on('end', () => (this.hasOutputEnded = true));
     child.stderr?.on('data', (chunk: Buffer) => (this.stderr += chunk.toString()));
   }
 
@@ -75,23 +75,23 @@ export class WorkerProcess {
   }
 
   /** Waits for a line whose message matches. @throws Error with all that was said, when none comes */
-  async says(message: RegExp): Promise<LogLine> {
+  async waitForLog(message: RegExp): Promise<LogLine> {
     const find = () => this.log().find(({ msg }) => message.test(msg));
-    const line = await eventually(`the worker says ${String(message)}`, () => find() ?? this.ended);
+    const line = await eventually(`the worker says ${String(message)}`, () => find() ?? this.hasOutputEnded);
     if (line === true) throw new Error(`never said ${String(message)}:\n${this.stdout}${this.stderr}`);
     return line;
   }
 
   /** Asks the health server. */
-  async ask(url: '/healthz' | '/readyz'): Promise<{ status: number; body: { reasons?: string[] } }> {
-    const { health } = await this.says(/^listening$/);
+  async fetchHealth(url: '/healthz' | '/readyz'): Promise<{ status: number; body: { reasons?: string[] } }> {
+    const { health } = await this.waitForLog(/^listening$/);
     const response = await fetch(`http://${String(health)}${url}`);
     return { status: response.status, body: (await response.json()) as { reasons?: string[] } };
   }
 
   /** Waits until `/readyz` answers so, and returns the reasons that it gives. */
-  async answersReadyz(status: number): Promise<string[]> {
-    const { body } = await eventually(`/readyz answers ${status}`, () => this.ask('/readyz'), {
+  async waitForReadyz(status: number): Promise<string[]> {
+    const { body } = await eventually(`/readyz answers ${status}`, () => this.fetchHealth('/readyz'), {
       until: (answer) => answer.status === status,
     });
     return body.reasons ?? [];

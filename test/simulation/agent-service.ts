@@ -8,23 +8,23 @@ import type {
 import { type AgentJob } from '../../src/contract/job';
 import { JobLife } from '../../sandbox/job-life';
 import type { VirtualClock } from './clock';
-import type { Luck } from './luck';
-import type { PlannedJob, Spell, Trouble } from './plan';
+import type { RandomSource } from './random-source';
+import type { PlannedJob, Fault, FaultEffect } from './plan';
 import type { SimulatedWorker } from './worker/worker';
 
 /** One request as the service and its client knew it. Times in milliseconds since the epoch; null for what never came. */
 export class Request {
   /** When its first byte left. */
-  begunAt: number | null = null;
+  firstByteAt: number | null = null;
   reachedAt: number | null = null;
   /** When its message was processed. */
   processedAt: number | null = null;
   /** A status, or what else came back. */
   answer: string | null = null;
   retryAfter: string | null = null;
-  answeredAt: number | null = null;
+  respondedAt: number | null = null;
   /** When the client had its end; a worker that has died has none. */
-  heardAt: number | null = null;
+  receivedAt: number | null = null;
   /** The job that a read has shown. */
   shown: AgentJob | null = null;
 
@@ -38,7 +38,7 @@ export class Request {
     readonly attempt: string,
     readonly worker: string,
     readonly runId: string,
-    readonly askedAt: number,
+    readonly requestedAt: number,
   ) {}
 }
 
@@ -53,10 +53,10 @@ export class AgentService {
 
   constructor(
     private readonly clock: VirtualClock,
-    private readonly luck: Luck,
+    private readonly random: RandomSource,
     private readonly job: PlannedJob,
     private readonly reached: (point: string, worker?: SimulatedWorker) => void,
-    private readonly words: () => string,
+    private readonly errorText: () => string,
   ) {
     const { jobId, status, hasLink, activeMs, turns, whileActive } = job;
     const createdAt = new Date(clock.now).toISOString();
@@ -66,9 +66,9 @@ export class AgentService {
       archivedAt: status === 'archived' ? createdAt : null,
     };
     const openPullRequest = () => `https://code.example/pulls/${(this.links += 1)}`;
-    const random = () => this.luck.next('turn');
+    const turnRandom = () => this.random.next('turn');
     this.life = new JobLife(start, {
-      ...{ now: () => clock.now, random, turnMs: 60_000, whileActive, openPullRequest },
+      ...{ now: () => clock.now, random: turnRandom, turnMs: 60_000, whileActive, openPullRequest },
       // The turn of a job that is active before is not one of ours.
       plans: status === 'active' ? [{ durationMs: activeMs }, ...turns] : turns,
     });
@@ -81,10 +81,10 @@ export class AgentService {
         if (worker.state === 'dead') return;
         const request = this.newRequest(method === 'POST', worker.name);
         const fail = (label: string) =>
-          end({ kind: 'no answer', started: request.begunAt !== null, brokenBy: { label, message: label } });
+          end({ kind: 'no answer', started: request.firstByteAt !== null, brokenBy: { label, message: label } });
         const end = (exchange: Exchange) => {
-          if (request.heardAt !== null) return;
-          request.heardAt = this.clock.now;
+          if (request.receivedAt !== null) return;
+          request.receivedAt = this.clock.now;
           for (const timer of timers) clearTimeout(timer);
           this.reached(`${request.point} heard`, worker);
           resolve(exchange);
@@ -93,10 +93,10 @@ export class AgentService {
         const timers = [
           setTimeout(() => fail('timeout'), limits.timeoutMs),
           setTimeout(() => {
-            if (request.begunAt === null) fail('connect_timeout');
+            if (request.firstByteAt === null) fail('connect_timeout');
           }, limits.connectTimeoutMs),
         ];
-        void this.carry(request, body as string, worker, limits).then((answer) => {
+        void this.transmit(request, body as string, worker, limits).then((answer) => {
           if (typeof answer === 'string') fail(answer);
           else if (answer !== null) end(answer);
         });
@@ -104,7 +104,7 @@ export class AgentService {
   }
 
   /** One request on its way, and its answer; a label for what comes instead; null where the time limit ends it. */
-  private async carry(
+  private async transmit(
     request: Request,
     body: string,
     worker: SimulatedWorker,
@@ -113,26 +113,26 @@ export class AgentService {
     const { point } = request;
     const way = () => {
       const slowShare = point === 'post' ? WAY_MS.slowShareOfPost : WAY_MS.slowShare;
-      return this.clock.sleep(this.luck.delay(point, 'takes', { ...WAY_MS, slowShare }));
+      return this.clock.sleep(this.random.delayMs(point, 'takes', { ...WAY_MS, slowShare }));
     };
-    const trouble = this.troubleOf(point === 'post' ? 'post' : 'get');
+    const effect = this.faultEffectFor(point === 'post' ? 'post' : 'get');
     this.reached(`${point} asked`, worker);
     // The connection is made by the worker's kernel, also while the process stands still.
     await way();
-    await worker.awake();
-    if (request.heardAt !== null) return null;
-    if (trouble?.kind === 'refused') return 'ECONNREFUSED';
-    if (trouble?.kind === 'misconfigured') return 'UND_ERR_INVALID_ARG';
+    await worker.waitUntilAwake();
+    if (request.receivedAt !== null) return null;
+    if (effect?.kind === 'refused') return 'ECONNREFUSED';
+    if (effect?.kind === 'misconfigured') return 'UND_ERR_INVALID_ARG';
     if (beforeFirstByte?.() !== undefined) return 'held_back';
-    request.begunAt = this.clock.now;
+    request.firstByteAt = this.clock.now;
     this.reached(`${point} begun`, worker);
     await way();
     request.reachedAt = this.clock.now;
     this.reached(`${point} reached`, worker);
-    const answer = this.serve(request, body, trouble, worker);
-    if (answer !== null) request.answeredAt = this.clock.now;
+    const answer = this.respond(request, body, effect, worker);
+    if (answer !== null) request.respondedAt = this.clock.now;
     await way();
-    await worker.awake();
+    await worker.waitUntilAwake();
     return answer;
   }
 
@@ -145,25 +145,25 @@ export class AgentService {
     return request;
   }
 
-  private troubleOf(operation: Spell['operation']): Trouble | undefined {
-    const nth = this.requests.filter(({ point }) => (point === 'post') === (operation === 'post')).length - 1;
-    return this.job.spells.find(
-      (spell) =>
-        spell.operation === operation &&
-        nth >= spell.after &&
-        nth < spell.after + spell.count &&
-        (!spell.stutters || (nth - spell.after) % 2 === 0),
-    )?.trouble;
+  private faultEffectFor(method: Fault['method']): FaultEffect | undefined {
+    const nth = this.requests.filter(({ point }) => (point === 'post') === (method === 'post')).length - 1;
+    return this.job.faults.find(
+      (fault) =>
+        fault.method === method &&
+        nth >= fault.after &&
+        nth < fault.after + fault.count &&
+        (!fault.isIntermittent || (nth - fault.after) % 2 === 0),
+    )?.effect;
   }
 
   /** @returns null for silence */
-  private serve(request: Request, body: string, trouble: Trouble | undefined, worker: SimulatedWorker) {
-    if (request.point === 'post' && trouble?.processed !== false) {
+  private respond(request: Request, body: string, effect: FaultEffect | undefined, worker: SimulatedWorker) {
+    if (request.point === 'post' && effect?.processed !== false) {
       request.processedAt = this.clock.now;
       this.life.receive((JSON.parse(body) as { readonly prompt: string }).prompt);
       this.reached('post processed', worker);
     }
-    const { kind = 'job', status = 200, page = false, retryAfter } = trouble ?? {};
+    const { kind = 'job', status = 200, page = false, retryAfter } = effect ?? {};
     const headers = { location: undefined, retryAfter, date: undefined };
     const answer = (value: unknown, isHtml = false): Answer => {
       return { kind: 'answer', status, headers, body: { isHtml, value }, brokenBy: null };
@@ -177,7 +177,7 @@ export class AgentService {
       case 'status': {
         request.answer = `${page ? 'page' : 'http'}_${status}`;
         request.retryAfter = retryAfter ?? null;
-        const words = this.words();
+        const words = this.errorText();
         return page ? answer(words) : answer({ error: words });
       }
       case 'page':
@@ -185,9 +185,9 @@ export class AgentService {
       case 'no job':
         return answer({ ok: true });
       case 'another job':
-        return answer({ ...this.life.job(), ...ANOTHER });
+        return answer({ ...this.life.job(), ...ANOTHER_JOB });
       default: {
-        const job = request.point === 'post' ? this.life.job() : this.shown();
+        const job = request.point === 'post' ? this.life.job() : this.visibleJob();
         request.shown = kind === 'unknown word' ? { ...job, status: 'expired' } : job;
         request.answer = 'job';
         return answer(request.shown);
@@ -196,9 +196,9 @@ export class AgentService {
   }
 
   /** The job as one of the replicas has it; the link comes some time after the turn. */
-  private shown(): AgentJob {
+  private visibleJob(): AgentJob {
     const now = this.life.read();
-    const lag = this.luck.between('lag', 0, this.job.lagMs);
+    const lag = this.random.between('lag', 0, this.job.lagMs);
     const job = lag === 0 ? now : (this.life.jobAt(this.clock.now - lag) ?? now);
     const since = this.life.settledSince();
     const isLate = since !== null && this.clock.now < since + this.job.linkLateMs;
@@ -209,4 +209,4 @@ export class AgentService {
 const POINTS: Readonly<Record<string, Request['point']>> = { sendMessage: 'look', pollJob: 'poll' };
 
 /** The job of somebody else. */
-const ANOTHER = { id: 'job-2', status: 'completed', prLink: 'https://code.example/pulls/of-others' };
+const ANOTHER_JOB = { id: 'job-2', status: 'completed', prLink: 'https://code.example/pulls/of-others' };

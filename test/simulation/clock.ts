@@ -4,7 +4,7 @@ import { withGlobal } from '@sinonjs/fake-timers';
 /** Who works at the moment: a process with its own idea of the time, which may stand still. */
 export interface Process {
   /** Milliseconds by which its wall clock is ahead. */
-  readonly clockError: number;
+  readonly clockErrorMs: number;
   /** Milliseconds that its monotonic clock has missed, as on a machine that was suspended. */
   readonly suspendedMs: number;
   /** Calls `work` now, when the process goes on, or never. */
@@ -28,7 +28,7 @@ const processes = new AsyncLocalStorage<Process | undefined>();
 const fakeTimers = withGlobal(globalThis);
 
 /** Every simulation begins then, in milliseconds since the epoch. */
-export const BEGIN = Date.UTC(2030, 0, 1);
+export const START_MS = Date.UTC(2030, 0, 1);
 
 /**
  * The one clock of a simulation. It is the fake clock that jest uses too, and stands for `Date`, `performance` and the
@@ -36,7 +36,7 @@ export const BEGIN = Date.UTC(2030, 0, 1);
  */
 export class VirtualClock implements Timers {
   private readonly clock = fakeTimers.install({
-    now: BEGIN,
+    now: START_MS,
     toFake: ['Date', 'performance', 'setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'],
   });
   private readonly setTimer = this.clock.setTimeout;
@@ -49,8 +49,8 @@ export class VirtualClock implements Timers {
   constructor(random: () => number) {
     const { clock } = this;
     Math.random = random;
-    Date.now = () => clock.now + (processes.getStore()?.clockError ?? 0);
-    performance.now = () => clock.now - BEGIN - (processes.getStore()?.suspendedMs ?? 0);
+    Date.now = () => clock.now + (processes.getStore()?.clockErrorMs ?? 0);
+    performance.now = () => clock.now - START_MS - (processes.getStore()?.suspendedMs ?? 0);
     for (const name of ['setTimeout', 'setInterval'] as const) {
       const start = globalThis[name];
       const inContext = (work: (...args: unknown[]) => void, ms?: number, ...args: unknown[]) => {
@@ -69,7 +69,7 @@ export class VirtualClock implements Timers {
   }
 
   /** Runs `work` as this process does; its timers are the process's. */
-  as<T>(process: Process, work: () => T): T {
+  runAs<T>(process: Process, work: () => T): T {
     return processes.run(process, work);
   }
 

@@ -6,9 +6,9 @@ import {
   type WorkflowBundleWithSourceMap,
 } from '@temporalio/worker';
 import type { ReusableVMWorkflowCreator } from '@temporalio/worker/lib/workflow/reusable-vm';
-import { BEHAVIOURS } from './probe/behaviours';
-import { ServedProbes } from './probe/served';
-import { playSimulated } from './probe/simulated';
+import { BEHAVIORS } from './probe/behaviors';
+import { ServedProbes } from './probe/real-server';
+import { playSimulated } from './probe/simulated-server';
 import { loadWorkflows } from './worker/workflow-code';
 
 // Activities that fail are what most behaviours are about.
@@ -33,7 +33,7 @@ let probes: ServedProbes;
 // All at once: most of them wait for the server's own timers.
 beforeAll(async () => {
   probes = await ServedProbes.open(bundle);
-  for (const [name, behaviour] of BEHAVIOURS) {
+  for (const [name, behaviour] of BEHAVIORS) {
     const seen = probes.play(name, behaviour);
     seen.catch(() => undefined);
     served.set(name, seen);
@@ -44,7 +44,7 @@ beforeAll(async () => {
 describe('a real server shows', () => {
   afterAll(() => probes.close());
 
-  it.each(BEHAVIOURS)('that %s', async (name) => {
+  it.each(BEHAVIORS)('that %s', async (name) => {
     await expect(served.get(name)).resolves.toHaveProperty('history');
   });
 });
@@ -59,7 +59,7 @@ describe.each([
     workflows = await loadWorkflows(bundle.code, ['perform']);
   });
 
-  it.each(BEHAVIOURS)('that %s', async (name, behaviour) => {
+  it.each(BEHAVIORS)('that %s', async (name, behaviour) => {
     await expect(playSimulated(workflows, evicts, behaviour)).resolves.toEqual(await served.get(name));
   });
 });

@@ -16,17 +16,17 @@ import {
 import { type FollowUpProgress, PHASES } from '../../src/contract/result';
 import { followUpStart } from '../../src/contract/follow-up-start';
 import { grpcError } from '../../src/temporal/grpc-status';
-import type { Act, MachineAct } from './acts';
+import type { Operation, MachineOperation } from './operations';
 import type { AgentService, Request } from './agent-service';
 import type { Plan, PlannedLock } from './plan';
 import { fromPayload, toPayload } from './temporal/history';
 import type { PendingActivity } from './temporal/pending-activity';
 import type { Run } from './temporal/run';
 import { startRequest } from './temporal/server';
-import { clientOf } from './temporal/service';
+import { createClient } from './temporal/simulated-client';
 import type { UpdateEnd } from './temporal/updates';
-import { replayed } from './worker/cached-run';
-import { isTold, LOCK_HOLDER_WORKFLOW, MOST_BROKEN, NEVER_RUN, TASK_QUEUES, World } from './world';
+import { replayRun } from './worker/cached-run';
+import { isClientError, LOCK_HOLDER_WORKFLOW, MAX_FAILURES, WORKFLOWS_WITHOUT_WORKER, TASK_QUEUES, World } from './world';
 
 /** One in so many worlds has its histories replayed as a whole, too: evictions replay the beginning of each. */
 const WHOLE_REPLAYS = 4;
@@ -36,17 +36,17 @@ const PROGRESS_POINT =
   /^(task recorded|permission recorded|post (begun|reached|processed|heard)|sendMessage reported)$/;
 
 /** One follow-up and its job. */
-export class FollowUpWorld extends World<Plan, Act, UpdateEnd> {
+export class FollowUpWorld extends World<Plan, Operation, UpdateEnd> {
   /** Sends that somebody has paused, with the attempt that was under way or came next. */
   readonly pauses: { readonly attempt: string; readonly from: number; readonly until: number }[] = [];
   /** What a query has told of a run after its end. */
   readonly progress = new Map<Run, unknown>();
   /** Callers who read the progress: without a delay, and with one. */
-  private readonly caller = this.clientOf('a caller', 0);
-  private readonly slowCaller = this.clientOf('a slow caller', 5_000);
+  private readonly caller = this.newClient('a caller', 0);
+  private readonly slowCaller = this.newClient('a slow caller', 5_000);
 
   /** What callers, operators and others at the service do. */
-  protected override readonly acts = {
+  protected override readonly operationHandlers = {
     'poll now': () => this.update(UPDATE_POLL_NOW),
     extend: ({ duration }) => this.update(UPDATE_EXTEND_DEADLINE, duration),
     decide: ({ decision, names }) => {
@@ -71,19 +71,19 @@ export class FollowUpWorld extends World<Plan, Act, UpdateEnd> {
     'poll reset': () => this.onActivity('pollJob', (poll) => poll.reset()),
     'limit attempts': () => this.onActivity('sendMessage', (send) => send.allowAttempts(1)),
     'complete by hand': ({ activity, value }) =>
-      this.onActivity(activity, (pending) => pending.completeByHand(toPayload(value))),
+      this.onActivity(activity, (pending) => pending.completeManually(toPayload(value))),
     'start again': () => {
-      if (this.startFollowUp() !== null) this.broken.push('a second start began a run');
+      if (this.startFollowUp() !== null) this.failures.push('a second start began a run');
     },
     cancel: () => this.latest.requestCancel(),
     terminate: () => this.latest.terminate(),
     signal: () => this.latest.signal('of somebody else'),
     'hold queue': ({ queue, ms }) => this.server.hold(queue, ms),
-    'turn of others': ({ ms, outcome }) => {
+    'turn by another client': ({ ms, outcome }) => {
       this.service.life.receive('of others', { durationMs: ms, outcome });
     },
     'change job': ({ status }) => this.service.life.change({ status }),
-  } satisfies World<Plan, Act>['acts'];
+  } satisfies World<Plan, Operation>['operationHandlers'];
 
   get service(): AgentService {
     const [service] = this.services.values();
@@ -111,7 +111,7 @@ export class FollowUpWorld extends World<Plan, Act, UpdateEnd> {
     return run;
   }
 
-  protected override begin(): void {
+  protected override startPlan(): void {
     if (this.plan.lock !== null) this.holdLock(this.plan.lock);
     this.startFollowUp();
   }
@@ -146,14 +146,14 @@ export class FollowUpWorld extends World<Plan, Act, UpdateEnd> {
   }
 
   protected override queryOf({ start }: Run): string | undefined {
-    return this.again || start.workflowType !== FOLLOW_UP_WORKFLOW ? undefined : QUERY_PROGRESS;
+    return this.isSecondPlay || start.workflowType !== FOLLOW_UP_WORKFLOW ? undefined : QUERY_PROGRESS;
   }
 
   /** Compares the progress that callers get at this moment with the requests that the agent service has. */
   private compareProgress(): void {
     const run = this.latest;
-    if (this.again || !run.isOpen || run.progress === undefined) return;
-    this.judgeProgress('the query', run.progress as FollowUpProgress, this.begunPosts);
+    if (this.isSecondPlay || !run.isOpen || run.progress === undefined) return;
+    this.checkProgress('the query', run.progress as FollowUpProgress, this.startedPosts);
     // In no process's name: a caller has a clock of its own.
     this.clock.after(0, () => void this.readAsCaller(this.caller));
     this.clock.after(0, () => void this.readAsCaller(this.slowCaller));
@@ -162,17 +162,17 @@ export class FollowUpWorld extends World<Plan, Act, UpdateEnd> {
   private async readAsCaller(caller: Client): Promise<void> {
     const { latest: run } = this;
     if (!run.isOpen) return;
-    const posts = this.begunPosts;
+    const posts = this.startedPosts;
     const report = await readProgress(caller, run.workflowId).catch((error: unknown) => {
       // The Temporal server may not respond in time.
-      if (!isTold(error) && grpcError(error) === undefined) throw error;
+      if (!isClientError(error) && grpcError(error) === undefined) throw error;
     });
-    if (report?.from === 'worker') this.judgeProgress('the client', report.progress, posts);
+    if (report?.from === 'worker') this.checkProgress('the client', report.progress, posts);
   }
 
   /** The POSTs that have begun. */
-  private get begunPosts(): readonly Request[] {
-    return this.service.requests.filter(({ point, begunAt }) => point === 'post' && begunAt !== null);
+  private get startedPosts(): readonly Request[] {
+    return this.service.requests.filter(({ point, firstByteAt }) => point === 'post' && firstByteAt !== null);
   }
 
   /**
@@ -180,14 +180,14 @@ export class FollowUpWorld extends World<Plan, Act, UpdateEnd> {
    *
    * @param posts those that had begun when the report was asked for; a POST that was not processed meanwhile shows nothing
    */
-  private judgeProgress(
+  private checkProgress(
     from: string,
     { delivery, phase }: FollowUpProgress,
     posts: readonly Request[],
   ): void {
     const { verdict, sends } = delivery;
     // The history of a run that a reset made counts none of a run before.
-    const isReset = this.doneBy('reset').length > 0;
+    const isReset = this.performedOfKind('reset').length > 0;
     const begun = posts.filter(({ runId }) => !isReset || runId === this.latest.runId).length;
     const mayBeProcessed = posts.some(
       ({ processedAt, reachedAt }) => processedAt !== null || reachedAt === null,
@@ -200,41 +200,41 @@ export class FollowUpWorld extends World<Plan, Act, UpdateEnd> {
           : PHASES.includes(phase)
             ? null
             : `reports the phase ${phase}`;
-    if (problem !== null && this.broken.length <= MOST_BROKEN) this.broken.push(`${from} ${problem}`);
+    if (problem !== null && this.failures.length <= MAX_FAILURES) this.failures.push(`${from} ${problem}`);
   }
 
-  private clientOf(name: string, slowMs: number): Client {
-    const { server, clock, luck } = this;
-    const pause = () => (slowMs === 0 ? undefined : clock.sleep(luck.between(`${name} waits`, 0, slowMs, 3)));
+  private newClient(name: string, slowMs: number): Client {
+    const { server, clock, random } = this;
+    const pause = () => (slowMs === 0 ? undefined : clock.sleep(random.between(`${name} waits`, 0, slowMs, 3)));
     const reach = async <T>(_: string, answer: () => T): Promise<T> => {
       await pause();
       const value = answer();
       await pause();
       return value;
     };
-    return clientOf(server, reach, { namespace: `${server.namespace} of ${name}`, identity: name });
+    return createClient(server, reach, { namespace: `${server.namespace} of ${name}`, identity: name });
   }
 
-  protected override isOver(): boolean {
+  protected override hasEnded(): boolean {
     return (
-      this.waitsFor === 0 &&
-      this.server.runs.every(({ isOpen, start }) => !isOpen || NEVER_RUN.has(start.workflowType))
+      this.pendingCount === 0 &&
+      this.server.runs.every(({ isOpen, start }) => !isOpen || WORKFLOWS_WITHOUT_WORKER.has(start.workflowType))
     );
   }
 
   /** Each history, from its beginning, gives the same commands. */
-  protected override async end(): Promise<void> {
-    if (this.again || this.plan.seed % WHOLE_REPLAYS > 0) return;
+  protected override async finish(): Promise<void> {
+    if (this.isSecondPlay || this.plan.seed % WHOLE_REPLAYS > 0) return;
     for (const run of this.runs.filter((each) => each.resetPoints().length > 0))
       try {
-        this.progress.set(run, await replayed(this.workflows, run, this.clock, QUERY_PROGRESS));
+        this.progress.set(run, await replayRun(this.workflows, run, this.clock, QUERY_PROGRESS));
       } catch (error) {
-        this.broken.push(`replay of ${run.runId}: ${String(error)}`);
+        this.failures.push(`replay of ${run.runId}: ${String(error)}`);
       }
   }
 
   private update(name: string, ...args: unknown[]): Promise<UpdateEnd> {
-    const updateId = `update-${this.done.length}`;
+    const updateId = `update-${this.performed.length}`;
     return this.latest.update({ updateId, name, input: args.map(toPayload) });
   }
 
@@ -245,9 +245,9 @@ export class FollowUpWorld extends World<Plan, Act, UpdateEnd> {
   }
 
   /** Once it has ended, nothing can be done to it but to reset it. */
-  protected override where(act: Act | MachineAct): string | null {
+  protected override where(operation: Operation | MachineOperation): string | null {
     const { isOpen, activities } = this.latest;
-    if (!isOpen && act.kind !== 'reset') return null;
+    if (!isOpen && operation.kind !== 'reset') return null;
     const hasPausedSend = [...activities.values()].some(
       ({ name, paused }) => name === 'sendMessage' && paused,
     );

@@ -4,16 +4,16 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { inspect, parseArgs } from 'node:util';
 import type { WorldPlan } from './plan';
-import { BATCHES, bundleWorkflows, FOLLOW_UPS, type Kind, smallest, storyOf, type Told } from './simulate';
+import { BATCHES, bundleWorkflows, FOLLOW_UPS, type WorldKind, shrink, formatEventLog, type WorldResult } from './simulate';
 
-/* npm run simulate: plays the worlds of some seeds, and tells the story of one that lies. */
+/* npm run simulate: plays the worlds of some seeds, and tells the story of one that violates a guarantee. */
 
-const HELP = `npm run simulate -- [--seeds FROM..TO] [--batches FROM..TO] [--story] [--until-lie] [--ci]
+const HELP = `npm run simulate -- [--seeds FROM..TO] [--batches FROM..TO] [--log] [--until-violation] [--ci]
 
 --seeds 1..1000   the worlds to play, each twice; one number plays one world, a comma divides ranges
 --batches 1..200  the worlds of batches to play, each once, in place of those of single follow-ups
---story           tells what happens in each world
---until-lie       ends with the first world that lies, and does not shrink it
+--log             prints what happens in each world
+--until-violation       ends with the first world that violates a guarantee, and does not shrink it
 --ci              10,000 follow-ups and 380 batches with fixed seeds, 100 and 20 with new ones, and those that have failed
                   once, divided among a process for each core; each situation must be met
 `;
@@ -28,16 +28,16 @@ const { values } = parseArgs({
   options: {
     seeds: { type: 'string' },
     batches: { type: 'string' },
-    story: { type: 'boolean', default: false },
-    'until-lie': { type: 'boolean', default: false },
+    log: { type: 'boolean', default: false },
+    'until-violation': { type: 'boolean', default: false },
     ci: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
   },
 });
 
-let playing = 'no seed';
+let currentSeed = 'no seed';
 
-/** How many `worlds` were played, how many lie, and how often each situation was met. */
+/** How many `worlds` were played, how many violate a guarantee, and how often each situation was met. */
 type Counts = Record<string, number>;
 
 function add(counts: Counts, name: string, times = 1): void {
@@ -47,50 +47,50 @@ function add(counts: Counts, name: string, times = 1): void {
 /** @returns how much is wrong */
 async function main(): Promise<number> {
   if (values.help) {
-    say(HELP);
+    printLine(HELP);
     return 0;
   }
-  if (values.ci) return inProcesses();
+  if (values.ci) return runInProcesses();
   const { batches = '', seeds = batches === '' ? '1..1000' : '' } = values;
   const workflows = await bundleWorkflows();
   const counts: Counts = {};
-  const playAll = async <Plan extends WorldPlan<unknown>, World extends Told<Plan>>(
-    { draw, play, situations }: Kind<Plan, World>,
+  const playAll = async <Plan extends WorldPlan<unknown>, World extends WorldResult<Plan>>(
+    { draw, play, situations }: WorldKind<Plan, World>,
     what: string,
     ranges: string,
   ) => {
-    const begunAt = performance.now();
-    let [played, liars] = [0, 0];
+    const startedAtMs = performance.now();
+    let [played, violating] = [0, 0];
     for (const seed of seedsOf(ranges)) {
-      playing = `seed ${seed}`;
+      currentSeed = `seed ${seed}`;
       const verdict = await play(draw(seed), workflows);
       played += 1;
       for (const [name, isMet] of Object.entries(situations)) if (isMet(verdict.world)) add(counts, name);
-      if (values.story) say(storyOf(verdict));
-      if (verdict.lies.length === 0) continue;
-      liars += 1;
-      if (values['until-lie']) {
-        say(`seed ${seed} lies, after ${played} ${what}: ${verdict.lies[0] ?? ''}`);
+      if (values.log) printLine(formatEventLog(verdict));
+      if (verdict.violations.length === 0) continue;
+      violating += 1;
+      if (values['until-violation']) {
+        printLine(`seed ${seed} violates a guarantee, after ${played} ${what}: ${verdict.violations[0] ?? ''}`);
         break;
       }
-      say(storyOf(await smallest<Plan, World>(verdict, (plan) => play(plan, workflows))));
+      printLine(formatEventLog(await shrink<Plan, World>(verdict, (plan) => play(plan, workflows))));
     }
-    const aMinute = Math.round((played * 60_000) / (performance.now() - begunAt));
-    if (played > 0) say(`${played} ${what}, ${aMinute} a minute, ${liars} with a lie`);
+    const aMinute = Math.round((played * 60_000) / (performance.now() - startedAtMs));
+    if (played > 0) printLine(`${played} ${what}, ${aMinute} a minute, ${violating} with a violation`);
     add(counts, 'worlds', played);
-    add(counts, 'liars', liars);
+    add(counts, 'violating', violating);
   };
   await playAll(FOLLOW_UPS, 'follow-ups', seeds);
   await playAll(BATCHES, 'batches', batches);
   process.send?.(counts);
-  return counts.liars ?? 0;
+  return counts.violating ?? 0;
 }
 
 /** The long run. Each core plays its share, so that it gets its time beside other programs too. */
-async function inProcesses(): Promise<number> {
+async function runInProcesses(): Promise<number> {
   const processes = availableParallelism();
   const firstNew = 1_000_000 + Math.floor(Math.random() * 1e9);
-  say(`new seeds, of follow-ups and of batches: from ${firstNew} on`);
+  printLine(`new seeds, of follow-ups and of batches: from ${firstNew} on`);
   const share = (index: number, first: number, count: number) => {
     const from = first + Math.floor((count * index) / processes);
     return `${from}..${first + Math.floor((count * (index + 1)) / processes) - 1}`;
@@ -111,14 +111,14 @@ async function inProcesses(): Promise<number> {
   };
   await Promise.all(Array.from({ length: processes }, (_, index) => playShare(index)));
   const missed = Object.keys({ ...FOLLOW_UPS.situations, ...BATCHES.situations }).filter((name) => {
-    say(`${String(all[name] ?? 0).padStart(6)}  ${name}`);
+    printLine(`${String(all[name] ?? 0).padStart(6)}  ${name}`);
     return all[name] === undefined;
   });
-  if (missed.length > 0) say(`never met: ${missed.join('; ')}`);
-  const { worlds = 0, liars = 0 } = all;
-  say(`${worlds} worlds, ${liars} with a lie`);
+  if (missed.length > 0) printLine(`never met: ${missed.join('; ')}`);
+  const { worlds = 0, violating = 0 } = all;
+  printLine(`${worlds} worlds, ${violating} with a violation`);
   // In the shape of jest's own report, so that .ci/run counts it like the others.
-  const [numPassedTests, numFailedTests] = [worlds - liars, liars + missed.length];
+  const [numPassedTests, numFailedTests] = [worlds - violating, violating + missed.length];
   const report = { numPassedTests, numFailedTests, numRuntimeErrorTestSuites: 0, numPendingTests: 0 };
   await mkdir('reports', { recursive: true });
   await writeFile('reports/simulation.json', JSON.stringify(report));
@@ -134,13 +134,13 @@ function* seedsOf(ranges: string): Iterable<number> {
   }
 }
 
-function say(line: string): void {
+function printLine(line: string): void {
   process.stdout.write(`${line}\n`);
 }
 
 // What nobody awaits must not hide which world it was.
 process.on('unhandledRejection', (error) => {
-  process.stderr.write(`${playing}: ${inspect(error)}\n`);
+  process.stderr.write(`${currentSeed}: ${inspect(error)}\n`);
   process.exit(1);
 });
 

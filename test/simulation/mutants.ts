@@ -12,18 +12,18 @@ interface Mutant {
   readonly rule: string;
   readonly file: string;
   /** Which worlds are played. */
-  readonly of: keyof typeof MOST;
+  readonly of: keyof typeof MAX_SEEDS;
   readonly text: string[];
-  readonly instead: string[];
+  readonly replacement: string[];
 }
 
 /** By the option of `npm run simulate`. A mutant that survives them is a hole in what the simulation draws, or in its oracle. */
-const MOST = { seeds: 10_000, batches: 2_000 } as const;
+const MAX_SEEDS = { seeds: 10_000, batches: 2_000 } as const;
 
 const ROOT = path.resolve(__dirname, '../..');
 
-/** `@@` which worlds, `---` a file, and of each rule its name, the lines that hold it, and those that come instead. */
-export function mutants(): Mutant[] {
+/** `@@` which worlds, `---` a file, and of each rule its name, the lines that hold it, and those that come replacement. */
+export function readMutants(): Mutant[] {
   const table = readFileSync(path.join(__dirname, 'mutants.diff'), 'utf8');
   const mutants: Mutant[] = [];
   let [of, file]: [Mutant['of'], string] = ['seeds', ''];
@@ -31,8 +31,8 @@ export function mutants(): Mutant[] {
     if (line.startsWith('@@ ')) of = line.slice(3) as Mutant['of'];
     else if (line.startsWith('--- ')) file = line.slice(4);
     else if (line.startsWith('-')) mutants.at(-1)?.text.push(line.slice(1));
-    else if (line.startsWith('+')) mutants.at(-1)?.instead.push(line.slice(1));
-    else mutants.push({ rule: line, file, of, text: [], instead: [] });
+    else if (line.startsWith('+')) mutants.at(-1)?.replacement.push(line.slice(1));
+    else mutants.push({ rule: line, file, of, text: [], replacement: [] });
   }
   return mutants;
 }
@@ -41,13 +41,13 @@ async function main(): Promise<number> {
   const { values } = parseArgs({
     options: { only: { type: 'string', default: '' }, most: { type: 'string' } },
   });
-  const left = mutants().filter(({ of, rule }) => `${of}: ${rule}`.includes(values.only));
+  const left = readMutants().filter(({ of, rule }) => `${of}: ${rule}`.includes(values.only));
   const { length } = left;
   let survivors = 0;
   // One for each core: they share nothing.
   const playAll = async () => {
     for (let each = left.shift(); each !== undefined; each = left.shift()) {
-      const end = await play(each, values.most ?? String(MOST[each.of]));
+      const end = await play(each, values.most ?? String(MAX_SEEDS[each.of]));
       if (!end.startsWith('seed')) survivors += 1;
       process.stdout.write(`${each.rule}: ${end}\n`);
     }
@@ -58,9 +58,9 @@ async function main(): Promise<number> {
 }
 
 /** @returns the file of src without the rule; null where the rule does not stand in it once */
-export function without({ text, instead }: Mutant, source: string): string | null {
+export function applyMutant({ text, replacement }: Mutant, source: string): string | null {
   const parts = source.split(text.join('\n'));
-  return parts.length === 2 ? parts.join(instead.join('\n')) : null;
+  return parts.length === 2 ? parts.join(replacement.join('\n')) : null;
 }
 
 /** @returns which seed has found it, after how many worlds */
@@ -72,10 +72,10 @@ async function play(mutant: Mutant, most: string): Promise<string> {
       await cp(path.join(ROOT, part), path.join(cwd, part), { recursive: true });
     await symlink(path.join(ROOT, 'node_modules'), path.join(cwd, 'node_modules'));
     const target = path.join(cwd, 'src', file);
-    const changed = without(mutant, await readFile(target, 'utf8'));
+    const changed = applyMutant(mutant, await readFile(target, 'utf8'));
     if (changed === null) return `its text does not stand once in ${file}`;
     await writeFile(target, changed);
-    const args = ['--import', 'tsx', 'test/simulation/main.ts', `--${of}`, `1..${most}`, '--until-lie'];
+    const args = ['--import', 'tsx', 'test/simulation/main.ts', `--${of}`, `1..${most}`, '--until-violation'];
     const played = promisify(execFile)(process.execPath, args, { cwd, maxBuffer: 1e8 });
     const end = await played.catch((error: unknown) => error as Error & Awaited<typeof played>);
     const found = end.stdout.split('\n').find((line) => line.startsWith('seed'));

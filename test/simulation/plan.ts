@@ -1,4 +1,4 @@
-import type { Act, MachineAct } from './acts';
+import type { Operation, MachineOperation } from './operations';
 import type { FollowUpRequest } from '../../src/contract/request';
 import type { TurnPlan } from '../../sandbox/job-life';
 import type { TerminalStatus } from '../../src/contract/job';
@@ -15,11 +15,11 @@ export interface WorldPlan<Act> {
   readonly workers: number;
   /** From so many events on the server suggests to continue as new. */
   readonly suggestFrom: number;
-  readonly deeds: readonly Deed<Act | MachineAct>[];
+  readonly operations: readonly PlannedOperation<Act | MachineOperation>[];
 }
 
 /** The plan of one follow-up. */
-export interface Plan extends WorldPlan<Act> {
+export interface Plan extends WorldPlan<Operation> {
   readonly request: FollowUpRequest & { readonly requestId: string };
   readonly jobs: readonly [PlannedJob];
   /** The start delay of the follow-up, which its client writes into the memo. */
@@ -51,22 +51,22 @@ export interface PlannedJob {
   /** So long after a turn the link is there. */
   readonly linkLateMs: number;
   readonly whileActive: 'interrupt' | 'queue';
-  readonly spells: readonly Spell[];
+  readonly faults: readonly Fault[];
 }
 
-/** Some requests of an operation in a row that are answered in another way. */
-export interface Spell {
-  readonly operation: 'get' | 'post';
-  /** How many requests of the operation come before. */
+/** Consecutive requests with one method that are answered in another way. */
+export interface Fault {
+  readonly method: 'get' | 'post';
+  /** The number of requests with this method that come before. */
   readonly after: number;
   readonly count: number;
-  /** Only each second one of them: a service that stutters. */
-  readonly stutters: boolean;
-  readonly trouble: Trouble;
+  /** Only each second one of them: a service that isIntermittent. */
+  readonly isIntermittent: boolean;
+  readonly effect: FaultEffect;
 }
 
 /** What comes of a request in place of the job. */
-export interface Trouble {
+export interface FaultEffect {
   /** The message of a POST may be processed all the same. */
   readonly processed: boolean;
   readonly kind:
@@ -90,9 +90,9 @@ export interface Trouble {
 }
 
 /** Something is done when a point is reached for the nth time, and so long after it. */
-export interface Deed<Of = Act> {
+export interface PlannedOperation<Of = Operation> {
   readonly at: string;
   readonly nth: number;
   readonly afterMs: number;
-  readonly act: Of;
+  readonly operation: Of;
 }

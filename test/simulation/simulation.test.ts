@@ -14,17 +14,17 @@ beforeAll(async () => {
 // Proves L4, A1, A4, A5, A6, A7, A8, A9, A10.
 it.each(GROUPS)('every seed from %i on keeps what is promised of one follow-up', async (from) => {
   for (let seed = from; seed < from + 12; seed += 1) {
-    const { lies } = await FOLLOW_UPS.play(FOLLOW_UPS.draw(seed), workflows);
+    const { violations } = await FOLLOW_UPS.play(FOLLOW_UPS.draw(seed), workflows);
     // `npm run simulate -- --seeds SEED` tells the story.
-    expect({ seed, lies }).toEqual({ seed, lies: [] });
+    expect({ seed, violations }).toEqual({ seed, violations: [] });
   }
 });
 
 // Proves B1, B2, B5, B6, B7, B8, B9, B10, B11, B12.
 it('every seed keeps what is promised of a batch', async () => {
   for (let seed = 1; seed <= 20; seed += 1) {
-    const { lies } = await BATCHES.play(BATCHES.draw(seed), workflows);
-    // `npm run simulate -- --batches SEED --story` tells the story.
-    expect({ seed, lies }).toEqual({ seed, lies: [] });
+    const { violations } = await BATCHES.play(BATCHES.draw(seed), workflows);
+    // `npm run simulate -- --batches SEED --log` tells the story.
+    expect({ seed, violations }).toEqual({ seed, violations: [] });
   }
 });

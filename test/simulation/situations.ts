@@ -3,13 +3,13 @@ import { wasNotProcessed } from './oracle/case';
 import type { PlannedLock } from './plan';
 import type { Situations } from './simulate';
 import type { Run } from './temporal/run';
-import type { Entry } from './world';
+import type { LogEntry } from './world';
 
 /**
  * What people and machines do, and when: a deed as `kill at POINT` or `kill in PHASE`, or several that come one after the
  * other. In `watch` are the phases between a delivery and the end.
  */
-const OF_DEEDS: Readonly<Record<string, string>> = {
+const OPERATION_SITUATIONS: Readonly<Record<string, string>> = {
   'killed while it looks at the job': 'kill at look (asked|begun|reached)',
   'killed with the job read, before it asks for permission': 'kill at (look heard|permission asked)',
   'killed between the permission and the POST': 'kill at (permission recorded|post asked)',
@@ -33,8 +33,8 @@ const OF_DEEDS: Readonly<Record<string, string>> = {
   'told to end with a POST under way': 'stop at post (begun|reached|processed)',
   'the answer to the permission is lost': 'lose answer at (look heard|sendMessage started)',
   'a report is lost': 'lose (request|answer) at (post heard|getJob over|sendMessage over|read heard)',
-  'the server is away with a POST under way': 'server away at (post|permission)',
-  'the server is away in the watch': 'server away in (watch)',
+  'the server is away with a POST under way': 'server unavailable at (post|permission)',
+  'the server is away in the watch': 'server unavailable in (watch)',
   'a send waits behind a limit': 'hold queue at (started|task started|workerSettings started|phase sending)',
   'the wall clock of a worker is wrong': 'wrong clock',
   'a send may have no other attempt, and its worker dies with the POST under way':
@@ -73,22 +73,22 @@ const OF_DEEDS: Readonly<Record<string, string>> = {
   'polled on demand in the watch': 'poll now in (watch)',
   'the deadline is moved': 'extend in (watching|waiting-for-job|needs-decision|reconciling)',
   'others begin a turn between the look and the POST':
-    'turn of others at (look heard|permission|post asked|post begun)',
-  'others begin a turn after the POST': 'turn of others in (watch|reconciling)',
+    'turn by another client at (look heard|permission|post asked|post begun)',
+  'others begin a turn after the POST': 'turn by another client in (watch|reconciling)',
   'the job is archived in the watch': 'change job archived in (watch)',
   'started again': 'start again',
 };
 
-const DECISION = pattern('decide in needs-decision');
+const DECISION = operationPattern('decide in needs-decision');
 
 /** What a follow-up goes through by itself. */
-const BY_ITSELF: Situations<FollowUpWorld> = {
+const FOLLOW_UP_SITUATIONS: Situations<FollowUpWorld> = {
   'waits for a job at rest': ({ log }) => log.some(({ what }) => what === 'phase waiting-for-job'),
   'another follow-up holds the job lock, and releases it': (world) => waitsForLock(world, 'released'),
   'the follow-up that holds the job lock ends without releasing it': (world) => waitsForLock(world, 'left'),
   "another client's workflow is in the place of the job lock": (world) => waitsForLock(world, 'foreign'),
   'the job lock is held until the deadline': (world) =>
-    waitsForLock(world, 'never') && failsBy(world, 'DeadlineExceeded'),
+    waitsForLock(world, 'never') && failsWith(world, 'DeadlineExceeded'),
   'the key is refused before the send, and the message is sent later': ({ service: { requests } }) => {
     const refused = requests.findIndex(({ point, answer }) => point === 'look' && answer === 'http_401');
     return refused >= 0 && requests.slice(refused).some(({ processedAt }) => processedAt !== null);
@@ -111,7 +111,7 @@ const BY_ITSELF: Situations<FollowUpWorld> = {
     runs.some(({ end }) => Buffer.from(end.result?.data ?? []).includes('"confirmedBy":"read"')),
   'sent once more by resend or a decision': ({ service }) =>
     service.requests.filter(
-      ({ point, begunAt, answer }) => point === 'post' && begunAt !== null && answer !== 'http_429',
+      ({ point, firstByteAt, answer }) => point === 'post' && firstByteAt !== null && answer !== 'http_429',
     ).length > 1,
   'two decisions at once': ({ log }) => {
     const decisions = log.filter(({ what }) => DECISION.test(what));
@@ -121,25 +121,25 @@ const BY_ITSELF: Situations<FollowUpWorld> = {
     service.requests.some(({ point, answer }) => point === 'post' && answer === 'http_429'),
   'a gateway answers a read in place of the service': ({ service }) =>
     service.requests.some(({ answer }) => /^page_40[0134]$/.test(answer ?? '')),
-  'the deadline ends it': (world) => failsBy(world, 'DeadlineExceeded'),
-  'the job is lost': (world) => failsBy(world, 'JobNotFound'),
-  'an update that is refused leaves no trace': ({ done }) =>
-    done.some(({ answer }) => answer?.kind === 'refused'),
+  'the deadline ends it': (world) => failsWith(world, 'DeadlineExceeded'),
+  'the job is lost': (world) => failsWith(world, 'JobNotFound'),
+  'an update that is refused leaves no trace': ({ performed }) =>
+    performed.some(({ answer }) => answer?.kind === 'refused'),
   'the server takes a task back': ({ runs }) => runs.some(({ failedTasks }) => failedTasks.length > 0),
 };
 
 /** The situations that docs/guarantees.md names, and how a world shows that it has met one. */
 export const SITUATIONS: Situations<FollowUpWorld> = {
   ...Object.fromEntries(
-    Object.entries(OF_DEEDS).map(([name, words]) => {
-      const patterns = words.split(', then ').map(pattern);
-      return [name, ({ log }: FollowUpWorld) => come(log, patterns)];
+    Object.entries(OPERATION_SITUATIONS).map(([name, words]) => {
+      const patterns = words.split(', then ').map(operationPattern);
+      return [name, ({ log }: FollowUpWorld) => occurInOrder(log, patterns)];
     }),
   ),
-  ...BY_ITSELF,
+  ...FOLLOW_UP_SITUATIONS,
 };
 
-export function failsBy({ runs }: { readonly runs: readonly Run[] }, type: string): boolean {
+export function failsWith({ runs }: { readonly runs: readonly Run[] }, type: string): boolean {
   return runs.some(({ end }) => end.failure?.applicationFailureInfo?.type === type);
 }
 
@@ -151,13 +151,13 @@ function continuesAsNew({ status }: Run): boolean {
   return status === 'WorkflowExecutionContinuedAsNew';
 }
 
-function pattern(words: string): RegExp {
+function operationPattern(words: string): RegExp {
   const where = words.replace(' at ', ' .*at “').replace(' in ', ' .*in phase ');
   return new RegExp(`^${where.replace(/watch(?!ing)/, 'watching|confirming|waiting-for-link')}`);
 }
 
-function come(log: readonly Entry[], patterns: readonly RegExp[]): boolean {
+function occurInOrder(log: readonly LogEntry[], patterns: readonly RegExp[]): boolean {
   let next = 0;
-  for (const { who, what } of log) if (who === 'deed' && patterns[next]?.test(what)) next += 1;
+  for (const { who, what } of log) if (who === 'operation' && patterns[next]?.test(what)) next += 1;
   return next === patterns.length;
 }

@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, it } from '@jest/globals';
 import { temporal } from '@temporalio/proto';
-import { jobToSendTo } from '../cli/commands/starter';
+import { newSendCommand } from '../cli/commands/run-cli';
 import { ProcessEnvironment } from '../harness/process-environment';
 import { Program } from '../harness/program';
 import { temporaryFolder } from '../harness/temporary-folder';
@@ -45,9 +45,9 @@ it('FOLLOW_UP_DATA_CONVERTER keeps prompt and link out of server and logs; worke
   const env = await writeConverter();
   await ProcessEnvironment.with({ env: { LOG_LEVEL: 'debug', ...env } }, async (environment) => {
     const worker = await environment.startWorker();
-    const { words, workflowId } = jobToSendTo(environment);
+    const { words, workflowId } = newSendCommand(environment);
     const variables = { FOLLOW_UP_TASK_QUEUE: environment.taskQueue, ...env };
-    const starter = (...args: string[]) => Program.starter([...args, '--json'], variables).ended();
+    const starter = (...args: string[]) => Program.startCli([...args, '--json'], variables).waitForEnd();
     const sent = await starter(...words, '--prompt', PROMPT);
     expect(sent).toMatchObject({ code: 0 });
     const { prLink } = JSON.parse(sent.stdout) as { prLink: string };

@@ -12,7 +12,7 @@ import { MEMO_PROMPT_DIGEST } from '../../src/contract/names';
 import type { ItemsSource } from '../../src/temporal/batch-items';
 import { findEnd } from '../../src/temporal/follow-up-end';
 import { msNumberToTs } from '@temporalio/common/lib/time';
-import { JOB, RECEIPT } from '../harness/samples';
+import { JOB, RECEIPT } from '../harness/fixtures';
 
 const REQUEST = { projectId: 'p', jobId: 'j', prompt: 'Hello', requestId: 'r' };
 const MEANT = { workflowId: 'follow-up:p:j:r', promptDigest: digestOf('Hello') };

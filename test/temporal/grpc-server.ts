@@ -12,7 +12,7 @@ afterAll(() => {
 });
 
 /** Has a server listen until the tests of the file are over. @returns its address */
-export async function listening(server: Server | Http2Server | Http2SecureServer): Promise<string> {
+export async function listen(server: Server | Http2Server | Http2SecureServer): Promise<string> {
   servers.push(server);
   server.on('connection', (socket: Socket) => sockets.push(socket));
   await once(server.listen(0, '127.0.0.1'), 'listening');
@@ -20,10 +20,10 @@ export async function listening(server: Server | Http2Server | Http2SecureServer
 }
 
 /** UNIMPLEMENTED, as a very old server answers whoever connects: it lets everybody in. */
-export const LETS_IN = 12;
+export const UNIMPLEMENTED = 12;
 
 /** Answers every call with a gRPC status, by its method; null for no answer at all. */
-export function answering<T extends Http2Server | Http2SecureServer>(
+export function respondWithGrpcStatus<T extends Http2Server | Http2SecureServer>(
   server: T,
   statusOf: (method: string) => number | null,
   words = 'no',
@@ -40,5 +40,5 @@ export function answering<T extends Http2Server | Http2SecureServer>(
 
 /** The address of a server that answers everything with one status. */
 export function grpcServer(status: number, words?: string): Promise<string> {
-  return listening(answering(createServer(), () => status, words));
+  return listen(respondWithGrpcStatus(createServer(), () => status, words));
 }

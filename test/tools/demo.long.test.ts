@@ -18,9 +18,9 @@ it('npm run demo -- --trouble loses the answer to the message, kills the worker,
   const env = { ...process.env, CI: '', TEMPORAL_CLI_PATH: temporal().cli };
   const args = ['--import', 'tsx', 'tools/dev/demo.ts', '--trouble'];
   const demo = new Program(process.execPath, args, { cwd: ROOT, env });
-  await demo.says(/Everything stays up until Ctrl-C/);
+  await demo.waitForOutput(/Everything stays up until Ctrl-C/);
   demo.signal('SIGINT');
-  const { code, stdout, stderr } = await demo.ended();
+  const { code, stdout, stderr } = await demo.waitForEnd();
   for (const line of [
     /^status +completed$/m,
     /^prLink +http:\/\/127\.0\.0\.1:\d+\/pull\/\d+$/m,

@@ -3,7 +3,7 @@ import { expect, it, jest } from '@jest/globals';
 import { DefaultLogger } from '@temporalio/worker';
 import { commandLine } from '../../src/worker/command-line';
 import { keyCheck, startHealthServer } from '../../src/worker/health';
-import { AGENT_API } from '../harness/samples';
+import { UNUSED_AGENT_API } from '../harness/fixtures';
 
 it('asks once a minute until the service has taken the key, and a service that is down has not', async () => {
   const answers = [503, 401, 404].map((httpStatus) => {
@@ -12,7 +12,7 @@ it('asks once a minute until the service has taken the key, and a service that i
   });
   const getJob = jest.fn(() => Promise.resolve(answers.shift() ?? Promise.reject(new Error('asked again'))));
   const reasons: string[] = [];
-  const check = keyCheck({ ...AGENT_API, getJob }, { warn: (reason) => reasons.push(reason) });
+  const check = keyCheck({ ...UNUSED_AGENT_API, getJob }, { warn: (reason) => reasons.push(reason) });
   const clock = jest.spyOn(performance, 'now');
   const told = [];
   for (const now of [0, 59_000, 61_000, 120_000, 122_000, 10_000_000]) {

@@ -52,7 +52,7 @@ it('the configuration needs nothing but the base URL and a key', async () => {
   expect(warnings).toEqual([]);
 });
 
-// test/doors/manifests.test.ts has those of Temporal and of a version.
+// test/end-to-end/manifests.test.ts has those of Temporal and of a version.
 it('the configuration takes every variable', async () => {
   const { config } = await loadConfig({
     AGENT_API_BASE_URL: 'http://127.0.0.1:4010/prefix/',

@@ -2,10 +2,10 @@ import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, it } from '@jest/globals';
 import getPort from 'get-port';
-import { BY_RESPONSE, ENDLESS } from '../harness/following';
-import { listed } from '../harness/listed';
-import { PATIENT, ProcessEnvironment } from '../harness/process-environment';
-import { showsPhase } from '../harness/scenario';
+import { ACCEPTED_BY_RESPONSE, ENDLESS_TURN } from '../harness/follow-up-under-test';
+import { collectWorkflowIds } from '../harness/workflow-ids';
+import { WORKER_LOSS_OPTIONS, ProcessEnvironment } from '../harness/process-environment';
+import { waitForPhase } from '../harness/scenario';
 import { temporaryFolder } from '../harness/temporary-folder';
 
 const AGENT_API_KEY_FILE = path.join(temporaryFolder(), 'key');
@@ -25,44 +25,44 @@ it('an expired key is visible, a rotated key file lets sends and watches continu
     };
     await rotate();
     const worker = await environment.startWorker();
-    const following = await environment.follow(ENDLESS, { ...PATIENT, prompt: PROMPT });
-    await following.progressWhen(({ polls }) => polls > 0);
+    const following = await environment.follow(ENDLESS_TURN, { ...WORKER_LOSS_OPTIONS, prompt: PROMPT });
+    await following.waitForProgress(({ polls }) => polls > 0);
     environment.sandbox.expireKeys();
-    const progress = await following.progressWhen(({ phase }) => phase === 'unauthorized');
+    const progress = await following.waitForProgress(({ phase }) => phase === 'unauthorized');
     expect(progress.lastResponse).toMatch(/^http 401: the key is expired or wrong/);
     // As an operator finds it in a list.
-    await showsPhase(following, 'unauthorized');
+    await waitForPhase(following, 'unauthorized');
     await rotate();
-    await following.progressWhen(({ phase }) => phase === 'watching');
+    await following.waitForProgress(({ phase }) => phase === 'watching');
     following.changeJob({ status: 'completed' });
     const { receipt } = await following.result();
     expect(receipt).toMatchObject({
-      delivery: BY_RESPONSE,
+      delivery: ACCEPTED_BY_RESPONSE,
       responseCounts: { http_401: expect.any(Number) },
     });
-    expect(following.processed()).toEqual([true]);
+    expect(following.processedFlags()).toEqual([true]);
 
     // The rotation is late: a follow-up that starts in the meantime waits, and sends once the key is valid.
     environment.sandbox.expireKeys();
-    const early = await environment.follow({}, { ...PATIENT, prompt: PROMPT });
-    await early.progressWhen(({ phase, nextPollAt }) => phase === 'unauthorized' && nextPollAt !== null);
-    await showsPhase(early, 'unauthorized');
+    const early = await environment.follow({}, { ...WORKER_LOSS_OPTIONS, prompt: PROMPT });
+    await early.waitForProgress(({ phase, nextPollAt }) => phase === 'unauthorized' && nextPollAt !== null);
+    await waitForPhase(early, 'unauthorized');
     expect(early.posts()).toEqual([]);
     await rotate();
-    expect(await early.ending()).toMatchObject({ status: 'completed', delivery: BY_RESPONSE, posts: [true] });
+    expect(await early.outcomeSummary()).toMatchObject({ status: 'completed', delivery: ACCEPTED_BY_RESPONSE, posts: [true] });
 
     await rotate('read-only');
-    const refused = await environment.follow({}, { ...PATIENT, prompt: PROMPT });
+    const refused = await environment.follow({}, { ...WORKER_LOSS_OPTIONS, prompt: PROMPT });
     const { type, message, details } = await refused.failure();
     expect(type).toBe('FollowUpRejected');
     expect(message).toContain('the key may read but not write, or this address is not allowed');
     expect(details).toMatchObject({ httpStatus: 403, serviceMessage: 'this API key may only read' });
-    expect(refused.processed()).toEqual([false]);
+    expect(refused.processedFlags()).toEqual([false]);
 
     const histories: unknown[] = [];
     const { workflow } = environment.client;
     const query = `TaskQueue = '${environment.taskQueue}'`;
-    for (const workflowId of await listed(workflow.list({ query }))) {
+    for (const workflowId of await collectWorkflowIds(workflow.list({ query }))) {
       const handle = workflow.getHandle(workflowId);
       histories.push(await handle.fetchHistory(), (await handle.describe()).raw);
     }

@@ -7,17 +7,17 @@ import { FOLLOW_UP_WORKFLOW } from '../../src/contract/names';
 import { METRICS } from '../../src/contract/metrics';
 import { SELECTORS } from '../deploy/alert-rules';
 import { eventually } from '../../tools/lib/eventually';
-import { ENDLESS, QUICK } from '../harness/following';
-import { untilAttempt } from '../harness/pending-poll';
-import { ASKS_EVERY_SECOND, ProcessEnvironment } from '../harness/process-environment';
+import { ENDLESS_TURN, FAST_OPTIONS } from '../harness/follow-up-under-test';
+import { waitForAttempt } from '../harness/pending-poll';
+import { COUNT_EVERY_SECOND, ProcessEnvironment } from '../harness/process-environment';
 import { scrape, type Series } from '../../tools/lib/scrape';
 import { DYNAMIC_CONFIG, temporal } from '../harness/temporal';
 import { type Hold, TemporalGate } from '../harness/temporal-gate';
 import type { WorkerProcess } from '../harness/worker-process';
-import { SWIFT } from '../harness/batch-of-test';
+import { FASTEST_OPTIONS } from '../harness/test-batch';
 
 const PREFIX = 'agent_follow_up_';
-const POLLS_ON = { ...QUICK, polling: { ...QUICK.polling, timerPolls: 0 } };
+const POLLS_ON = { ...FAST_OPTIONS, polling: { ...FAST_OPTIONS.polling, timerPolls: 0 } };
 
 /** One worker on a server of its own for all of them, so that each test counts from what the ones before it have left. */
 let server: DevServer;
@@ -36,7 +36,7 @@ beforeAll(async () => {
   counting = gate.hold('CountWorkflowExecutions', 'call');
   environment = await ProcessEnvironment.open({ address: server.address });
   worker = await environment.startWorker({
-    ...ASKS_EVERY_SECOND,
+    ...COUNT_EVERY_SECOND,
     TEMPORAL_ADDRESS: gate.address,
     FOLLOW_UP_METRICS_ADDRESS: address,
   });
@@ -69,7 +69,7 @@ it('a server that does not count what is open is asked again, and the worker wor
   const { name } = METRICS.openCountedAt;
   const askedAt = async () => (await series()).find((each) => each.name === name)?.value;
   expect((await (await environment.follow()).result()).status).toBe('completed');
-  await worker.says(/^the server does not count what is open/);
+  await worker.waitForLog(/^the server does not count what is open/);
   expect(await askedAt()).toBeUndefined();
   const before = Date.now() / 1_000;
   counting.release();
@@ -80,11 +80,11 @@ it('every metric of the table is exported, with its labels, and none else', asyn
   const before = await series();
   const parameters = { retryAfter: 2 };
   const limited = { name: 'http-429', operation: 'message', times: 1, parameters } as const;
-  const following = await environment.follow(ENDLESS, POLLS_ON, limited);
-  const item = { ...environment.addJob(), prompt: 'Go on.', ...SWIFT };
+  const following = await environment.follow(ENDLESS_TURN, POLLS_ON, limited);
+  const item = { ...environment.addJob(), prompt: 'Go on.', ...FASTEST_OPTIONS };
   const batch = await environment.followUps.batches.start([item], { batchId: 'ends' });
   await batch.result();
-  await untilAttempt(following, 1);
+  await waitForAttempt(following, 1);
   following.changeJob({ status: 'completed' });
   await following.result();
 
@@ -113,18 +113,18 @@ it('every metric of the table is exported, with its labels, and none else', asyn
 it('what is open is counted by what it waits for', async () => {
   const lost = { name: 'processed-then-close', operation: 'message' } as const;
   const ask = {
-    ...QUICK,
+    ...FAST_OPTIONS,
     maxStaleness: '200ms',
     reconcileTimeout: '200ms',
     onUnknownDelivery: 'ask',
   } as const;
   const follow = (count: number, ...what: Parameters<ProcessEnvironment['follow']>) =>
     Promise.all(Array.from({ length: count }, () => environment.follow(...what)));
-  await follow(2, { status: 'active', ...ENDLESS }, ask, lost);
+  await follow(2, { status: 'active', ...ENDLESS_TURN }, ask, lost);
   await follow(3, {}, {}, { name: 'hold', operation: 'get' });
   // The look before the send is the first read.
-  await follow(4, ENDLESS, {}, { name: 'unauthorized', operation: 'get', skip: 1 });
-  const item = { ...environment.addJob(ENDLESS), prompt: 'Go on.', ...SWIFT };
+  await follow(4, ENDLESS_TURN, {}, { name: 'unauthorized', operation: 'get', skip: 1 });
+  const item = { ...environment.addJob(ENDLESS_TURN), prompt: 'Go on.', ...FASTEST_OPTIONS };
   await environment.followUps.batches.start([item], { batchId: 'endless' });
   const wanted = { any: 10, batch: 1, 'needs-decision': 2, sending: 3, unauthorized: 4 };
   const counts = async (): Promise<object> => {

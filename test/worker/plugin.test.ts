@@ -3,14 +3,14 @@ import type { Worker, WorkerOptions } from '@temporalio/worker';
 import { createAgentApi, FollowUpPlugin, keyFromText } from '../../src/entries/plugin';
 import { shutdownLimitMs } from '../../src/worker/plugin';
 import * as workflows from '../../src/workflows';
-import { AGENT_API as agentApi } from '../harness/samples';
+import { UNUSED_AGENT_API as agentApi } from '../harness/fixtures';
 
 /** Returns the options that the plugin makes of the options of a team's worker. */
 function configured(worker: WorkerOptions) {
   return new FollowUpPlugin({ agentApi }).configureWorker(worker);
 }
 
-// test/doors runs a team’s worker with it.
+// test/end-to-end runs a team’s worker with it.
 it('a worker with the plugin drains for as long as a send may take, and keeps what it has chosen and its own activities', () => {
   const { timeoutMs } = agentApi;
   const shutdownForceTime = shutdownLimitMs(timeoutMs);

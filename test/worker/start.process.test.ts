@@ -46,11 +46,11 @@ it('a taken default port is a warning; the worker waits for Temporal, and ends w
     FOLLOW_UP_HEALTH_ADDRESS: '',
     FOLLOW_UP_METRICS_ADDRESS: '',
   });
-  expect(await worker.says(/^no health checks: /)).toMatchObject({ level: 'warn' });
-  expect(await worker.says(/^no metrics: /)).toMatchObject({ level: 'warn' });
-  expect(await worker.says(/^listening$/)).toMatchObject({ health: 'off', metrics: 'off' });
-  await worker.says(/^waiting for Temporal \(next try in 1s\)/);
-  await worker.says(/^waiting for Temporal \(next try in 2s\)/);
+  expect(await worker.waitForLog(/^no health checks: /)).toMatchObject({ level: 'warn' });
+  expect(await worker.waitForLog(/^no metrics: /)).toMatchObject({ level: 'warn' });
+  expect(await worker.waitForLog(/^listening$/)).toMatchObject({ health: 'off', metrics: 'off' });
+  await worker.waitForLog(/^waiting for Temporal \(next try in 1s\)/);
+  await worker.waitForLog(/^waiting for Temporal \(next try in 2s\)/);
   worker.signal('SIGTERM');
   expect(await worker.exited).toEqual({ code: 0, signal: null });
 });
@@ -60,7 +60,7 @@ it('a worker whose credentials the Temporal server refuses ends with exit code 1
   const temporal = { TEMPORAL_ADDRESS: await grpcServer(16), TEMPORAL_TLS: 'false' };
   const worker = await startWorker({ ...temporal, TEMPORAL_API_KEY: 'temporal-secret' });
   expect(await worker.exited).toEqual({ code: 1, signal: null });
-  const { level } = await worker.says(/^the worker cannot start: .* check TEMPORAL_API_KEY/);
+  const { level } = await worker.waitForLog(/^the worker cannot start: .* check TEMPORAL_API_KEY/);
   expect(level).toBe('error');
   expect(worker.stdout + worker.stderr).not.toContain('temporal-secret');
 });

@@ -2,10 +2,10 @@ import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { promisify } from 'node:util';
 import { expect, it } from '@jest/globals';
-import { BatchOfTest } from '../harness/batch-of-test';
+import { TestBatch } from '../harness/test-batch';
 import { eventually } from '../../tools/lib/eventually';
-import { failedTasks } from '../harness/failed-tasks';
-import { BY_RESPONSE, ENDLESS } from '../harness/following';
+import { listFailedTasks } from '../harness/failed-tasks';
+import { ACCEPTED_BY_RESPONSE, ENDLESS_TURN } from '../harness/follow-up-under-test';
 import { ProcessEnvironment } from '../harness/process-environment';
 import { temporal } from '../harness/temporal';
 
@@ -57,12 +57,12 @@ it(
       await setCurrent('older');
       const follow = (count: number, ...[job, request]: Parameters<typeof environment.follow>) =>
         Promise.all(Array.from({ length: count }, () => environment.follow(job, request)));
-      const watching = await follow(WATCHING, ENDLESS, TIMES);
-      await Promise.all(watching.map((following) => following.reached({ operation: 'get' }, { atLeast: 5 })));
+      const watching = await follow(WATCHING, ENDLESS_TURN, TIMES);
+      await Promise.all(watching.map((following) => following.waitForRequest({ operation: 'get' }, { atLeast: 5 })));
       const waiting = await follow(FOLLOW_UPS - WATCHING, BUSY, { ...TIMES, whenActive: 'wait' });
       const followings = [...watching, ...waiting];
-      const batch = new BatchOfTest(environment);
-      batch.addMany(OPEN_ITEMS, ENDLESS, TIMES).addMany(ITEMS - OPEN_ITEMS, {}, TIMES);
+      const batch = new TestBatch(environment);
+      batch.addItems(OPEN_ITEMS, ENDLESS_TURN, TIMES).addItems(ITEMS - OPEN_ITEMS, {}, TIMES);
       await batch.start({ concurrency: OPEN_ITEMS });
       const running = async (buildId: string) => {
         const ofVersion = `AND TemporalWorkerDeploymentVersion = "${name}:${buildId}"`;
@@ -76,7 +76,7 @@ it(
           async () => [await running(from), await running(to)],
           { intervalMs: 500, until: ([left, come]) => left === 0 && come === FOLLOW_UPS },
         );
-      await batch.sent(OPEN_ITEMS);
+      await batch.waitUntilSent(OPEN_ITEMS);
 
       // A newer version with another setting, which no running follow-up may notice; as a progressive rollout begins.
       const newer = await start('newer', { AGENT_API_TIMEOUT: '3s' });
@@ -99,11 +99,11 @@ it(
       expect(batch.posts()).toHaveLength(OPEN_ITEMS);
       // The jobs come to rest; those that were waited for get their message then, and a turn that ends by itself.
       for (const { key } of followings) sandbox.changeJob(key, { status: 'completed' });
-      for (const ending of await Promise.all(followings.map((following) => following.ending())))
-        expect(ending).toMatchObject({ delivery: BY_RESPONSE, posts: [true] });
+      for (const ending of await Promise.all(followings.map((following) => following.outcomeSummary())))
+        expect(ending).toMatchObject({ delivery: ACCEPTED_BY_RESPONSE, posts: [true] });
       expect(await batch.finish()).toMatchObject({ state: 'done', summary: { ended: ITEMS } });
-      expect(batch.messages()).toEqual(Array.from({ length: ITEMS }, () => 1));
-      expect(await failedTasks(client, `TaskQueue = "${taskQueue}"`)).toEqual([]);
+      expect(batch.messageCounts()).toEqual(Array.from({ length: ITEMS }, () => 1));
+      expect(await listFailedTasks(client, `TaskQueue = "${taskQueue}"`)).toEqual([]);
     }),
   TIMEOUT_MS,
 );

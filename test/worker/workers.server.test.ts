@@ -3,8 +3,8 @@ import { Client } from '@temporalio/client';
 import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';
 import { FollowUpPlugin, SearchAttributesError } from '../../src/entries/plugin';
 import { FollowUpWorkers } from '../../src/worker/workers';
-import { newTaskQueues } from '../harness/following';
-import { AGENT_API as agentApi } from '../harness/samples';
+import { newTaskQueues } from '../harness/follow-up-under-test';
+import { UNUSED_AGENT_API as agentApi } from '../harness/fixtures';
 import { temporal } from '../harness/temporal';
 
 const connect = () => NativeConnection.connect({ address: temporal().address });

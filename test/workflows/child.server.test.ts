@@ -6,7 +6,7 @@ import { CancelledFailure, TerminatedFailure } from '@temporalio/common';
 import { NativeConnection, Worker } from '@temporalio/worker';
 import { followUpWorkflowId } from '../../src/contract/ids';
 import { eventually } from '../../tools/lib/eventually';
-import { ENDLESS } from '../harness/following';
+import { ENDLESS_TURN } from '../harness/follow-up-under-test';
 import { sharedEnvironment } from '../harness/shared-environment';
 import { temporal } from '../harness/temporal';
 import type { NewJob } from '../../sandbox';
@@ -63,7 +63,7 @@ describe('a workflow of another team', () => {
     ['is cancelled', 'waits', expect.any(CancelledFailure)],
     ['is terminated', 'waits', expect.any(TerminatedFailure)],
   ] as const)('that %s leaves the follow-up running to its end', async (how, type, failure) => {
-    const { parent, followUp, messages, sent, endTurn } = await start(type, ENDLESS);
+    const { parent, followUp, messages, sent, endTurn } = await start(type, ENDLESS_TURN);
     await sent();
     if (how === 'is cancelled') await parent.cancel();
     if (how === 'is terminated') await parent.terminate();
@@ -86,7 +86,7 @@ describe('a workflow of another team', () => {
     ['somebody cancels it', 'waits', 'cancel', { type: 'FollowUpCancelled', details: ACCEPTED }],
     ['somebody terminates it', 'waits', 'terminate', { type: 'FollowUpTerminated', details: NOTHING }],
   ] as const)('is told why there is no result of a follow-up when %s', async (_, type, end, failure) => {
-    const { parent, followUp, sent, messages } = await start(type, end === null ? {} : ENDLESS);
+    const { parent, followUp, sent, messages } = await start(type, end === null ? {} : ENDLESS_TURN);
     if (end !== null) await sent().then(() => followUp[end]());
     expect(await causeOf(parent.result())).toMatchObject(failure);
     expect(messages()).toBeLessThanOrEqual(1);

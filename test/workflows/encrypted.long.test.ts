@@ -1,7 +1,7 @@
 import { ENCRYPTING } from '../harness/encryption';
 import { expect, it } from '@jest/globals';
-import { BY_RESPONSE, ENDLESS } from '../harness/following';
-import { SOON, untilAttempt } from '../harness/pending-poll';
+import { ACCEPTED_BY_RESPONSE, ENDLESS_TURN } from '../harness/follow-up-under-test';
+import { POLL_EVERY_SECOND, waitForAttempt } from '../harness/pending-poll';
 import { sharedEnvironment } from '../harness/shared-environment';
 
 /** The codec rejects a payload that is not encrypted: every payload of a follow-up must have passed the codec. */
@@ -9,26 +9,26 @@ const { open, follow, newBatch } = sharedEnvironment({ dataConverter: ENCRYPTING
 
 it.concurrent('with encrypted payloads, a cancelled send leaves its receipt in the memo', async () => {
   // A local activity reads the send's checkpoint.
-  const following = await follow(ENDLESS, {}, { name: 'hold', operation: 'message' });
-  await following.reached({ operation: 'message' });
+  const following = await follow(ENDLESS_TURN, {}, { name: 'hold', operation: 'message' });
+  await following.waitForRequest({ operation: 'message' });
   await following.handle.cancel();
-  following.release();
-  expect(await following.receiptOfCancelled()).toMatchObject({ delivery: BY_RESPONSE });
+  following.releaseHeldRequests();
+  expect(await following.cancelledReceipt()).toMatchObject({ delivery: ACCEPTED_BY_RESPONSE });
 });
 
 it.concurrent(
   'with encrypted payloads, a cancelled follow-up counts the reads of its pending poll',
   async () => {
-    const following = await follow(ENDLESS, { polling: SOON });
-    await untilAttempt(following, 4);
+    const following = await follow(ENDLESS_TURN, { polling: POLL_EVERY_SECOND });
+    await waitForAttempt(following, 4);
     const { followUps } = await open();
     const report = await followUps.getHandle(following.handle.workflowId).progress();
     // The workflow itself has counted two.
     expect(report.from === 'worker' ? report.progress.polls : 0).toBeGreaterThan(2);
     await following.handle.cancel();
-    const { polls } = await following.receiptOfCancelled();
+    const { polls } = await following.cancelledReceipt();
     // The baseline read is not a poll; one more read may be in progress at the end.
-    expect([1, 2]).toContain(following.gets() - polls);
+    expect([1, 2]).toContain(following.readCount() - polls);
   },
 );
 

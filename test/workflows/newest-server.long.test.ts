@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { expect, it } from '@jest/globals';
 import type { WorkflowHandle } from '@temporalio/client';
 import { eventually } from '../../tools/lib/eventually';
-import { BY_RESPONSE, ENDLESS } from '../harness/following';
+import { ACCEPTED_BY_RESPONSE, ENDLESS_TURN } from '../harness/follow-up-under-test';
 import { sharedEnvironment } from '../harness/shared-environment';
 
 /**
@@ -28,8 +28,8 @@ const SELDOM = { initial: '2s', growth: 0, maximum: '2s', jitter: 0 } as const;
 
 /** Waits for as long as another follow-up is read three times: longer than the waits of a test's, and than three looks of a page. */
 async function untilOthersAreRead(): Promise<void> {
-  const other = await follow(ENDLESS, { polling: SELDOM });
-  await other.reached({ operation: 'get' }, { atLeast: 4 });
+  const other = await follow(ENDLESS_TURN, { polling: SELDOM });
+  await other.waitForRequest({ operation: 'get' }, { atLeast: 4 });
   await other.handle.terminate();
 }
 
@@ -54,12 +54,12 @@ const HELD = { name: 'hold', operation: 'message' } as const;
 // Proves T5.
 it.concurrent('a POST is not cancelled when its workflow closes', async () => {
   const following = await follow({}, {}, { ...HELD, parameters: { processed: 'after' } });
-  await following.reached({ operation: 'message' });
+  await following.waitForRequest({ operation: 'message' });
   await following.handle.terminate();
   await untilOthersAreRead();
-  following.release();
+  following.releaseHeldRequests();
   const answered = { operation: 'message', ending: 'answered' } as const;
-  expect(await following.reached(answered)).toMatchObject([{ processed: true, status: 200 }]);
+  expect(await following.waitForRequest(answered)).toMatchObject([{ processed: true, status: 200 }]);
 });
 
 // Proves T5.
@@ -67,24 +67,24 @@ it.concurrent.each([
   ['whose POST is under way keeps the answer', [{ ...HELD, parameters: { processed: 'before' } }]],
   ['that one activity polls is polled on', []],
 ] as const)('while it is paused, a follow-up %s', async (_, faults) => {
-  const following = await follow(ENDLESS, { polling: { ...SELDOM, timerPolls: 0 } }, ...faults);
-  if (faults.length > 0) await following.reached({ operation: 'message' });
-  else await following.progressWhen(({ phase }) => phase === 'watching');
-  await pauseAwhile(following.handle, () => following.release());
+  const following = await follow(ENDLESS_TURN, { polling: { ...SELDOM, timerPolls: 0 } }, ...faults);
+  if (faults.length > 0) await following.waitForRequest({ operation: 'message' });
+  else await following.waitForProgress(({ phase }) => phase === 'watching');
+  await pauseAwhile(following.handle, () => following.releaseHeldRequests());
   following.changeJob({ status: 'completed' });
-  const once = { status: 'completed', delivery: BY_RESPONSE, posts: [true] };
-  expect(await following.ending()).toMatchObject(once);
+  const once = { status: 'completed', delivery: ACCEPTED_BY_RESPONSE, posts: [true] };
+  expect(await following.outcomeSummary()).toMatchObject(once);
 });
 
 // Proves T5.
 it.concurrent('while it is paused, a batch loses nothing', async () => {
-  const batch = await newBatch(3, ENDLESS, { polling: SELDOM });
+  const batch = await newBatch(3, ENDLESS_TURN, { polling: SELDOM });
   await batch.startUntilSent(2, { concurrency: 2 });
-  await batch.progressWhen((progress) => progress.open === 2);
+  await batch.waitForProgress((progress) => progress.open === 2);
   await pauseAwhile(batch.workflow);
   batch.endTurns();
-  await batch.sent(3);
+  await batch.waitUntilSent(3);
   const summary = { ended: 3, byStatus: { completed: 3 } };
   expect(await batch.finish()).toMatchObject({ state: 'done', summary });
-  expect(batch.messages()).toEqual([1, 1, 1]);
+  expect(batch.messageCounts()).toEqual([1, 1, 1]);
 });

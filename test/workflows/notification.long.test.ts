@@ -5,9 +5,9 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { beforeAll, expect, it, jest } from '@jest/globals';
 import getPort from 'get-port';
-import { SWIFT } from '../harness/batch-of-test';
+import { FASTEST_OPTIONS } from '../harness/test-batch';
 import { eventually } from '../../tools/lib/eventually';
-import { listed } from '../harness/listed';
+import { collectWorkflowIds } from '../harness/workflow-ids';
 import { ProcessEnvironment } from '../harness/process-environment';
 import { temporaryFolder } from '../harness/temporary-folder';
 import { ROOT } from '../harness/worker-process';
@@ -15,7 +15,7 @@ import { ROOT } from '../harness/worker-process';
 // A first run installs the Python library.
 jest.setTimeout(300_000);
 
-const VENV = path.join(ROOT, '.cache/doors/receiver');
+const VENV = path.join(ROOT, '.cache/e2e/receiver');
 const python = path.join(VENV, 'bin/python');
 const folder = temporaryFolder();
 
@@ -37,10 +37,10 @@ it('a receiver in Python that was away is told once it is back, by the newest se
   };
   await ProcessEnvironment.with({ env }, async (environment) => {
     const worker = await environment.startWorker();
-    const following = await environment.follow({}, SWIFT);
+    const following = await environment.follow({}, FASTEST_OPTIONS);
     expect((await following.result()).status).toBe('completed');
     const query = `WorkflowType = 'followUpNotification' AND TaskQueue = '${environment.taskQueue}'`;
-    const first = async () => (await listed(environment.client.workflow.list({ query })))[0];
+    const first = async () => (await collectWorkflowIds(environment.client.workflow.list({ query })))[0];
     const workflowId = await eventually('the notice is listed', first);
     const notice = environment.client.workflow.getHandle(workflowId);
     const pending = async () => (await notice.describe()).raw.pendingActivities?.[0]?.lastFailure?.message;

@@ -6,10 +6,10 @@ import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { Webhook } from 'standardwebhooks';
 import type { Notification } from '../../src/contract/activities';
-import { BatchOfTest, SWIFT } from '../harness/batch-of-test';
+import { TestBatch, FASTEST_OPTIONS } from '../harness/test-batch';
 import { Environment } from '../harness/environment';
 import { eventually } from '../../tools/lib/eventually';
-import { ENDLESS } from '../harness/following';
+import { ENDLESS_TURN } from '../harness/follow-up-under-test';
 import { resetToTask, workflowTasks } from '../harness/reset';
 
 const secret = () => `whsec_${randomBytes(24).toString('base64')}`;
@@ -60,7 +60,7 @@ const told = (workflowId: string, count = 1) =>
   );
 
 it('the end of a follow-up, a need for a decision, a cancellation and the end of a batch are told, without the prompt', async () => {
-  const following = await environment.follow({}, { ...SWIFT, prompt: 'a secret wish' });
+  const following = await environment.follow({}, { ...FASTEST_OPTIONS, prompt: 'a secret wish' });
   const { id: jobId, prLink, receipt } = await following.result();
   const { workflowId } = following.handle;
   const [ended] = await told(workflowId);
@@ -75,8 +75,8 @@ it('the end of a follow-up, a need for a decision, a cancellation and the end of
   });
 
   const lost = { name: 'processed-then-close', operation: 'message' } as const;
-  const asked = { ...SWIFT, onUnknownDelivery: 'ask' } as const;
-  const asking = await environment.follow({ status: 'active', ...ENDLESS }, asked, lost);
+  const asked = { ...FASTEST_OPTIONS, onUnknownDelivery: 'ask' } as const;
+  const asking = await environment.follow({ status: 'active', ...ENDLESS_TURN }, asked, lost);
   await told(asking.handle.workflowId);
   const tasks = await eventually('its notice has begun', () => workflowTasks(asking.handle), {
     until: ({ length }) => length > 2,
@@ -90,12 +90,12 @@ it('the end of a follow-up, a need for a decision, a cancellation and the end of
   ]);
 
   // So is the end: a run that a reset has made decides as its history did.
-  const { handle } = await environment.follow({}, SWIFT, { name: 'not-found' });
+  const { handle } = await environment.follow({}, FASTEST_OPTIONS, { name: 'not-found' });
   await expect(handle.result()).rejects.toMatchObject({ cause: { type: 'JobNotFound' } });
   const again = await resetToTask(handle, (await workflowTasks(handle)).at(-1));
   await expect(again.result()).rejects.toMatchObject({ cause: { type: 'JobNotFound' } });
 
-  const batch = new BatchOfTest(environment).addMany(2);
+  const batch = new TestBatch(environment).addItems(2);
   const [ofBatch] = await told((await batch.start()).workflowId);
   const counts = { outcome: 'done', items: 2, ended: 2, unknownDeliveries: 0 };
   expect(ofBatch?.notice).toMatchObject({
@@ -106,11 +106,11 @@ it('the end of a follow-up, a need for a decision, a cancellation and the end of
 
 // Proves N1.
 it('a receiver that does not answer delays no result; what it refuses comes again under the same id, and 410 ends it', async () => {
-  const unheard = await environment.follow({ projectId: 'held' }, SWIFT);
+  const unheard = await environment.follow({ projectId: 'held' }, FASTEST_OPTIONS);
   await eventually('the receiver is asked', () => held.length > 0);
   expect((await unheard.result()).status).toBe('completed');
 
-  const refused = await environment.follow({ projectId: 'refused' }, SWIFT);
+  const refused = await environment.follow({ projectId: 'refused' }, FASTEST_OPTIONS);
   const [first, ...others] = await told(refused.handle.workflowId, 3);
   const id = first?.id ?? '';
   expect(others.map((other) => other.id)).toEqual([id, id]);

@@ -3,11 +3,11 @@ import path from 'node:path';
 import { expect, it } from '@jest/globals';
 import { bundleWorkflowCode, DefaultLogger } from '@temporalio/worker';
 import { keyFromText } from '../../src/agent-api/api-key';
-import { BatchOfTest, SWIFT } from '../harness/batch-of-test';
+import { TestBatch, FASTEST_OPTIONS } from '../harness/test-batch';
 import { Environment } from '../harness/environment';
 import { eventsOf } from '../harness/reset';
 import { temporaryFolder } from '../harness/temporary-folder';
-import { takenId } from './taken-notification-id';
+import { takenNotificationId } from './taken-notification-id';
 
 const bundlePath = path.join(temporaryFolder(), 'bundle.js');
 
@@ -21,18 +21,18 @@ it('a notification that the Temporal server does not start changes no result of 
   await writeFile(bundlePath, code);
   const secrets = keyFromText(`whsec_${Buffer.alloc(24, 'a').toString('base64')}`);
   const environment = await Environment.open({ bundlePath, notify: { url: 'http://127.0.0.1:9', secrets } });
-  const workflowId = takenId(environment.taskQueue);
+  const workflowId = takenNotificationId(environment.taskQueue);
   const taken = await environment.client.workflow.start('taken', { workflowId, taskQueue: workflowId });
 
   const rejected = async (id: string) =>
     (await eventsOf(environment.client.workflow.getHandle(id))).filter(
       (event) => event.startChildWorkflowExecutionFailedEventAttributes,
     ).length;
-  const completed = await environment.follow({}, SWIFT);
-  expect(await completed.ending()).toMatchObject({ status: 'completed', posts: [true] });
-  const failed = await environment.follow({}, SWIFT, { name: 'not-found' });
+  const completed = await environment.follow({}, FASTEST_OPTIONS);
+  expect(await completed.outcomeSummary()).toMatchObject({ status: 'completed', posts: [true] });
+  const failed = await environment.follow({}, FASTEST_OPTIONS, { name: 'not-found' });
   expect((await failed.failure()).type).toBe('JobNotFound');
-  const batch = new BatchOfTest(environment).addMany(1);
+  const batch = new TestBatch(environment).addItems(1);
   await batch.start();
   expect(await batch.handle.result()).toMatchObject({ state: 'done', summary: { ended: 1 } });
   for (const id of [completed.handle.workflowId, failed.handle.workflowId, batch.workflow.workflowId])

@@ -3,13 +3,13 @@ import { expect, it } from '@jest/globals';
 import type { WorkflowHandle } from '@temporalio/client';
 import { seededRandom } from '../../sandbox/random';
 import type { FollowUpRequest } from '../../src/contract/request';
-import { BatchOfTest, LARGE } from '../harness/batch-of-test';
+import { TestBatch, LARGE_PROMPT } from '../harness/test-batch';
 import { eventually } from '../../tools/lib/eventually';
-import { listed } from '../harness/listed';
+import { collectWorkflowIds } from '../harness/workflow-ids';
 import { ProcessEnvironment } from '../harness/process-environment';
 import { resetToTask, workflowTasks } from '../harness/reset';
 import { RestartableServer } from '../harness/restartable-server';
-import { CONFIRM, FAULTS, HTTP_TIMEOUT, Machines, meddle } from '../harness/soak/chaos';
+import { MAX_STALENESS, FAULTS, HTTP_TIMEOUT, Machines, runRandomOperations } from '../harness/soak/chaos';
 
 /** What the items are like, unless this says another; the order in time is the machine's. */
 const SEED = Number(process.env.FOLLOW_UP_SOAK_SEED ?? 1);
@@ -24,7 +24,7 @@ const concurrency = () => ITEMS / 2 + Math.floor((random() * ITEMS) / 2);
 const CHAOS_MS = 30_000;
 
 /** The chaos, a reset at its end, the batch run to its end a few times, and the start of a server and the first workers. */
-const LIMIT_MS = 600_000;
+const TIMEOUT_MS = 600_000;
 
 /** Turns of up to 6 s are seen several times; `reconcileTimeout` outlasts one. A send that nobody reports is given up after 22 to 29 s. */
 const TIMES = {
@@ -32,7 +32,7 @@ const TIMES = {
   polling: { initial: '2s', growth: 0.2, maximum: '5s', jitter: 0.2 },
   reconcileTimeout: '6s',
   prLinkTimeout: '3s',
-  maxStaleness: CONFIRM,
+  maxStaleness: MAX_STALENESS,
 } as const;
 
 // Proves W9, B1.
@@ -47,13 +47,13 @@ it(
       };
       return ProcessEnvironment.with(options, (environment) => {
         const machines = new Machines(environment, server, random);
-        return Promise.race([expectNoLie(environment, machines), machines.died]);
+        return Promise.race([expectNoViolation(environment, machines), machines.died]);
       });
     }),
-  LIMIT_MS,
+  TIMEOUT_MS,
 );
 
-async function expectNoLie(environment: ProcessEnvironment, machines: Machines): Promise<void> {
+async function expectNoViolation(environment: ProcessEnvironment, machines: Machines): Promise<void> {
   const { sandbox, client, taskQueue } = environment;
   const batch = newBatch(environment);
   const { handle } = batch;
@@ -63,8 +63,8 @@ async function expectNoLie(environment: ProcessEnvironment, machines: Machines):
   await batch.start({ concurrency: concurrency() });
   const stop = AbortSignal.timeout(CHAOS_MS);
   setMaxListeners(0, stop);
-  const deeds = { ...deedsTo(items, environment), ...deedsToBatch(batch) };
-  const [done] = await Promise.all([meddle(deeds, random, stop), machines.run(stop)]);
+  const operations = { ...followUpOperations(items, environment), ...batchOperations(batch) };
+  const [done] = await Promise.all([runRandomOperations(operations, random, stop), machines.run(stop)]);
   await eventually('the batch is done', async () => {
     // It may be paused.
     await handle.resume().catch(() => undefined);
@@ -75,16 +75,16 @@ async function expectNoLie(environment: ProcessEnvironment, machines: Machines):
   // A part of the items of a batch that was never started again waits for a year.
   const query = `TaskQueue = '${taskQueue}' AND ExecutionStatus = 'Running' AND WorkflowType != 'followUpBatchItems'`;
   const until = (ids: readonly string[]) => ids.length === 0;
-  await eventually('every workflow ends', () => listed(client.workflow.list({ query })), { until });
+  await eventually('every workflow ends', () => collectWorkflowIds(client.workflow.list({ query })), { until });
   process.stderr.write(`[soak] ${JSON.stringify({ seed: SEED, ...machines.counts, done })}\n`);
-  expect(await liesOf(batch, items)).toEqual([]);
+  expect(await findViolations(batch, items)).toEqual([]);
   // How many depends on when people have cancelled them.
   expect(sandbox.journal.entries({ processed: true })).not.toEqual([]);
 }
 
 /** Each follow-up has a job of its own, but for every tenth, which comes after the one before it. */
-function newBatch(environment: ProcessEnvironment): BatchOfTest {
-  const batch = new BatchOfTest(environment, 'soak');
+function newBatch(environment: ProcessEnvironment): TestBatch {
+  const batch = new TestBatch(environment, 'soak');
   let key = { projectId: '', jobId: '' };
   for (let item = 0; item < ITEMS; item += 1) {
     const status = oneOf('completed', 'completed', 'completed', 'failed', 'active', 'archived');
@@ -92,17 +92,17 @@ function newBatch(environment: ProcessEnvironment): BatchOfTest {
     const outcome = oneOf('pull-request', 'pull-request', 'new-pull-request', 'no-change', 'failed');
     const asked: Partial<FollowUpRequest> = {
       ...TIMES,
-      prompt: `item ${item}. ${item % 10 === 0 ? LARGE.slice(0, 240 * 1_024) : ''}`,
+      prompt: `item ${item}. ${item % 10 === 0 ? LARGE_PROMPT.slice(0, 240 * 1_024) : ''}`,
       onUnknownDelivery: oneOf('fail', 'fail', 'assume-delivered', 'resend'),
       whenActive: oneOf('send', 'wait', 'wait', 'reject'),
     };
-    if (item % 10 === 9) batch.again(key, asked);
-    else key = batch.add({ projectId: `project-${item % 10}`, status, turn: { durationMs, outcome } }, asked);
+    if (item % 10 === 9) batch.addRequest(key, asked);
+    else key = batch.addItem({ projectId: `project-${item % 10}`, status, turn: { durationMs, outcome } }, asked);
   }
   return batch;
 }
 
-function deedsTo(items: readonly string[], { client, followUps }: ProcessEnvironment) {
+function followUpOperations(items: readonly string[], { client, followUps }: ProcessEnvironment) {
   const any = () => followUps.getHandle(oneOf(...items));
   const workflow = () => client.workflow.getHandle(oneOf(...items));
   const reset = () => resetAnywhere(workflow());
@@ -115,7 +115,7 @@ function deedsTo(items: readonly string[], { client, followUps }: ProcessEnviron
   };
 }
 
-function deedsToBatch(batch: BatchOfTest) {
+function batchOperations(batch: TestBatch) {
   const { handle, workflow } = batch;
   const start = () => batch.start({ concurrency: concurrency() });
   const stop = () =>
@@ -145,7 +145,7 @@ async function resetAnywhere(handle: WorkflowHandle): Promise<void> {
 }
 
 /** What is wrong with the ends of a batch, by the service's journal. The simulation has the finer rules. */
-async function liesOf(batch: BatchOfTest, items: readonly string[]): Promise<string[]> {
+async function findViolations(batch: TestBatch, items: readonly string[]): Promise<string[]> {
   const ends = new Map((await batch.handle.listResults()).map((end) => [end.workflowId, end]));
   return items.flatMap((id, index) => {
     const { projectId = '', jobId = '', prompt, onUnknownDelivery } = batch.requests[index] ?? {};
@@ -158,17 +158,17 @@ async function liesOf(batch: BatchOfTest, items: readonly string[]): Promise<str
     const sent = posts.filter(({ status, ending }) => !(isRefused(status) && ending === 'answered'));
     const allowed = onUnknownDelivery === 'resend' ? 2 : 1;
     const { outcome, delivery, evidence } = end;
-    const lies: string[] = [];
-    if (sent.length > allowed) lies.push(`${sent.length} POSTs may have been processed, not ${allowed}`);
-    if (isProcessed && (delivery === 'not-sent' || delivery === 'rejected')) lies.push('it was processed');
+    const violations: string[] = [];
+    if (sent.length > allowed) violations.push(`${sent.length} POSTs may have been processed, not ${allowed}`);
+    if (isProcessed && (delivery === 'not-sent' || delivery === 'rejected')) violations.push('it was processed');
     if (['completed', 'failed', 'archived'].includes(outcome)) {
       const ours = batch.environment.sandbox.job({ projectId, jobId }).turns;
       const turn = ours.filter(({ number }) => posts.some((post) => post.turn === number));
-      if (delivery !== 'accepted' || evidence === null) lies.push('a result without evidence');
-      if (!isProcessed && onUnknownDelivery === 'fail') lies.push('a result, and never processed');
+      if (delivery !== 'accepted' || evidence === null) violations.push('a result without evidence');
+      if (!isProcessed && onUnknownDelivery === 'fail') violations.push('a result, and never processed');
       if (turn.some(({ endedAt }) => endedAt === null || endedAt > Date.parse(end.endedAt)))
-        lies.push('a result before the end of the turn');
+        violations.push('a result before the end of the turn');
     }
-    return lies.map((lie) => `${lie}: ${JSON.stringify({ end, posts: posts.length, onUnknownDelivery })}`);
+    return violations.map((violation) => `${violation}: ${JSON.stringify({ end, posts: posts.length, onUnknownDelivery })}`);
   });
 }

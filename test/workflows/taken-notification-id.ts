@@ -2,7 +2,7 @@ import { type WorkflowInterceptorsFactory, workflowInfo } from '@temporalio/work
 import { NOTIFICATION_WORKFLOW } from '../../src/contract/names';
 
 /** The ID that every notification gets, for follow-ups and batches of a task queue. */
-export function takenId(taskQueue: string): string {
+export function takenNotificationId(taskQueue: string): string {
   return `notification-of-${taskQueue}`;
 }
 
@@ -12,7 +12,7 @@ export const interceptors: WorkflowInterceptorsFactory = () => ({
     {
       startChildWorkflowExecution: (input, next) => {
         if (input.workflowType !== NOTIFICATION_WORKFLOW) return next(input);
-        const options = { ...input.options, workflowId: takenId(workflowInfo().taskQueue) };
+        const options = { ...input.options, workflowId: takenNotificationId(workflowInfo().taskQueue) };
         return next({ ...input, options });
       },
     },

@@ -1,7 +1,7 @@
 import type { BatchItemResult } from '../../src/entries/client';
 import { BATCH_WORKFLOW } from '../../src/contract/names';
 import type { FollowUpRequest } from '../../src/contract/request';
-import type { Ground } from './ground';
+import type { BenchEnvironment } from './bench-environment';
 
 /* What the benches of batches have in common: the items, and how each of them is accounted for. */
 
@@ -13,7 +13,7 @@ const ABSENT_PERCENT = 2;
 const LOST_PERCENT = 2;
 
 /** Quick, so that the engine is measured and not the waiting. */
-const QUICK: Partial<FollowUpRequest> = {
+const FAST_OPTIONS: Partial<FollowUpRequest> = {
   polling: { initial: '2s', growth: 0, maximum: '2s', jitter: 0.1 },
   whenActive: 'send',
   reconcileTimeout: '4s',
@@ -21,20 +21,20 @@ const QUICK: Partial<FollowUpRequest> = {
   maxStaleness: '4s',
 };
 
-export function requestOf({ sandbox }: Ground, index: number): FollowUpRequest {
+export function newRequest({ sandbox }: BenchEnvironment, index: number): FollowUpRequest {
   const projectId = `project-${index % PROJECTS}`;
   const percent = index % 100;
   const prompt = 'Please rebase on main and fix the links.';
-  if (percent < ABSENT_PERCENT) return { projectId, jobId: `absent-${index}`, prompt, ...QUICK };
+  if (percent < ABSENT_PERCENT) return { projectId, jobId: `absent-${index}`, prompt, ...FAST_OPTIONS };
   const { jobId } = sandbox.addJob({ projectId, turn: { durationMs: 3_000 } });
   if (percent >= 100 - LOST_PERCENT) {
     sandbox.setFault({ name: 'reset', projectId, jobId, operation: 'message' });
   }
-  return { projectId, jobId, prompt, ...QUICK };
+  return { projectId, jobId, prompt, ...FAST_OPTIONS };
 }
 
 /** Of all runs of the batch. */
-export async function batchEvents({ client }: Ground): Promise<number> {
+export async function countBatchEvents({ client }: BenchEnvironment): Promise<number> {
   let events = 0;
   for await (const { historyLength } of client.workflow.list({ query: `WorkflowType = '${BATCH_WORKFLOW}'` }))
     events += historyLength;
@@ -46,7 +46,7 @@ export async function batchEvents({ client }: Ground): Promise<number> {
  * processed.
  */
 export function checkByJournal(
-  { sandbox }: Ground,
+  { sandbox }: BenchEnvironment,
   requests: readonly FollowUpRequest[],
   ends: readonly BatchItemResult[],
 ): { readonly sentTwice: number; readonly accountedFor: number } {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Client } from '@temporalio/client';
-import { type Contestant, FIXED } from './contestants';
-import type { Ground } from './ground';
+import { type BenchSubject, FIXED } from './subjects';
+import type { BenchEnvironment } from './bench-environment';
 import { costOf } from '../lib/history-cost';
 import { cpuSeconds, serverProcessId } from './process-usage';
 import { quantile } from './run';
@@ -31,32 +31,32 @@ const HISTORIES = 9;
  * @throws Error if a job was not read exactly `polls` times, or did not receive exactly one message
  */
 export async function runBatch(
-  ground: Ground,
-  contestant: Contestant,
+  environment: BenchEnvironment,
+  subject: BenchSubject,
   workerPid: number,
   length: Length,
 ): Promise<BatchFigures> {
   const { followUps, polls } = length;
-  const { sandbox, client } = ground;
+  const { sandbox, client } = environment;
   const projectId = `batch-${randomUUID().slice(0, 8)}`;
   const jobs = Array.from({ length: followUps }, () => sandbox.addJob({ projectId, turn: { reads: polls } }));
   const serverPid = await serverProcessId();
   const cpu = async () => [await cpuSeconds(serverPid), await cpuSeconds(workerPid)] as const;
-  const heartbeatsBefore = await ground.heartbeats();
+  const heartbeatsBefore = await environment.heartbeats();
   const [serverBefore, workerBefore] = await cpu();
   const begunAt = performance.now();
   const workflowIds = await Promise.all(
     jobs.map(async ({ jobId }) => {
-      const workflowId = await contestant.start(client, { projectId, jobId }, FIXED);
-      await contestant.result(client, workflowId);
+      const workflowId = await subject.start(client, { projectId, jobId }, FIXED);
+      await subject.result(client, workflowId);
       return workflowId;
     }),
   );
   const seconds = (performance.now() - begunAt) / 1_000;
   const [serverAfter, workerAfter] = await cpu();
-  const heartbeats = (await ground.heartbeats()) - heartbeatsBefore;
+  const heartbeats = (await environment.heartbeats()) - heartbeatsBefore;
 
-  expectExactReads(ground, projectId, length);
+  expectExactReads(environment, projectId, length);
   const costs: ReturnType<typeof costOf>[] = [];
   for (const workflowId of workflowIds.slice(-HISTORIES)) costs.push(await historyCost(client, workflowId));
   const typical = (figure: 'events' | 'actions') =>
@@ -79,7 +79,7 @@ async function historyCost(client: Client, workflowId: string) {
 }
 
 /** The sandbox's journal has every request: one message to each job, and `polls` reads after it. */
-function expectExactReads({ sandbox }: Ground, projectId: string, { followUps, polls }: Length): void {
+function expectExactReads({ sandbox }: BenchEnvironment, projectId: string, { followUps, polls }: Length): void {
   const reads = new Map<string, number>();
   for (const { jobId, processed } of sandbox.journal.entries({ projectId })) {
     const before = reads.get(jobId ?? '');

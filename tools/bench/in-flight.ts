@@ -10,8 +10,8 @@ import type { JobKey } from '../../sandbox';
 import type { Polling } from '../../src/contract/request';
 import { pollInterval } from '../../src/follow-up/cadence';
 import { eachConcurrently } from '../../src/temporal/each-concurrently';
-import { ours } from './contestants';
-import { type Ground, IN_CONTAINER, metricOf } from './ground';
+import { ours } from './subjects';
+import { type BenchEnvironment, IN_CONTAINER, readMetric } from './bench-environment';
 import { memoryMib } from './process-usage';
 import { quantile, report, runBench, say, wholeNumber } from './run';
 
@@ -30,11 +30,11 @@ const HOLD_MS = 60_000;
 const SEND_LIMIT_MS = 60_000;
 const SEND_CHECK_MS = 50;
 
-async function measure(ground: Ground, followUps: number): Promise<void> {
-  const { sandbox, client } = ground;
+async function measure(environment: BenchEnvironment, followUps: number): Promise<void> {
+  const { sandbox, client } = environment;
   const metricsPort = await getPort();
   const workerMetrics = `127.0.0.1:${metricsPort}`;
-  const workerPid = await ground.startWorker(ours, {
+  const workerPid = await environment.startWorker(ours, {
     ...IN_CONTAINER,
     FOLLOW_UP_METRICS_ADDRESS: workerMetrics,
   });
@@ -55,7 +55,7 @@ async function measure(ground: Ground, followUps: number): Promise<void> {
     keys.entries(),
     async ([index, key]) => {
       const workflowId = await ours.start(client, { projectId: key.projectId, jobId: key.jobId }, requested);
-      started[index] = { workflowId, sentAt: await untilSent(ground, key) };
+      started[index] = { workflowId, sentAt: await untilSent(environment, key) };
     },
     CALLERS,
   );
@@ -63,7 +63,7 @@ async function measure(ground: Ground, followUps: number): Promise<void> {
   say('waiting');
   await sleep(HOLD_MS);
   const { now: waitingRssMib } = await memoryMib(workerPid);
-  const cachedWorkflows = await metricOf(workerMetrics, 'temporal_sticky_cache_size');
+  const cachedWorkflows = await readMetric(workerMetrics, 'temporal_sticky_cache_size');
 
   say('ending');
   const [finishedAt, endingAt] = [Date.now(), performance.now()];
@@ -96,13 +96,13 @@ async function measure(ground: Ground, followUps: number): Promise<void> {
     cachedWorkflows,
     startsPerSecond: followUps / secondsToStart,
     resultsPerSecond: followUps / secondsToEnd,
-    p95LatenessOfAllowed: quantile(latenessOfAllowed(ground, keys, sentAt, finishedAt, polling), 0.95),
+    p95LatenessOfAllowed: quantile(latenessOfAllowed(environment, keys, sentAt, finishedAt, polling), 0.95),
   });
   if (right.length < followUps) throw new Error('not every result is right, of one message');
 }
 
 /** Waits until the message has arrived; not for ever, since the follow-up may have failed: the end will show it. @returns when */
-async function untilSent({ sandbox }: Ground, key: JobKey): Promise<number> {
+async function untilSent({ sandbox }: BenchEnvironment, key: JobKey): Promise<number> {
   const giveUpAt = Date.now() + SEND_LIMIT_MS;
   while (sandbox.job(key).messages === 0 && Date.now() < giveUpAt) await sleep(SEND_CHECK_MS);
   return Date.now();
@@ -125,7 +125,7 @@ function cadence(followUps: number): Polling {
  * @param sentAt of each job, in the order of `keys`
  */
 function latenessOfAllowed(
-  { sandbox }: Ground,
+  { sandbox }: BenchEnvironment,
   keys: readonly JobKey[],
   sentAt: readonly number[],
   finishedAt: number,
@@ -151,4 +151,4 @@ function linkOf({ jobId }: JobKey): string {
 const program = new Command('npm run bench:in-flight --')
   .argument('[follow-ups]', 'how many wait at once', wholeNumber, 10_000)
   .parse();
-runBench((ground) => measure(ground, program.processedArgs[0] as number));
+runBench((environment) => measure(environment, program.processedArgs[0] as number));

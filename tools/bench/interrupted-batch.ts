@@ -14,9 +14,9 @@ import type { BatchItemResult } from '../../src/entries/client';
 import { MAX_BATCH_ITEMS } from '../../src/batch/items';
 import { batchWorkflowId } from '../../src/contract/ids';
 import { FOLLOW_UP_WORKFLOW } from '../../src/contract/names';
-import { BATCH_ID, batchEvents, checkByJournal, requestOf } from './batch-items';
-import { ours } from './contestants';
-import { type Ground, IN_CONTAINER } from './ground';
+import { BATCH_ID, countBatchEvents, checkByJournal, newRequest } from './batch-items';
+import { ours } from './subjects';
+import { type BenchEnvironment, IN_CONTAINER } from './bench-environment';
 import { memoryMib } from './process-usage';
 import { report, runBench, say, wholeNumber } from './run';
 
@@ -27,17 +27,17 @@ const CONCURRENCY = 500;
 /** More than what a batch that was terminated may still start: the one that goes on has begun. */
 const CERTAINLY_NEW = 20;
 
-async function measure(ground: Ground, items: number): Promise<void> {
+async function measure(environment: BenchEnvironment, items: number): Promise<void> {
   const folder = mkdtempSync(path.join(tmpdir(), 'bench-interrupted-'));
   try {
-    const requests = Array.from({ length: items }, (_, index) => requestOf(ground, index));
+    const requests = Array.from({ length: items }, (_, index) => newRequest(environment, index));
     const file = path.join(folder, 'items.jsonl');
     writeFileSync(file, requests.map((request) => `${JSON.stringify(request)}\n`).join(''));
-    const worker = await ground.startWorker(ours, IN_CONTAINER);
+    const worker = await environment.startWorker(ours, IN_CONTAINER);
 
     const run = ['run', file, '--batch-id', BATCH_ID, '--concurrency', String(CONCURRENCY), '--no-wait'];
-    const begun = () => countOf(ground, '');
-    const ended = () => countOf(ground, ' AND CloseTime IS NOT NULL');
+    const begun = () => countOf(environment, '');
+    const ended = () => countOf(environment, ' AND CloseTime IS NOT NULL');
     const until = async (count: () => Promise<number>, wanted: number) => {
       while ((await count()) < wanted) await sleep(1_000);
     };
@@ -52,13 +52,13 @@ async function measure(ground: Ground, items: number): Promise<void> {
     };
     const peaks: number[] = [];
     const starter = async (...args: string[]) => {
-      const { peakMib, output } = await runStarter(ground, args);
+      const { peakMib, output } = await runStarter(environment, args);
       peaks.push(peakMib);
       return output;
     };
     await step('handed over', () => starter(...run));
     await step('a tenth has ended', () => until(ended, items / 10));
-    const { workflow } = ground.client;
+    const { workflow } = environment.client;
     await step('terminated', () => workflow.getHandle(batchWorkflowId(BATCH_ID)).terminate('the bench'));
     const terminatedAt = await begun();
     await step('run again', () => starter(...run));
@@ -71,12 +71,12 @@ async function measure(ground: Ground, items: number): Promise<void> {
 
     const lines = results.trim().split('\n').slice(0, -1);
     const ends = lines.map((line) => JSON.parse(line) as BatchItemResult);
-    const truth = checkByJournal(ground, requests, ends);
+    const truth = checkByJournal(environment, requests, ends);
     report('bench-interrupted.json', {
       ...steps,
       items,
       endedItems: ends.length,
-      batchEvents: await batchEvents(ground),
+      batchEvents: await countBatchEvents(environment),
       starterPeakMib: Math.max(...peaks),
       workerPeakMib: (await memoryMib(worker)).peak,
       ...truth,
@@ -89,15 +89,15 @@ async function measure(ground: Ground, items: number): Promise<void> {
 }
 
 /** The follow-ups of the batch by the server's list. */
-async function countOf({ client }: Ground, restriction: string): Promise<number> {
+async function countOf({ client }: BenchEnvironment, restriction: string): Promise<number> {
   const ofBatch = `WorkflowType = '${FOLLOW_UP_WORKFLOW}' AND FollowUpBatch = '${BATCH_ID}'`;
   return (await client.workflow.count(ofBatch + restriction)).count;
 }
 
 /** Runs the compiled starter to its end. @throws Error when it fails */
-async function runStarter(ground: Ground, args: readonly string[]) {
+async function runStarter(environment: BenchEnvironment, args: readonly string[]) {
   const child = spawn(process.execPath, [STARTER, 'batch', ...args], {
-    env: { ...stripTemporalEnv(process.env), TEMPORAL_ADDRESS: ground.server.address },
+    env: { ...stripTemporalEnv(process.env), TEMPORAL_ADDRESS: environment.server.address },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const output: Buffer[] = [];
@@ -116,4 +116,4 @@ async function runStarter(ground: Ground, args: readonly string[]) {
 const program = new Command('npm run bench:interrupted --')
   .argument('[items]', `how many follow-ups, ${MAX_BATCH_ITEMS} at most`, wholeNumber, MAX_BATCH_ITEMS)
   .parse();
-runBench((ground) => measure(ground, program.processedArgs[0] as number));
+runBench((environment) => measure(environment, program.processedArgs[0] as number));

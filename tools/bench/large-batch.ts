@@ -9,9 +9,9 @@ import { Command } from 'commander';
 import { FollowUpClient, hasCode, type StartedBatch } from '../../src/entries/client';
 import { DEFAULT_TASK_QUEUES } from '../../src/contract/names';
 import { workersPolling } from '../../src/temporal/sdk-internals';
-import { BATCH_ID, batchEvents, checkByJournal, requestOf } from './batch-items';
-import { ours } from './contestants';
-import { type Ground, IN_CONTAINER } from './ground';
+import { BATCH_ID, countBatchEvents, checkByJournal, newRequest } from './batch-items';
+import { ours } from './subjects';
+import { type BenchEnvironment, IN_CONTAINER } from './bench-environment';
 import { memoryMib } from './process-usage';
 import { report, runBench, say, wholeNumber } from './run';
 
@@ -20,12 +20,12 @@ interface Options {
   readonly steer: boolean;
 }
 
-async function measure(ground: Ground, items: number, { concurrency, steer }: Options): Promise<void> {
-  const { client } = ground;
+async function measure(environment: BenchEnvironment, items: number, { concurrency, steer }: Options): Promise<void> {
+  const { client } = environment;
   const { batches } = new FollowUpClient(client);
-  const requests = Array.from({ length: items }, (_, index) => requestOf(ground, index));
-  const staying = await ground.startWorker(ours, IN_CONTAINER);
-  const killed = await ground.startWorker(ours, IN_CONTAINER);
+  const requests = Array.from({ length: items }, (_, index) => newRequest(environment, index));
+  const staying = await environment.startWorker(ours, IN_CONTAINER);
+  const killed = await environment.startWorker(ours, IN_CONTAINER);
   while ((await workersPolling(client, DEFAULT_TASK_QUEUES.followUp)).length < 2) await sleep(500);
 
   const startedAt = performance.now();
@@ -59,8 +59,8 @@ async function measure(ground: Ground, items: number, { concurrency, steer }: Op
   if (state !== 'done') throw new Error(`the batch is ${state}`);
 
   const ends = await batch.listResults();
-  const truth = checkByJournal(ground, requests, ends);
-  const events = await batchEvents(ground);
+  const truth = checkByJournal(environment, requests, ends);
+  const events = await countBatchEvents(environment);
   report('bench-batch.json', {
     ...{ items, concurrency, seconds, itemsPerSecond: items / seconds, handedOverSeconds },
     ...{ batchEvents: events, eventsAnItem: events / items, workerPeakMib: (await memoryMib(staying)).peak },
@@ -100,4 +100,4 @@ const program = new Command('npm run bench:batch --')
   .option('--concurrency <n>', 'how many are open at a time', wholeNumber, 500)
   .option('--steer', 'attach, pause, resume, cancel and run again on the way', false)
   .parse();
-runBench((ground) => measure(ground, program.processedArgs[0] as number, program.opts<Options>()));
+runBench((environment) => measure(environment, program.processedArgs[0] as number, program.opts<Options>()));

@@ -4,15 +4,15 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type BatchFigures, type Length, runBatch } from './batch';
-import { type Contestant, FIXED, ours, oursWithLock, textbookLoop } from './contestants';
-import type { Ground } from './ground';
+import { type BenchSubject, FIXED, ours, oursWithLock, textbookLoop } from './subjects';
+import type { BenchEnvironment } from './bench-environment';
 import { quantile, report, runBench, say } from './run';
 
 /**
  * The follow-ups of a batch run at the same time, so that all cores are busy and the intervals take no time. On two idle cores, a
- * batch takes 10 to 30 s. A contestant whose polls cost less needs more follow-ups, because sixty polls take at least six seconds.
+ * batch takes 10 to 30 s. A subject whose polls cost less needs more follow-ups, because sixty polls take at least six seconds.
  */
-const HEATS: readonly (readonly [Contestant, Length])[] = [
+const MEASUREMENTS: readonly (readonly [BenchSubject, Length])[] = [
   [ours, { polls: 4, followUps: 120 }],
   [oursWithLock, { polls: 4, followUps: 120 }],
   [textbookLoop, { polls: 4, followUps: 120 }],
@@ -22,38 +22,38 @@ const HEATS: readonly (readonly [Contestant, Length])[] = [
   [textbookLoop, { polls: 60, followUps: 30 }],
 ];
 
-/** Every round measures every contestant, so that a change of the machine's speed affects all of them. */
+/** Every round measures every subject, so that a change of the machine's speed affects all of them. */
 const ROUNDS = 3;
 
 /** Fills the caches of all programs, and lets Node compile the code that runs often. */
 const WARM_UP: Length = { polls: 4, followUps: 80 };
 
-const ALONE = 20;
+const SINGLE_FOLLOW_UPS = 20;
 /** The pause between two follow-ups, in which the Temporal server finishes the work of the previous one. */
 const REST_MS = 200;
 
-async function measure(ground: Ground): Promise<void> {
-  const pids = new Map<Contestant['program'], number>();
-  for (const contestant of [ours, oursWithLock, textbookLoop]) {
-    const pid = pids.get(contestant.program) ?? (await ground.startWorker(contestant));
-    pids.set(contestant.program, pid);
-    say(`${contestant.name}: warming up`);
-    await runBatch(ground, contestant, pid, WARM_UP);
+async function measure(environment: BenchEnvironment): Promise<void> {
+  const pids = new Map<BenchSubject['program'], number>();
+  for (const subject of [ours, oursWithLock, textbookLoop]) {
+    const pid = pids.get(subject.program) ?? (await environment.startWorker(subject));
+    pids.set(subject.program, pid);
+    say(`${subject.name}: warming up`);
+    await runBatch(environment, subject, pid, WARM_UP);
   }
   const alone: (readonly [number, number])[] = [];
-  for (let count = 0; count < ALONE; count += 1) alone.push(await followOne(ground));
+  for (let count = 0; count < SINGLE_FOLLOW_UPS; count += 1) alone.push(await measureSingleFollowUp(environment));
 
-  const batches = HEATS.map((): BatchFigures[] => []);
+  const batches = MEASUREMENTS.map((): BatchFigures[] => []);
   for (let round = 1; round <= ROUNDS; round += 1) {
-    for (const [index, [contestant, length]] of HEATS.entries()) {
-      const figures = await runBatch(ground, contestant, pids.get(contestant.program) ?? NaN, length);
+    for (const [index, [subject, length]] of MEASUREMENTS.entries()) {
+      const figures = await runBatch(environment, subject, pids.get(subject.program) ?? NaN, length);
       batches[index]?.push(figures);
       const rate = figures.followUpsPerSecond.toFixed(1);
-      say(`round ${round}: ${contestant.name}, ${length.polls} polls: ${rate} follow-ups/s`);
+      say(`round ${round}: ${subject.name}, ${length.polls} polls: ${rate} follow-ups/s`);
     }
   }
 
-  const rows = HEATS.map(([{ name }, { polls }], index) => {
+  const rows = MEASUREMENTS.map(([{ name }, { polls }], index) => {
     const median = (figure: keyof BatchFigures) =>
       quantile(
         (batches[index] ?? []).map((figures) => figures[figure]),
@@ -79,9 +79,9 @@ async function measure(ground: Ground): Promise<void> {
 
 /** The Temporal server's CPU time in each round, divided by the plain loop's in the same round with the same number of polls. */
 function cpuRatios(batches: readonly (readonly BatchFigures[])[], heat: number): number[] {
-  const polls = HEATS[heat]?.[1].polls;
-  const loop = HEATS.findIndex(
-    ([contestant, length]) => contestant === textbookLoop && length.polls === polls,
+  const polls = MEASUREMENTS[heat]?.[1].polls;
+  const loop = MEASUREMENTS.findIndex(
+    ([subject, length]) => subject === textbookLoop && length.polls === polls,
   );
   return (batches[heat] ?? []).map(
     ({ serverCpuMs }, round) => serverCpuMs / (batches[loop]?.[round]?.serverCpuMs ?? NaN),
@@ -93,7 +93,7 @@ function cpuRatios(batches: readonly (readonly BatchFigures[])[], heat: number):
  *
  * @returns the milliseconds from the start to the POST, and from that read to the result
  */
-async function followOne({ sandbox, client }: Ground): Promise<readonly [number, number]> {
+async function measureSingleFollowUp({ sandbox, client }: BenchEnvironment): Promise<readonly [number, number]> {
   await sleep(REST_MS);
   const { projectId, jobId } = sandbox.addJob({ projectId: 'alone', turn: { reads: 1 } });
   const startedAt = Date.now();

@@ -4,15 +4,15 @@ import path from 'node:path';
 import { InvalidArgumentError } from 'commander';
 import { findTemporalCli } from '../lib/temporal-cli';
 import { INTERRUPTED, interruption } from '../lib/interruption';
-import { Ground } from './ground';
+import { BenchEnvironment } from './bench-environment';
 
 const REPORTS = path.resolve(__dirname, '../../reports');
 
 /**
- * Opens the ground, measures on it, closes it in any case, and ends the process: also after a failure, and after Ctrl-C,
+ * Opens the environment, measures on it, closes it in any case, and ends the process: also after a failure, and after Ctrl-C,
  * which gives up what is under way. Prints what the figures depend on; nothing names the machine.
  */
-export function runBench(measure: (ground: Ground) => Promise<void>): void {
+export function runBench(measure: (environment: BenchEnvironment) => Promise<void>): void {
   const interrupted = interruption();
   const work = async (): Promise<void> => {
     const cli = await findTemporalCli({ env: process.env, say });
@@ -21,14 +21,14 @@ export function runBench(measure: (ground: Ground) => Promise<void>): void {
     console.log(
       `${memory}, Node ${process.version}, Temporal server ${cli.version.server} in memory; ${load}`,
     );
-    const ground = await Ground.open(cli.path);
+    const environment = await BenchEnvironment.open(cli.path);
     try {
-      const measuring = measure(ground);
+      const measuring = measure(environment);
       await Promise.race([measuring, interrupted.happened]);
       // What is cut off in the middle fails on what has been closed; it is no news.
       measuring.catch(() => undefined);
     } finally {
-      await ground.close();
+      await environment.close();
     }
   };
   work().then(

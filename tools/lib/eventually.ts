@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { inspect } from 'node:util';
 
 type Found<T> = Exclude<T, false | null | undefined>;
-type Last = { readonly answer: unknown } | { readonly error: unknown };
+type LastCheck = { readonly answer: unknown } | { readonly error: unknown };
 
 interface EventuallyOptions<T> {
   /** Only where giving up is part of what is tested. @default for ever: jest ends the test, and tells what it waits for */
@@ -15,7 +15,7 @@ interface EventuallyOptions<T> {
 
 interface Wait {
   readonly what: string;
-  last?: Last;
+  last?: LastCheck;
 }
 
 /** What is waited for in this test file. */
@@ -26,10 +26,10 @@ const waits = new Set<Wait>();
  *
  * @returns what each waits for, with its last answer
  */
-export function pendingWaits(): string[] {
-  const told = [...waits].map(({ what, last }) => `- ${what}${last === undefined ? '' : `: ${words(last)}`}`);
+export function endPendingWaits(): string[] {
+  const descriptions = [...waits].map(({ what, last }) => `- ${what}${last === undefined ? '' : `: ${describeLastCheck(last)}`}`);
   waits.clear();
-  return told;
+  return descriptions;
 }
 
 /**
@@ -56,7 +56,7 @@ export async function eventually<T>(
       if ('answer' in last && isFound(last.answer) && until(last.answer)) return last.answer;
       wait.last = last;
       if (!waits.has(wait) || Date.now() > giveUpAt)
-        throw new Error(`${what}: it did not come; ${words(last)}`, {
+        throw new Error(`${what}: it did not come; ${describeLastCheck(last)}`, {
           cause: 'error' in last ? last.error : undefined,
         });
       await sleep(intervalMs);
@@ -66,7 +66,7 @@ export async function eventually<T>(
   }
 }
 
-function words(last: Last): string {
+function describeLastCheck(last: LastCheck): string {
   return 'answer' in last
     ? `the last answer was ${inspect(last.answer, { depth: 5 })}`
     : `the last error was ${String(last.error)}`;

@@ -72,7 +72,7 @@ git grep -nA 1 'Proves.*W1\\b' -- test
 npx jest --config jest.long.config.mjs test/client/lost-sender.fault.test.ts
 \`\`\`
 
-\`npm run test:long\` runs the files named \`.fault\`, \`.long\` and \`.doors\`; \`npm test\` runs the other files. The file _simulation_ runs in
+\`npm run test:long\` runs the files named \`.fault\`, \`.long\` and \`.e2e\`; \`npm test\` runs the other files. The file _simulation_ runs in
 [virtual time](architecture.md#the-simulation).
 
 ## Tests of each row

@@ -1,9 +1,9 @@
 import { afterAll, expect, it } from '@jest/globals';
-import { jsonl, jsonLines } from './starter';
-import { type BatchOfTest, LARGE } from '../../harness/batch-of-test';
+import { jsonl, jsonLines } from './run-cli';
+import { type TestBatch, LARGE_PROMPT } from '../../harness/test-batch';
 import { eventually } from '../../../tools/lib/eventually';
-import { ENDLESS } from '../../harness/following';
-import { listed } from '../../harness/listed';
+import { ENDLESS_TURN } from '../../harness/follow-up-under-test';
+import { collectWorkflowIds } from '../../harness/workflow-ids';
 import { Program } from '../../harness/program';
 import { sharedEnvironment } from '../../harness/shared-environment';
 import { temporal } from '../../harness/temporal';
@@ -15,10 +15,10 @@ afterAll(() => started.forEach((program) => program.signal('SIGKILL')));
 const { newBatch } = sharedEnvironment();
 
 /** The starter as a process that runs a batch. */
-function start(batch: BatchOfTest, words: readonly string[] = [], TEMPORAL_ADDRESS = temporal().address) {
+function start(batch: TestBatch, words: readonly string[] = [], TEMPORAL_ADDRESS = temporal().address) {
   const env = { FOLLOW_UP_TASK_QUEUE: batch.environment.taskQueue, TEMPORAL_ADDRESS };
   const run = ['batch', 'run', '-', '--batch-id', batch.batchId, ...words];
-  const program = Program.starter(run, env, jsonl(batch));
+  const program = Program.startCli(run, env, jsonl(batch));
   started.push(program);
   return program;
 }
@@ -27,7 +27,7 @@ function start(batch: BatchOfTest, words: readonly string[] = [], TEMPORAL_ADDRE
 async function holdingParts(gate: TemporalGate): Promise<void> {
   const held = [1, 4, 5, 6, 7, 8, 9, 10];
   const holds = held.map((part) => gate.hold('StartWorkflowExecution', 'call', `Part ${part} of the items`));
-  await Promise.all(holds.map((hold) => hold.arrived()));
+  await Promise.all(holds.map((hold) => hold.waitForCall()));
 }
 
 // Proves B3.
@@ -38,32 +38,32 @@ it.concurrent.each([
   'batch run that is ended by %s while it stores the items has started nothing; run again, it sends each item once',
   async (signal, expected) => {
     const gate = await TemporalGate.open(temporal().address);
-    const batch = await newBatch(12, {}, { prompt: LARGE });
+    const batch = await newBatch(12, {}, { prompt: LARGE_PROMPT });
     const endTheFirst = async () => {
       const first = start(batch, [], gate.address);
-      await Promise.all([first.says(/^batch /), holdingParts(gate)]);
+      await Promise.all([first.waitForOutput(/^batch /), holdingParts(gate)]);
       first.signal(signal);
-      expect(await first.ended()).toMatchObject(expected);
+      expect(await first.waitForEnd()).toMatchObject(expected);
     };
     await endTheFirst().finally(() => gate.close());
     await expect(batch.handle.progress()).rejects.toMatchObject({ code: 'NOT_FOUND' });
-    const second = await start(batch, ['--json']).ended();
+    const second = await start(batch, ['--json']).waitForEnd();
     expect(second).toMatchObject({ code: 0, stderr: expect.not.stringContaining('attached') });
     expect(jsonLines(second.stdout).slice(0, -1)).toHaveLength(12);
-    expect(batch.messages()).toEqual(Array(12).fill(1));
+    expect(batch.messageCounts()).toEqual(Array(12).fill(1));
     const parts = `WorkflowType = 'followUpBatchItems' AND FollowUpBatch = '${batch.batchId}' AND CloseTime IS NULL`;
-    const open = () => listed(batch.environment.client.workflow.list({ query: parts }));
+    const open = () => collectWorkflowIds(batch.environment.client.workflow.list({ query: parts }));
     await eventually('its parts have ended', async () => (await open()).length === 0);
   },
 );
 
 it.concurrent('batch run ends with the reader of its results, and leaves the batch running', async () => {
-  const batch = await newBatch(3, ENDLESS);
+  const batch = await newBatch(3, ENDLESS_TURN);
   const reading = start(batch, ['--json']);
-  await batch.sent(3);
+  await batch.waitUntilSent(3);
   reading.closeStdout();
   // The line of the first end is the first one that nobody reads.
   batch.endTurns(batch.requests.slice(0, 1));
-  expect(await reading.ended()).toMatchObject({ code: 141, signal: null });
+  expect(await reading.waitForEnd()).toMatchObject({ code: 141, signal: null });
   expect(await batch.finish()).toMatchObject({ state: 'done', summary: { ended: 3 } });
 });

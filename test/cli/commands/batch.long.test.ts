@@ -1,9 +1,9 @@
 import { expect, it } from '@jest/globals';
-import { BatchOfTest } from '../../harness/batch-of-test';
+import { TestBatch } from '../../harness/test-batch';
 import { eventually } from '../../../tools/lib/eventually';
-import { ENDLESS } from '../../harness/following';
+import { ENDLESS_TURN } from '../../harness/follow-up-under-test';
 import { sharedEnvironment } from '../../harness/shared-environment';
-import { jsonl, jsonLines, starter } from './starter';
+import { jsonl, jsonLines, runCli } from './run-cli';
 
 const { open } = sharedEnvironment();
 
@@ -12,12 +12,12 @@ const FAILS = { turn: { outcome: 'failed', reads: 2 } } as const;
 /** A batch, and the commands about it. */
 async function newBatch() {
   const environment = await open();
-  const batch = new BatchOfTest(environment);
+  const batch = new TestBatch(environment);
   const { batchId } = batch;
   const run = (...more: string[]) =>
-    starter(environment, ['batch', 'run', '-', '--batch-id', batchId, ...more], jsonl(batch));
+    runCli(environment, ['batch', 'run', '-', '--batch-id', batchId, ...more], jsonl(batch));
   const command = (name: string, ...more: string[]) =>
-    starter(environment, ['batch', name, batchId, ...more]);
+    runCli(environment, ['batch', name, batchId, ...more]);
   return { batch, batchId, run, command };
 }
 
@@ -28,11 +28,11 @@ it.concurrent(
   'batch run tells how each line has ended; retry sends what was rejected, and no more',
   async () => {
     const { batch, batchId, run, command } = await newBatch();
-    batch.addMany(2);
-    batch.add(FAILS);
-    batch.add({}, {}, { name: 'status', operation: 'message', times: 1, parameters: { code: 422 } });
-    batch.add({}, {}, { name: 'reset', operation: 'message', times: 1 });
-    batch.again({ projectId: batch.projectId, jobId: 'nobody' });
+    batch.addItems(2);
+    batch.addItem(FAILS);
+    batch.addItem({}, {}, { name: 'status', operation: 'message', times: 1, parameters: { code: 422 } });
+    batch.addItem({}, {}, { name: 'reset', operation: 'message', times: 1 });
+    batch.addRequest({ projectId: batch.projectId, jobId: 'nobody' });
     const { code, stdout, stderr } = await run();
     expect({ code, stderr }).toMatchObject({ code: 0 });
     expect(stdout).toMatch(/^state +done$[^]*^items +6 of 6 ended$/m);
@@ -68,7 +68,7 @@ it.concurrent(
   'batch run exits with 30 if more items fail than --max-failures; with a higher maximum the batch continues, and then has nothing to do',
   async () => {
     const { batch, batchId, run, command } = await newBatch();
-    batch.addMany(4, FAILS);
+    batch.addItems(4, FAILS);
     const first = await run('--concurrency', '1', '--max-failures', '25%');
     const exceeded =
       /^state +max-failures-exceeded\nwhy +\d+ items failed, more than the maximum[^]*^items +2 of 4 ended$/m;
@@ -97,12 +97,12 @@ it.concurrent(
   'a running batch is attached to, paused, resumed, and given other places; cancelled, it ends with 24, and what is open only if told to',
   async () => {
     const { batch, batchId, run, command } = await newBatch();
-    batch.addMany(4, ENDLESS);
+    batch.addItems(4, ENDLESS_TURN);
     const start = () => run('--concurrency', '1', '--no-wait');
     const first = { code: 0, stdout: `${batchId}\n` };
     const words = matching(RegExp(`starter -- batch watch ${batchId}`));
     expect(await start()).toEqual({ ...first, stderr: words });
-    await batch.sent(1);
+    await batch.waitUntilSent(1);
     expect(await start()).toEqual({ ...first, stderr: matching(/attached {4}this batch is running/) });
     expect((await command('pause')).stdout).toMatch(/^state +paused$/m);
     // What is open is told by the next look.
@@ -113,7 +113,7 @@ it.concurrent(
     expect(status).toMatchObject({ batchId, state: 'paused', summary });
     expect(JSON.parse((await command('resume', '--json')).stdout)).toMatchObject({ state: 'running' });
     expect((await command('concurrency', '4')).stdout).toMatch(/^open +\d \(concurrency 4\)$/m);
-    await batch.sent(4);
+    await batch.waitUntilSent(4);
     expect((await command('retry')).stderr).toContain('is still running');
 
     const cancelled = await command('cancel');

@@ -5,17 +5,17 @@ import type { NewJob } from '../../../sandbox';
 import type { FollowUpProgress } from '../../../src/contract/result';
 import { ENCRYPTING } from '../../harness/encryption';
 import { eventually } from '../../../tools/lib/eventually';
-import { ENDLESS } from '../../harness/following';
+import { ENDLESS_TURN } from '../../harness/follow-up-under-test';
 import { sharedEnvironment } from '../../harness/shared-environment';
-import { jobToSendTo, starter } from './starter';
+import { newSendCommand, runCli } from './run-cli';
 
 const { open } = sharedEnvironment();
 
-const run = async (...args: string[]) => starter(await open(), args);
+const run = async (...args: string[]) => runCli(await open(), args);
 
 /** A job, and what sends to it. */
 async function stage(job?: NewJob) {
-  const { words, ...key } = jobToSendTo(await open(), job);
+  const { words, ...key } = newSendCommand(await open(), job);
   const send = (...more: string[]) => run(...words, '--prompt', 'Fix it. 日本語\n', ...more);
   return { ...key, send };
 }
@@ -46,7 +46,7 @@ it.concurrent(
 it.concurrent(
   'a running follow-up is shown by status, read now, given more time, and cancelled',
   async () => {
-    const { workflowId, send } = await stage(ENDLESS);
+    const { workflowId, send } = await stage(ENDLESS_TURN);
     const sent = await send('--no-wait', '--json');
     expect(JSON.parse(sent.stdout)).toMatchObject({ workflowId, requestId: 'order-1', attached: false });
     expect(sent.stderr).toContain(`npm run starter -- watch ${workflowId}`);

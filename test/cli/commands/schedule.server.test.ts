@@ -3,7 +3,7 @@ import { expect, it } from '@jest/globals';
 import { eventually } from '../../../tools/lib/eventually';
 import { sharedEnvironment } from '../../harness/shared-environment';
 import { temporalCommand } from '../../harness/temporal-command';
-import { SWIFT_FLAGS, starter } from './starter';
+import { FASTEST_FLAGS, runCli } from './run-cli';
 
 const { open } = sharedEnvironment();
 
@@ -20,7 +20,7 @@ async function stage() {
   const { projectId, jobId } = environment.addJob();
   const csv = `project,job,prompt\n${projectId},${jobId},Rebase on main.\n`;
   const run = (verb: string, ...words: string[]) =>
-    starter(environment, ['schedule', verb, id, ...words], csv);
+    runCli(environment, ['schedule', verb, id, ...words], csv);
   const described = () => environment.client.schedule.getHandle(id).describe();
   const posts = () => environment.posts({ projectId });
   return { id, run, described, posts };
@@ -30,7 +30,7 @@ it.concurrent(
   'a schedule is created once, and the Temporal CLI triggers it and describes its batches',
   async () => {
     const { id, run, posts } = await stage();
-    const words = ['-', '--cron', '0 0 1 1 *', '--timezone', 'Europe/Berlin', ...SWIFT_FLAGS];
+    const words = ['-', '--cron', '0 0 1 1 *', '--timezone', 'Europe/Berlin', ...FASTEST_FLAGS];
     const first = await run('create', ...words, '--json');
     expect(first.code).toBe(0);
     const next = expect.stringMatching(/^\d{4}-12-31T23:00:00Z$/);

@@ -4,7 +4,7 @@ import { type Client, ServiceError, WorkflowFailedError } from '@temporalio/clie
 import { defaultPayloadConverter, TerminatedFailure } from '@temporalio/common';
 import { BatchEnds, findBatch, looksAt, viewOf } from '../../../src/client/batch/describe';
 import { BATCH_WORKFLOW } from '../../../src/contract/names';
-import { ITEM_END } from '../../harness/samples';
+import { ITEM_RESULT } from '../../harness/fixtures';
 
 const described = (name: string, raw: object = {}) => ({
   ...{ type: BATCH_WORKFLOW, workflowId: 'follow-up-batch:b', runId: 'r', taskQueue: 'q', raw },
@@ -33,11 +33,11 @@ it('of a batch that was terminated the reason is told, and no trouble of its act
 it('the last ends of a batch are told at the next look if the server did not answer while they were read', async () => {
   const client = clientOf(described('COMPLETED'));
   const cause = Object.assign(new Error('14 UNAVAILABLE'), { code: 14, details: '', metadata: {} });
-  const news = jest.spyOn(BatchEnds.prototype, 'news').mockResolvedValue([ITEM_END]);
+  const news = jest.spyOn(BatchEnds.prototype, 'news').mockResolvedValue([ITEM_RESULT]);
   news.mockRejectedValueOnce(new ServiceError('away', { cause }));
   jest.spyOn(timers, 'setTimeout').mockResolvedValue(undefined);
   const told: unknown[] = [];
   for await (const { ends } of looksAt(client, 'b', undefined)) told.push(ends);
   jest.restoreAllMocks();
-  expect(told).toEqual([[], [ITEM_END]]);
+  expect(told).toEqual([[], [ITEM_RESULT]]);
 });

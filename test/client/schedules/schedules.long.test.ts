@@ -4,9 +4,9 @@ import { Client } from '@temporalio/client';
 import { defineSearchAttributeKey } from '@temporalio/common';
 import { FollowUpClient, type CreateScheduleOptions } from '../../../src/entries/client';
 import type { NewJob } from '../../../sandbox';
-import { SWIFT } from '../../harness/batch-of-test';
+import { FASTEST_OPTIONS } from '../../harness/test-batch';
 import { eventually } from '../../../tools/lib/eventually';
-import { ENDLESS } from '../../harness/following';
+import { ENDLESS_TURN } from '../../harness/follow-up-under-test';
 import { sharedEnvironment } from '../../harness/shared-environment';
 
 const { open } = sharedEnvironment();
@@ -16,7 +16,7 @@ async function newSchedule(job: NewJob = {}) {
   const environment = await open();
   const { client, followUps, sandbox } = environment;
   const id = `schedule-${randomUUID().slice(0, 8)}`;
-  const request = { ...environment.addJob(job), prompt: 'Rebase on main.', ...SWIFT };
+  const request = { ...environment.addJob(job), prompt: 'Rebase on main.', ...FASTEST_OPTIONS };
   const handle = followUps.schedules.getHandle(id);
   const processed = { projectId: request.projectId, operation: 'message', processed: true } as const;
   return {
@@ -62,7 +62,7 @@ function withUpdateConflicts(client: Client, conflicts: number) {
 describe('a schedule', () => {
   // Proves B13.
   it.concurrent('sends a batch at each firing, and none while one runs', async () => {
-    const { id, handle, batches, ...schedule } = await newSchedule(ENDLESS);
+    const { id, handle, batches, ...schedule } = await newSchedule(ENDLESS_TURN);
     await schedule.create({ spec: { intervals: [{ every: '1s' }] } });
     await schedule.sent(1);
     const { info, policies } = await eventually('a firing is skipped', () => handle.describe(), {
@@ -80,7 +80,7 @@ describe('a schedule', () => {
   });
 
   it.concurrent('starts a batch of low priority when it is triggered, also if it is paused', async () => {
-    const { id, handle, client, ...schedule } = await newSchedule(ENDLESS);
+    const { id, handle, client, ...schedule } = await newSchedule(ENDLESS_TURN);
     await schedule.create(UNTIL_TRIGGERED);
     await handle.trigger('SKIP');
     await schedule.sent(1);

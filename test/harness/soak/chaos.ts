@@ -11,7 +11,7 @@ import type { WorkerProcess } from '../worker-process';
 export const HTTP_TIMEOUT = '7s';
 
 /** Reads are up to five seconds behind, and a message is taken up to three seconds late: together the callers' `maxStaleness`. */
-export const CONFIRM = '8s';
+export const MAX_STALENESS = '8s';
 
 /** About every second message meets something, and every tenth read; besides, many are slow or behind. */
 export const FAULTS: readonly FaultSetting[] = [
@@ -37,10 +37,10 @@ const MAX_RESTARTS = 2;
 /** Two workers and the server. In the end all of them work. */
 export class Machines {
   readonly counts = { kill: 0, freeze: 0, restart: 0 };
-  private tell: (error: Error) => void = () => undefined;
+  private rejectDied: (error: Error) => void = () => undefined;
   private readonly killed = new Set<WorkerProcess>();
   /** Rejects with the last words of a worker that ends and that nobody has killed. */
-  readonly died = new Promise<never>((_, reject) => (this.tell = reject));
+  readonly died = new Promise<never>((_, reject) => (this.rejectDied = reject));
   private readonly workers: WorkerProcess[] = [];
 
   constructor(
@@ -73,7 +73,7 @@ export class Machines {
     this.workers[place] = worker;
     void worker.exited.then((exit) => {
       const said = `${JSON.stringify(exit)} ${worker.stdout}${worker.stderr}`;
-      if (!this.killed.has(worker)) this.tell(new Error(`a worker ended: ${said}`));
+      if (!this.killed.has(worker)) this.rejectDied(new Error(`a worker ended: ${said}`));
     });
   }
 
@@ -98,16 +98,16 @@ export class Machines {
  *
  * @returns how often each was done; in brackets what they were told could not be
  */
-export async function meddle(
-  deeds: Readonly<Record<string, () => Promise<unknown>>>,
+export async function runRandomOperations(
+  operations: Readonly<Record<string, () => Promise<unknown>>>,
   random: () => number,
   stop: AbortSignal,
 ): Promise<Readonly<Record<string, number>>> {
   const all: Promise<string>[] = [];
-  const names = Object.keys(deeds);
+  const names = Object.keys(operations);
   while (!stop.aborted) {
     const name = names[Math.floor(random() * names.length)] ?? '';
-    const done = Promise.resolve(deeds[name]?.()).then(
+    const done = Promise.resolve(operations[name]?.()).then(
       () => name,
       (error: unknown) => {
         if (!isExpected(error)) throw new Error(name, { cause: error });

@@ -4,18 +4,18 @@ import { type BatchMemo, CHUNK_WORKFLOW, MEMO_BATCH } from '../../../src/batch/m
 import { jobOf } from '../../../src/contract/ids';
 import { JOB_LOCK_WORKFLOW, MEMO_JOB_LOCK_HOLDER, MEMO_RECEIPT } from '../../../src/contract/names';
 import type { Request } from '../agent-service';
-import { heldBetween } from '../oracle/case';
+import { changesInEffect } from '../oracle/case';
 import { fromPayload } from '../temporal/history';
 import type { Run } from '../temporal/run';
-import type { Done } from '../world';
-import type { BatchAct } from './plan';
+import type { PerformedOperation } from '../world';
+import type { BatchOperation } from './plan';
 import { BATCH_WORKFLOW_ID, type BatchWorld } from './world';
 
 /** Whoever does this may run or forget an item after the batch had counted it. */
-const MEDDLING: ReadonlySet<string> = new Set(['retry item', 'terminate item', 'cancel item', 'foreign']);
+const ITEM_OPERATIONS: ReadonlySet<string> = new Set(['retry item', 'terminate item', 'cancel item', 'foreign']);
 
 /** A group is started within its permission, and a call takes some seconds. */
-const GROUP = 10;
+const START_GROUP_SIZE = 10;
 const GROUP_MS = 15_000;
 /** For so long a batch waits for it. */
 const CANCEL_REQUEST_MS = 5_000;
@@ -26,13 +26,13 @@ const HEARTBEAT_MS = 30_000;
 /** An attempt goes by the list with which it has begun. */
 const ATTEMPT_MS = 60_000;
 
-const DISTURBING: ReadonlySet<BatchAct['kind']> = new Set([
-  ...(['kill', 'freeze', 'stop', 'lose', 'wrong clock', 'server away', 'reset', 'terminate'] as const),
+const DISTURBING_OPERATIONS: ReadonlySet<BatchOperation['kind']> = new Set([
+  ...(['kill', 'freeze', 'stop', 'lose', 'wrong clock', 'server unavailable', 'reset', 'terminate'] as const),
 ]);
 
 /** What is wrong with a world; empty when all is true. */
-export function liesOfBatch(world: BatchWorld): string[] {
-  return [...world.broken, ...RULES.flatMap((rule) => [...rule(world)])];
+export function findBatchViolations(world: BatchWorld): string[] {
+  return [...world.failures, ...RULES.flatMap((rule) => [...rule(world)])];
 }
 
 const RULES: readonly ((world: BatchWorld) => Iterable<string>)[] = [
@@ -42,31 +42,31 @@ const RULES: readonly ((world: BatchWorld) => Iterable<string>)[] = [
       const runs = world.runs.filter(({ workflowId }) => workflowId === name);
       const sent = runs.flatMap((run) =>
         world.requests.flatMap((each) =>
-          each.runId === run.runId && mayBeProcessed(each) ? [{ run, at: each.begunAt ?? 0 }] : [],
+          each.runId === run.runId && mayBeProcessed(each) ? [{ run, at: each.firstByteAt ?? 0 }] : [],
         ),
       );
       for (const [index, { run, at }] of sent.entries()) {
         const before = sent
           .slice(0, index)
-          .filter((each) => promptOf(each.run) === promptOf(run) && !isUnknowable(world, each.run, run));
-        if (before.length === 0 || isByOthers(run)) continue;
-        const includes = world.doneBy('retry').some((retry) => retry.act.includeUnknown && retry.at < at);
+          .filter((each) => promptOf(each.run) === promptOf(run) && !isEarlierRunUnknown(world, each.run, run));
+        if (before.length === 0 || isStartedByAnotherClient(run)) continue;
+        const includes = world.performedOfKind('retry').some((retry) => retry.operation.includeUnknown && retry.at < at);
         if (!includes || before.some((each) => isAccepted(world, each.run)))
           yield `${name}: ${run.runId} sends again, ${before.map((each) => each.run.runId).join(', ')} may have sent`;
       }
     }
   },
   /** Of those that runs of the batch have started; one that somebody has retried counts once the batch must know it. */
-  function* withinItsConcurrencyAndOneOfAJob(world) {
+  function* respectsConcurrencyAndJobOrder(world) {
     for (const { run, batch } of world.starts) {
       const at = run.startedAt;
       const own = world.starts.map((start) => start.run);
-      const open = own.filter((each) => each.startedAt <= at && endedAt(world, each) > at);
-      open.push(...retriedBefore(world, at));
-      const memos = heldBetween(memosOf(batch), at - GROUP_MS, at);
+      const open = own.filter((each) => each.startedAt <= at && chainEndedAt(world, each) > at);
+      open.push(...runningRetries(world, at));
+      const memos = changesInEffect(memosOf(batch), at - GROUP_MS, at);
       const most = Math.max(...memos.map(({ memo }) => memo.concurrency));
       if (open.length > most) yield `${run.runId} starts as the ${open.length}th, and ${most} may be open`;
-      const other = [...open, ...laterOnes(world, run)].find(
+      const other = [...open, ...laterItemsRunning(world, run)].find(
         (each) => each !== run && jobOf(each.workflowId) === jobOf(run.workflowId),
       );
       if (other !== undefined) yield `${run.runId} starts while ${other.runId} of its job runs`;
@@ -75,37 +75,37 @@ const RULES: readonly ((world: BatchWorld) => Iterable<string>)[] = [
   /** With `whenActive: wait`, a follow-up has the job for itself from its baseline read to its end: it holds the job lock. */
   function* oneFollowUpOfAJobHoldsItsLock(world) {
     if (world.plan.request.whenActive !== 'wait') return;
-    for (const { number, point, runId, askedAt, begunAt } of world.requests) {
+    for (const { number, point, runId, requestedAt, firstByteAt } of world.requests) {
       const run = world.runs.find((each) => each.runId === runId);
-      const at = point === 'post' ? (begunAt ?? Infinity) : askedAt;
+      const at = point === 'post' ? (firstByteAt ?? Infinity) : requestedAt;
       // An activity may outlive its run, whose lock the next follow-up acquires. A poll may come while the lock is released.
       if (run === undefined || at > run.closedAt || (point !== 'post' && point !== 'look')) continue;
       if (!locksOf(world, run).some((lock) => lock.startedAt <= at && lock.closedAt >= at))
         yield `${run.workflowId}: request ${number} of ${runId} without the job lock`;
     }
-    if (isDisturbed(world) || world.doneBy('terminate item').length > 0) return;
+    if (isDisturbed(world) || world.performedOfKind('terminate item').length > 0) return;
     for (const run of world.runs.filter(({ workflowId }) => world.names.includes(workflowId)))
       for (const lock of locksOf(world, run))
         if (!run.isOpen && lock.isOpen) yield `${run.runId} has ended and still holds the job lock`;
-        else if (lock.closedAt < endedAt(world, run) - LOCK_MS)
+        else if (lock.closedAt < chainEndedAt(world, run) - LOCK_MS)
           yield `${run.runId} releases the job lock before its end`;
   },
   /** After a 429 with a wait, a worker makes no POST for any job of the project until the wait is over. */
-  function* coolsDown(world) {
+  function* respectsCooldown(world) {
     if (isDisturbed(world)) return;
     for (const requests of world.requestsOfProjects) {
       const posts = requests.filter(({ point }) => point === 'post');
-      for (const { answer, retryAfter, heardAt, worker } of posts) {
-        if (answer !== 'http_429' || heardAt === null || retryAfter === null) continue;
+      for (const { answer, retryAfter, receivedAt, worker } of posts) {
+        if (answer !== 'http_429' || receivedAt === null || retryAfter === null) continue;
         // A POST whose permission was requested before is made.
-        const [from, to] = [heardAt + GROUP_MS, heardAt + Number(retryAfter) * 1_000];
-        const post = posts.find((each) => each.worker === worker && each.askedAt > from && each.askedAt < to);
+        const [from, to] = [receivedAt + GROUP_MS, receivedAt + Number(retryAfter) * 1_000];
+        const post = posts.find((each) => each.worker === worker && each.requestedAt > from && each.requestedAt < to);
         if (post !== undefined)
-          yield `POST ${post.number} of ${post.runId} ${to - post.askedAt} ms before the end of a cool-down`;
+          yield `POST ${post.number} of ${post.runId} ${to - post.requestedAt} ms before the end of a cool-down`;
       }
     }
   },
-  function* inTheOrderOfTheFile({ starts, names }) {
+  function* startsInFileOrder({ starts, names }) {
     const latest = new Map<string, number>();
     for (const { run, batch } of starts) {
       const key = `${batch.start.firstRunId} ${batch.isReset ? batch.runId : ''} ${jobOf(run.workflowId)}`;
@@ -115,17 +115,17 @@ const RULES: readonly ((world: BatchWorld) => Iterable<string>)[] = [
       latest.set(key, number);
     }
   },
-  function* startsNothingBeyondItsTolerance({ starts }) {
+  function* startsNothingBeyondMaxFailures({ starts }) {
     for (const { run, memo, kept } of starts)
       if (isMaxFailuresExceeded(memo, memo) || (kept !== null && isMaxFailuresExceeded(memo, kept)))
         yield `${run.runId} starts, although more items failed than maxFailures`;
   },
   /** It has ended, or its activity was told to start nothing more: undisturbed, at once when somebody cancels the batch. */
   function* startsNothingAfterItsEnd(world) {
-    const cancels = isDisturbed(world) ? [] : world.doneBy('cancel');
+    const cancels = isDisturbed(world) ? [] : world.performedOfKind('cancel');
     for (const { run, batch } of world.starts) {
-      const told = batch.events.filter(({ type }) => type === 'ActivityTaskCancelRequested');
-      const ends = [...told, ...cancels.filter((each) => each.run === batch)].map(({ at }) => at);
+      const cancelRequests = batch.events.filter(({ type }) => type === 'ActivityTaskCancelRequested');
+      const ends = [...cancelRequests, ...cancels.filter((each) => each.run === batch)].map(({ at }) => at);
       const late = run.startedAt - Math.min(...ends, batch.closedAt) - GROUP_MS;
       if (late > 0) yield `${run.runId} starts ${late} ms after a permission of its batch can last`;
     }
@@ -143,16 +143,16 @@ const RULES: readonly ((world: BatchWorld) => Iterable<string>)[] = [
         const lateAt = at + GROUP_MS + (isDisturbed(world) ? HEARTBEAT_MS : 0);
         const late = inBetween.find(({ run }) => run.startedAt > lateAt);
         if (late !== undefined) yield `${late.run.runId} starts ${late.run.startedAt - at} ms after a pause`;
-        if (inBetween.length > GROUP) yield `${inBetween.length} items start while ${batch.runId} is paused`;
+        if (inBetween.length > START_GROUP_SIZE) yield `${inBetween.length} items start while ${batch.runId} is paused`;
       }
     }
   },
   /** Whoever has cancelled it with its follow-ups finds each of them told to end. */
-  function* cancelsWhatRuns(world) {
-    const ends = [...world.doneBy('reset'), ...world.doneBy('terminate')];
-    for (const { act, endedAt: cancelledAt, failed, at } of world.doneBy('cancel')) {
+  function* cancelReachesRunningItems(world) {
+    const ends = [...world.performedOfKind('reset'), ...world.performedOfKind('terminate')];
+    for (const { operation, endedAt: cancelledAt, failed, at } of world.performedOfKind('cancel')) {
       // One that is reset or terminated before it has cancelled ends as if it had not been told.
-      if (!act.cancelRunning || failed || ends.some((each) => isSoonAfter(cancelledAt, each))) continue;
+      if (!operation.cancelRunning || failed || ends.some((each) => happensSoonAfter(cancelledAt, each))) continue;
       for (const { run, batch } of world.starts) {
         // The batch tells those that the list has not shown to whoever has cancelled it.
         const isOpen = run.startedAt < at && run.closedAt > Math.max(cancelledAt, batch.closedAt);
@@ -172,16 +172,16 @@ const RULES: readonly ((world: BatchWorld) => Iterable<string>)[] = [
     const { latest } = world;
     if (latest === undefined || latest.isOpen || latest.status === 'WorkflowExecutionTerminated') return;
     // A starter that stores them while the batch ends leaves them too.
-    const starters = [...world.doneBy('start'), ...world.doneBy('terminate')];
-    if (starters.some((each) => each.run !== undefined && isSoonAfter(latest.closedAt, each))) return;
+    const starters = [...world.performedOfKind('start'), ...world.performedOfKind('terminate')];
+    if (starters.some((each) => each.run !== undefined && happensSoonAfter(latest.closedAt, each))) return;
     for (const run of world.runs)
       if (run.start.workflowType === CHUNK_WORKFLOW && run.isOpen) yield `${run.workflowId} is open`;
   },
   /** A batch that is done has an end for each item, and has counted each. */
-  function* countsEachItem({ told, names, plan, deleted }) {
-    const { memo, state } = told?.batch ?? {};
-    if (!told || !memo) return;
-    const { ends } = told;
+  function* countsEachItem({ finalReport, names, plan, deleted }) {
+    const { memo, state } = finalReport?.batch ?? {};
+    if (!finalReport || !memo) return;
+    const { ends } = finalReport;
     const counts = { ...memo.byStatus, ...memo.byFailure };
     const counted = Object.values(counts).reduce((sum, times) => sum + times, 0);
     if (counted !== memo.ended || memo.ended > names.length)
@@ -192,15 +192,15 @@ const RULES: readonly ((world: BatchWorld) => Iterable<string>)[] = [
     if (memo.ended !== names.length || ends.length !== names.length)
       yield `it is done, ${memo.ended} of ${names.length} items have ended, and ${ends.length} ends are told`;
     const isForgotten = plan.retentionMs !== null || deleted.size > 0;
-    if (isForgotten || plan.deeds.some(({ act }) => MEDDLING.has(act.kind))) return;
+    if (isForgotten || plan.operations.some(({ operation }) => ITEM_OPERATIONS.has(operation.kind))) return;
     const outcomes: Record<string, number> = {};
     for (const { outcome } of ends) outcomes[outcome] = (outcomes[outcome] ?? 0) + 1;
     const [said, shown] = [counts, outcomes].map((each) => JSON.stringify(Object.entries(each).sort()));
     if (said !== shown) yield `it has counted ${said}, and the results are ${shown}`;
   },
   /** A message that was processed is told of by no end that says it was not sent. */
-  function* tellsTheTruth({ told, requests, runs }) {
-    for (const { workflowId, delivery, outcome } of told?.ends ?? []) {
+  function* outcomesMatchJournal({ finalReport, requests, runs }) {
+    for (const { workflowId, delivery, outcome } of finalReport?.ends ?? []) {
       const run = runs.findLast((each) => each.workflowId === workflowId);
       const isSent = requests.some(({ runId, processedAt }) => runId === run?.runId && processedAt !== null);
       if (isSent && (delivery === 'not-sent' || delivery === 'rejected') && outcome !== 'conflict')
@@ -208,8 +208,8 @@ const RULES: readonly ((world: BatchWorld) => Iterable<string>)[] = [
     }
   },
   /** Three events an item, and those of the rounds that come with its operators; a batch that goes on walks over all. */
-  function* staysWithinItsHistory({ runs, names, plan }) {
-    if (plan.deeds.length > 0) return;
+  function* historyIsBounded({ runs, names, plan }) {
+    if (plan.operations.length > 0) return;
     const batches = runs.filter(isBatch);
     const events = batches.reduce((sum, run) => sum + run.events.length, 0);
     const times = batches.filter(isFirst).length;
@@ -219,15 +219,15 @@ const RULES: readonly ((world: BatchWorld) => Iterable<string>)[] = [
 ];
 
 function isDisturbed({ plan }: BatchWorld): boolean {
-  return plan.deeds.some(({ act }) => DISTURBING.has(act.kind));
+  return plan.operations.some(({ operation }) => DISTURBING_OPERATIONS.has(operation.kind));
 }
 
-function isSoonAfter(moment: number, { at }: Done<BatchAct>): boolean {
+function happensSoonAfter(moment: number, { at }: PerformedOperation<BatchOperation>): boolean {
   return at >= moment - GROUP_MS && at <= moment + HEARTBEAT_MS;
 }
 
-function mayBeProcessed({ point, begunAt, answer }: Request): boolean {
-  return point === 'post' && begunAt !== null && !/^http_4(29|22)$/.test(answer ?? '');
+function mayBeProcessed({ point, firstByteAt, answer }: Request): boolean {
+  return point === 'post' && firstByteAt !== null && !/^http_4(29|22)$/.test(answer ?? '');
 }
 
 function promptOf({ start }: Run): unknown {
@@ -235,44 +235,44 @@ function promptOf({ start }: Run): unknown {
 }
 
 /** Somebody else has started it, who knows nothing of the batch. */
-function isByOthers({ start }: Run): boolean {
-  return start.asked?.by === 'people' && !start.asked.requestId.startsWith('retry of ');
+function isStartedByAnotherClient({ start }: Run): boolean {
+  return start.requester?.by === 'client' && !start.requester.requestId.startsWith('retry of ');
 }
 
 /** Follow-ups of items that people have started by themselves so long before that the batch must know it, and that still run. */
-function openOfPeople(world: BatchWorld, at: number, knownAfterMs: number): Run[] {
+function runningFromClients(world: BatchWorld, at: number, knownAfterMs: number): Run[] {
   const before = at - world.plan.listLagMs - HEARTBEAT_MS - GROUP_MS - knownAfterMs;
   return world.runs.filter(
     (run) =>
       world.names.includes(run.workflowId) &&
       isFirst(run) &&
-      run.start.asked?.by === 'people' &&
+      run.start.requester?.by === 'client' &&
       run.startedAt < before &&
-      endedAt(world, run) > at,
+      chainEndedAt(world, run) > at,
   );
 }
 
 /** Those of the batch that somebody has retried. */
-function retriedBefore(world: BatchWorld, at: number): Run[] {
-  return openOfPeople(world, at, ATTEMPT_MS).filter(
+function runningRetries(world: BatchWorld, at: number): Run[] {
+  return runningFromClients(world, at, ATTEMPT_MS).filter(
     ({ start }) => start.searchAttributes.FollowUpBatch !== undefined,
   );
 }
 
 /** Items behind one that is started, which run by their own names: somebody else has started them. It asks before each start. */
-function laterOnes(world: BatchWorld, { workflowId, startedAt }: Run): Run[] {
+function laterItemsRunning(world: BatchWorld, { workflowId, startedAt }: Run): Run[] {
   const { names, plan } = world;
-  return openOfPeople(world, startedAt, 0).filter((run) => {
+  return runningFromClients(world, startedAt, 0).filter((run) => {
     const number = names.indexOf(run.workflowId);
     return (
-      number > names.indexOf(workflowId) && plan.items[number]?.requestId !== undefined && isByOthers(run)
+      number > names.indexOf(workflowId) && plan.items[number]?.requestId !== undefined && isStartedByAnotherClient(run)
     );
   });
 }
 
 /** Nobody could know of it any more: the server has forgotten the batch itself, or what others had started. */
-function isUnknowable(world: BatchWorld, before: Run, run: Run): boolean {
-  if (isByOthers(before) && isForgotten(world, before, run.startedAt)) return true;
+function isEarlierRunUnknown(world: BatchWorld, before: Run, run: Run): boolean {
+  if (isStartedByAnotherClient(before) && isForgotten(world, before, run.startedAt)) return true;
   const own = world.starts.find((start) => start.run === run)?.batch.start;
   const batches = world.runs.filter(isBatch);
   // After a reset of the batch nothing but the item itself tells that it was begun, and somebody has deleted it.
@@ -315,7 +315,7 @@ function locksOf({ runs }: BatchWorld, { start }: Run): Run[] {
 }
 
 /** The end of a run, and of those that it continues as. */
-function endedAt({ runs }: BatchWorld, { start }: Run): number {
+function chainEndedAt({ runs }: BatchWorld, { start }: Run): number {
   return runs.findLast((each) => each.start.firstRunId === start.firstRunId)?.closedAt ?? Infinity;
 }
 

@@ -1,20 +1,20 @@
-import { weighted } from '../luck';
+import { weighted } from '../random-source';
 import { batchMemo, CHUNK_WORKFLOW, MEMO_BATCH } from '../../../src/batch/memo';
 import { fromPayload } from '../temporal/history';
 import { isBatch } from './oracle';
-import { failsBy } from '../situations';
+import { failsWith } from '../situations';
 import type { Situations } from '../simulate';
-import { type BatchWorld, NOTHING } from './world';
+import { type BatchWorld, NO_SUCH_ITEM } from './world';
 
-const SITUATIONS: Situations<BatchWorld> = {
+const BASE_SITUATIONS: Situations<BatchWorld> = {
   'a batch in chunks': ({ runs }) => runs.some(({ start }) => start.workflowType === CHUNK_WORKFLOW),
-  'a batch continues as new': (world) => endsOf(world).includes('ContinuedAsNew'),
-  'a batch is cancelled': (world) => endsOf(world).includes('Canceled'),
+  'a batch continues as new': (world) => batchStatuses(world).includes('ContinuedAsNew'),
+  'a batch is cancelled': (world) => batchStatuses(world).includes('Canceled'),
   'a batch fails because more items failed than maxFailures': (world) =>
-    failsBy(world, 'MaxFailuresExceeded'),
-  'a batch is incomplete': (world) => failsBy(world, 'BatchIncomplete'),
+    failsWith(world, 'MaxFailuresExceeded'),
+  'a batch is incomplete': (world) => failsWith(world, 'BatchIncomplete'),
   'a batch runs again after its termination': (world) =>
-    endsOf(world).includes('Terminated') && endsOf(world).at(-1) !== 'Terminated',
+    batchStatuses(world).includes('Terminated') && batchStatuses(world).at(-1) !== 'Terminated',
   'a batch is reset': ({ runs }) => runs.some((run) => isBatch(run) && run.isReset),
   "somebody else's follow-up is left running": ({ runs }) =>
     runs.some(
@@ -25,49 +25,49 @@ const SITUATIONS: Situations<BatchWorld> = {
     runs.some(({ events }) =>
       events.some((event) => 'activity' in event && event.activity.activityType === 'waitForJobLock'),
     ),
-  'a batch is forgotten': ({ told }) => told === null,
-  'a batch is done, and has an end for each item': ({ told, names }) => told?.ends.length === names.length,
+  'a batch is forgotten': ({ finalReport }) => finalReport === null,
+  'a batch is done, and has an end for each item': ({ finalReport, names }) => finalReport?.ends.length === names.length,
   'an item runs again by a retry': ({ starts }) =>
-    starts.some(({ run }) => run.start.asked?.requestId.startsWith('retry of ') === true),
-  'a worker is killed between two starts': ({ log }) => follows(log, /^starts /, /^kill/),
-  'a worker is frozen with a permission': ({ log }) => follows(log, /^keep recorded/, /^freeze/),
-  'the answer to a start is lost': ({ log }) => follows(log, /^starts /, /^lose answer/),
+    starts.some(({ run }) => run.start.requester?.requestId.startsWith('retry of ') === true),
+  'a worker is killed between two starts': ({ log }) => occursRightAfter(log, /^starts /, /^kill/),
+  'a worker is frozen with a permission': ({ log }) => occursRightAfter(log, /^keep recorded/, /^freeze/),
+  'the answer to a start is lost': ({ log }) => occursRightAfter(log, /^starts /, /^lose answer/),
 };
 
 /** What is told of items at the end. */
-const OUTCOMES = weighted(
+const ITEM_OUTCOMES = weighted(
   'completed, failed, cancelled, terminated, FollowUpRejected, DeliveryUnknown, JobNotFound, DeadlineExceeded',
   'conflict, gone',
 );
 
-/** The deeds that have had an effect. */
-const DEEDS = weighted(
+/** The operations that have had an effect. */
+const EFFECTIVE_OPERATIONS = weighted(
   'cancel, pause, set concurrency, retry, results, retry item, delete item, cancel item, terminate item',
   'foreign, terminate, reset',
 );
 
-export const SITUATIONS_OF_BATCHES: Situations<BatchWorld> = {
-  ...SITUATIONS,
+export const BATCH_SITUATIONS: Situations<BatchWorld> = {
+  ...BASE_SITUATIONS,
   ...Object.fromEntries(
-    OUTCOMES.map((wanted) => [
+    ITEM_OUTCOMES.map((wanted) => [
       `an item ends as ${wanted}`,
-      ({ told }: BatchWorld) => told?.ends.some(({ outcome }) => outcome === wanted) === true,
+      ({ finalReport }: BatchWorld) => finalReport?.ends.some(({ outcome }) => outcome === wanted) === true,
     ]),
   ),
   ...Object.fromEntries(
-    DEEDS.map((kind) => [
+    EFFECTIVE_OPERATIONS.map((kind) => [
       `of a batch: ${kind}`,
-      ({ done }: BatchWorld) =>
-        done.some(({ act, failed, answer }) => act.kind === kind && !failed && answer !== NOTHING),
+      ({ performed }: BatchWorld) =>
+        performed.some(({ operation, failed, answer }) => operation.kind === kind && !failed && answer !== NO_SUCH_ITEM),
     ]),
   ),
 };
 
-function endsOf({ runs }: BatchWorld): string[] {
+function batchStatuses({ runs }: BatchWorld): string[] {
   return runs.filter(isBatch).map(({ status }) => status.replace('WorkflowExecution', ''));
 }
 
 /** Whether one comes right after the other. */
-function follows(log: BatchWorld['log'], first: RegExp, next: RegExp): boolean {
+function occursRightAfter(log: BatchWorld['log'], first: RegExp, next: RegExp): boolean {
   return log.some(({ what }, index) => first.test(what) && next.test(log[index + 1]?.what ?? ''));
 }

@@ -10,19 +10,19 @@ import type { BatchItemResult } from '../../../src/batch/progress';
 import type { BatchBoard } from '../../../src/batch/board';
 import { type BatchMemo, MEMO_BATCH } from '../../../src/batch/memo';
 import { batchWorkflowId, followUpWorkflowId } from '../../../src/contract/ids';
-import type { MachineAct } from '../acts';
+import type { MachineOperation } from '../operations';
 import type { Request } from '../agent-service';
 import { fromPayload } from '../temporal/history';
 import type { Run } from '../temporal/run';
-import { clientOf } from '../temporal/service';
-import { isTold, MOST_BROKEN, NEVER_RUN, TASK_QUEUES, World } from '../world';
-import type { BatchAct, BatchPlan } from './plan';
+import { createClient } from '../temporal/simulated-client';
+import { isClientError, MAX_FAILURES, WORKFLOWS_WITHOUT_WORKER, TASK_QUEUES, World } from '../world';
+import type { BatchOperation, BatchPlan } from './plan';
 
 const BATCH_ID = 'batch';
 export const BATCH_WORKFLOW_ID = batchWorkflowId(BATCH_ID);
 
-/** What is told of an act for which there is no such item. */
-export const NOTHING = 'nothing to do';
+/** What is told of an operation for which there is no such item. */
+export const NO_SUCH_ITEM = 'nothing to do';
 
 const LONGEST_PAUSE_S = 120;
 
@@ -30,11 +30,11 @@ const LONGEST_PAUSE_S = 120;
 const UNTIL_LISTED_MS = 90_000;
 
 /** Points that a story tells. */
-const TOLD =
+const LOGGED_POINTS =
   /^(runItems (started|reported)|keep recorded|post (begun|processed)|closeChunks started|phase .*)$/;
 
 /** A start of a follow-up by a run of the batch, with what the server had of that run at this moment. */
-export interface StartOfItem {
+export interface ItemStart {
   readonly run: Run;
   readonly batch: Run;
   readonly memo: BatchMemo;
@@ -43,21 +43,21 @@ export interface StartOfItem {
 }
 
 /** One batch and its jobs. */
-export class BatchWorld extends World<BatchPlan, BatchAct> {
-  readonly starts: StartOfItem[] = [];
+export class BatchWorld extends World<BatchPlan, BatchOperation> {
+  readonly starts: ItemStart[] = [];
   /** When a run was deleted. */
   readonly deleted = new Map<Run, number>();
   /** What is told of it at the end; null where the server has forgotten it. */
-  told: { readonly batch: BatchReport; readonly ends: readonly BatchItemResult[] } | null = null;
+  finalReport: { readonly batch: BatchReport; readonly ends: readonly BatchItemResult[] } | null = null;
   /** The workflow ids of the items, in the order of the file. */
   readonly names: readonly string[];
-  private readonly noted = new Set<Run>();
-  private readonly calls = this.newCalls();
+  private readonly recordedRuns = new Set<Run>();
+  private readonly calls = this.createSlowCalls();
   private readonly handle = new BatchHandle(this.calls, BATCH_ID);
   private script: Promise<void> | undefined;
   private isDone = false;
   /** In seconds, while nobody does anything. */
-  private pausedFor = 0;
+  private pausedForSeconds = 0;
 
   /** What people do, by the real client. */
   /** A batch's progress is compared at its end only. */
@@ -65,7 +65,7 @@ export class BatchWorld extends World<BatchPlan, BatchAct> {
     return undefined;
   }
 
-  protected override readonly acts = {
+  protected override readonly operationHandlers = {
     start: ({ times, options }) => Promise.all(Array.from({ length: times }, () => this.start(options))),
     terminate: async ({ startsAfterMs }) => {
       this.latest?.terminate();
@@ -97,17 +97,17 @@ export class BatchWorld extends World<BatchPlan, BatchAct> {
       return this.calls.run({}, (client) => startFollowUp(client, TASK_QUEUES.followUp, request));
     },
     'retry item': ({ item }) =>
-      this.onItem(item, false, ({ workflowId }) =>
+      this.performOnItem(item, false, ({ workflowId }) =>
         this.calls.run({}, (client, signal) => retryFollowUp(client, workflowId, signal)),
       ),
     'delete item': ({ item }) =>
-      this.onItem(item, false, (run) => {
+      this.performOnItem(item, false, (run) => {
         this.deleted.set(run, this.clock.now);
         this.server.delete(run);
       }),
-    'cancel item': ({ item }) => this.onItem(item, true, (run) => run.requestCancel()),
-    'terminate item': ({ item }) => this.onItem(item, true, (run) => run.terminate()),
-  } satisfies World<BatchPlan, BatchAct>['acts'];
+    'cancel item': ({ item }) => this.performOnItem(item, true, (run) => run.requestCancel()),
+    'terminate item': ({ item }) => this.performOnItem(item, true, (run) => run.terminate()),
+  } satisfies World<BatchPlan, BatchOperation>['operationHandlers'];
 
   private constructor(
     plan: BatchPlan,
@@ -121,7 +121,7 @@ export class BatchWorld extends World<BatchPlan, BatchAct> {
     });
   }
 
-  static async of(plan: BatchPlan, workflows: ReusableVMWorkflowCreator): Promise<BatchWorld> {
+  static async create(plan: BatchPlan, workflows: ReusableVMWorkflowCreator): Promise<BatchWorld> {
     const requests = plan.items.map(({ job, ...item }) => {
       const { projectId = '', jobId = '' } = plan.jobs[job] ?? {};
       return { projectId, jobId, ...plan.request, ...item };
@@ -151,52 +151,52 @@ export class BatchWorld extends World<BatchPlan, BatchAct> {
     return this.runs.findLast(({ workflowId }) => workflowId === BATCH_WORKFLOW_ID);
   }
 
-  protected override begin(): void {
+  protected override startPlan(): void {
     const { concurrency, maxFailures } = this.plan;
-    this.letPeople({ kind: 'start', times: 1, options: { concurrency, maxFailures } });
-    this.script = this.untilQuiet().finally(() => (this.isDone = true));
+    this.performAsClient({ kind: 'start', times: 1, options: { concurrency, maxFailures } });
+    this.script = this.runUntilQuiet().finally(() => (this.isDone = true));
     this.script.catch(() => undefined);
   }
 
-  protected override isOver(): boolean {
+  protected override hasEnded(): boolean {
     return this.isDone;
   }
 
-  protected override async end(): Promise<void> {
+  protected override async finish(): Promise<void> {
     await this.script;
   }
 
-  private async untilQuiet(): Promise<void> {
-    await this.quiet();
-    for (let again = 0; this.plan.finishes && again < 2; again += 1) {
+  private async runUntilQuiet(): Promise<void> {
+    await this.waitUntilQuiet();
+    for (let again = 0; this.plan.isRestartedUntilDone && again < 2; again += 1) {
       if (this.latest?.status === 'WorkflowExecutionCompleted') break;
-      this.letPeople({ kind: 'start', times: 1, options: { maxFailures: null } });
-      await this.quiet();
+      this.performAsClient({ kind: 'start', times: 1, options: { maxFailures: null } });
+      await this.waitUntilQuiet();
     }
     await this.clock.sleep(UNTIL_LISTED_MS);
     // It may be older than the retention.
     if (this.server.find(BATCH_WORKFLOW_ID) === undefined) return;
     const batch = await this.calls.run({}, (client) => findBatch(client, BATCH_ID));
     try {
-      this.told = { batch, ends: await this.handle.listResults() };
+      this.finalReport = { batch, ends: await this.handle.listResults() };
     } catch (error) {
       // Its items may be older than the retention.
-      if (!isTold(error)) throw error;
-      this.say('people', `the results: ${String(error)}`);
+      if (!isClientError(error)) throw error;
+      this.appendLog('client', `the results: ${String(error)}`);
     }
   }
 
   /** Not in the name of the process that has reached the point, nor within the deadline of its call. */
-  protected override perform(act: Exclude<BatchAct, MachineAct>): Promise<unknown> {
+  protected override perform(operation: Exclude<BatchOperation, MachineOperation>): Promise<unknown> {
     return new Promise((resolve) => {
-      this.clock.after(0, () => resolve(super.perform(act)));
+      this.clock.after(0, () => resolve(super.perform(operation)));
     });
   }
 
   /** @param share where in the file it stands, from 0 to 1 */
-  private onItem(share: number, isWantedOpen: boolean, work: (run: Run) => unknown): unknown {
+  private performOnItem(share: number, isWantedOpen: boolean, work: (run: Run) => unknown): unknown {
     const run = this.server.find(this.names[Math.floor(share * this.names.length)] ?? '');
-    if (run?.isOpen !== isWantedOpen) return NOTHING;
+    if (run?.isOpen !== isWantedOpen) return NO_SUCH_ITEM;
     return work(run) ?? run.runId;
   }
 
@@ -210,69 +210,69 @@ export class BatchWorld extends World<BatchPlan, BatchAct> {
   }
 
   protected override passes(point: string): boolean {
-    if (point === 'start recorded') this.noteStart();
-    return TOLD.test(point);
+    if (point === 'start recorded') this.recordItemStart();
+    return LOGGED_POINTS.test(point);
   }
 
   /** By a connection that is slow now and then. */
-  private newCalls(): Calls {
-    const { server, luck, clock, plan } = this;
+  private createSlowCalls(): Calls {
+    const { server, random, clock, plan } = this;
     const pause = (method: string) =>
-      clock.sleep(luck.between(`their ${method}`, 1, luck.chance('is slow', 0.15) ? plan.paceMs : 60));
+      clock.sleep(random.between(`their ${method}`, 1, random.chance('is slow', 0.15) ? plan.paceMs : 60));
     const reach = async <T>(method: string, answer: () => T): Promise<T> => {
       await pause(method);
-      await new Promise<void>((resolve) => server.whenThere(resolve));
+      await new Promise<void>((resolve) => server.whenAvailable(resolve));
       const value = answer();
       await pause(method);
       return value;
     };
-    const named = { namespace: `${server.namespace} of people`, identity: 'people' };
-    return new Calls(clientOf(server, reach, named), TASK_QUEUES.followUp);
+    const named = { namespace: `${server.namespace} of client`, identity: 'client' };
+    return new Calls(createClient(server, reach, named), TASK_QUEUES.followUp);
   }
 
   /** Until all has ended, and nobody does anything more. */
-  private async quiet(): Promise<void> {
-    const runs = () => this.runs.filter(({ start }) => !NEVER_RUN.has(start.workflowType));
-    while (this.waitsFor > 0 || runs().some(({ isOpen }) => isOpen)) {
+  private async waitUntilQuiet(): Promise<void> {
+    const runs = () => this.runs.filter(({ start }) => !WORKFLOWS_WITHOUT_WORKER.has(start.workflowType));
+    while (this.pendingCount > 0 || runs().some(({ isOpen }) => isOpen)) {
       await this.clock.sleep(1_000);
-      this.noteEnds();
-      this.resumeAtLast();
-      if (this.broken.length > MOST_BROKEN) return;
+      this.recordEnds();
+      this.resumeForgottenPause();
+      if (this.failures.length > MAX_FAILURES) return;
     }
   }
 
   /** A pause may have come without an answer, or again by a reset: nothing must wait for ever. */
-  private resumeAtLast(): void {
+  private resumeForgottenPause(): void {
     const { latest } = this;
     const memo = fromPayload(latest?.memo[MEMO_BATCH]) as BatchMemo | undefined;
     const isPaused = latest?.isOpen === true && memo?.paused === true;
-    this.pausedFor = isPaused && this.waitsFor === 0 ? this.pausedFor + 1 : 0;
-    if (this.pausedFor < LONGEST_PAUSE_S) return;
-    this.pausedFor = 0;
-    this.letPeople({ kind: 'resume' });
+    this.pausedForSeconds = isPaused && this.pendingCount === 0 ? this.pausedForSeconds + 1 : 0;
+    if (this.pausedForSeconds < LONGEST_PAUSE_S) return;
+    this.pausedForSeconds = 0;
+    this.performAsClient({ kind: 'resume' });
   }
 
-  private noteStart(): void {
+  private recordItemStart(): void {
     const run = this.runs.at(-1);
-    const batch = this.runs.find(({ runId }) => runId === run?.start.asked?.by);
+    const batch = this.runs.find(({ runId }) => runId === run?.start.requester?.by);
     if (run === undefined || batch?.workflowId !== BATCH_WORKFLOW_ID || this.starts.at(-1)?.run === run)
       return;
     const memo = fromPayload(batch.memo[MEMO_BATCH]) as BatchMemo;
     const activity = [...batch.activities.values()].find(({ name }) => name === 'runItems');
     const kept = (fromPayload(activity?.details?.[0]) as BatchBoard | undefined) ?? null;
     this.starts.push({ run, batch, memo, kept });
-    this.say(
+    this.appendLog(
       batch.runId,
       `starts item ${this.names.indexOf(run.workflowId)}, ${run.workflowId}, as ${run.runId}`,
     );
   }
 
-  private noteEnds(): void {
+  private recordEnds(): void {
     for (const run of this.runs) {
-      if (run.isOpen || this.noted.has(run)) continue;
-      this.noted.add(run);
+      if (run.isOpen || this.recordedRuns.has(run)) continue;
+      this.recordedRuns.add(run);
       const why = run.end.failure?.applicationFailureInfo?.type ?? '';
-      this.say(run.runId, `${run.workflowId}: ${run.status.slice(17)} ${why}`);
+      this.appendLog(run.runId, `${run.workflowId}: ${run.status.slice(17)} ${why}`);
       if (run.status !== 'WorkflowExecutionContinuedAsNew')
         this.reached(run.workflowId === BATCH_WORKFLOW_ID ? 'batch ended' : 'item ended');
     }

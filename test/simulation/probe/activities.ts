@@ -4,7 +4,7 @@ import { ApplicationFailure } from '@temporalio/common';
 
 export type ProbeActivities = ReturnType<typeof createProbeActivities>;
 
-const OVER = 'over';
+const ALL_GATES = 'over';
 
 /** Where a test can hold an activity, and see that it was reached. */
 export class Gates {
@@ -26,14 +26,14 @@ export class Gates {
   }
 
   /** Whatever hangs ends. */
-  close(): void {
-    this.open(OVER);
+  openAll(): void {
+    this.open(ALL_GATES);
   }
 
-  async pass(name = OVER): Promise<void> {
+  async waitForOpen(name = ALL_GATES): Promise<void> {
     this.reached.add(name);
-    if (this.opened.has(name) || this.opened.has(OVER)) return;
-    await Promise.race([once(this.events, name), once(this.events, OVER)]);
+    if (this.opened.has(name) || this.opened.has(ALL_GATES)) return;
+    await Promise.race([once(this.events, name), once(this.events, ALL_GATES)]);
   }
 }
 
@@ -47,18 +47,18 @@ export function createProbeActivities(gatesOf: (workflowId: string) => Gates) {
       const { info } = Context.current();
       const gates = gatesOf(info.workflowExecution?.workflowId ?? '');
       gates.attempts.push(info.attempt);
-      const each = attempts.split('|');
-      for (const act of (each[info.attempt - 1] ?? each.at(-1) ?? '').split(','))
-        await perform(act.trim().split(' '), gates);
+      const scripts = attempts.split('|');
+      for (const step of (scripts[info.attempt - 1] ?? scripts.at(-1) ?? '').split(','))
+        await perform(step.trim().split(' '), gates);
       const kept: unknown = info.heartbeatDetails;
       return `${label} ${info.attempt}${kept === undefined ? '' : ` had ${JSON.stringify(kept)}`}`;
     },
   };
 }
 
-async function perform([act, word = '', againMs, details]: string[], gates: Gates): Promise<void> {
+async function perform([step, word = '', againMs, details]: string[], gates: Gates): Promise<void> {
   const context = Context.current();
-  switch (act) {
+  switch (step) {
     case 'beat':
       context.heartbeat(word);
       return;
@@ -71,16 +71,16 @@ async function perform([act, word = '', againMs, details]: string[], gates: Gate
     }
     case 'gate':
       // `own`: one for each time that it is begun.
-      return gates.pass(word === 'own' ? `begun ${gates.attempts.length}` : word);
+      return gates.waitForOpen(word === 'own' ? `begun ${gates.attempts.length}` : word);
     // Reports no more: as if its worker had died.
     case 'hang':
-      return gates.pass();
+      return gates.waitForOpen();
     // Beats until it is cancelled; then it goes on, or ends as cancelled.
     case 'alive': {
       gates.reached.add('beats');
       const beat = setInterval(() => context.heartbeat('alive'), 50);
       const why = context.cancelled.catch((error: unknown) => error);
-      const reason = await Promise.race([why, gates.pass()]);
+      const reason = await Promise.race([why, gates.waitForOpen()]);
       clearInterval(beat);
       if (word === 'ends') throw reason as Error;
       return;

@@ -36,13 +36,13 @@ const PHASE = defineSearchAttributeKey('FollowUpPhase', 'KEYWORD');
 export async function probe(steps: readonly Step[]): Promise<readonly string[]> {
   const log: string[] = [];
   const scopes = new Map<string, CancellationScope>();
-  const under: Promise<void>[] = [];
-  const sees = (label: string, what: unknown) => void log.push(`${label}: ${String(what)}`);
+  const backgroundWork: Promise<void>[] = [];
+  const record = (label: string, what: unknown) => void log.push(`${label}: ${String(what)}`);
 
   setHandler(defineQuery<readonly string[]>('seen'), () => log);
-  setHandler(defineSignal<[string]>('tell'), (what) => sees('told', what));
+  setHandler(defineSignal<[string]>('tell'), (what) => record('told', what));
   const answer = (what: string) => {
-    sees('asked', what);
+    record('asked', what);
     if (what === 'fail') throw ApplicationFailure.create({ message: 'no answer' });
     return `answer to ${what}`;
   };
@@ -51,21 +51,21 @@ export async function probe(steps: readonly Step[]): Promise<readonly string[]> 
   };
   setHandler(defineUpdate<string, [string]>('ask'), answer, { validator });
 
-  const beside = (label: string, work: () => Promise<unknown>) => {
+  const runInBackground = (label: string, work: () => Promise<unknown>) => {
     const scope = new CancellationScope();
     scopes.set(label, scope);
     const end = scope.run(work).then(
-      (result) => sees(label, result ?? 'over'),
-      (error: unknown) => sees(label, inWords(error)),
+      (result) => record(label, result ?? 'over'),
+      (error: unknown) => record(label, describeError(error)),
     );
-    under.push(end);
+    backgroundWork.push(end);
   };
   void CancellationScope.current().cancelRequested.catch((error: unknown) =>
-    sees('workflow', inWords(error)),
+    record('workflow', describeError(error)),
   );
 
-  const take = async (step: Step) => {
-    if (typeof step === 'string') return takeInWords(step);
+  const runStep = async (step: Step) => {
+    if (typeof step === 'string') return runTextStep(step);
     if ('again' in step) return continueAsNew<typeof probe>(step.again);
     const time = { startToCloseTimeout: '40 seconds' } as const;
     const { activity, attempts, options } = step;
@@ -73,29 +73,29 @@ export async function probe(steps: readonly Step[]): Promise<readonly string[]> 
       options === 'local'
         ? proxyLocalActivities<ProbeActivities>(time)
         : proxyActivities<ProbeActivities>({ ...time, ...options });
-    beside(activity, () => perform(activity, attempts));
+    runInBackground(activity, () => perform(activity, attempts));
   };
-  const takeInWords = async (step: string) => {
+  const runTextStep = async (step: string) => {
     const [verb, label = '', ms] = step.split(' ');
-    if (verb === 'timer') beside(label, () => sleep(Number(ms)));
+    if (verb === 'timer') runInBackground(label, () => sleep(Number(ms)));
     else if (verb === 'cancel') scopes.get(label)?.cancel();
     else if (verb === 'wait') await condition(() => log.includes(step.slice('wait '.length)));
     else if (verb === 'memo') upsertMemo({ [label]: 1 });
     else if (verb === 'phase') upsertSearchAttributes([{ key: PHASE, value: label }]);
-    else sees(label, known(label));
+    else record(label, workflowState(label));
   };
   try {
-    for (const step of steps) await take(step);
-    await Promise.all(under);
+    for (const step of steps) await runStep(step);
+    await Promise.all(backgroundWork);
   } catch (error) {
     // What is cancelled with the workflow ends, so that all can be seen.
-    if (isCancellation(error)) await CancellationScope.nonCancellable(() => Promise.all(under));
+    if (isCancellation(error)) await CancellationScope.nonCancellable(() => Promise.all(backgroundWork));
     throw error;
   }
   return log;
 }
 
-function known(what: string): string {
+function workflowState(what: string): string {
   const { runId, firstExecutionRunId, continuedFromExecutionRunId, memo, typedSearchAttributes } =
     workflowInfo();
   if (what === 'kept') return JSON.stringify({ memo, phase: typedSearchAttributes.get(PHASE) });
@@ -104,9 +104,9 @@ function known(what: string): string {
 }
 
 /** A failure and its causes, with all of it that a workflow may go by. */
-function inWords(error: unknown): string {
+function describeError(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { retryState, timeoutType, lastHeartbeatDetails, details } = error as Partial<Failure>;
   const said = JSON.stringify([error.message, retryState, timeoutType, lastHeartbeatDetails, details]);
-  return `${error.name} ${said}${error.cause === undefined ? '' : ` < ${inWords(error.cause)}`}`;
+  return `${error.name} ${said}${error.cause === undefined ? '' : ` < ${describeError(error.cause)}`}`;
 }

@@ -88,39 +88,39 @@ export interface RunStart {
   readonly originalRunId: string;
   readonly continuedFromRunId?: string;
   /** Who has asked for its start, and the id of that request. */
-  readonly asked?: { readonly by: string; readonly requestId: string };
+  readonly requester?: { readonly by: string; readonly requestId: string };
 }
 
 /** @param time its seconds are a `Long`, or what JSON makes of one; 0 if there is none */
-export function msOf(time: { seconds?: unknown; nanos?: number | null } | null | undefined): number {
+export function toMs(time: { seconds?: unknown; nanos?: number | null } | null | undefined): number {
   return Number(time?.seconds ?? 0) * 1_000 + Math.floor((time?.nanos ?? 0) / 1e6);
 }
 
-const BY_COMMAND =
+const COMMAND_EVENT =
   /^(Timer(Started|Canceled)|ActivityTask(Scheduled|CancelRequested)|MarkerRecorded|UpsertWorkflowSearchAttributes|WorkflowPropertiesModified|WorkflowExecution(UpdateAccepted|UpdateCompleted|Completed|Failed|Canceled|ContinuedAsNew))$/;
 
 /** Whether a workflow task has made it by a command; the others happen to the workflow. */
-export function isByCommand({ type }: EventBody): boolean {
-  return BY_COMMAND.test(type);
+export function isCommandEvent({ type }: EventBody): boolean {
+  return COMMAND_EVENT.test(type);
 }
 
 export function isClosing(command: ServerCommand): command is Closing {
   return /^WorkflowExecution(Completed|Failed|Canceled|Terminated|ContinuedAsNew)$/.test(command.type);
 }
 
-export const END_OF_ACTIVITY = /^ActivityTask(Completed|Failed|TimedOut|Canceled)$/;
+export const ACTIVITY_END = /^ActivityTask(Completed|Failed|TimedOut|Canceled)$/;
 
-export function isEndOfActivity<Body extends { readonly type: string }>(
+export function isActivityEnd<Body extends { readonly type: string }>(
   body: Body,
 ): body is Extract<Body, { readonly type: ActivityEnd }> {
-  return END_OF_ACTIVITY.test(body.type);
+  return ACTIVITY_END.test(body.type);
 }
 
 /**
  * Where the workflow tasks were started that were completed; nothing comes between. One that failed has no part in what a
  * workflow does.
  */
-export function pastTasks(events: readonly HistoryEvent[]): number[] {
+export function completedTaskIndexes(events: readonly HistoryEvent[]): number[] {
   return events.flatMap(({ type }, index) => (type === 'WorkflowTaskCompleted' ? [index - 1] : []));
 }
 

@@ -4,7 +4,7 @@ import {
   type ActivityEnd,
   activityFailure,
   type Failure,
-  msOf,
+  toMs,
   type Payload,
   type Payloads,
   type Resolution,
@@ -41,7 +41,7 @@ export class PendingActivity {
   private cancelRequested = false;
   private wasReset = false;
   private failedAt = 0;
-  private attempts: number;
+  private maximumAttempts: number;
   private readonly timers = new Map<Limit | 'RETRY', () => void>();
 
   constructor(
@@ -50,8 +50,8 @@ export class PendingActivity {
     readonly options: Scheduled,
   ) {
     this.scheduledAt = run.server.clock.now;
-    this.attempts = options.retryPolicy?.maximumAttempts ?? 0;
-    this.watch('SCHEDULE_TO_CLOSE');
+    this.maximumAttempts = options.retryPolicy?.maximumAttempts ?? 0;
+    this.startTimeout('SCHEDULE_TO_CLOSE');
     this.queue();
   }
 
@@ -77,8 +77,8 @@ export class PendingActivity {
     this.startedAt = this.now;
     this.lastFailure = undefined;
     this.wasReset = false;
-    this.stop('SCHEDULE_TO_START');
-    this.watchStarted();
+    this.clearTimer('SCHEDULE_TO_START');
+    this.startAttemptTimeouts();
     return true;
   }
 
@@ -86,7 +86,7 @@ export class PendingActivity {
   heartbeat(token: string, details: Payloads | undefined) {
     if (!this.isRunning(token)) return undefined;
     if (details !== undefined) this.details = details;
-    this.watch('HEARTBEAT');
+    this.startTimeout('HEARTBEAT');
     const { cancelRequested, paused: activityPaused, wasReset: activityReset } = this;
     return { cancelRequested, activityPaused, activityReset };
   }
@@ -99,14 +99,14 @@ export class PendingActivity {
   report(token: string, end: coresdk.activity_result.IActivityExecutionResult, details?: Payloads): boolean {
     if (!this.isRunning(token)) return false;
     if (end.failed && details !== undefined) this.details = details;
-    if (end.completed) this.completeByHand(end.completed.result ?? null);
+    if (end.completed) this.completeManually(end.completed.result ?? null);
     else if (end.cancelled && this.cancelRequested) this.endCancelled();
     else this.attemptFailed('ActivityTaskFailed', (end.failed ?? end.cancelled)?.failure ?? {});
     return true;
   }
 
   /** Somebody completes it by its id, whichever attempt is under way. */
-  completeByHand(result: Payload | null): void {
+  completeManually(result: Payload | null): void {
     this.end('ActivityTaskCompleted', { completed: { result } }, true);
   }
 
@@ -119,17 +119,17 @@ export class PendingActivity {
   /** Only a send is paused, which has neither of the other time-outs. */
   pause(): void {
     this.paused = true;
-    this.stop('START_TO_CLOSE');
+    this.clearTimer('START_TO_CLOSE');
     if (this.state === 'started') return;
-    this.stop('RETRY');
-    this.stop('SCHEDULE_TO_START');
+    this.clearTimer('RETRY');
+    this.clearTimer('SCHEDULE_TO_START');
     this.state = 'paused';
   }
 
   unpause(): void {
     this.paused = false;
     if (this.state === 'paused') this.queue();
-    if (this.state === 'started') this.watchStarted();
+    if (this.state === 'started') this.startAttemptTimeouts();
   }
 
   /**
@@ -144,14 +144,14 @@ export class PendingActivity {
 
   /** Other options let the wait for the next attempt be the one of the policy, whatever the failure has asked for. */
   allowAttempts(attempts: number): void {
-    this.attempts = attempts;
-    if (this.state === 'backing off') this.backOff(this.failedAt + this.waitMs(0) - this.now);
+    this.maximumAttempts = attempts;
+    if (this.state === 'backing off') this.backOff(this.failedAt + this.retryDelayMs(0) - this.now);
   }
 
   /** The workflow is over: nobody waits for it any more. */
   drop(): void {
     this.state = 'closed';
-    for (const timer of [...this.timers.keys()]) this.stop(timer);
+    for (const timer of [...this.timers.keys()]) this.clearTimer(timer);
   }
 
   private get now(): number {
@@ -163,32 +163,32 @@ export class PendingActivity {
   }
 
   private queue(): void {
-    this.stop('RETRY');
+    this.clearTimer('RETRY');
     this.state = 'queued';
     this.attemptScheduledAt = this.now;
-    this.watch('SCHEDULE_TO_START');
-    this.run.server.offer(this, `${this.run.workflowId} ${this.name}`);
+    this.startTimeout('SCHEDULE_TO_START');
+    this.run.server.enqueue(this, `${this.run.workflowId} ${this.name}`);
   }
 
-  private watchStarted(): void {
-    this.watch('START_TO_CLOSE', this.startedAt);
-    this.watch('HEARTBEAT');
+  private startAttemptTimeouts(): void {
+    this.startTimeout('START_TO_CLOSE', this.startedAt);
+    this.startTimeout('HEARTBEAT');
   }
 
-  private watch(limit: Limit, since = this.now): void {
+  private startTimeout(limit: Limit, since = this.now): void {
     const [name, option] = LIMITS[limit];
-    const ms = msOf(this.options[option]);
+    const ms = toMs(this.options[option]);
     if (ms === 0) return;
-    this.at(limit, since + ms - this.now, () => {
+    this.setTimer(limit, since + ms - this.now, () => {
       const failure = this.timeout(limit, `activity ${name} timeout`);
-      if (limit === 'SCHEDULE_TO_CLOSE') this.endOutOfTime();
+      if (limit === 'SCHEDULE_TO_CLOSE') this.endScheduleToClose();
       else if (limit === 'SCHEDULE_TO_START') this.endFailed('ActivityTaskTimedOut', failure, 'TIMEOUT');
       else this.attemptFailed('ActivityTaskTimedOut', failure);
     });
   }
 
   /** The server says so too when an attempt has timed out, and there is no time for another one. */
-  private endOutOfTime(): void {
+  private endScheduleToClose(): void {
     this.endFailed('ActivityTaskTimedOut', this.timeout('SCHEDULE_TO_CLOSE', NO_TIME_LEFT), 'TIMEOUT');
   }
 
@@ -204,28 +204,28 @@ export class PendingActivity {
     };
   }
 
-  private at(timer: Limit | 'RETRY', ms: number, work: () => void): void {
-    this.stop(timer);
+  private setTimer(timer: Limit | 'RETRY', ms: number, work: () => void): void {
+    this.clearTimer(timer);
     this.timers.set(timer, this.run.server.clock.after(ms, work));
   }
 
-  private stop(timer: Limit | 'RETRY'): void {
+  private clearTimer(timer: Limit | 'RETRY'): void {
     this.timers.get(timer)?.();
     this.timers.delete(timer);
   }
 
   private attemptFailed(end: ActivityEnd, failure: Failure): void {
-    this.stop('START_TO_CLOSE');
-    this.stop('HEARTBEAT');
+    this.clearTimer('START_TO_CLOSE');
+    this.clearTimer('HEARTBEAT');
     const { nonRetryable, nextRetryDelay } = failure.applicationFailureInfo ?? {};
-    const waitMs = this.waitMs(msOf(nextRetryDelay));
-    const mostMs = msOf(this.options.scheduleToCloseTimeout);
+    const waitMs = this.retryDelayMs(toMs(nextRetryDelay));
+    const mostMs = toMs(this.options.scheduleToCloseTimeout);
     if (nonRetryable) this.endFailed(end, failure, 'NON_RETRYABLE_FAILURE');
     else if (this.cancelRequested) this.endFailed(end, failure, 'CANCEL_REQUESTED');
-    else if (this.attempts > 0 && this.attempt >= this.attempts)
+    else if (this.maximumAttempts > 0 && this.attempt >= this.maximumAttempts)
       this.endFailed(end, failure, 'MAXIMUM_ATTEMPTS_REACHED');
     else if (mostMs > 0 && this.now + waitMs >= this.scheduledAt + mostMs) {
-      if (end === 'ActivityTaskTimedOut') this.endOutOfTime();
+      if (end === 'ActivityTaskTimedOut') this.endScheduleToClose();
       else this.endFailed(end, failure, 'TIMEOUT');
     } else {
       this.lastFailure = { ...failure, cause: null };
@@ -236,17 +236,17 @@ export class PendingActivity {
     }
   }
 
-  private waitMs(askedMs: number): number {
+  private retryDelayMs(askedMs: number): number {
     const { initialInterval, backoffCoefficient, maximumInterval } = this.options.retryPolicy ?? {};
-    const initialMs = msOf(initialInterval) || 1_000;
+    const initialMs = toMs(initialInterval) || 1_000;
     const byPolicy = initialMs * (backoffCoefficient ?? 2) ** (this.attempt - 1);
-    return Math.min(askedMs || byPolicy, msOf(maximumInterval) || 100 * initialMs);
+    return Math.min(askedMs || byPolicy, toMs(maximumInterval) || 100 * initialMs);
   }
 
   private backOff(ms: number): void {
     this.state = 'backing off';
-    this.run.server.said(this.run, `${this.name} backs off`);
-    this.at('RETRY', ms, () => this.queue());
+    this.run.server.onEvent(this.run, `${this.name} backs off`);
+    this.setTimer('RETRY', ms, () => this.queue());
   }
 
   private endFailed(end: ActivityEnd, cause: Failure, why: RetryState): void {

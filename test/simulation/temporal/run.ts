@@ -4,11 +4,11 @@ import {
   type EventBody,
   type Fields,
   type HistoryEvent,
-  isByCommand,
+  isCommandEvent,
   isClosing,
-  END_OF_ACTIVITY,
-  isEndOfActivity,
-  pastTasks,
+  ACTIVITY_END,
+  isActivityEnd,
+  completedTaskIndexes,
   type Payload,
   type RunStart,
   type Scheduled,
@@ -74,24 +74,24 @@ export class Run {
   }
 
   begin(): void {
-    this.happen({ type: 'WorkflowExecutionStarted' });
+    this.recordEvents({ type: 'WorkflowExecutionStarted' });
     this.server.visibility.changed(this);
   }
 
   /** The start delay is over, or an update ends it. */
   endDelay(): void {
     this.isDelayed = false;
-    this.wantTask();
+    this.scheduleTask();
   }
 
   signal(name: string, ...input: Payload[]): void {
-    this.happen({ type: 'WorkflowExecutionSignaled', name, input });
+    this.recordEvents({ type: 'WorkflowExecutionSignaled', name, input });
   }
 
   requestCancel(): void {
     const isRequested = (body: EventBody) => body.type === 'WorkflowExecutionCancelRequested';
     if (![...this.events, ...this.buffered].some(isRequested))
-      this.happen({ type: 'WorkflowExecutionCancelRequested' });
+      this.recordEvents({ type: 'WorkflowExecutionCancelRequested' });
   }
 
   update(request: UpdateRequest): Promise<UpdateEnd> {
@@ -108,7 +108,7 @@ export class Run {
   activityEnded(seq: number, wasStarted: boolean, end: EventBody): void {
     this.activities.delete(seq);
     const started: EventBody[] = wasStarted ? [{ type: 'ActivityTaskStarted', seq }] : [];
-    this.happen(...started, end);
+    this.recordEvents(...started, end);
   }
 
   /** A worker takes the task up. @returns undefined if it is gone */
@@ -121,8 +121,8 @@ export class Run {
     this.add({ type: 'WorkflowTaskStarted', suggestsNew });
     for (const update of updates) update.state = 'delivered';
     const stop = this.server.clock.after(TASK_TIMEOUT_MS, () => {
-      this.taskIsOver(task, { type: 'WorkflowTaskTimedOut' });
-      this.wantTask();
+      this.endTask(task, { type: 'WorkflowTaskTimedOut' });
+      this.scheduleTask();
     });
     const task = { updates, stop };
     return (this.task = task);
@@ -131,34 +131,34 @@ export class Run {
   /** The worker is done with its task. @returns whether the server takes it */
   completeTask(task: StartedTask, commands: readonly ServerCommand[]): boolean {
     if (this.task !== task) return false;
-    if (commands.some(isClosing) && mustHearOf(this.buffered, commands)) {
+    if (commands.some(isClosing) && hasUnhandledEvents(this.buffered, commands)) {
       this.failTask(task, 'UNHANDLED_COMMAND');
       return false;
     }
     this.stopTask();
-    if (leavesNoTrace(this.events, commands)) this.events.splice(-2);
+    if (isRemovedFromHistory(this.events, commands)) this.events.splice(-2);
     else this.add({ type: 'WorkflowTaskCompleted' });
     this.obeying = true;
-    for (const command of commands) this.obey(command);
+    for (const command of commands) this.applyCommand(command);
     this.obeying = false;
     const hasNews = this.buffered.length > 0;
     this.flush();
-    if (hasNews || this.updates.thatAre('admitted').length > 0) this.wantTask();
+    if (hasNews || this.updates.thatAre('admitted').length > 0) this.scheduleTask();
     return true;
   }
 
   failTask(task: StartedTask, cause: string): void {
     if (this.task !== task) return;
     this.failedTasks.push(cause);
-    this.server.said(this, `a workflow task fails: ${cause}`);
+    this.server.onEvent(this, `a workflow task fails: ${cause}`);
     this.updates.abort('the workflow task failed', 'delivered');
-    this.taskIsOver(task, { type: 'WorkflowTaskFailed', cause });
+    this.endTask(task, { type: 'WorkflowTaskFailed', cause });
     const waitMs = cause === 'UNHANDLED_COMMAND' ? 0 : FAILED_TASK_WAIT_MS;
-    this.server.clock.after(waitMs, () => this.wantTask());
+    this.server.clock.after(waitMs, () => this.scheduleTask());
   }
 
   /** What the server keeps of the run before: its history up to a task, and what came after it. */
-  takeOver(before: Run, startedAt: number): void {
+  copyHistoryFrom(before: Run, startedAt: number): void {
     this.isReset = true;
     for (const event of before.events.slice(0, startedAt + 1)) this.add(event, event.at);
     this.add({ type: 'WorkflowTaskFailed', cause: 'RESET_WORKFLOW', seed: this.runId });
@@ -171,12 +171,12 @@ export class Run {
     }
     this.resumePending();
     this.server.visibility.changed(this);
-    this.wantTask();
+    this.scheduleTask();
   }
 
   /** @returns the workflow tasks to which it can be reset: where each was started */
   resetPoints(): readonly number[] {
-    return pastTasks(this.events);
+    return completedTaskIndexes(this.events);
   }
 
   private resumePending(): void {
@@ -185,22 +185,22 @@ export class Run {
     for (const event of this.events) {
       if (event.type === 'TimerStarted' && !has(event.seq, /^Timer(Fired|Canceled)$/))
         this.startTimer(event.seq, event.at + event.ms - this.server.clock.now);
-      if (event.type === 'ActivityTaskScheduled' && !has(event.seq, END_OF_ACTIVITY))
+      if (event.type === 'ActivityTaskScheduled' && !has(event.seq, ACTIVITY_END))
         this.schedule(event.seq, event.activity);
       if ('fields' in event) this.takeFields(event);
     }
   }
 
   /** Something happens to the workflow, which gets a task for it; what comes during a task waits for its end. */
-  private happen(...bodies: EventBody[]): void {
+  private recordEvents(...bodies: EventBody[]): void {
     if (!this.isOpen) return;
     for (const body of bodies)
       if (this.obeying || typeof this.task === 'object') this.buffered.push(body);
       else this.add(body);
-    this.wantTask();
+    this.scheduleTask();
   }
 
-  private obey(command: ServerCommand): void {
+  private applyCommand(command: ServerCommand): void {
     if (!this.isOpen) return;
     if (isClosing(command)) {
       this.close(command);
@@ -208,7 +208,7 @@ export class Run {
       return;
     }
     if ('updateId' in command) {
-      const event = this.updates.obey(command);
+      const event = this.updates.applyCommand(command);
       if (event !== undefined) this.add(event);
       return;
     }
@@ -239,7 +239,7 @@ export class Run {
   private startTimer(seq: number, ms: number): void {
     const stop = this.server.clock.after(ms, () => {
       this.timers.delete(seq);
-      this.happen({ type: 'TimerFired', seq });
+      this.recordEvents({ type: 'TimerFired', seq });
     });
     this.timers.set(seq, stop);
   }
@@ -263,11 +263,11 @@ export class Run {
     this.events.push({ ...body, id: this.events.length + 1, at });
   }
 
-  private wantTask(): void {
+  private scheduleTask(): void {
     if (!this.isOpen || this.isDelayed || this.obeying || this.task !== undefined) return;
     this.task = 'waits';
     this.add({ type: 'WorkflowTaskScheduled' });
-    this.server.offer(this, this.workflowId);
+    this.server.enqueue(this, this.workflowId);
   }
 
   private stopTask(): void {
@@ -275,7 +275,7 @@ export class Run {
     this.task = undefined;
   }
 
-  private taskIsOver(task: StartedTask, body: EventBody): void {
+  private endTask(task: StartedTask, body: EventBody): void {
     if (this.task !== task) return;
     this.stopTask();
     this.add(body);
@@ -286,21 +286,21 @@ export class Run {
   /** Ends of activities come last: the server lets them follow their starts. */
   private flush(): void {
     const waiting = this.buffered.splice(0);
-    for (const body of waiting) if (!isEndOfActivity(body)) this.add(body);
-    for (const body of waiting) if (isEndOfActivity(body)) this.add(body);
+    for (const body of waiting) if (!isActivityEnd(body)) this.add(body);
+    for (const body of waiting) if (isActivityEnd(body)) this.add(body);
   }
 }
 
 /** Whether an event waits that a workflow must hear of before it may end. A timer that it cancels has not fired for it. */
-function mustHearOf(waiting: readonly EventBody[], commands: readonly ServerCommand[]): boolean {
+function hasUnhandledEvents(waiting: readonly EventBody[], commands: readonly ServerCommand[]): boolean {
   const isCancelled = (seq: number) =>
     commands.some((command) => command.type === 'TimerCanceled' && command.seq === seq);
   return waiting.some((body) => body.type !== 'TimerFired' || !isCancelled(body.seq));
 }
 
 /** A task that had nothing but updates, all of which were refused. */
-function leavesNoTrace(events: readonly HistoryEvent[], commands: readonly ServerCommand[]): boolean {
+function isRemovedFromHistory(events: readonly HistoryEvent[], commands: readonly ServerCommand[]): boolean {
   if (commands.length === 0 || !commands.every(({ type }) => type === 'UpdateRejected')) return false;
   const [before] = events.slice(-3);
-  return before?.type === 'WorkflowTaskCompleted' || (before !== undefined && isByCommand(before));
+  return before?.type === 'WorkflowTaskCompleted' || (before !== undefined && isCommandEvent(before));
 }

@@ -8,9 +8,9 @@ import {
 import { encodeUnifiedSearchAttributes } from '@temporalio/common/lib/converter/payload-search-attributes';
 import type { temporal } from '@temporalio/proto';
 import type { Timers, VirtualClock } from '../clock';
-import type { Luck } from '../luck';
+import type { RandomSource } from '../random-source';
 import type { SimulatedWorker } from '../worker/worker';
-import { type Closing, msOf, type Payloads, type RunStart, toPayload } from './history';
+import { type Closing, toMs, type Payloads, type RunStart, toPayload } from './history';
 import type { PendingActivity } from './pending-activity';
 import { Run } from './run';
 import { Visibility } from './visibility';
@@ -29,7 +29,7 @@ export interface ServerOptions {
 /** After these ends an id may be used again with `ALLOW_DUPLICATE_FAILED_ONLY`. */
 const FAILURE = /^WorkflowExecution(Failed|Canceled|Terminated)$/;
 
-/** How long a task lies in its queue: mostly some milliseconds, now and then seconds. */
+/** How long a task waits in its queue: mostly some milliseconds, now and then seconds. */
 const QUEUE_MS = { least: 1, usual: 30, slow: 8_000, slowShare: 0.08 };
 
 /** A longer start delay lasts beyond the end of every world. */
@@ -71,46 +71,46 @@ export class TemporalServer {
   private readonly deleted = new Set<Run>();
   private readonly waiting: (Run | PendingActivity)[] = [];
   private readonly heldQueues = new Map<string, number>();
-  private awayUntil = 0;
+  private unavailableUntil = 0;
 
-  /** @param said of a run, for a story */
+  /** @param onEvent of a run, for a story */
   constructor(
-    private readonly time: VirtualClock,
-    private readonly luck: Luck,
+    private readonly virtualClock: VirtualClock,
+    private readonly random: RandomSource,
     { suggestFrom = 4_096, retentionMs, listLagMs = 0 }: ServerOptions,
-    readonly said: (run: Run, words: string) => void,
+    readonly onEvent: (run: Run, words: string) => void,
   ) {
     this.suggestFrom = suggestFrom;
     this.retentionMs = retentionMs ?? Infinity;
     this.clock = {
       get now() {
-        return time.now;
+        return virtualClock.now;
       },
-      after: (ms, work) => time.after(ms, () => this.whenThere(work)),
+      after: (ms, work) => virtualClock.after(ms, () => this.whenAvailable(work)),
     };
-    this.visibility = new Visibility(time, luck, listLagMs);
+    this.visibility = new Visibility(virtualClock, random, listLagMs);
   }
 
   /** Calls `work` now, or when the server is back. */
-  whenThere(work: () => void): void {
-    const leftMs = this.awayUntil - this.time.now;
+  whenAvailable(work: () => void): void {
+    const leftMs = this.unavailableUntil - this.virtualClock.now;
     if (leftMs > 0) this.clock.after(leftMs, work);
     else work();
   }
 
-  goAway(ms: number): void {
-    this.awayUntil = Math.max(this.awayUntil, this.time.now + ms);
+  becomeUnavailable(ms: number): void {
+    this.unavailableUntil = Math.max(this.unavailableUntil, this.virtualClock.now + ms);
   }
 
   join(worker: SimulatedWorker): void {
     this.workers.add(worker);
-    this.deliver();
+    this.dispatchTasks();
   }
 
   /** A limit keeps the tasks of a queue for so long. */
   hold(taskQueue: string, ms: number): void {
-    this.heldQueues.set(taskQueue, this.time.now + ms);
-    this.clock.after(ms, () => this.deliver());
+    this.heldQueues.set(taskQueue, this.virtualClock.now + ms);
+    this.clock.after(ms, () => this.dispatchTasks());
   }
 
   get polling(): SimulatedWorker[] {
@@ -125,7 +125,7 @@ export class TemporalServer {
     const { workflowId, requestId, workflowIdConflictPolicy } = request;
     const reuse = decodeWorkflowIdReusePolicy(request.workflowIdReusePolicy);
     const before = this.find(workflowId ?? '');
-    if (requestId && before?.start.asked?.requestId === requestId) return before;
+    if (requestId && before?.start.requester?.requestId === requestId) return before;
     if (before?.isOpen)
       return decodeWorkflowIdConflictPolicy(workflowIdConflictPolicy) === 'USE_EXISTING' ? before : null;
     const isRefused =
@@ -145,9 +145,9 @@ export class TemporalServer {
       originalRunId: runId,
       ...(by !== undefined && { asked: { by, requestId: requestId ?? '' } }),
     };
-    const run = this.keep(start, Boolean(request.workflowStartDelay));
+    const run = this.addRun(start, Boolean(request.workflowStartDelay));
     run.begin();
-    const delayMs = msOf(request.workflowStartDelay);
+    const delayMs = toMs(request.workflowStartDelay);
     if (delayMs > 0 && delayMs < LONG_DELAY_MS) this.clock.after(delayMs, () => run.endDelay());
     return run;
   }
@@ -157,7 +157,7 @@ export class TemporalServer {
     const run = this.runs.findLast(
       (each) => each.workflowId === workflowId && (!runId || each.runId === runId),
     );
-    return run && this.knows(run) ? run : undefined;
+    return run && this.isRetained(run) ? run : undefined;
   }
 
   /** Somebody deletes a run that has ended. */
@@ -166,30 +166,30 @@ export class TemporalServer {
   }
 
   /** Whether it was not deleted, and is younger than the retention. */
-  knows(run: Run): boolean {
-    return !this.deleted.has(run) && run.closedAt + this.retentionMs > this.time.now;
+  isRetained(run: Run): boolean {
+    return !this.deleted.has(run) && run.closedAt + this.retentionMs > this.virtualClock.now;
   }
 
   /** Resets a run to one of its tasks. @returns the new run; null if the run is not one that can be */
   reset(run: Run, startedAt: number): Run | null {
     if (this.find(run.workflowId) !== run) return null;
     run.terminate();
-    const next = this.keep({ ...run.start, runId: this.newRunId() });
-    next.takeOver(run, startedAt);
+    const next = this.addRun({ ...run.start, runId: this.newRunId() });
+    next.copyHistoryFrom(run, startedAt);
     return next;
   }
 
   /** A pending activity by the token of its attempt. */
-  activityOf(token: string): PendingActivity | undefined {
+  findActivity(token: string): PendingActivity | undefined {
     const [runId, seq] = token.split('/');
     return this.runs.find((run) => run.runId === runId)?.activities.get(Number(seq));
   }
 
   /** @param name of its delays */
-  offer(task: Run | PendingActivity, name: string): void {
-    this.clock.after(this.luck.delay(name, 'queue', QUEUE_MS), () => {
+  enqueue(task: Run | PendingActivity, name: string): void {
+    this.clock.after(this.random.delayMs(name, 'queue', QUEUE_MS), () => {
       this.waiting.push(task);
-      this.deliver();
+      this.dispatchTasks();
     });
   }
 
@@ -198,10 +198,10 @@ export class TemporalServer {
     const runId = this.newRunId();
     const next = { ...start, runId, originalRunId: runId, continuedFromRunId, input, searchAttributes };
     // Where none is given, it is the one it was started with (the core fills it in); the search attributes are the latest.
-    this.keep({ ...next, memo: Object.keys(memo).length > 0 ? memo : start.memo }).begin();
+    this.addRun({ ...next, memo: Object.keys(memo).length > 0 ? memo : start.memo }).begin();
   }
 
-  private keep(start: RunStart, isDelayed = false): Run {
+  private addRun(start: RunStart, isDelayed = false): Run {
     const run = new Run(this, start, isDelayed);
     this.runs.push(run);
     return run;
@@ -212,18 +212,18 @@ export class TemporalServer {
   }
 
   /** Hands out what waits, as far as there is a worker that polls. */
-  private deliver(): void {
+  private dispatchTasks(): void {
     const { polling } = this;
     if (polling.length === 0) return;
     for (const task of this.waiting.splice(0)) {
       const { taskQueue } = task instanceof Run ? task.start : task.options;
-      if ((this.heldQueues.get(taskQueue ?? '') ?? 0) > this.time.now) {
+      if ((this.heldQueues.get(taskQueue ?? '') ?? 0) > this.virtualClock.now) {
         this.waiting.push(task);
         continue;
       }
-      const worker = this.luck.of('worker', polling);
-      if (task instanceof Run) (polling.find((each) => each.cache.has(task.runId)) ?? worker).takeTask(task);
-      else worker.takeActivity(task);
+      const worker = this.random.pick('worker', polling);
+      if (task instanceof Run) (polling.find((each) => each.cache.has(task.runId)) ?? worker).runWorkflowTask(task);
+      else worker.startActivity(task);
     }
   }
 }

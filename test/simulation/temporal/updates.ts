@@ -29,7 +29,7 @@ export class Updates {
   }
 
   /** @returns the event that a task makes of an update; undefined if it leaves none */
-  obey(command: Extract<ServerCommand, { readonly updateId: string }>): EventBody | undefined {
+  applyCommand(command: Extract<ServerCommand, { readonly updateId: string }>): EventBody | undefined {
     const { type, updateId } = command;
     if (type === 'UpdateRejected') {
       this.settle(updateId, { kind: 'refused', failure: command.failure });

@@ -1,5 +1,5 @@
 import type { Timers } from '../clock';
-import type { Luck } from '../luck';
+import type { RandomSource } from '../random-source';
 import { fromPayload } from './history';
 import type { Run } from './run';
 
@@ -13,7 +13,7 @@ export class Visibility {
   /** @param lagMs after which a change is shown, at most */
   constructor(
     private readonly clock: Timers,
-    private readonly luck: Luck,
+    private readonly random: RandomSource,
     private readonly lagMs: number,
   ) {}
 
@@ -21,14 +21,14 @@ export class Visibility {
     const versions = this.versions.get(run) ?? [];
     const { start, status, startedAt, closedAt, memo, searchAttributes } = run;
     const listed = { start, status, startedAt, closedAt, memo, searchAttributes };
-    const lag = this.luck.between('list lag', 0, this.lagMs, 2);
+    const lag = this.random.between('list lag', 0, this.lagMs, 2);
     const from = Math.max(this.clock.now + lag, versions.at(-1)?.from ?? 0);
     this.versions.set(run, [...versions, { from, listed }]);
   }
 
   /** @param knows whether the server still has it */
   list(query: string, knows: (run: Run) => boolean): Listed[] {
-    const conditions = query.split(' AND ').map(conditionOf);
+    const conditions = query.split(' AND ').map(parseCondition);
     return [...this.versions]
       .flatMap(([run, versions]) => {
         const latest = versions.findLast(({ from }) => from <= this.clock.now);
@@ -48,10 +48,10 @@ const OPERATORS: Readonly<Record<string, (value: unknown, wanted: string) => boo
   'IS NOT NULL': (value) => value !== undefined,
 };
 
-function conditionOf(text: string): (listed: Listed) => boolean {
+function parseCondition(text: string): (listed: Listed) => boolean {
   const [, alternatives] = /^\((.*)\)$/.exec(text) ?? [];
   if (alternatives !== undefined) {
-    const conditions = alternatives.split(' OR ').map(conditionOf);
+    const conditions = alternatives.split(' OR ').map(parseCondition);
     return (listed) => conditions.some((fits) => fits(listed));
   }
   const [, name = '', operator = '', wanted = ''] = /^(\w+) ([^']+?)(?: '(.*)')?$/.exec(text) ?? [];

@@ -2,7 +2,7 @@ import type { Client } from '@temporalio/client';
 import { encodeTimeoutType, noopMetricMeter } from '@temporalio/common';
 import { loadDataConverter } from '@temporalio/common/lib/internal-non-workflow';
 import { Activity } from '@temporalio/worker/lib/activity';
-import { activityFailure, fromPayload, msOf, type Payload, type Resolution } from '../temporal/history';
+import { activityFailure, fromPayload, toMs, type Payload, type Resolution } from '../temporal/history';
 import type { PendingActivity } from '../temporal/pending-activity';
 import type { Run } from '../temporal/run';
 
@@ -20,18 +20,18 @@ export function sdkActivity(
   return new Activity(...of, undefined, heartbeat, client, SILENT, noopMetricMeter, []);
 }
 
-export function infoOfAttempt(activity: PendingActivity): object {
+export function attemptInfo(activity: PendingActivity): object {
   const { options, run, seq, name, token, attempt, scheduledAt, attemptScheduledAt, details } = activity;
   return {
-    ...infoOf(run, seq, name, scheduledAt, token),
+    ...activityInfo(run, seq, name, scheduledAt, token),
     ...{ attempt, taskQueue: options.taskQueue, currentAttemptScheduledTimestampMs: attemptScheduledAt },
-    startToCloseTimeoutMs: msOf(options.startToCloseTimeout),
+    startToCloseTimeoutMs: toMs(options.startToCloseTimeout),
     heartbeatDetails: fromPayload(details?.[0]),
   };
 }
 
 /** What an activity knows of itself; a local one has no token. */
-export function infoOf(
+export function activityInfo(
   { runId, start: { workflowId, taskQueue } }: Run,
   seq: number,
   activityType: string,
@@ -47,7 +47,7 @@ export function infoOf(
 }
 
 /** What the server says to a heartbeat, as the SDK's core tells it. @param answer undefined if it does not wait for the attempt */
-export function cancelBy(running: Activity, answer: ReturnType<PendingActivity['heartbeat']>): void {
+export function cancelIfRequested(running: Activity, answer: ReturnType<PendingActivity['heartbeat']>): void {
   if (answer === undefined) running.cancel('NOT_FOUND', { notFound: true } as never);
   else if (answer.cancelRequested) running.cancel('CANCELLED', { cancelRequested: true } as never);
   else if (answer.activityPaused) running.cancel('PAUSED', { paused: true } as never);
@@ -55,7 +55,7 @@ export function cancelBy(running: Activity, answer: ReturnType<PendingActivity['
 }
 
 /** How a local activity ends for its workflow. @param end undefined at its time-out */
-export function localEnd(
+export function localResolution(
   of: Parameters<typeof activityFailure>[0],
   end: Awaited<ReturnType<Activity['run']>> | undefined,
 ): Resolution {

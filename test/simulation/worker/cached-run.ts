@@ -9,18 +9,18 @@ import {
   type Command,
   fromPayload,
   type HistoryEvent,
-  isByCommand,
-  isEndOfActivity,
+  isCommandEvent,
+  isActivityEnd,
   type Job,
   type Marker,
-  pastTasks,
+  completedTaskIndexes,
   type Resolution,
   type RunStart,
   type ServerCommand,
   type UpdateRequest,
 } from '../temporal/history';
 import type { Run } from '../temporal/run';
-import { addCommands, fingerprint, type Known } from './commands';
+import { addCommands, fingerprint, type CommandState } from './commands';
 import { seedOf } from './seed';
 
 /** The clock's has another name, by which the sandbox does not know it. */
@@ -44,10 +44,10 @@ export class CachedRun {
   private appliedTo = -1;
   /** Activities that have an end for the workflow; a later one of the server says nothing new. */
   private readonly resolved = new Set<number>();
-  private readonly known: Known = { activities: new Map(), accepted: new Set() };
+  private readonly commandState: CommandState = { activities: new Map(), accepted: new Set() };
   private workflow: Workflow | undefined;
   /** Commands of a replay that are recorded with the next task. */
-  private early: ServerCommand[] = [];
+  private commandsForNextTask: ServerCommand[] = [];
 
   constructor(
     private readonly creator: ReusableVMWorkflowCreator,
@@ -77,7 +77,7 @@ export class CachedRun {
 
   /** @throws NonDeterminism if a workflow does not do what its history says */
   async replay(events: readonly HistoryEvent[]): Promise<void> {
-    for (const startedAt of pastTasks(events)) {
+    for (const startedAt of completedTaskIndexes(events)) {
       if (startedAt <= this.appliedTo) continue;
       const recorded = recordedCommands(events, startedAt + 2);
       const updates = recorded.flatMap((event) =>
@@ -85,7 +85,7 @@ export class CachedRun {
       );
       const markers = recorded.flatMap((event) => (event.type === 'MarkerRecorded' ? [event] : []));
       const commands = await this.applyTask(events, startedAt, updates, markers);
-      if (isForced(events, startedAt + 2, recorded)) this.early = commands.splice(recorded.length);
+      if (hasForcedTask(events, startedAt + 2, recorded)) this.commandsForNextTask = commands.splice(recorded.length);
       const before = recorded.map(fingerprint);
       const now = commands.filter(({ type }) => type !== 'UpdateRejected').map(fingerprint);
       const at = [...before, undefined].findIndex((each, nth) => each !== now[nth]);
@@ -128,17 +128,17 @@ export class CachedRun {
       !isReplaying,
       this.resolved,
     );
-    const done = this.early.splice(0);
+    const done = this.commandsForNextTask.splice(0);
     const waiting = new Map<number, Promise<Marker> | undefined>();
     for (let [next, at] = [jobs, task.at]; ;) {
       const commands = await this.activate({
         ...{ jobs: next, timestamp: msNumberToTs(at), isReplaying, historyLength: startedAt + 1 },
         ...{ continueAsNewSuggested: task.suggestsNew, availableInternalFlags: [1, 2, 3, 4, 5, 6] },
       });
-      const { locals, cancelled } = addCommands(commands, done, this.known);
+      const { locals, cancelled } = addCommands(commands, done, this.commandState);
       for (const call of locals) waiting.set(call.seq ?? 0, isReplaying ? undefined : local(call));
       if (cancelled.length > 0) {
-        next = cancelled.map((seq) => this.cancelledAtOnce(seq));
+        next = cancelled.map((seq) => this.immediateCancellation(seq));
         continue;
       }
       if (waiting.size === 0) break;
@@ -150,7 +150,7 @@ export class CachedRun {
       const { seq, endedAt, resolution } = marker;
       waiting.delete(seq);
       done.push({ type: 'MarkerRecorded', seq, endedAt, resolution });
-      const result = isReplaying ? asReplayed(resolution) : resolution;
+      const result = isReplaying ? toReplayedResolution(resolution) : resolution;
       next = [{ resolveActivity: { seq, result, isLocal: true } }];
       at = Math.max(task.at, endedAt);
     }
@@ -161,10 +161,10 @@ export class CachedRun {
   }
 
   /** As the SDK's core says it for an activity that is cancelled and not waited for. */
-  private cancelledAtOnce(seq: number): Job {
+  private immediateCancellation(seq: number): Job {
     this.resolved.add(seq);
     const cause = { message: '', canceledFailureInfo: {} };
-    const name = this.known.activities.get(seq)?.activityType ?? '';
+    const name = this.commandState.activities.get(seq)?.activityType ?? '';
     const failure = activityFailure({ seq, name }, 'Activity cancelled', cause, 'CANCEL_REQUESTED');
     return { resolveActivity: { seq, result: { cancelled: { failure } } } };
   }
@@ -197,7 +197,7 @@ export class CachedRun {
 }
 
 /** Replays a run from its beginning, as a worker that does not know it, and asks it. @throws NonDeterminism */
-export async function replayed(
+export async function replayRun(
   creator: ReusableVMWorkflowCreator,
   { start, events }: Pick<Run, 'start' | 'events'>,
   clock: Pick<VirtualClock, 'during'>,
@@ -240,7 +240,7 @@ function jobsOf(
       calls.push({ signalWorkflow: { signalName: event.name, input: event.input } });
     else if (event.type === 'WorkflowExecutionCancelRequested') others.push({ cancelWorkflow: {} });
     else if (event.type === 'TimerFired') others.push({ fireTimer: { seq: event.seq } });
-    else if (isEndOfActivity(event) && !resolved.has(event.seq)) {
+    else if (isActivityEnd(event) && !resolved.has(event.seq)) {
       resolved.add(event.seq);
       others.push({ resolveActivity: { seq: event.seq, result: event.resolution } });
     }
@@ -251,7 +251,7 @@ function jobsOf(
 }
 
 /** In a replay, the failure of a local activity comes as its bare cause (measured, SDK 1.24.0). */
-function asReplayed(resolution: Resolution): Resolution {
+function toReplayedResolution(resolution: Resolution): Resolution {
   const failure = resolution.failed?.failure;
   return failure ? { failed: { failure: failure.cause ?? failure } } : resolution;
 }
@@ -260,14 +260,14 @@ function asReplayed(resolution: Resolution): Resolution {
 function recordedCommands(events: readonly HistoryEvent[], from: number): HistoryEvent[] {
   const rest = events.slice(from);
   const end = rest.findIndex(({ type }) => type === 'WorkflowTaskStarted');
-  return rest.slice(0, end < 0 ? undefined : end).filter(isByCommand);
+  return rest.slice(0, end < 0 ? undefined : end).filter(isCommandEvent);
 }
 
 /**
  * A worker that has to report a task before a local activity is over gets another one at once. The activity may end at that
  * moment: its marker then goes with the first task, and what the workflow makes of it with the second.
  */
-function isForced(events: readonly HistoryEvent[], from: number, recorded: readonly HistoryEvent[]): boolean {
+function hasForcedTask(events: readonly HistoryEvent[], from: number, recorded: readonly HistoryEvent[]): boolean {
   const [scheduled, started] = events.slice(from + recorded.length);
   return (
     recorded.at(-1)?.type === 'MarkerRecorded' &&

@@ -1,8 +1,8 @@
 import { coresdk } from '@temporalio/proto';
-import { type Command, msOf, type Payload, type Scheduled, type ServerCommand } from '../temporal/history';
+import { type Command, toMs, type Payload, type Scheduled, type ServerCommand } from '../temporal/history';
 
 /** What a workflow has asked for before. */
-export interface Known {
+export interface CommandState {
   readonly activities: Map<number, Scheduled>;
   /** Updates that it has accepted: a refusal after that is the failure of its handler. */
   readonly accepted: Set<string>;
@@ -18,7 +18,7 @@ const { ABANDON, WAIT_CANCELLATION_COMPLETED } = coresdk.workflow_commands.Activ
  * @param known it is added to
  * @returns local activities that begin, and the numbers of activities whose end the workflow hears at once
  */
-export function addCommands(commands: readonly Command[], task: ServerCommand[], known: Known) {
+export function addCommands(commands: readonly Command[], task: ServerCommand[], known: CommandState) {
   const locals: coresdk.workflow_commands.IScheduleLocalActivity[] = [];
   const cancelled: number[] = [];
   const takeOut = (type: 'TimerStarted' | 'ActivityTaskScheduled', seq: number) => {
@@ -42,7 +42,7 @@ export function addCommands(commands: readonly Command[], task: ServerCommand[],
   return { locals, cancelled };
 }
 
-function serverCommand(command: Command, seq: number, { activities, accepted }: Known): ServerCommand {
+function serverCommand(command: Command, seq: number, { activities, accepted }: CommandState): ServerCommand {
   const {
     scheduleActivity: activity,
     upsertWorkflowSearchAttributes: upserted,
@@ -53,7 +53,7 @@ function serverCommand(command: Command, seq: number, { activities, accepted }: 
     continueAsNewWorkflowExecution: continued,
   } = command;
   if (command.startTimer)
-    return { type: 'TimerStarted', seq, ms: msOf(command.startTimer.startToFireTimeout) };
+    return { type: 'TimerStarted', seq, ms: toMs(command.startTimer.startToFireTimeout) };
   if (activity) {
     activities.set(seq, activity);
     return { type: 'ActivityTaskScheduled', seq, activity };
@@ -92,7 +92,7 @@ function compared(command: ServerCommand): unknown {
   switch (command.type) {
     case 'ActivityTaskScheduled': {
       const { activityType, taskQueue, startToCloseTimeout, scheduleToCloseTimeout } = command.activity;
-      const [startMs, scheduleMs] = [startToCloseTimeout, scheduleToCloseTimeout].map(msOf) as [
+      const [startMs, scheduleMs] = [startToCloseTimeout, scheduleToCloseTimeout].map(toMs) as [
         number,
         number,
       ];

@@ -6,7 +6,7 @@ import { type Payload, toPayload } from '../temporal/history';
  */
 export class Heartbeats {
   /** The latest details; the core reports them with a failure. */
-  last: Payload[] | undefined;
+  latestDetails: Payload[] | undefined;
   private sentAt = -Infinity;
   private timer: NodeJS.Timeout | undefined;
   private readonly everyMs: number;
@@ -19,7 +19,7 @@ export class Heartbeats {
   }
 
   beat(details: unknown): void {
-    this.last = details === undefined ? undefined : [toPayload(details)];
+    this.latestDetails = details === undefined ? undefined : [toPayload(details)];
     if (this.timer !== undefined) return;
     const waitMs = this.sentAt + this.everyMs - performance.now();
     if (waitMs <= 0) this.sendLast();
@@ -33,6 +33,6 @@ export class Heartbeats {
   private sendLast(): void {
     this.timer = undefined;
     this.sentAt = performance.now();
-    void this.send(this.last);
+    void this.send(this.latestDetails);
   }
 }

@@ -2,13 +2,13 @@ import type { Client } from '@temporalio/client';
 import type { ReusableVMWorkflowCreator } from '@temporalio/worker/lib/workflow/reusable-vm';
 import type { SinkCall } from '@temporalio/workflow';
 import type { Process, VirtualClock } from '../clock';
-import type { Luck } from '../luck';
-import { fromPayload, isClosing, type Marker, msOf } from '../temporal/history';
+import type { RandomSource } from '../random-source';
+import { fromPayload, isClosing, type Marker, toMs } from '../temporal/history';
 import type { PendingActivity } from '../temporal/pending-activity';
 import type { Run } from '../temporal/run';
 import type { TemporalServer } from '../temporal/server';
-import { clientOf, grpcError, UNAVAILABLE } from '../temporal/service';
-import { cancelBy, infoOf, infoOfAttempt, localEnd, sdkActivity } from './activity';
+import { createClient, grpcError, UNAVAILABLE } from '../temporal/simulated-client';
+import { cancelIfRequested, activityInfo, attemptInfo, localResolution, sdkActivity } from './activity';
 import { CachedRun, type LocalCall, NonDeterminism } from './cached-run';
 import { Heartbeats } from './heartbeats';
 
@@ -18,7 +18,7 @@ type Activities = Readonly<Record<string, (...args: never[]) => Promise<unknown>
 export interface WorkerOptions {
   readonly name: string;
   readonly clock: VirtualClock;
-  readonly luck: Luck;
+  readonly random: RandomSource;
   readonly server: TemporalServer;
   readonly workflows: ReusableVMWorkflowCreator;
   /** Made in the worker's process: they may keep something in it, and read its clock. */
@@ -29,7 +29,7 @@ export interface WorkerOptions {
   /** The query whose response is kept with a run after each of its tasks; undefined if none is. */
   readonly queryOf: (run: Run) => string | undefined;
   /** Whether the cached run is to be evicted before its next task. */
-  readonly evicts: (run: Run) => boolean;
+  readonly shouldEvict: (run: Run) => boolean;
 }
 
 /** One way to the server; and how much longer a slow one takes. */
@@ -47,26 +47,26 @@ const LOCAL_TIMEOUT_MS = 5_000;
  */
 export class SimulatedWorker implements Process {
   state: 'alive' | 'frozen' | 'stopping' | 'dead' = 'alive';
-  clockError = 0;
+  clockErrorMs = 0;
   suspendedMs = 0;
   /** What is lost of its next call to the server. */
-  loses: 'request' | 'answer' | undefined;
+  nextCallLoss: 'request' | 'answer' | undefined;
   /** What can't be decoded or encoded of its next activity, as with a codec that fails once. */
-  breaks: 'input' | 'result' | undefined;
+  nextCodecFailure: 'input' | 'result' | undefined;
   readonly client: Client;
   private readonly shutdown = new AbortController();
   private readonly activities: Activities;
   readonly cache = new Map<string, CachedRun>();
-  private readonly asleep: (() => void)[] = [];
+  private readonly heldWork: (() => void)[] = [];
   private readonly queues = new Map<string, Promise<unknown>>();
 
   constructor(private readonly options: WorkerOptions) {
-    this.client = clientOf(options.server, (method, answer) => this.call(method, answer), {
+    this.client = createClient(options.server, (method, answer) => this.callServer(method, answer), {
       // Its own, so that what a process keeps of the server by name stays within it.
       namespace: `${options.server.namespace} of ${options.name}`,
       identity: options.name,
     });
-    this.activities = options.clock.as(this, () => options.activities(this, this.shutdown.signal));
+    this.activities = options.clock.runAs(this, () => options.activities(this, this.shutdown.signal));
     options.server.join(this);
   }
 
@@ -76,7 +76,7 @@ export class SimulatedWorker implements Process {
 
   kill(): void {
     this.state = 'dead';
-    this.asleep.length = 0;
+    this.heldWork.length = 0;
     for (const cached of this.cache.values()) void cached.dispose();
     this.cache.clear();
   }
@@ -89,7 +89,7 @@ export class SimulatedWorker implements Process {
       if (this.state !== 'frozen') return;
       this.state = 'alive';
       if (isSuspended) this.suspendedMs += ms;
-      for (const work of this.asleep.splice(0)) this.whenAwake(work);
+      for (const work of this.heldWork.splice(0)) this.whenAwake(work);
       this.options.server.join(this);
     });
     return true;
@@ -99,25 +99,25 @@ export class SimulatedWorker implements Process {
   stop(): void {
     if (this.state !== 'alive') return;
     this.state = 'stopping';
-    this.options.clock.as(this, () => this.shutdown.abort());
+    this.options.clock.runAs(this, () => this.shutdown.abort());
   }
 
   whenAwake(work: () => void): void {
     if (this.state === 'dead') return;
-    if (this.state === 'frozen') this.asleep.push(work);
-    else this.options.clock.as(this, work);
+    if (this.state === 'frozen') this.heldWork.push(work);
+    else this.options.clock.runAs(this, work);
   }
 
-  awake(): Promise<void> {
+  waitUntilAwake(): Promise<void> {
     return new Promise((resolve) => this.whenAwake(resolve));
   }
 
   /** A call to the server and back. What the server does of it is done whatever becomes of the worker. */
-  call<T>(method: string, answer: () => T): Promise<T> {
-    const { server, clock, luck, reached } = this.options;
-    const lost = this.loses;
-    this.loses = undefined;
-    const afterWay = (work: () => void) => clock.after(luck.delay(method, 'takes', CALL_MS), work);
+  callServer<T>(method: string, answer: () => T): Promise<T> {
+    const { server, clock, random, reached } = this.options;
+    const lost = this.nextCallLoss;
+    this.nextCallLoss = undefined;
+    const afterWay = (work: () => void) => clock.after(random.delayMs(method, 'takes', CALL_MS), work);
     return new Promise((resolve, reject) => {
       // What was under way in a process that is dead goes nowhere.
       if (this.state === 'dead') return;
@@ -129,7 +129,7 @@ export class SimulatedWorker implements Process {
       }
       reached(`${method} asked`, this);
       afterWay(() => {
-        server.whenThere(() => {
+        server.whenAvailable(() => {
           let end: () => void;
           try {
             const value = answer();
@@ -145,7 +145,7 @@ export class SimulatedWorker implements Process {
     });
   }
 
-  takeTask(run: Run): void {
+  runWorkflowTask(run: Run): void {
     const task = run.startTask();
     if (task === undefined) return;
     // What comes while the task is under way is not yet part of it.
@@ -153,8 +153,8 @@ export class SimulatedWorker implements Process {
     this.options.reached('task started', this);
     for (const { name } of task.updates) this.options.reached(`${name} started`, this);
     this.whenAwake(() => {
-      void this.inTurn(run, async () => {
-        if (this.options.evicts(run)) await this.evict(run);
+      void this.runSequentially(run, async () => {
+        if (this.options.shouldEvict(run)) await this.evict(run);
         const { workflows, clock, logged } = this.options;
         const cached =
           this.cache.get(run.runId) ??
@@ -199,17 +199,17 @@ export class SimulatedWorker implements Process {
   }
 
   /** One task of a run at a time. */
-  private inTurn(run: Run, work: () => Promise<void>): Promise<unknown> {
+  private runSequentially(run: Run, work: () => Promise<void>): Promise<unknown> {
     const before = this.queues.get(run.runId) ?? Promise.resolve();
     const next = before.then(() => (this.state === 'dead' ? undefined : work()));
     this.queues.set(run.runId, next);
     return next;
   }
 
-  takeActivity(activity: PendingActivity): void {
+  startActivity(activity: PendingActivity): void {
     if (!activity.start()) return;
     const { name, token } = activity;
-    const info = infoOfAttempt(activity);
+    const info = attemptInfo(activity);
     this.options.reached(`${name} started`, this);
     this.whenAwake(() => {
       void this.execute(activity, info, token);
@@ -218,31 +218,31 @@ export class SimulatedWorker implements Process {
 
   private async execute(activity: PendingActivity, info: object, token: string): Promise<void> {
     const { name, options } = activity;
-    if (this.isBroken('input')) {
-      await this.report(() => activity.report(token, BROKEN));
+    if (this.takeCodecFailure('input')) {
+      await this.report(() => activity.report(token, CODEC_FAILURE));
       return;
     }
-    const beats = new Heartbeats(msOf(options.heartbeatTimeout), async (details) => {
-      const answer = await this.call('beat', () => activity.heartbeat(token, details)).catch(
+    const beats = new Heartbeats(toMs(options.heartbeatTimeout), async (details) => {
+      const answer = await this.callServer('beat', () => activity.heartbeat(token, details)).catch(
         () => 'lost' as const,
       );
-      if (answer !== 'lost') cancelBy(running, answer);
+      if (answer !== 'lost') cancelIfRequested(running, answer);
     });
     const running = sdkActivity(info, this.activities[name], this.client, (details) => beats.beat(details));
     const result = await running.run({ args: (options.arguments ?? []).map(fromPayload), headers: {} });
     beats.stop();
     if (result.willCompleteAsync) return;
     this.options.reached(`${name} over`, this);
-    const isBroken = this.isBroken('result');
+    const isBroken = this.takeCodecFailure('result');
     await this.report(() => {
-      activity.report(token, isBroken ? BROKEN : result, beats.last);
+      activity.report(token, isBroken ? CODEC_FAILURE : result, beats.latestDetails);
       this.options.reached(`${name} reported`, this);
     });
   }
 
-  private isBroken(what: 'input' | 'result'): boolean {
-    if (this.breaks !== what) return false;
-    this.breaks = undefined;
+  private takeCodecFailure(what: 'input' | 'result'): boolean {
+    if (this.nextCodecFailure !== what) return false;
+    this.nextCodecFailure = undefined;
     return true;
   }
 
@@ -250,24 +250,24 @@ export class SimulatedWorker implements Process {
     const { clock } = this.options;
     const of = { seq: seq ?? 0, name: activityType ?? '' };
     this.options.reached(`${of.name} started`, this);
-    const info = infoOf(run, of.seq, of.name, clock.now);
+    const info = activityInfo(run, of.seq, of.name, clock.now);
     const activity = sdkActivity(info, this.activities[of.name], this.client, () => undefined);
-    const result = clock.as(this, () => activity.run({ args: (input ?? []).map(fromPayload), headers: {} }));
+    const result = clock.runAs(this, () => activity.run({ args: (input ?? []).map(fromPayload), headers: {} }));
     const end = await Promise.race([result, clock.sleep(LOCAL_TIMEOUT_MS).then(() => undefined)]);
-    return { seq: of.seq, endedAt: clock.now, resolution: localEnd(of, end) };
+    return { seq: of.seq, endedAt: clock.now, resolution: localResolution(of, end) };
   }
 
   /** Reports to the server, again and again until it has heard of it. */
   private async report(answer: () => void): Promise<void> {
     for (;;)
       try {
-        await this.call('report', answer);
+        await this.callServer('report', answer);
         return;
       } catch {
         await this.options.clock.sleep(REPORT_AGAIN_MS);
-        await this.awake();
+        await this.waitUntilAwake();
       }
   }
 }
 
-const BROKEN = { failed: { failure: { message: 'the codec failed', applicationFailureInfo: {} } } };
+const CODEC_FAILURE = { failed: { failure: { message: 'the codec failed', applicationFailureInfo: {} } } };

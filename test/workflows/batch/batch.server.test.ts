@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { ConflictError } from '../../../src/entries/client';
 import { batchMemo } from '../../../src/batch/memo';
-import { ENDLESS } from '../../harness/following';
+import { ENDLESS_TURN } from '../../harness/follow-up-under-test';
 import { sharedEnvironment } from '../../harness/shared-environment';
 
 const { newBatch } = sharedEnvironment();
@@ -9,8 +9,8 @@ const { newBatch } = sharedEnvironment();
 describe('a batch', () => {
   // Proves B9.
   it.concurrent('sends each item once, tells how they ended, and keeps its settings in a retry', async () => {
-    const batch = (await newBatch(6)).addMany(1, { turn: { outcome: 'failed', reads: 2 } });
-    batch.again({ projectId: batch.projectId, jobId: 'nobody' });
+    const batch = (await newBatch(6)).addItems(1, { turn: { outcome: 'failed', reads: 2 } });
+    batch.addRequest({ projectId: batch.projectId, jobId: 'nobody' });
     const settings = { concurrency: 3, maxFailures: { items: 5 } };
     expect(await batch.start(settings)).toMatchObject({ attached: false, items: 8 });
     const done = {
@@ -37,24 +37,24 @@ describe('a batch', () => {
     expect(await batch.handle.retry()).toMatchObject({ resumedAfter: 'completed' });
     expect(await batch.handle.result()).toMatchObject(done);
     expect(batchMemo((await batch.workflow.describe()).memo)).toMatchObject(settings);
-    expect(batch.messages()).toEqual([...Array<number>(7).fill(1), 0]);
+    expect(batch.messageCounts()).toEqual([...Array<number>(7).fill(1), 0]);
   });
 
   // Proves B7.
   it.concurrent('of the same id and other items is refused, whoever has started it', async () => {
-    const batch = await newBatch(1, ENDLESS);
-    await batch.startWithItems();
-    await batch.sent(1);
+    const batch = await newBatch(1, ENDLESS_TURN);
+    await batch.startWithInlineItems();
+    await batch.waitUntilSent(1);
     expect(await batch.start()).toMatchObject({ attached: 'running' });
     const { batchId, requests } = batch;
     const slower = requests.map((request) => ({ ...request, prLinkTimeout: '77s' }) as const);
     const refused = batch.batches.start(slower, { batchId });
     await expect(refused).rejects.toThrow('exists with different items, options or order');
     await expect(refused).rejects.toBeInstanceOf(ConflictError);
-    batch.add();
+    batch.addItem();
     await expect(batch.start()).rejects.toBeInstanceOf(ConflictError);
     await batch.finish();
     await expect(batch.start()).rejects.toBeInstanceOf(ConflictError);
-    expect(batch.messages()).toEqual([1, 0]);
+    expect(batch.messageCounts()).toEqual([1, 0]);
   });
 });

@@ -2,7 +2,7 @@ import { afterEach, expect, it, jest } from '@jest/globals';
 import { ServiceError, WorkflowClient } from '@temporalio/client';
 import { chunkWorkflowId } from '../../../src/contract/ids';
 import { batchMemo } from '../../../src/batch/memo';
-import { LARGE } from '../../harness/batch-of-test';
+import { LARGE_PROMPT } from '../../harness/test-batch';
 import { sharedEnvironment } from '../../harness/shared-environment';
 
 const { newBatch } = sharedEnvironment();
@@ -36,7 +36,7 @@ function denyTerminations(): () => number {
 
 // Proves B4.
 it('a batch ends although its worker may not terminate the chunks, and tries that once', async () => {
-  const batch = await newBatch(5, {}, { prompt: LARGE });
+  const batch = await newBatch(5, {}, { prompt: LARGE_PROMPT });
   const deniedTimes = denyTerminations();
   await batch.start();
   expect(await batch.handle.result()).toMatchObject({ state: 'done', summary: { ended: 5 } });

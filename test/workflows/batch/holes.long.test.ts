@@ -1,9 +1,9 @@
 import { describe, expect, it } from '@jest/globals';
 import type { Payload } from '@temporalio/common';
-import { BatchOfTest } from '../../harness/batch-of-test';
+import { TestBatch } from '../../harness/test-batch';
 import { Environment } from '../../harness/environment';
 import { eventually } from '../../../tools/lib/eventually';
-import { ENDLESS } from '../../harness/following';
+import { ENDLESS_TURN } from '../../harness/follow-up-under-test';
 import { Operator } from '../../harness/operator';
 import { resetToTask, workflowTasks } from '../../harness/reset';
 import { sharedEnvironment } from '../../harness/shared-environment';
@@ -35,11 +35,11 @@ describe('a batch', () => {
       const payloadCodecs = [{ encode, decode: (payloads: Payload[]) => Promise.resolve(payloads) }];
       const environment = await Environment.open({ dataConverter: { payloadCodecs } });
       const operator = new Operator(environment.client);
-      const batch = new BatchOfTest(environment);
+      const batch = new TestBatch(environment);
       const { workflowId } = batch.workflow;
-      for (const prompt of [FIRST, 'another message']) batch.add(ENDLESS, { prompt });
-      await batch.startWithItems({ batchId: batch.batchId, concurrency: 1 });
-      await batch.sent(1);
+      for (const prompt of [FIRST, 'another message']) batch.addItem(ENDLESS_TURN, { prompt });
+      await batch.startWithInlineItems({ batchId: batch.batchId, concurrency: 1 });
+      await batch.waitUntilSent(1);
       batch.endTurns();
       const pending = await eventually('the attempt has ended', async () => {
         const { raw } = await batch.workflow.describe();
@@ -50,14 +50,14 @@ describe('a batch', () => {
       expect(pending).toMatchObject({ paused: true });
       expect((await batch.handle.progress()).message).toContain('paused its activity');
       await operator.unpause(workflowId, 'runItems');
-      await batch.sent(2);
+      await batch.waitUntilSent(2);
       expect((await batch.finish()).summary).toMatchObject({ byStatus: { completed: 2 } });
       await environment.close();
     },
   );
 
   // Proves B11, P4.
-  it.concurrent.each<[string, (batch: BatchOfTest) => Promise<unknown>]>([
+  it.concurrent.each<[string, (batch: TestBatch) => Promise<unknown>]>([
     ['is reset', async ({ workflow }) => resetToTask(workflow, (await workflowTasks(workflow)).at(-1))],
     [
       'has its activity completed by hand',
@@ -67,14 +67,14 @@ describe('a batch', () => {
       },
     ],
   ])('that %s ends as incomplete, and goes on', async (_, happens) => {
-    const batch = await newBatch(3, ENDLESS);
+    const batch = await newBatch(3, ENDLESS_TURN);
     await batch.startUntilSent(1, { concurrency: 1 });
-    await batch.progressWhen(({ open }) => open === 1);
+    await batch.waitForProgress(({ open }) => open === 1);
     await happens(batch);
     expect(await batch.handle.result()).toMatchObject({ state: 'incomplete' });
     await batch.startUntilSent(3, { concurrency: 3 });
     expect(await batch.finish()).toMatchObject({ state: 'done', summary: { byStatus: { completed: 3 } } });
-    expect(batch.messages()).toEqual([1, 1, 1]);
+    expect(batch.messageCounts()).toEqual([1, 1, 1]);
   });
 
   // Proves B4.

@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
 import type { DataConverter, Payload } from '@temporalio/common';
 import { Environment } from '../../harness/environment';
-import { BY_READ } from '../../harness/following';
+import { ACCEPTED_BY_READ } from '../../harness/follow-up-under-test';
 
 /** Fails each time that something in a payload is passed for the first time, as a codec whose key server is away. */
 function failingOnce(): DataConverter & { readonly failed: string[] } {
@@ -26,8 +26,8 @@ it('a codec that fails at the input of the send, and then at its result, delays 
   const environment = await Environment.open({ skipsTime: true, dataConverter });
   const following = await environment.follow({ turn: { reads: 20 } });
   // The second attempt has sent; the third one finds what it has recorded, and the running turn proves the delivery.
-  const ending = { status: 'completed', delivery: BY_READ, posts: [true] };
-  expect(await following.ending()).toMatchObject(ending);
+  const ending = { status: 'completed', delivery: ACCEPTED_BY_READ, posts: [true] };
+  expect(await following.outcomeSummary()).toMatchObject(ending);
   expect(dataConverter.failed).toEqual(['"permittedRunId"', '"kind":"posted"']);
   await environment.close();
 });

@@ -3,10 +3,10 @@ import { startDevServer } from '../../../tools/lib/dev-server';
 import { ConflictError } from '../../../src/entries/client';
 import { followUpWorkflowId } from '../../../src/contract/ids';
 import { FOLLOW_UP_WORKFLOW } from '../../../src/contract/names';
-import { BatchOfTest } from '../../harness/batch-of-test';
+import { TestBatch } from '../../harness/test-batch';
 import { Environment } from '../../harness/environment';
 import { eventually } from '../../../tools/lib/eventually';
-import { BY_RESPONSE, ENDLESS, QUICK } from '../../harness/following';
+import { ACCEPTED_BY_RESPONSE, ENDLESS_TURN, FAST_OPTIONS } from '../../harness/follow-up-under-test';
 import { eventsOf } from '../../harness/reset';
 import { sharedEnvironment } from '../../harness/shared-environment';
 import { DYNAMIC_CONFIG, temporal } from '../../harness/temporal';
@@ -23,8 +23,8 @@ it.concurrent('a follow-up that has continued as new is attached to, compared an
   const environment = await open();
   const { followUps, client } = environment;
   // Each poll by a timer of its own, so that history grows fast.
-  const polling = { ...QUICK.polling, timerPolls: 'all' } as const;
-  const asked = { ...environment.newRequest(ENDLESS), polling };
+  const polling = { ...FAST_OPTIONS.polling, timerPolls: 'all' } as const;
+  const asked = { ...environment.newRequest(ENDLESS_TURN), polling };
   const { workflowId, runId: firstRun } = await followUps.start(asked);
   const handle = followUps.getHandle(workflowId);
   const result = handle.result();
@@ -39,7 +39,7 @@ it.concurrent('a follow-up that has continued as new is attached to, compared an
   await expect(followUps.start({ ...asked, prompt: 'Another.' })).rejects.toThrow(ConflictError);
 
   environment.sandbox.changeJob(asked, { status: 'completed' });
-  const receipt = { delivery: BY_RESPONSE, evidence: 'seen-active' };
+  const receipt = { delivery: ACCEPTED_BY_RESPONSE, evidence: 'seen-active' };
   expect(await result).toMatchObject({ status: 'completed', receipt });
   expect(environment.posts(asked)).toHaveLength(1);
 });
@@ -53,10 +53,10 @@ it.concurrent('a batch does not continue as new in the workflow task that receiv
   });
   const gate = await TemporalGate.open(server.address);
   const environment = await Environment.open({ address: gate.address });
-  const batch = new BatchOfTest(environment);
-  batch.addMany(1, ENDLESS).addMany(1);
+  const batch = new TestBatch(environment);
+  batch.addItems(1, ENDLESS_TURN).addItems(1);
   const { workflowId } = await batch.start({ concurrency: 1 });
-  await batch.sent(1);
+  await batch.waitUntilSent(1);
   const { runId } = await batch.workflow.describe();
   const firstRun = environment.client.workflow.getHandle(workflowId, runId);
   const isSuggested = async () =>
@@ -69,14 +69,14 @@ it.concurrent('a batch does not continue as new in the workflow task that receiv
   // The end of the round and another update arrive while a workflow task is in progress: the next task has both.
   const held = gate.hold('RespondWorkflowTaskCompleted', 'call', 'setConcurrency');
   const updates = [batch.handle.setConcurrency(2)];
-  await held.arrived();
+  await held.waitForCall();
   batch.endTurns();
   await eventually('the round has ended', async () => {
     const { raw } = await batch.workflow.describe();
     return (raw.pendingActivities ?? []).length === 0;
   });
   const requests = () =>
-    gate.methods(workflowId).filter((method) => method === 'UpdateWorkflowExecution').length;
+    gate.methodsContaining(workflowId).filter((method) => method === 'UpdateWorkflowExecution').length;
   const before = requests();
   updates.push(batch.handle.setConcurrency(3));
   await eventually('the Temporal server has the update', () => requests() > before);
@@ -93,7 +93,7 @@ it.concurrent('a batch does not continue as new in the workflow task that receiv
   expect(next?.workflowExecutionContinuedAsNewEventAttributes ?? null).toBeNull();
   await batch.handle.resume();
   expect(await batch.handle.result()).toMatchObject({ state: 'done', summary: { ended: 2 } });
-  expect(batch.messages()).toEqual([1, 1]);
+  expect(batch.messageCounts()).toEqual([1, 1]);
   await environment.close();
   await gate.close();
   await server.stop();

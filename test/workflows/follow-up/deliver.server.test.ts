@@ -6,7 +6,7 @@ import { QUERY_PROGRESS } from '../../../src/contract/names';
 import type { FollowUpProgress } from '../../../src/contract/result';
 import { Environment } from '../../harness/environment';
 import { eventually } from '../../../tools/lib/eventually';
-import { BY_RESPONSE, failureOf, newTaskQueues, NOT_SENT, QUICK } from '../../harness/following';
+import { ACCEPTED_BY_RESPONSE, fetchFailure, newTaskQueues, NOT_SENT_DELIVERY, FAST_OPTIONS } from '../../harness/follow-up-under-test';
 import { sharedEnvironment } from '../../harness/shared-environment';
 
 const { open, follow } = sharedEnvironment({ skipsTime: true });
@@ -20,14 +20,14 @@ it.concurrent('a message is sent once, and the final job comes back with its pul
     prLink: expect.stringContaining('/pull/'),
     receipt: {
       requestId: following.request.requestId,
-      delivery: BY_RESPONSE,
+      delivery: ACCEPTED_BY_RESPONSE,
       evidence: 'seen-active',
       baseline: { status: 'completed', prLink: null, archivedAt: null },
       promptDigest: createHash('sha256').update(following.request.prompt).digest('hex'),
-      polls: following.gets() - 1,
+      polls: following.readCount() - 1,
       sentAt: expect.stringMatching(/Z$/),
       endedAt: expect.stringMatching(/Z$/),
-      responseCounts: { active: 5, completed: following.gets() - 6 },
+      responseCounts: { active: 5, completed: following.readCount() - 6 },
     },
   });
   const prompt = expect.objectContaining({ text: 'Fix the broken links.' });
@@ -51,17 +51,17 @@ describe('the deadline', () => {
   const DELAY = '2h';
   const DEADLINE = '1h';
   const overdue = (key: JobKey, handle: WorkflowHandle) =>
-    failureOf(handle).then(async ({ type, details }) => {
+    fetchFailure(handle).then(async ({ type, details }) => {
       const requests = (await open()).sandbox.journal.entries(key);
       return { type, delivery: details.receipt.delivery, requests };
     });
-  const NOTHING = { type: 'DeadlineExceeded', delivery: NOT_SENT, requests: [] };
+  const NOTHING = { type: 'DeadlineExceeded', delivery: NOT_SENT_DELIVERY, requests: [] };
 
   it.concurrent('counts from the end of a start delay of the client', async () => {
     const environment = await open();
     const request = { ...environment.newRequest(), deadline: DEADLINE } as const;
     const handle = await environment.followUps.start(request, { startDelay: DELAY });
-    expect(await handle.result()).toMatchObject({ status: 'completed', receipt: { delivery: BY_RESPONSE } });
+    expect(await handle.result()).toMatchObject({ status: 'completed', receipt: { delivery: ACCEPTED_BY_RESPONSE } });
     const { deadlineAt, startedAt } = await timesOf(handle.workflowId);
     expect(deadlineAt - startedAt).toBe(3 * 3_600_000);
     expect(environment.posts(request)).toHaveLength(1);
@@ -83,7 +83,7 @@ describe('the deadline', () => {
     const environment = await open();
     const taskQueues = newTaskQueues();
     const key = environment.addJob();
-    const request = { ...key, prompt: 'x', ...QUICK, deadline: '2s' } as const;
+    const request = { ...key, prompt: 'x', ...FAST_OPTIONS, deadline: '2s' } as const;
     const handle = await environment.client.workflow.start('followUp', {
       taskQueue: taskQueues.followUp,
       workflowId: `weekend/${key.projectId}`,
@@ -116,9 +116,9 @@ it.concurrent.each([
   ['dots', { projectId: 'bad', jobId: 'x/../../other', prompt: 'x' }, ['jobId: ', '..']],
 ])('an input of %s fails with every problem, and nothing is read or sent', async (name, input, words) => {
   const environment = await open();
-  const { type, message, details } = await failureOf(await environment.start(`bad-input-${name}`, input));
+  const { type, message, details } = await fetchFailure(await environment.start(`bad-input-${name}`, input));
   expect(type).toBe('InvalidRequest');
   for (const word of words) expect(message).toContain(word);
-  expect(details).toMatchObject({ job: null, receipt: { delivery: NOT_SENT } });
+  expect(details).toMatchObject({ job: null, receipt: { delivery: NOT_SENT_DELIVERY } });
   expect(environment.sandbox.journal.entries({ projectId: 'bad' })).toEqual([]);
 });

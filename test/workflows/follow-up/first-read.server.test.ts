@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { NOT_SENT } from '../../harness/following';
+import { NOT_SENT_DELIVERY } from '../../harness/follow-up-under-test';
 import { sharedEnvironment } from '../../harness/shared-environment';
 
 const { open, follow } = sharedEnvironment();
@@ -19,29 +19,29 @@ describe('before the message is sent', () => {
     ],
   ] as const)('a read that receives %s is repeated, and nothing is sent', async (_, fault, phase, words) => {
     const following = await follow({}, {}, { ...READ, ...fault });
-    await following.reached({ operation: 'get' }, { atLeast: 3 });
+    await following.waitForRequest({ operation: 'get' }, { atLeast: 3 });
     // Between two reads: while a send is in progress, the workflow itself reports `unknown`.
-    const progress = await following.progressWhen(({ nextPollAt }) => nextPollAt !== null);
-    expect(progress).toMatchObject({ phase, delivery: NOT_SENT, job: null });
+    const progress = await following.waitForProgress(({ nextPollAt }) => nextPollAt !== null);
+    expect(progress).toMatchObject({ phase, delivery: NOT_SENT_DELIVERY, job: null });
     expect(progress.lastResponse).toMatch(words);
     expect(following.posts()).toEqual([]);
     // A rotated key, or a repaired gateway.
     (await open()).sandbox.clearFaults(following.key);
     const delivery = { verdict: 'accepted', confirmedBy: 'response', sends: 1 };
-    expect(await following.ending()).toMatchObject({ status: 'completed', delivery, posts: [true] });
+    expect(await following.outcomeSummary()).toMatchObject({ status: 'completed', delivery, posts: [true] });
   });
 
   // Proves K1.
   it.concurrent('a POST that receives 401 was not processed, and is repeated', async () => {
     const fault = { name: 'unauthorized', operation: 'message' } as const;
     const following = await follow({}, {}, fault);
-    const progress = await following.progressWhen(
+    const progress = await following.waitForProgress(
       ({ phase, nextPollAt }) => phase === 'unauthorized' && nextPollAt !== null,
     );
     expect(progress.delivery.verdict).toBe('not-sent');
     expect(progress.delivery.sends).toBeGreaterThan(0);
     (await open()).sandbox.clearFaults(following.key);
-    const { posts, ...ending } = await following.ending();
+    const { posts, ...ending } = await following.outcomeSummary();
     expect(ending).toMatchObject({
       status: 'completed',
       delivery: { verdict: 'accepted', sends: posts.length },
@@ -58,7 +58,7 @@ describe('before the message is sent', () => {
       const { type, message } = await following.failure();
       expect(type).toBe('DeadlineExceeded');
       expect(message).toMatch(/http 401: the key is expired or wrong.* Nothing was sent\.$/);
-      expect(await following.ending()).toMatchObject({ delivery: NOT_SENT, posts: [] });
+      expect(await following.outcomeSummary()).toMatchObject({ delivery: NOT_SENT_DELIVERY, posts: [] });
     },
   );
 
@@ -66,7 +66,7 @@ describe('before the message is sent', () => {
     const fault = { name: 'status', parameters: { code: 403 }, times: 1, ...READ };
     const following = await followQuickly({}, {}, fault);
     const { type, details } = await following.failure();
-    expect([type, details.httpStatus, details.receipt.delivery]).toEqual(['FollowUpRejected', 403, NOT_SENT]);
-    expect([following.gets(), following.posts()]).toEqual([1, []]);
+    expect([type, details.httpStatus, details.receipt.delivery]).toEqual(['FollowUpRejected', 403, NOT_SENT_DELIVERY]);
+    expect([following.readCount(), following.posts()]).toEqual([1, []]);
   });
 });

@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { failureOf, UNKNOWN } from '../../harness/following';
+import { fetchFailure, UNKNOWN_DELIVERY } from '../../harness/follow-up-under-test';
 import { eventsOf, type HistoryEvent, resetToTask, workflowTasks } from '../../harness/reset';
 import { sharedEnvironment } from '../../harness/shared-environment';
 
@@ -34,8 +34,8 @@ it('after a reset to its last workflow task, receipt and search attribute agree 
   const following = await follow({}, {}, fault);
   expect((await following.failure()).type).toBe('FollowUpRejected');
   const again = await resetToTask(following.handle, (await workflowTasks(following.handle)).at(-1));
-  const { type, details } = await failureOf(again);
-  expect(details.receipt.delivery).toEqual(UNKNOWN);
+  const { type, details } = await fetchFailure(again);
+  expect(details.receipt.delivery).toEqual(UNKNOWN_DELIVERY);
   const { typedSearchAttributes } = await again.describe();
   const outcome = typedSearchAttributes.get({ name: 'FollowUpOutcome', type: 'KEYWORD_LIST' });
   expect(outcome).toEqual([type, 'unknown']);

@@ -1,9 +1,9 @@
 import { afterAll, expect, it } from '@jest/globals';
 import { jobLockWorkflowId } from '../../../src/contract/ids';
-import { BatchOfTest } from '../../harness/batch-of-test';
+import { TestBatch } from '../../harness/test-batch';
 import { Environment } from '../../harness/environment';
 import { eventually } from '../../../tools/lib/eventually';
-import { BY_RESPONSE, ENDLESS, type Following, NOT_SENT } from '../../harness/following';
+import { ACCEPTED_BY_RESPONSE, ENDLESS_TURN, type FollowUpUnderTest, NOT_SENT_DELIVERY } from '../../harness/follow-up-under-test';
 import { Operator } from '../../harness/operator';
 import { eventsOf, resetToTask, workflowTasks } from '../../harness/reset';
 import { sharedEnvironment } from '../../harness/shared-environment';
@@ -18,18 +18,18 @@ const lockOf = async ({ projectId, jobId }: JobKey) =>
   (await open()).client.workflow.getHandle(jobLockWorkflowId(projectId, jobId)).describe();
 
 /** Waits until a follow-up waits for the lock that another one holds. */
-const untilItWaitsFor = (following: Following, holder: Following) =>
-  following.progressWhen(
+const untilItWaitsFor = (following: FollowUpUnderTest, holder: FollowUpUnderTest) =>
+  following.waitForProgress(
     ({ lastResponse, phase }) =>
       phase === 'waiting-for-job' &&
       lastResponse === `waiting for the job lock, which ${holder.handle.workflowId} holds`,
   );
 
 /** Makes the next attempt to acquire the lock start now, not ten seconds after the last one. */
-const tryAgain = async ({ handle }: Following) =>
+const tryAgain = async ({ handle }: FollowUpUnderTest) =>
   new Operator((await open()).client).reset(handle.workflowId, 'waitForJobLock');
 
-async function lockWaitAttempt({ handle }: Following): Promise<number | undefined> {
+async function lockWaitAttempt({ handle }: FollowUpUnderTest): Promise<number | undefined> {
   const { raw } = await handle.describe();
   const pending = raw.pendingActivities?.find(({ activityType }) => activityType?.name === 'waitForJobLock');
   return pending && Number(pending.attempt);
@@ -41,8 +41,8 @@ it.concurrent(
   async () => {
     const environment = await open();
     // Without `whenActive`: the default is `wait`.
-    const first = await environment.follow(ENDLESS, { whenActive: undefined });
-    await first.reached({ operation: 'message' });
+    const first = await environment.follow(ENDLESS_TURN, { whenActive: undefined });
+    await first.waitForRequest({ operation: 'message' });
     const second = await environment.send({ ...first.key, whenActive: undefined });
     await untilItWaitsFor(second, first);
     // No worker runs the lock, and its memo names the holder.
@@ -56,11 +56,11 @@ it.concurrent(
     expect(await first.result()).toMatchObject({ ...ended, receipt: { polls: expect.any(Number) } });
     expect(first.posts()).toHaveLength(1);
     await tryAgain(second);
-    await second.reached({ operation: 'message' }, { atLeast: 2 });
-    await second.progressWhen(({ responseCounts }) => (responseCounts.active ?? 0) > 0);
+    await second.waitForRequest({ operation: 'message' }, { atLeast: 2 });
+    await second.waitForProgress(({ responseCounts }) => (responseCounts.active ?? 0) > 0);
     second.changeJob({ status: 'completed', prLink: 'https://example.test/pull/2' });
     const prLink = 'https://example.test/pull/2';
-    const receipt = { baseline: ended, delivery: BY_RESPONSE, evidence: 'seen-active' };
+    const receipt = { baseline: ended, delivery: ACCEPTED_BY_RESPONSE, evidence: 'seen-active' };
     expect(await second.result()).toMatchObject({ status: 'completed', prLink, receipt });
     expect((await lockOf(first.key)).status.name).toBe('TERMINATED');
   },
@@ -71,8 +71,8 @@ it.concurrent('a follow-up holds the job lock until it ends, even after a reset'
   const environment = await open();
   // The job is idle, but its status is not accepted for an hour.
   const asked = { ...WAIT, maxStaleness: '1h', deadline: '3h' } as const;
-  const first = await environment.follow(ENDLESS, asked);
-  await first.progressWhen(({ phase }) => phase === 'watching');
+  const first = await environment.follow(ENDLESS_TURN, asked);
+  await first.waitForProgress(({ phase }) => phase === 'watching');
   first.changeJob({ status: 'completed' });
   const next = (deadline: '10m' | '4s' = '10m') => environment.send({ ...first.key, ...WAIT, deadline });
   const late = await next('4s');
@@ -81,33 +81,33 @@ it.concurrent('a follow-up holds the job lock until it ends, even after a reset'
   const cancelled = await next();
   await untilItWaitsFor(cancelled, first);
   await cancelled.handle.cancel();
-  expect((await cancelled.receiptOfCancelled()).delivery).toEqual(NOT_SENT);
+  expect((await cancelled.cancelledReceipt()).delivery).toEqual(NOT_SENT_DELIVERY);
 
   const again = await resetToTask(first.handle, (await workflowTasks(first.handle))[0]);
   await tryAgain(second);
   await eventually('another attempt was made', async () => ((await lockWaitAttempt(second)) ?? 0) > 1);
   const { type, details } = await late.failure();
   expect(type).toBe('DeadlineExceeded');
-  expect(details.receipt.delivery).toEqual(NOT_SENT);
+  expect(details.receipt.delivery).toEqual(NOT_SENT_DELIVERY);
   expect(first.posts()).toHaveLength(1);
 
   // A holder that was terminated can't release the lock: the next attempt acquires it.
   await again.terminate();
   await tryAgain(second);
-  await second.reached({ operation: 'message' }, { atLeast: 2 });
+  await second.waitForRequest({ operation: 'message' }, { atLeast: 2 });
   await second.handle.terminate();
 });
 
 // Proves S2.
 it.concurrent('a follow-up acquires the lock of a terminated follow-up with its first attempt', async () => {
   const environment = await open();
-  const first = await environment.follow(ENDLESS, WAIT);
-  await first.reached({ operation: 'message' });
+  const first = await environment.follow(ENDLESS_TURN, WAIT);
+  await first.waitForRequest({ operation: 'message' });
   await first.handle.terminate();
   expect((await lockOf(first.key)).status.name).toBe('RUNNING');
   first.changeJob({ status: 'completed' });
   const second = await environment.send({ ...first.key, ...WAIT });
-  await second.reached({ operation: 'message' }, { atLeast: 2 });
+  await second.waitForRequest({ operation: 'message' }, { atLeast: 2 });
   const types = (await eventsOf(second.handle)).map(
     (event) => event.activityTaskScheduledEventAttributes?.activityType?.name,
   );
@@ -120,10 +120,10 @@ it.concurrent('a follow-up acquires the lock of a terminated follow-up with its 
 // Proves S2.
 it.concurrent('the items of a batch acquire the job lock too', async () => {
   const environment = await open();
-  const first = await environment.follow(ENDLESS, WAIT);
-  await first.reached({ operation: 'message' });
-  const batch = new BatchOfTest(environment);
-  batch.again(first.key, WAIT);
+  const first = await environment.follow(ENDLESS_TURN, WAIT);
+  await first.waitForRequest({ operation: 'message' });
+  const batch = new TestBatch(environment);
+  batch.addRequest(first.key, WAIT);
   await batch.start();
   const [workflowId = ''] = await batch.itemIds();
   const waits = async () => {
@@ -135,7 +135,7 @@ it.concurrent('the items of a batch acquire the job lock too', async () => {
   first.changeJob({ status: 'completed' });
   await first.result();
   await new Operator(environment.client).reset(workflowId, 'waitForJobLock');
-  await first.reached({ operation: 'message' }, { atLeast: 2 });
+  await first.waitForRequest({ operation: 'message' }, { atLeast: 2 });
   first.changeJob({ status: 'completed' });
   expect(await batch.handle.result()).toMatchObject({ summary: { byStatus: { completed: 1 } } });
   expect((await lockOf(first.key)).status.name).toBe('TERMINATED');
@@ -154,8 +154,8 @@ it('for an idle job, the lock costs two requests and one event', async () => {
   } as const;
   const costOf = async (whenActive: 'wait' | 'send') => {
     const following = await environment.follow({}, { ...times, whenActive });
-    expect(await following.ending()).toMatchObject({ status: 'completed', posts: [true] });
-    const requests = gate?.methods(jobLockWorkflowId(following.key.projectId, following.key.jobId));
+    expect(await following.outcomeSummary()).toMatchObject({ status: 'completed', posts: [true] });
+    const requests = gate?.methodsContaining(jobLockWorkflowId(following.key.projectId, following.key.jobId));
     const events = await eventsOf(following.handle);
     const markers = events.filter((event) => event.markerRecordedEventAttributes);
     return { requests, events: events.length, markers: markers.length };

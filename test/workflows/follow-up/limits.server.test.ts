@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
 import type { WorkflowHandle } from '@temporalio/client';
 import { eventually } from '../../../tools/lib/eventually';
-import { ENDLESS } from '../../harness/following';
+import { ENDLESS_TURN } from '../../harness/follow-up-under-test';
 import { eventsOf } from '../../harness/reset';
 import { sharedEnvironment } from '../../harness/shared-environment';
 
@@ -21,7 +21,7 @@ it.concurrent.each([
 ] as const)(
   'limits hold for each project, and no read of one with a deadline of %s for more than %d s',
   async (deadline, most, least) => {
-    const { handle, key } = await follow(ENDLESS, { deadline });
+    const { handle, key } = await follow(ENDLESS_TURN, { deadline });
     const { taskQueues } = await open();
     const queues = { sendMessage: taskQueues.send, getJob: taskQueues.read, pollJob: taskQueues.read };
     // Before a short deadline the activity that polls on may not begin.

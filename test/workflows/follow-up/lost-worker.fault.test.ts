@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
-import { BY_READ, BY_RESPONSE, UNKNOWN } from '../../harness/following';
-import { PATIENT } from '../../harness/process-environment';
-import { onWorker, PROCESSED, type Scenario, type ScenarioOptions } from '../../harness/scenario';
+import { ACCEPTED_BY_READ, ACCEPTED_BY_RESPONSE, UNKNOWN_DELIVERY } from '../../harness/follow-up-under-test';
+import { WORKER_LOSS_OPTIONS } from '../../harness/process-environment';
+import { withWorker, HOLD_AFTER_PROCESSING, type Scenario, type ScenarioOptions } from '../../harness/scenario';
 
 /*
  * The send is given up 19 s after its start (2 s for each of its exchanges and 15 s), a workflow task of the lost worker 10 s
@@ -17,34 +17,34 @@ const POINTS: [string, ScenarioOptions, Record<string, unknown>][] = [
   [
     'before it asks whether the send is wanted: another one sends, once',
     { job, hold: ['RecordActivityTaskHeartbeat', 'call'] },
-    { ...COMPLETED, delivery: BY_RESPONSE },
+    { ...COMPLETED, delivery: ACCEPTED_BY_RESPONSE },
   ],
   [
     'with the permission to send on its way: nobody can tell, and nothing is sent',
     { job, hold: ['RecordActivityTaskHeartbeat', 'answer'] },
-    { type: 'DeliveryUnknown', delivery: UNKNOWN, evidence: null, posts: [] },
+    { type: 'DeliveryUnknown', delivery: UNKNOWN_DELIVERY, evidence: null, posts: [] },
   ],
   [
     'with its POST processed and unanswered: the running turn proves it',
-    { job, fault: PROCESSED },
-    { ...COMPLETED, delivery: BY_READ },
+    { job, fault: HOLD_AFTER_PROCESSING },
+    { ...COMPLETED, delivery: ACCEPTED_BY_READ },
   ],
 ];
 
 async function comes({ following, held }: Scenario, { fault }: ScenarioOptions): Promise<void> {
-  await (fault === undefined ? held.arrived() : following.reached({ fault: 'hold' }));
+  await (fault === undefined ? held.waitForCall() : following.waitForRequest({ fault: 'hold' }));
 }
 
 describe('a worker that is killed', () => {
   // Proves W1, W2.
   it.concurrent.each(POINTS)('%s', (_, options, ending) =>
-    onWorker(options, async (scenario) => {
+    withWorker(options, async (scenario) => {
       const { environment, worker, following } = scenario;
       await comes(scenario, options);
       worker.signal('SIGKILL');
       expect(await worker.exited).toEqual({ code: null, signal: 'SIGKILL' });
       await environment.startWorker();
-      expect(await following.ending()).toEqual(ending);
+      expect(await following.outcomeSummary()).toEqual(ending);
     }),
   );
 });
@@ -53,22 +53,22 @@ describe('a worker that is killed', () => {
 describe('a worker that is frozen until the follow-up has ended', () => {
   // Proves W4, W5.
   it.concurrent.each(POINTS)('%s', (_, options, ending) =>
-    onWorker(options, async (scenario) => {
+    withWorker(options, async (scenario) => {
       const { environment, worker, following, gate, held } = scenario;
       await comes(scenario, options);
       worker.signal('SIGSTOP');
       gate.endPolls();
-      following.release();
+      following.releaseHeldRequests();
       const other = await environment.startWorker();
-      expect(await following.ending()).toEqual(ending);
+      expect(await following.outcomeSummary()).toEqual(ending);
       other.signal('SIGKILL');
       await other.exited;
       held.release();
       worker.signal('SIGCONT');
       // It does a whole follow-up, so that what it had begun is done as well.
-      const next = await environment.follow({}, PATIENT);
-      expect((await next.result()).receipt.delivery).toEqual(BY_RESPONSE);
-      expect(following.processed()).toEqual(ending.posts);
+      const next = await environment.follow({}, WORKER_LOSS_OPTIONS);
+      expect((await next.result()).receipt.delivery).toEqual(ACCEPTED_BY_RESPONSE);
+      expect(following.processedFlags()).toEqual(ending.posts);
     }),
   );
 });

@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { BY_RESPONSE, ENDLESS } from '../../harness/following';
+import { ACCEPTED_BY_RESPONSE, ENDLESS_TURN } from '../../harness/follow-up-under-test';
 import { sharedEnvironment } from '../../harness/shared-environment';
 
 const { follow } = sharedEnvironment();
@@ -13,8 +13,8 @@ it('updates are rejected with a reason, read the job, and send a message again t
     polling,
   } as const;
   const lost = { name: 'reset', operation: 'message', times: 1 } as const;
-  const following = await follow(ENDLESS, asked, lost);
-  const { deliveryUnknownReason } = await following.progressWhen(({ phase }) => phase === 'needs-decision');
+  const following = await follow(ENDLESS_TURN, asked, lost);
+  const { deliveryUnknownReason } = await following.waitForProgress(({ phase }) => phase === 'needs-decision');
   expect(deliveryUnknownReason).toMatch(
     /\. Reading the job for 300ms showed no change that the message caused\.$/,
   );
@@ -25,11 +25,11 @@ it('updates are rejected with a reason, read the job, and send a message again t
     );
   await expect(following.update('resolveDelivery', 'perhaps')).rejects.toMatchObject(refused(/./));
   await following.update('resolveDelivery', 'not-delivered');
-  await following.progressWhen(({ nextPollAt, phase }) => phase === 'watching' && nextPollAt !== null);
+  await following.waitForProgress(({ nextPollAt, phase }) => phase === 'watching' && nextPollAt !== null);
   const again = following.update('resolveDelivery', 'delivered');
   await expect(again).rejects.toMatchObject(refused(/only in the phase needs-decision/));
   following.changeJob({ status: 'completed', prLink: 'https://example.test/pull/7' });
   expect(await following.update('pollNow')).toMatchObject({ job: { status: 'completed' } });
-  const delivery = { ...BY_RESPONSE, sends: 2 };
-  expect(await following.ending()).toMatchObject({ status: 'completed', delivery, posts: [false, true] });
+  const delivery = { ...ACCEPTED_BY_RESPONSE, sends: 2 };
+  expect(await following.outcomeSummary()).toMatchObject({ status: 'completed', delivery, posts: [false, true] });
 });

@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import { eventually } from '../../../tools/lib/eventually';
-import { BY_RESPONSE } from '../../harness/following';
+import { ACCEPTED_BY_RESPONSE } from '../../harness/follow-up-under-test';
 import { Operator } from '../../harness/operator';
 import { sharedEnvironment } from '../../harness/shared-environment';
 
@@ -9,11 +9,11 @@ const { open, follow } = sharedEnvironment();
 // Proves P2.
 it('a send that is paused while it looks at the job sends once, when it is unpaused', async () => {
   const following = await follow({}, {}, { name: 'hold', operation: 'get', times: 1 });
-  await following.reached({ fault: 'hold' });
+  await following.waitForRequest({ fault: 'hold' });
   const operator = new Operator((await open()).client);
   const { workflowId } = following.handle;
   await operator.pause(workflowId, 'sendMessage');
-  following.release();
+  following.releaseHeldRequests();
   const pending = await eventually('the attempt has ended', async () => {
     const { raw } = await following.handle.describe();
     return raw.pendingActivities?.find(({ attempt }) => attempt === 2);
@@ -22,5 +22,5 @@ it('a send that is paused while it looks at the job sends once, when it is unpau
   expect(pending.heartbeatDetails?.payloads?.map(({ data }) => String(data))).toEqual(['null']);
   expect(following.posts()).toEqual([]);
   await operator.unpause(workflowId, 'sendMessage');
-  expect(await following.ending()).toMatchObject({ delivery: BY_RESPONSE, posts: [true] });
+  expect(await following.outcomeSummary()).toMatchObject({ delivery: ACCEPTED_BY_RESPONSE, posts: [true] });
 });

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, it } from '@jest/globals';
 import { fairnessKey } from '../../../src/contract/ids';
-import { NOT_SENT } from '../../harness/following';
+import { NOT_SENT_DELIVERY } from '../../harness/follow-up-under-test';
 import { sharedEnvironment } from '../../harness/shared-environment';
 import { temporalCommand } from '../../harness/temporal-command';
 
@@ -51,12 +51,12 @@ it('a message over the limit per project waits, and other projects do not wait',
   const messages = await Promise.all(
     Array.from({ length: 5 }, () => follow({ projectId }, { deadline: '5s' })),
   );
-  const endings = await Promise.all(messages.map((message) => message.ending()));
+  const endings = await Promise.all(messages.map((message) => message.outcomeSummary()));
   const waited = endings.filter((ending) => 'type' in ending && ending.type === 'DeadlineExceeded');
   expect(waited.length).toBeGreaterThan(0);
-  for (const ending of waited) expect(ending).toMatchObject({ delivery: NOT_SENT, posts: [] });
+  for (const ending of waited) expect(ending).toMatchObject({ delivery: NOT_SENT_DELIVERY, posts: [] });
   // A send that a busy machine repeats waits for the limit too, so one of several other projects is enough.
   const others = await Promise.all(Array.from({ length: 5 }, () => follow()));
-  const first = await Promise.any(others.map((other) => other.ending()));
+  const first = await Promise.any(others.map((other) => other.outcomeSummary()));
   expect(first).toMatchObject({ status: 'completed', posts: [true] });
 });

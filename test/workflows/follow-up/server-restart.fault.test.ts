@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
-import { BY_RESPONSE, ENDLESS } from '../../harness/following';
-import { PATIENT, ProcessEnvironment } from '../../harness/process-environment';
+import { ACCEPTED_BY_RESPONSE, ENDLESS_TURN } from '../../harness/follow-up-under-test';
+import { WORKER_LOSS_OPTIONS, ProcessEnvironment } from '../../harness/process-environment';
 import { RestartableServer } from '../../harness/restartable-server';
 
 // Proves T1.
@@ -12,25 +12,25 @@ it('a Temporal server is killed and comes back while the POST is answered, and i
       async (environment) => {
         await environment.startWorker();
         const hold = { name: 'hold', operation: 'message', times: 1 } as const;
-        const following = await environment.follow(ENDLESS, PATIENT, hold);
+        const following = await environment.follow(ENDLESS_TURN, WORKER_LOSS_OPTIONS, hold);
         const result = environment.followUps.getHandle(following.handle.workflowId).result();
-        await following.reached({ fault: 'hold' });
+        await following.waitForRequest({ fault: 'hold' });
         await server.kill();
-        following.release();
-        await following.reached({ operation: 'message', ending: 'answered' });
+        following.releaseHeldRequests();
+        await following.waitForRequest({ operation: 'message', ending: 'answered' });
         await server.restart();
 
-        await following.progressWhen(({ polls }) => polls > 1);
+        await following.waitForProgress(({ polls }) => polls > 1);
         await server.kill();
         await server.restart();
-        const seen = following.gets();
-        await following.reached({ operation: 'get' }, { atLeast: seen + 2 });
+        const seen = following.readCount();
+        await following.waitForRequest({ operation: 'get' }, { atLeast: seen + 2 });
         following.changeJob({ status: 'completed', prLink: 'https://code.test/pull/3' });
         const { prLink, receipt } = await result;
         expect(prLink).toBe('https://code.test/pull/3');
-        expect(receipt).toMatchObject({ delivery: BY_RESPONSE, evidence: 'seen-active' });
+        expect(receipt).toMatchObject({ delivery: ACCEPTED_BY_RESPONSE, evidence: 'seen-active' });
         expect(receipt.polls).toBeGreaterThan(seen - 1);
-        expect(following.processed()).toEqual([true]);
+        expect(following.processedFlags()).toEqual([true]);
       },
     ),
   ));

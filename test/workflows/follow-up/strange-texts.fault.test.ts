@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
-import type { JobFault } from '../../harness/following';
-import { PATIENT, ProcessEnvironment } from '../../harness/process-environment';
+import type { JobFault } from '../../harness/follow-up-under-test';
+import { WORKER_LOSS_OPTIONS, ProcessEnvironment } from '../../harness/process-environment';
 
 const FIELDS = ['id', 'status', 'prLink', 'model', 'createdAt', 'archivedAt', 'source', 'repository', 'ref'];
 
@@ -50,13 +50,13 @@ it('a worker lives, and the job comes back whole, when a service puts strange te
     const died = worker.exited.then((exit) => {
       throw new Error(`the worker ended with ${JSON.stringify(exit)}:\n${worker.stderr}`);
     });
-    const polling = { ...PATIENT.polling, timerPolls: 2 };
-    const asked = { ...PATIENT, polling, reconcileTimeout: '5m', prLinkTimeout: '100ms' } as const;
+    const polling = { ...WORKER_LOSS_OPTIONS.polling, timerPolls: 2 };
+    const asked = { ...WORKER_LOSS_OPTIONS, polling, reconcileTimeout: '5m', prLinkTimeout: '100ms' } as const;
     const cases = [...IN_JOBS, ...IN_ERRORS];
     const ends = cases.map(async ([fault, end]) => {
       // Many reads, as only an answer that counts proves a delivery.
       const job = { turn: { reads: end === BY_READ ? 12 : 8 } };
-      const ending = await (await environment.follow(job, asked, fault)).ending();
+      const ending = await (await environment.follow(job, asked, fault)).outcomeSummary();
       const by = String(ending.delivery.confirmedBy);
       return [fault, 'type' in ending ? ending.type : `${ending.status} by ${by}`];
     });

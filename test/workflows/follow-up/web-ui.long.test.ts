@@ -4,8 +4,8 @@ import { type DevServer, startDevServer } from '../../../tools/lib/dev-server';
 import { openBrowser, pageOf } from '../../../tools/lib/browser';
 import { Environment } from '../../harness/environment';
 import { eventually } from '../../../tools/lib/eventually';
-import { ENDLESS } from '../../harness/following';
-import { SLOW, untilItWaits } from '../../harness/pending-poll';
+import { ENDLESS_TURN } from '../../harness/follow-up-under-test';
+import { RARE_POLL_OPTIONS, waitForLongBackoff } from '../../harness/pending-poll';
 import { temporal } from '../../harness/temporal';
 
 const closing: (() => Promise<unknown>)[] = [];
@@ -26,7 +26,7 @@ beforeAll(async () => {
   closing.unshift(() => environment.close());
   const trouble = { name: 'http-503', operation: 'get', skip: 2, times: 1 } as const;
   handle = await environment.followUps.start({
-    ...environment.addJob({ projectId: 'docs', id: 'job-1042', ...ENDLESS }, trouble),
+    ...environment.addJob({ projectId: 'docs', id: 'job-1042', ...ENDLESS_TURN }, trouble),
     ...{ prompt: 'Fix the secret plans on page 7.', requestId: 'release-7.2' },
     // The intervals are long, so that every wait has a timer on a slow machine too. `pollNow` ends the wait.
     polling: { initial: '1m', growth: 0, maximum: '1m', jitter: 0, timerPolls: 3 },
@@ -109,9 +109,9 @@ describe('the Web UI', () => {
   });
 
   it('shows which activity polls on, its last failure and its next attempt', async () => {
-    const job = { projectId: 'handbook', id: 'job-7', ...ENDLESS };
-    const following = await environment.follow(job, SLOW);
-    await untilItWaits(following);
+    const job = { projectId: 'handbook', id: 'job-7', ...ENDLESS_TURN };
+    const following = await environment.follow(job, RARE_POLL_OPTIONS);
+    await waitForLongBackoff(following);
     const page = pageOf(server.uiUrl ?? '', following.handle.workflowId, following.firstRunId);
     const timeline = await shownAt(page, 'poll 2 and later ones');
     expect(timeline).toMatch(
@@ -134,7 +134,7 @@ describe('the Web UI', () => {
       reconcileTimeout: '200ms',
       deadline: '1h',
     } as const;
-    const following = await environment.follow({ status: 'active', ...ENDLESS }, asked, lost);
+    const following = await environment.follow({ status: 'active', ...ENDLESS_TURN }, asked, lost);
     const page = pageOf(server.uiUrl ?? '', following.handle.workflowId, following.firstRunId);
     await shownAt(page, 'pollJob • poll');
     const [current] = await userMetadata(page, 1);

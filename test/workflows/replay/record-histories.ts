@@ -18,7 +18,7 @@ import { bundleCode } from '../../../src/worker/bundle';
 import { findTemporalCli } from '../../../tools/lib/temporal-cli';
 import { eventually } from '../../../tools/lib/eventually';
 import { Environment } from '../../harness/environment';
-import { type Following, QUICK } from '../../harness/following';
+import { type FollowUpUnderTest, FAST_OPTIONS } from '../../harness/follow-up-under-test';
 
 const ROOT = path.resolve(__dirname, '../../..');
 
@@ -36,7 +36,7 @@ const WAIT = { whenActive: 'wait' } as const;
 /** The connection is reset before the agent service has processed the message. */
 const LOST = { name: 'reset', operation: 'message', times: 1 } as const;
 
-type Paths = Record<string, (environment: Environment) => Promise<Following>>;
+type Paths = Record<string, (environment: Environment) => Promise<FollowUpUnderTest>>;
 
 /** Each function starts a follow-up that takes one path through the workflow, and performs every other action of this path. */
 const paths: Paths = {
@@ -68,18 +68,18 @@ const paths: Paths = {
     const following = await environment.follow({ status: 'active', ...endless }, { ...WAIT, polling });
     await untilPolledByRetry(following);
     following.changeJob({ status: 'completed' });
-    await following.reached({ operation: 'message' });
+    await following.waitForRequest({ operation: 'message' });
     following.changeJob({ status: 'failed' });
     return following;
   },
   'job-lock-waited-for': async (environment) => {
     const holder = await environment.follow(endless, WAIT);
-    await holder.progressWhen(({ phase }) => phase === 'watching');
+    await holder.waitForProgress(({ phase }) => phase === 'watching');
     const following = await environment.send({ ...holder.key, ...WAIT });
-    await following.progressWhen(({ phase }) => phase === 'waiting-for-job');
+    await following.waitForProgress(({ phase }) => phase === 'waiting-for-job');
     holder.changeJob({ status: 'completed', prLink: LINK });
     await holder.result();
-    await following.reached({ operation: 'message' }, { atLeast: 2 });
+    await following.waitForRequest({ operation: 'message' }, { atLeast: 2 });
     following.changeJob({ status: 'failed' });
     return following;
   },
@@ -102,7 +102,7 @@ const paths: Paths = {
     environment.follow({}, { onUnknownDelivery: 'assume-delivered' }, LOST),
   'decided-not-delivered': async (environment) => {
     const following = await environment.follow({}, { onUnknownDelivery: 'ask' }, LOST);
-    await following.progressWhen(({ phase }) => phase === 'needs-decision');
+    await following.waitForProgress(({ phase }) => phase === 'needs-decision');
     await following.update('resolveDelivery', 'not-delivered', following.firstRunId);
     return following;
   },
@@ -111,7 +111,7 @@ const paths: Paths = {
   'updated-between-timer-polls': async (environment) => {
     const polling = { initial: '15s', maximum: '15s', timerPolls: 'all' } as const;
     const following = await environment.follow(endless, { polling });
-    await following.progressWhen(({ phase }) => phase === 'watching');
+    await following.waitForProgress(({ phase }) => phase === 'watching');
     await following.update('extendDeadline', '20m');
     following.changeJob({ status: 'failed' });
     await following.update('pollNow');
@@ -134,7 +134,7 @@ const paths: Paths = {
   'poll-interrupted-by-decision': async (environment) => {
     const polling = { ...SLOW, growth: 1, timerPolls: 0 } as const;
     const following = await environment.follow(endless, { onUnknownDelivery: 'ask', polling }, LOST);
-    await following.progressWhen(({ phase }) => phase === 'needs-decision');
+    await following.waitForProgress(({ phase }) => phase === 'needs-decision');
     await untilPolledByRetry(following);
     await following.update('resolveDelivery', 'delivered');
     following.changeJob({ status: 'failed' });
@@ -143,8 +143,8 @@ const paths: Paths = {
   'job-not-found': (environment) => environment.send({ projectId: 'nowhere', jobId: 'nobody', ...WAIT }),
   'deadline-exceeded': (environment) => environment.follow(endless, { deadline: '4s' }),
   cancelled: async (environment) => {
-    const following = await environment.follow(endless, { polling: { ...QUICK.polling, timerPolls: 'all' } });
-    await following.progressWhen(({ polls }) => polls > 1);
+    const following = await environment.follow(endless, { polling: { ...FAST_OPTIONS.polling, timerPolls: 'all' } });
+    await following.waitForProgress(({ polls }) => polls > 1);
     await following.handle.cancel();
     return following;
   },
@@ -153,10 +153,10 @@ const paths: Paths = {
 /** On a Temporal server that suggests to continue as new after a few polls, as every server does after 4,096 events. */
 const continuing: Paths = {
   'continued-as-new': async (environment) => {
-    const polling = { ...QUICK.polling, timerPolls: 'all' } as const;
+    const polling = { ...FAST_OPTIONS.polling, timerPolls: 'all' } as const;
     const following = await environment.follow(endless, { ...WAIT, polling });
     const { runId } = await following.handle.describe();
-    await following.progressWhen(({ polls }) => polls >= 10);
+    await following.waitForProgress(({ polls }) => polls >= 10);
     if ((await following.handle.describe()).runId === runId)
       throw new Error('the run did not continue as new');
     following.changeJob({ status: 'completed', prLink: LINK });
@@ -169,17 +169,17 @@ async function followForPolls(
   environment: Environment,
   polls: number,
   options: PollingRequest = {},
-): Promise<Following> {
+): Promise<FollowUpUnderTest> {
   const polling = { initial: '200ms', growth: 0, jitter: 0, ...options } as const;
   const following = await environment.follow(endless, { ...WAIT, polling });
   // The first GET is the baseline read.
-  await following.reached({ operation: 'get', ending: 'answered' }, { atLeast: polls });
+  await following.waitForRequest({ operation: 'get', ending: 'answered' }, { atLeast: polls });
   following.changeJob({ status: 'completed', prLink: LINK });
   return following;
 }
 
 /** Waits until `pollJob` has made its first read, and waits for the next one. */
-async function untilPolledByRetry({ handle }: Following): Promise<void> {
+async function untilPolledByRetry({ handle }: FollowUpUnderTest): Promise<void> {
   await eventually('a retry of pollJob is pending', async () => {
     const { raw } = await handle.describe();
     return raw.pendingActivities?.find(
@@ -239,7 +239,7 @@ async function recordBatch(folder: string, bundlePath: string, cli: string): Pro
     const requests = ['completed', 'failed', 'failed', 'completed'].map((outcome) => {
       const turn = { outcome: outcome === 'failed' ? 'failed' : 'new-pull-request' } as const;
       const { projectId, jobId } = environment.sandbox.addJob({ projectId: 'batch', turn });
-      return { ...QUICK, projectId, jobId, prompt: 'Rebase on main.' };
+      return { ...FAST_OPTIONS, projectId, jobId, prompt: 'Rebase on main.' };
     });
     for (const [name, options] of [
       ['batch-beyond-tolerance', { concurrency: 1, tolerate: { items: 1 } }],

@@ -1,8 +1,8 @@
 import { Readable } from 'node:stream';
 import type { NewJob } from '../../../sandbox';
 import { run } from '../../../src/cli/program';
-import { type BatchOfTest, SWIFT } from '../../harness/batch-of-test';
-import { type FollowUpCaller, queueVariables } from '../../harness/following';
+import { type TestBatch, FASTEST_OPTIONS } from '../../harness/test-batch';
+import { type FollowUpTestClient, taskQueueVariables } from '../../harness/follow-up-under-test';
 import { temporal } from '../../harness/temporal';
 
 /** One command of the starter, in this process. What only a process has is in starter.process.test.ts. */
@@ -22,35 +22,35 @@ async function command(args: readonly string[], env: NodeJS.ProcessEnv, stdin = 
 }
 
 /** In an environment. */
-export function starter({ taskQueues }: FollowUpCaller, args: readonly string[], stdin?: string) {
+export function runCli({ taskQueues }: FollowUpTestClient, args: readonly string[], stdin?: string) {
   const ui = { TEMPORAL_UI_URL: 'http://ui.example/' };
-  return command(args, { ...temporal().env, ...queueVariables(taskQueues), ...ui }, stdin);
+  return command(args, { ...temporal().env, ...taskQueueVariables(taskQueues), ...ui }, stdin);
 }
 
 /** Where nothing listens: what it says, it says before it connects. */
-export function offline(args: readonly string[], stdin?: string) {
+export function runCliOffline(args: readonly string[], stdin?: string) {
   const env = { TEMPORAL_CONFIG_FILE: '/nowhere/temporal.toml', TEMPORAL_ADDRESS: '127.0.0.1:1' };
   return command(args, env, stdin);
 }
 
 /** A new job, and the words of a swift `send` to it. */
-export function jobToSendTo(environment: FollowUpCaller, job: NewJob = {}) {
+export function newSendCommand(environment: FollowUpTestClient, job: NewJob = {}) {
   const { projectId, jobId } = environment.addJob(job);
-  const words = ['send', '--project', projectId, '--job', jobId, '--request-id', 'order-1', ...SWIFT_FLAGS];
+  const words = ['send', '--project', projectId, '--job', jobId, '--request-id', 'order-1', ...FASTEST_FLAGS];
   const posts = () => environment.posts({ projectId });
   return { projectId, jobId, words, posts, workflowId: `follow-up:${projectId}:${jobId}:order-1` };
 }
 
-/** {@link SWIFT} as flags. */
-export const SWIFT_FLAGS = [
-  ...['--when-active', SWIFT.whenActive],
-  ...['--deadline', SWIFT.deadline, '--reconcile-timeout', SWIFT.reconcileTimeout],
-  ...['--pr-link-timeout', SWIFT.prLinkTimeout, '--max-staleness', SWIFT.maxStaleness],
-  ...['--polling-initial', SWIFT.polling.initial, '--polling-maximum', SWIFT.polling.maximum],
+/** {@link FASTEST_OPTIONS} as flags. */
+export const FASTEST_FLAGS = [
+  ...['--when-active', FASTEST_OPTIONS.whenActive],
+  ...['--deadline', FASTEST_OPTIONS.deadline, '--reconcile-timeout', FASTEST_OPTIONS.reconcileTimeout],
+  ...['--pr-link-timeout', FASTEST_OPTIONS.prLinkTimeout, '--max-staleness', FASTEST_OPTIONS.maxStaleness],
+  ...['--polling-initial', FASTEST_OPTIONS.polling.initial, '--polling-maximum', FASTEST_OPTIONS.polling.maximum],
 ];
 
 /** A batch as JSON Lines. */
-export function jsonl({ requests }: BatchOfTest): string {
+export function jsonl({ requests }: TestBatch): string {
   return requests.map((request) => JSON.stringify(request) + '\n').join('');
 }
 

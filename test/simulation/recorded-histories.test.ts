@@ -2,10 +2,10 @@ import { readdirSync } from 'node:fs';
 import path from 'node:path';
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { recordedEvents } from '../workflows/replay/recorded';
-import { fromServer } from './recorded';
+import { toSimulatedHistory } from './simulated-history';
 import { bundleWorkflows } from './simulate';
 import type { HistoryEvent } from './temporal/history';
-import { NonDeterminism, replayed } from './worker/cached-run';
+import { NonDeterminism, replayRun } from './worker/cached-run';
 
 const RELEASE = '0.3.0';
 const NAMES = readdirSync(path.join(__dirname, '../workflows/replay/histories', RELEASE))
@@ -22,8 +22,8 @@ beforeAll(async () => {
 });
 
 function replay(name: string, change = (event: HistoryEvent) => event): Promise<unknown> {
-  const { start, events } = fromServer(recordedEvents(RELEASE, name));
-  return replayed(workflows, { start, events: events.map(change) }, STILL);
+  const { start, events } = toSimulatedHistory(recordedEvents(RELEASE, name));
+  return replayRun(workflows, { start, events: events.map(change) }, STILL);
 }
 
 describe('in the simulation, a follow-up', () => {

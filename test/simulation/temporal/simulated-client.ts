@@ -27,7 +27,7 @@ export function grpcError(code: number, details: string): Error {
 }
 
 /** How a process reaches the server: its request and the answer take time, and may get lost. */
-export type Reach = <T>(method: string, answer: () => T) => Promise<T>;
+export type CallServer = <T>(method: string, answer: () => T) => Promise<T>;
 
 type Api = typeof temporal.api.workflowservice.v1.WorkflowService.prototype;
 type Request<Method extends keyof Api> = Api[Method] extends (request: infer R, ...rest: never[]) => unknown
@@ -45,17 +45,17 @@ const deadlines = new AsyncLocalStorage<number>();
 const LONG_POLL_MS = 20_000;
 
 /** The SDK's own client, on a connection to the simulated server. It has the calls that this project makes. */
-export function clientOf(
+export function createClient(
   server: TemporalServer,
-  lossy: Reach,
+  unreliableCall: CallServer,
   options: { readonly namespace: string; readonly identity: string },
 ): Client {
   /** The server drops what comes after the deadline of its call. */
-  const reach: Reach = (method, answer) => {
+  const reach: CallServer = (method, answer) => {
     const until = server.clock.now + deadline() - Date.now();
-    return inTime(
-      lossy(method, () => {
-        if (server.clock.now > until) throw outOfTime();
+    return withDeadline(
+      unreliableCall(method, () => {
+        if (server.clock.now > until) throw deadlineExceededError();
         return answer();
       }),
     );
@@ -71,19 +71,19 @@ export function clientOf(
     return run;
   };
   /** A request with the token of an attempt. */
-  const ofAttempt = <T>(
+  const onAttempt = <T>(
     method: string,
     { taskToken }: { readonly taskToken?: Uint8Array | null },
     answer: (activity: PendingActivity, token: string) => T | undefined | false,
   ) =>
     reach(method, () => {
       const token = Buffer.from(taskToken ?? []).toString();
-      const activity = server.activityOf(token);
+      const activity = server.findActivity(token);
       const answered = activity && answer(activity, token);
       if (!answered) throw grpcError(NOT_FOUND, 'activity not found');
       return answered;
     });
-  const onOpen =
+  const onOpenRun =
     (method: string, act: (run: Run) => void) =>
     ({ workflowExecution }: Request<'terminateWorkflowExecution'>) =>
       reach(method, () => {
@@ -91,8 +91,8 @@ export function clientOf(
         return {};
       });
   const workflowService: Answers = {
-    requestCancelWorkflowExecution: onOpen('cancel', (run) => run.requestCancel()),
-    terminateWorkflowExecution: onOpen('terminate', (run) => run.terminate()),
+    requestCancelWorkflowExecution: onOpenRun('cancel', (run) => run.requestCancel()),
+    terminateWorkflowExecution: onOpenRun('terminate', (run) => run.terminate()),
     pauseActivity: ({ execution, id }) =>
       reach('pause', () => {
         const activity = openRunOf(execution).activities.get(Number(id));
@@ -101,11 +101,11 @@ export function clientOf(
         return {};
       }),
     recordActivityTaskHeartbeat: (request) =>
-      ofAttempt(nameOfHeartbeat(request), request, (activity, token) =>
+      onAttempt(heartbeatPoint(request), request, (activity, token) =>
         activity.heartbeat(token, request.details?.payloads ?? undefined),
       ),
     respondActivityTaskFailed: (request) =>
-      ofAttempt('fail', request, (activity, token) => {
+      onAttempt('fail', request, (activity, token) => {
         const details = request.lastHeartbeatDetails?.payloads ?? undefined;
         return activity.report(token, { failed: { failure: request.failure ?? null } }, details) && {};
       }),
@@ -138,8 +138,8 @@ export function clientOf(
     },
     listWorkflowExecutions: ({ query }) =>
       reach('list', () => {
-        const listed = server.visibility.list(query ?? '', (run) => server.knows(run));
-        return { executions: listed.map(infoOf), nextPageToken: Buffer.alloc(0) };
+        const listed = server.visibility.list(query ?? '', (run) => server.isRetained(run));
+        return { executions: listed.map(executionInfo), nextPageToken: Buffer.alloc(0) };
       }),
     getWorkflowExecutionHistory: async (request) => {
       const run = await reach('history', () => runOf(request.execution));
@@ -156,7 +156,7 @@ export function clientOf(
         const run = openRunOf(workflowExecution);
         return { run, answer: run.update({ updateId, name: name ?? '', input: args?.payloads ?? [] }) };
       });
-      const end = await inTime(answer);
+      const end = await withDeadline(answer);
       if (end.kind === 'aborted')
         throw grpcError(end.reason === COMPLETED ? NOT_FOUND : FAILED_PRECONDITION, end.reason);
       const outcome =
@@ -177,7 +177,7 @@ export function clientOf(
 }
 
 /** A batch keeps its position by a heartbeat, and a send asks for its permission; or, without details, whether it is wanted. */
-function nameOfHeartbeat({ details }: Request<'recordActivityTaskHeartbeat'>): string {
+function heartbeatPoint({ details }: Request<'recordActivityTaskHeartbeat'>): string {
   if (Context.current().info.activityType === 'runItems') return 'keep';
   return fromPayload(details?.payloads?.[0]) === null ? 'question' : 'permission';
 }
@@ -187,17 +187,17 @@ function deadline(): number {
 }
 
 /** Ends a call at its deadline. */
-async function inTime<T>(work: Promise<T>): Promise<T> {
+async function withDeadline<T>(work: Promise<T>): Promise<T> {
   if (deadline() === Infinity) return work;
   let timer: NodeJS.Timeout | undefined;
   const over = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(outOfTime()), Math.max(0, deadline() - Date.now()));
+    timer = setTimeout(() => reject(deadlineExceededError()), Math.max(0, deadline() - Date.now()));
   });
   work.catch(() => undefined);
   return Promise.race([work, over]).finally(() => clearTimeout(timer));
 }
 
-function outOfTime(): Error {
+function deadlineExceededError(): Error {
   return grpcError(DEADLINE_EXCEEDED, 'the deadline of the call has passed');
 }
 
@@ -208,7 +208,7 @@ function statusOf(status: Run['status']) {
   return WorkflowExecutionStatus[name as keyof typeof WorkflowExecutionStatus];
 }
 
-function infoOf({ start, status, closedAt, memo, searchAttributes, startedAt }: Listed) {
+function executionInfo({ start, status, closedAt, memo, searchAttributes, startedAt }: Listed) {
   return {
     execution: { workflowId: start.workflowId, runId: start.runId },
     type: { name: start.workflowType },
@@ -244,7 +244,7 @@ function closeEvent(server: TemporalServer, { runId, status, end: { result, fail
 
 function describe(run: Run) {
   return {
-    workflowExecutionInfo: { ...infoOf(run), historyLength: Long.fromNumber(run.events.length) },
+    workflowExecutionInfo: { ...executionInfo(run), historyLength: Long.fromNumber(run.events.length) },
     workflowExtendedInfo: run.isReset ? { lastResetTime: msNumberToTs(run.startedAt) } : {},
     pendingActivities: [...run.activities.values()].map(
       ({ seq, name, shownState, attempt, paused, lastFailure, details }) => ({

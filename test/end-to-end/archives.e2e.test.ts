@@ -5,21 +5,21 @@ import { dependencies } from '../../package.json';
 import { mustRun, Program } from '../harness/program';
 import { temporaryFolder } from '../harness/temporary-folder';
 import { ROOT } from '../harness/worker-process';
-import { artifact, ARTIFACTS, teamFolder, teamProject, unpacked } from './ground';
+import { artifactPath, ARTIFACTS, createProjectFolder, exampleProjectFolder, unpackedPath } from './end-to-end-environment';
 
 // The artefacts are made once more.
 jest.setTimeout(600_000);
 
 const filesOf = (name: (typeof ARTIFACTS)[number]) =>
-  readdirSync(unpacked(name), { recursive: true, encoding: 'utf8' });
+  readdirSync(unpackedPath(name), { recursive: true, encoding: 'utf8' });
 
 const FOLDERS = /(?<![\w./:-])(?:deploy|dist|docs|examples|sandbox|src|test|tools|\.ci)\/[\w./-]*/g;
 
 /** What a page of an archive names and is not in it: files, other pages, and commands. */
 function missingIn(name: (typeof ARTIFACTS)[number], page: string): string[] {
-  const text = readFileSync(unpacked(name, page), 'utf8');
+  const text = readFileSync(unpackedPath(name, page), 'utf8');
   const found = (pattern: RegExp) => text.match(pattern) ?? [];
-  const isThere = (file: string) => existsSync(unpacked(name, file));
+  const isThere = (file: string) => existsSync(unpackedPath(name, file));
   const links = [...text.matchAll(/\]\((?!\w+:|#)([^)#]+)/g)].map(([, target = '']) =>
     path.join(path.dirname(page), target),
   );
@@ -41,7 +41,7 @@ it.each(ARTIFACTS)('the archive of the %s has pages that name only files and com
 describe('the worker’s archive', () => {
   type Package = Partial<Record<'name' | 'version', string>>;
   type Component = Package & { purl: string; licenses?: object[]; hashes?: object[] };
-  const json = (file: string): unknown => JSON.parse(readFileSync(unpacked('worker', file), 'utf8'));
+  const json = (file: string): unknown => JSON.parse(readFileSync(unpackedPath('worker', file), 'utf8'));
 
   it('holds what its lock file names, which scanners read and `npm ci` installs, of the versions that are tested', () => {
     const { packages } = json('npm-shrinkwrap.json') as { packages: Record<string, Package> };
@@ -75,12 +75,12 @@ describe('the worker’s archive', () => {
 });
 
 it('the sandbox’s package runs by its name, and says how it is called', async () => {
-  const program = path.join(teamProject(), 'node_modules/.bin/agent-follow-up-sandbox');
-  const sandbox = new Program(program, ['--port', '0'], { cwd: teamFolder('sandbox', {}) });
-  await sandbox.says(/Every request gets a line below/);
-  await sandbox.says(/node dist\/starter\.js send --project docs/);
+  const program = path.join(exampleProjectFolder(), 'node_modules/.bin/agent-follow-up-sandbox');
+  const sandbox = new Program(program, ['--port', '0'], { cwd: createProjectFolder('sandbox', {}) });
+  await sandbox.waitForOutput(/Every request gets a line below/);
+  await sandbox.waitForOutput(/node dist\/starter\.js send --project docs/);
   sandbox.signal('SIGTERM');
-  expect(await sandbox.ended()).toMatchObject({ code: 0 });
+  expect(await sandbox.waitForEnd()).toMatchObject({ code: 0 });
   expect(await mustRun(program, ['--help'])).toContain('Usage: agent-follow-up-sandbox ');
 });
 
@@ -88,7 +88,7 @@ const again = temporaryFolder();
 
 it('packed twice, each archive has the same bytes', async () => {
   await mustRun('npm', ['run', 'package', '--', again], { cwd: ROOT });
-  for (const file of ARTIFACTS.map((name) => artifact(name))) {
+  for (const file of ARTIFACTS.map((name) => artifactPath(name))) {
     const second = readFileSync(path.join(again, path.basename(file)));
     expect([file, second.equals(readFileSync(file))]).toEqual([file, true]);
   }

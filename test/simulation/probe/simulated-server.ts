@@ -2,16 +2,16 @@ import { randomUUID } from 'node:crypto';
 import { defineSearchAttributeKey, TypedSearchAttributes } from '@temporalio/common';
 import type { ReusableVMWorkflowCreator } from '@temporalio/worker/lib/workflow/reusable-vm';
 import { VirtualClock } from '../clock';
-import { Luck } from '../luck';
+import { RandomSource } from '../random-source';
 import { fromPayload, toPayload } from '../temporal/history';
 import type { PendingActivity } from '../temporal/pending-activity';
 import type { Run } from '../temporal/run';
 import { startRequest, TemporalServer } from '../temporal/server';
-import { replayed } from '../worker/cached-run';
+import { replayRun } from '../worker/cached-run';
 import { SimulatedWorker } from '../worker/worker';
 import { createProbeActivities, Gates } from './activities';
-import type { Behaviour } from './behaviours';
-import { play, type ProbeRun, type Told } from './stage';
+import type { Behavior } from './behaviors';
+import { playScript, type ProbeRun, type RunSnapshot } from './script';
 
 /** Nothing is slow. */
 const CALM = { chance: () => false, between: (_: string, least: number) => least };
@@ -23,21 +23,21 @@ const MOST_STEPS = 100_000;
 export async function playSimulated(
   workflows: ReusableVMWorkflowCreator,
   evicts: boolean,
-  { steps, memo = {}, phase, script }: Behaviour,
+  { steps, memo = {}, phase, script }: Behavior,
 ) {
-  const luck = Object.assign(new Luck(1), CALM);
-  const clock = new VirtualClock(() => luck.next('random'));
+  const random = Object.assign(new RandomSource(1), CALM);
+  const clock = new VirtualClock(() => random.next('random'));
   const gates = new Gates();
   const failures: string[] = [];
-  const server = new TemporalServer(clock, luck, {}, () => undefined);
+  const server = new TemporalServer(clock, random, {}, () => undefined);
   const worker = new SimulatedWorker({
-    ...{ name: 'worker', clock, luck, server, workflows },
+    ...{ name: 'worker', clock, random, server, workflows },
     activities: () => createProbeActivities(() => gates),
     reached: () => undefined,
     logged: () => undefined,
     failed: (_, why) => failures.push(why),
     queryOf: () => undefined,
-    evicts: () => evicts,
+    shouldEvict: () => evicts,
   });
   server.hold('nobody', Infinity);
   const key = defineSearchAttributeKey('FollowUpPhase', 'KEYWORD');
@@ -45,15 +45,15 @@ export async function playSimulated(
   try {
     const state = { isOver: false };
     server.start(startRequest('probe', 'probe', 'probe', steps, memo, attributes));
-    const end = play(runOf(workflows, clock, server, gates), script).finally(() => (state.isOver = true));
+    const end = playScript(runOf(workflows, clock, server, gates), script).finally(() => (state.isOver = true));
     end.catch(() => undefined);
     await clock.run(() => state.isOver, MOST_STEPS);
     if (!state.isOver)
-      throw new Error(`the script waits for ever: ${JSON.stringify(server.runs.map(toldOf))}`);
+      throw new Error(`the script waits for ever: ${JSON.stringify(server.runs.map(snapshotOf))}`);
     if (failures.length > 0) throw new Error(failures.join('; '));
     return await end;
   } finally {
-    gates.close();
+    gates.openAll();
     worker.kill();
     clock.uninstall();
   }
@@ -85,14 +85,14 @@ function runOf(
     });
   return {
     gates,
-    ask,
-    askBehind: (what) => Promise.resolve({ answer: ask(what) }),
-    seen: async () => (await replayed(workflows, latest(), clock, 'seen')) as readonly string[],
-    told: () => Promise.resolve(toldOf(latest())),
-    until: async (_, isIt) => {
-      while (!isIt(toldOf(latest()))) await clock.sleep(1);
+    sendUpdate: ask,
+    sendUpdateBehindTask: (what) => Promise.resolve({ answer: ask(what) }),
+    queryLog: async () => (await replayRun(workflows, latest(), clock, 'seen')) as readonly string[],
+    snapshot: () => Promise.resolve(snapshotOf(latest())),
+    waitUntil: async (_, isIt) => {
+      while (!isIt(snapshotOf(latest()))) await clock.sleep(1);
     },
-    does: {
+    serverCalls: {
       tell: act((run, what) => run.signal('tell', toPayload(what))),
       cancel: act((run) => run.requestCancel()),
       terminate: act((run) => run.terminate()),
@@ -104,12 +104,12 @@ function runOf(
       unpause: onActivities((activity) => activity.unpause()),
       'reset-activity': onActivities((activity) => activity.reset()),
       'allow-attempts': onActivities((activity, attempts) => activity.allowAttempts(Number(attempts))),
-      'complete-as': onActivities((activity, result) => activity.completeByHand(toPayload(result))),
+      'complete-as': onActivities((activity, result) => activity.completeManually(toPayload(result))),
     },
   };
 }
 
-function toldOf(run: Run): Told {
+function snapshotOf(run: Run): RunSnapshot {
   return {
     history: run.events.map((event) => ('cause' in event ? `${event.type} ${event.cause}` : event.type)),
     pending: [...run.activities.values()].map(({ attempt, state }) => ({

@@ -5,9 +5,9 @@ import {
   type EventBody,
   fromPayload,
   type HistoryEvent,
-  isEndOfActivity,
+  isActivityEnd,
   type Marker,
-  msOf,
+  toMs,
   type Payload,
   type Payloads,
   type Resolution,
@@ -20,7 +20,7 @@ const { EventType, WorkflowTaskFailedCause } = temporal.api.enums.v1;
 /** What the core writes in the marker of a local activity. */
 interface MarkerData {
   readonly seq?: number;
-  readonly complete_time?: Parameters<typeof msOf>[0];
+  readonly complete_time?: Parameters<typeof toMs>[0];
 }
 
 type Packed = { readonly payloads?: Payload[] | null } | null | undefined;
@@ -33,7 +33,7 @@ type AllOf<Union> = (Union extends unknown ? (each: Union) => void : never) exte
 type Attributes = AllOf<NonNullable<ServerEvent[keyof ServerEvent & `${string}EventAttributes`]>>;
 
 /** A history of a real server, as the simulation has it. @throws TypeError if it has an event that the simulation does not know */
-export function fromServer(events: readonly ServerEvent[]): {
+export function toSimulatedHistory(events: readonly ServerEvent[]): {
   readonly start: RunStart;
   readonly events: readonly HistoryEvent[];
 } {
@@ -54,13 +54,13 @@ export function fromServer(events: readonly ServerEvent[]): {
   const byId = new Map(events.map((event) => [Number(event.eventId), attributesOf(event)]));
   const converted = events.map((event) => {
     const body = bodyOf(typeOf(event) as EventBody['type'], attributesOf(event), byId);
-    return { ...body, id: Number(event.eventId), at: msOf(event.eventTime) };
+    return { ...body, id: Number(event.eventId), at: toMs(event.eventTime) };
   });
-  return { start, events: converted.map((event, index) => inNextTask(event, converted.slice(index + 1))) };
+  return { start, events: converted.map((event, index) => resolveInNextTask(event, converted.slice(index + 1))) };
 }
 
 /** A local activity that outlasts its workflow task is resolved in the next one, at the time at which that one starts. */
-function inNextTask(event: HistoryEvent, later: readonly HistoryEvent[]): HistoryEvent {
+function resolveInNextTask(event: HistoryEvent, later: readonly HistoryEvent[]): HistoryEvent {
   if (event.type !== 'MarkerRecorded') return event;
   const [next, started] = later.filter(({ type }) => type !== 'MarkerRecorded');
   if (next?.type !== 'WorkflowTaskScheduled' || started?.type !== 'WorkflowTaskStarted') return event;
@@ -89,7 +89,7 @@ function bodyOf(type: EventBody['type'], its: Attributes, all: ReadonlyMap<numbe
   const { acceptedRequest: update, activityType, taskQueue, cause, newRunId, failure } = its;
   const [result] = listOf(its.result);
   return {
-    ...{ type, size: 0, ms: msOf(its.startToFireTimeout), memo: {}, cause: causeOf(cause) },
+    ...{ type, size: 0, ms: toMs(its.startToFireTimeout), memo: {}, cause: causeOf(cause) },
     ...{ historySize: Number(its.historySizeBytes ?? 0), suggestsNew: its.suggestContinueAsNew === true },
     fields: its.searchAttributes?.indexedFields ?? its.upsertedMemo?.fields ?? {},
     name: its.signalName ?? update?.input?.name ?? '',
@@ -106,7 +106,7 @@ function bodyOf(type: EventBody['type'], its: Attributes, all: ReadonlyMap<numbe
     ...(result && { result }),
     ...(failure && { failure }),
     ...(type === 'MarkerRecorded' && markerOf(its)),
-    ...(isEndOfActivity({ type }) && { resolution: resolutionOf(type, its, all, result) }),
+    ...(isActivityEnd({ type }) && { resolution: resolutionOf(type, its, all, result) }),
   } as unknown as EventBody;
 }
 
@@ -115,7 +115,7 @@ function markerOf({ details, failure }: Attributes): Marker {
   const [result = null] = listOf(details?.result);
   return {
     seq,
-    endedAt: msOf(complete_time),
+    endedAt: toMs(complete_time),
     resolution: failure ? { failed: { failure } } : { completed: { result } },
   };
 }

@@ -12,7 +12,7 @@ interface Delay {
  * Chance by name: each name has a sequence of its own. What is drawn for one thing does not depend on what else happens, so
  * that a simulation from which something was taken away stays the same in all other things.
  */
-export class Luck {
+export class RandomSource {
   private readonly sources = new Map<string, () => number>();
 
   constructor(private readonly seed: number) {}
@@ -34,11 +34,11 @@ export class Luck {
   }
 
   /** In milliseconds: mostly up to `usual`, and a share of them up to `slow`. */
-  delay(name: string, verb: string, { usual, slow, slowShare, least = 0 }: Delay): number {
+  delayMs(name: string, verb: string, { usual, slow, slowShare, least = 0 }: Delay): number {
     return this.between(`${name} ${verb}`, least, this.chance(`${name} is slow`, slowShare) ? slow : usual);
   }
 
-  of<const T>(name: string, choices: readonly T[]): T {
+  pick<const T>(name: string, choices: readonly T[]): T {
     return choices[Math.floor(this.next(name) * choices.length)] as T;
   }
 }
@@ -49,7 +49,7 @@ type WordOf<List extends string> = List extends `${infer First}, ${infer Rest}`
     ? Word
     : List;
 
-/** Choices for {@link Luck.of}: of `3 kill, freeze` the first one comes three times as often. */
+/** Choices for {@link RandomSource.pick}: of `3 kill, freeze` the first one comes three times as often. */
 export function weighted<const List extends string>(...lists: readonly List[]): readonly WordOf<List>[] {
   return lists
     .join(', ')

@@ -7,7 +7,7 @@ import type { JobKey } from '../../sandbox';
 import type { Job } from './peers/activities';
 
 /** A way to send a message and wait for the job: a worker process, and the calls that start a workflow and wait for its end. */
-export interface Contestant {
+export interface BenchSubject {
   readonly name: string;
   /** The options, file and arguments with which node runs the worker process. Contestants with the same array share a process. */
   readonly program: readonly string[];
@@ -21,7 +21,7 @@ export interface Contestant {
 
 const PROMPT = 'Please fix the broken links on the start page.';
 
-/** Every contestant polls at this fixed interval, the shortest that a request may have. */
+/** Every subject polls at this fixed interval, the shortest that a request may have. */
 const INTERVAL_MS = 100;
 export const FIXED = {
   initial: `${INTERVAL_MS}ms`,
@@ -31,7 +31,7 @@ export const FIXED = {
 } as const satisfies FollowUpRequest['polling'];
 
 /** The compiled worker as `npm start` runs it, and callers that use `FollowUpClient`. Without the job lock, as the plain loop. */
-export const ours: Contestant = {
+export const ours: BenchSubject = {
   name: FOLLOW_UP_WORKFLOW,
   program: [path.resolve(__dirname, '../../dist/worker.js')],
   taskQueue: DEFAULT_TASK_QUEUES.followUp,
@@ -40,7 +40,7 @@ export const ours: Contestant = {
 };
 
 /** The same with the job lock, which no other follow-up holds: the default `whenActive`, in the same worker process. */
-export const oursWithLock: Contestant = {
+export const oursWithLock: BenchSubject = {
   ...ours,
   name: `${FOLLOW_UP_WORKFLOW} with the job lock`,
   start: (client, job, polling = FIXED) => startFollowUp(client, job, { polling, whenActive: 'wait' }),
@@ -58,7 +58,7 @@ async function startFollowUp(
 }
 
 /** The plain loop of tools/bench/peers, with which `ours` is compared. */
-export const textbookLoop: Contestant = {
+export const textbookLoop: BenchSubject = {
   name: 'textbookLoop',
   program: ['--import', 'tsx', path.resolve(__dirname, 'peers/worker.ts')],
   taskQueue: 'textbook-loop',

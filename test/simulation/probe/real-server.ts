@@ -7,10 +7,10 @@ import { eventually } from '../../../tools/lib/eventually';
 import { Operator } from '../../harness/operator';
 import { eventsOf, type HistoryEvent, resetToTask, workflowTasks } from '../../harness/reset';
 import { temporal } from '../../harness/temporal';
-import { causeOf, typeOf } from '../recorded';
+import { causeOf, typeOf } from '../simulated-history';
 import { createProbeActivities, Gates } from './activities';
-import type { Behaviour } from './behaviours';
-import { play, type ProbeRun, type Told } from './stage';
+import type { Behavior } from './behaviors';
+import { playScript, type ProbeRun, type RunSnapshot } from './script';
 import type { probe } from './workflow';
 
 const { PendingActivityState, UpdateWorkflowExecutionLifecycleStage } = proto.api.enums.v1;
@@ -54,7 +54,7 @@ export class ServedProbes {
     const native = await NativeConnection.connect({ address });
     const connection = await Connection.connect({ address });
     const probes: ServedProbes = new ServedProbes(new Client({ connection }), async () => {
-      for (const gates of probes.gates.values()) gates.close();
+      for (const gates of probes.gates.values()) gates.openAll();
       worker.shutdown();
       await running;
       await connection.close();
@@ -73,19 +73,19 @@ export class ServedProbes {
   }
 
   /** What the server shows of a behaviour. */
-  async play(name: string, behaviour: Behaviour) {
+  async play(name: string, behaviour: Behavior) {
     for (;;) {
       const workflowId = `probe-${randomUUID()}`;
       await this.start(workflowId, behaviour);
       try {
-        return await play(this.runOf(name, workflowId), behaviour.script);
+        return await playScript(this.runOf(name, workflowId), behaviour.script);
       } catch (error) {
         if (!(error instanceof TaskLost)) throw error;
       }
     }
   }
 
-  private async start(workflowId: string, { steps, memo = {}, phase }: Behaviour): Promise<void> {
+  private async start(workflowId: string, { steps, memo = {}, phase }: Behavior): Promise<void> {
     const { client, taskQueue } = this;
     const key = defineSearchAttributeKey('FollowUpPhase', 'KEYWORD');
     const attributes = phase === undefined ? [] : [{ key, value: phase }];
@@ -116,7 +116,7 @@ export class ServedProbes {
       if (!(await isDone)) throw new Error('no such activity');
     };
     const gates = this.gatesOf(workflowId);
-    const told = async () => {
+    const snapshot = async () => {
       const { raw, status } = await handle.describe();
       const isOpen = status.name === 'RUNNING';
       const events = await eventsOf(handle);
@@ -135,8 +135,8 @@ export class ServedProbes {
     };
     return {
       gates,
-      ask,
-      askBehind: async (what) => {
+      sendUpdate: ask,
+      sendUpdateBehindTask: async (what) => {
         const updateId = randomUUID();
         const answer = ask(what, updateId);
         await eventually('the question has come', () =>
@@ -148,20 +148,20 @@ export class ServedProbes {
         );
         return { answer };
       },
-      seen: () => handle.query<readonly string[]>('seen'),
-      told,
-      until: async (what, isIt) => {
+      queryLog: () => handle.query<readonly string[]>('seen'),
+      snapshot: snapshot,
+      waitUntil: async (what, isIt) => {
         // Fifty scripts at once: their looks must not keep the machine busy.
         const look = () =>
-          told().catch((error: unknown) => {
+          snapshot().catch((error: unknown) => {
             if (error instanceof TaskLost) return error;
             throw error;
           });
-        const until = (found: Told | TaskLost) => found instanceof TaskLost || isIt(found);
+        const until = (found: RunSnapshot | TaskLost) => found instanceof TaskLost || isIt(found);
         const found = await eventually(`${name}: ${what}`, look, { intervalMs: 250, until });
         if (found instanceof TaskLost) throw found;
       },
-      does: {
+      serverCalls: {
         tell: (what) => handle.signal('tell', what),
         cancel: () => handle.cancel(),
         terminate: () => handle.terminate(),

@@ -12,30 +12,30 @@ type Artifact = (typeof ARTIFACTS)[number];
 
 export const NPM_INSTALL = ['install', '--prefer-offline', '--no-audit', '--no-fund'] as const;
 /** What a service may have beside the packages: other versions than theirs. */
-export const NEIGHBOURS = ['zod@3.25.76', 'undici@6.23.0'] as const;
+export const CONFLICTING_DEPENDENCIES = ['zod@3.25.76', 'undici@6.23.0'] as const;
 /** For a compiler that is told all of it. */
-export const STRICTLY = '--ignoreConfig --target es2022 --types node --strict --skipLibCheck false'.split(
+export const STRICT_COMPILER_FLAGS = '--ignoreConfig --target es2022 --types node --strict --skipLibCheck false'.split(
   ' ',
 );
 
 /** The variable with the folder of the set-up. */
-export const PLACE = 'FOLLOW_UP_TEST_DOORS';
+export const SETUP_FOLDER_VARIABLE = 'FOLLOW_UP_TEST_SETUP_FOLDER';
 /** The same project, from the root of the repository and of that folder. */
-export const TEAM = 'examples/typescript';
-const place = (...names: string[]) => path.join(process.env[PLACE] ?? '', ...names);
+export const EXAMPLE_PROJECT = 'examples/typescript';
+const inSetupFolder = (...names: string[]) => path.join(process.env[SETUP_FOLDER_VARIABLE] ?? '', ...names);
 
-export const artifact = (name: Artifact): string =>
+export const artifactPath = (name: Artifact): string =>
   path.join(ROOT, `artifacts/agent-follow-up-${name}-${version}.tgz`);
 
 /** A file of an artefact, unpacked. */
-export const unpacked = (name: Artifact, file = '.'): string => place(name, 'package', file);
+export const unpackedPath = (name: Artifact, file = '.'): string => inSetupFolder(name, 'package', file);
 
 /** The folder of the project in which all packages are installed. */
-export const teamProject = (): string => place(TEAM);
+export const exampleProjectFolder = (): string => inSetupFolder(EXAMPLE_PROJECT);
 
 /** A folder in the project with all packages, with these files. It is CommonJS, as the project itself is not. */
-export function teamFolder(name: string, files: Readonly<Record<string, string>>): string {
-  const folder = path.join(teamProject(), name);
+export function createProjectFolder(name: string, files: Readonly<Record<string, string>>): string {
+  const folder = path.join(exampleProjectFolder(), name);
   mkdirSync(folder);
   const all = { 'package.json': '{ "private": true }', ...files };
   for (const [file, text] of Object.entries(all)) writeFileSync(path.join(folder, file), text);
@@ -43,19 +43,19 @@ export function teamFolder(name: string, files: Readonly<Record<string, string>>
 }
 
 /** The code of a page in a language, as it stands there. */
-export function examplesOf(page: string, language = 'ts'): string[] {
+export function readPageExamples(page: string, language = 'ts'): string[] {
   const text = readFileSync(path.join(ROOT, page), 'utf8');
   const blocks = text.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, 'gms'));
   return [...blocks].map(([, code = '']) => code);
 }
 
-export type Ground = Awaited<ReturnType<typeof openGround>>;
+export type EndToEndEnvironment = Awaited<ReturnType<typeof openEndToEndEnvironment>>;
 
 /**
  * What stands behind a door in production: a Temporal server, an agent service, and the worker artefact in a folder that
  * nobody may write. The task queues are the default ones, as in the examples.
  */
-export async function openGround() {
+export async function openEndToEndEnvironment() {
   const cli = process.env[VARIABLES.cli] ?? '';
   const httpPort = await getPort();
   // Longer than the first interval between polls, so that an example sees the job active.
@@ -75,14 +75,14 @@ export async function openGround() {
   const startWorker = async (node = process.execPath): Promise<WorkerProcess> => {
     const nobody = ['--reuid=65534', '--regid=65534', '--clear-groups', '--no-new-privs'];
     // Whatever wants to write a file finds no place for it.
-    const noPlace = { HOME: '/nonexistent', TMPDIR: unpacked('worker', 'dist') };
+    const noPlace = { HOME: '/nonexistent', TMPDIR: unpackedPath('worker', 'dist') };
     const worker = await WorkerProcess.start(
       { TEMPORAL_ADDRESS: server.address, ...workerEnv, ...noPlace },
-      unpacked('worker', 'dist/worker.js'),
+      unpackedPath('worker', 'dist/worker.js'),
       process.getuid?.() === 0 ? ['setpriv', ...nobody, node] : [node],
     );
     workers.push(worker);
-    await worker.says(/^ready$/);
+    await worker.waitForLog(/^ready$/);
     return worker;
   };
   const close = async (): Promise<void> => {

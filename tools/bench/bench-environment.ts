@@ -9,7 +9,7 @@ import { type DevServer, startDevServer, stripTemporalEnv } from '../lib/dev-ser
 import getPort from 'get-port';
 import { type Sandbox, startSandbox } from '../../sandbox';
 import { scrape } from '../lib/scrape';
-import type { Contestant } from './contestants';
+import type { BenchSubject } from './subjects';
 
 const LOG_FOLDER = path.resolve(__dirname, '../../.cache/bench');
 
@@ -37,7 +37,7 @@ const READY_LIMIT_MS = 90_000;
 const METRICS_DELAY_MS = 1_500;
 
 /** Where everything is measured: a Temporal server of its own, the sandbox in this process, worker processes. */
-export class Ground {
+export class BenchEnvironment {
   private readonly workers: ChildProcess[] = [];
 
   private constructor(
@@ -47,7 +47,7 @@ export class Ground {
     readonly client: Client,
   ) {}
 
-  static async open(cli: string): Promise<Ground> {
+  static async open(cli: string): Promise<BenchEnvironment> {
     mkdirSync(LOG_FOLDER, { recursive: true });
     const metricsPort = await getPort();
     const options = { cli, metricsPort, searchAttributes: true, dynamicConfig: SERVER_SETTINGS };
@@ -55,16 +55,16 @@ export class Ground {
     try {
       const connection = await Connection.connect({ address: server.address });
       const sandbox = await startSandbox({ seedJobs: false, messagesPerHour: null });
-      return new Ground(server, `127.0.0.1:${metricsPort}`, sandbox, new Client({ connection }));
+      return new BenchEnvironment(server, `127.0.0.1:${metricsPort}`, sandbox, new Client({ connection }));
     } catch (error) {
       await server.stop();
       throw error;
     }
   }
 
-  /** Starts the worker process of a contestant and waits until it polls. @returns its process id */
-  async startWorker(contestant: Contestant, env: NodeJS.ProcessEnv = {}): Promise<number> {
-    const { name, program, taskQueue } = contestant;
+  /** Starts the worker process of a subject and waits until it polls. @returns its process id */
+  async startWorker(subject: BenchSubject, env: NodeJS.ProcessEnv = {}): Promise<number> {
+    const { name, program, taskQueue } = subject;
     const logFile = path.join(LOG_FOLDER, `${name}.log`);
     const log = openSync(logFile, 'w');
     const worker = spawn(process.execPath, program, {
@@ -97,7 +97,7 @@ export class Ground {
   /** Heartbeats that have reached the server since its start: billed, and in no history. */
   heartbeats(): Promise<number> {
     const labels = { operation: 'RecordActivityTaskHeartbeat', service_name: 'frontend' };
-    return metricOf(this.metrics, 'service_requests', labels);
+    return readMetric(this.metrics, 'service_requests', labels);
   }
 
   /** Ends everything that was started, whatever state it is in; what is under way is given up. */
@@ -117,7 +117,7 @@ function hasEnded({ exitCode, signalCode }: ChildProcess): boolean {
 }
 
 /** The sum of the series of a metric that have these labels, at `HOST:PORT`, as it is now. */
-export async function metricOf(
+export async function readMetric(
   address: string,
   name: string,
   labels: Readonly<Record<string, string>> = {},

@@ -2,7 +2,7 @@ import { ActivityCancellationType, type ActivityOptions } from '@temporalio/work
 import type { Step } from './workflow';
 
 /** What a real server and the simulated one must do alike: the real one says what is right. */
-export interface Behaviour {
+export interface Behavior {
   readonly steps: readonly Step[];
   readonly memo?: Readonly<Record<string, unknown>>;
   readonly phase?: string;
@@ -37,7 +37,7 @@ const OPTIONS: Readonly<Record<string, ActivityOptions>> = {
 const GO = 'wait told: go';
 const END = 'wait told: end';
 /** In a task in which a local activity holds what comes, until its gate is opened. */
-const HELD: Step = { activity: 'held', attempts: 'gate held', options: 'local' };
+const HOLD_TASK: Step = { activity: 'held', attempts: 'gate held', options: 'local' };
 
 function activity(attempts: string, ...names: string[]) {
   const options = names.reduce<ActivityOptions>((all, name) => ({ ...all, ...OPTIONS[name] }), {});
@@ -45,15 +45,15 @@ function activity(attempts: string, ...names: string[]) {
 }
 
 /** @param words options of an activity and its attempts, and `=>` what is done to it; the workflow waits for `tell end` */
-function one(words: string, ...steps: Step[]): Behaviour {
+function parseActivityBehavior(words: string, ...steps: Step[]): Behavior {
   const [, options = '', attempts = '', script = ''] =
     /^(?:([\w -]+): )?(.*?)(?: => (.*))?$/.exec(words) ?? [];
   const end = script.endsWith('tell end') ? [END] : [];
   return { steps: [activity(attempts, ...options.split(' ')), ...steps, ...end], script };
 }
 
-/** What becomes of an activity, by {@link one}. */
-const OF_ACTIVITIES: Readonly<Record<string, string>> = {
+/** What becomes of an activity, by {@link parseActivityBehavior}. */
+const ACTIVITY_BEHAVIORS: Readonly<Record<string, string>> = {
   'a start-to-close time-out has the details of the last heartbeat': 'ends once: beat kept, hang',
   'a start-to-close time-out without a heartbeat has no details': 'short once: hang',
   'a heartbeat time-out has the details of the last heartbeat': 'beats once: beat kept, hang',
@@ -103,7 +103,7 @@ const OF_ACTIVITIES: Readonly<Record<string, string>> = {
 };
 
 /** What becomes of an activity that its workflow cancels once it is told to go. */
-const OF_CANCELLED: Readonly<Record<string, string>> = {
+const CANCELLATION_BEHAVIORS: Readonly<Record<string, string>> = {
   'TRY_CANCEL of a started activity is told at once':
     'tries beats: alive ends => at beats; tell go; knows ActivityTaskCanceled; tell end',
   'TRY_CANCEL in the back-off is told at once':
@@ -118,7 +118,7 @@ const OF_CANCELLED: Readonly<Record<string, string>> = {
 };
 
 /** What a workflow is told, and when. */
-const OF_WORKFLOWS: Readonly<Record<string, Behaviour>> = {
+const WORKFLOW_BEHAVIORS: Readonly<Record<string, Behavior>> = {
   'an activity that is cancelled before it is sent leaves no event': { steps: [activity(''), 'cancel a'] },
   'other options in the back-off let it be the one of the policy': {
     steps: [activity('fail broken 60000 |'), 'timer t 30000', 'wait a: a 2', 'cancel t'],
@@ -132,7 +132,7 @@ const OF_WORKFLOWS: Readonly<Record<string, Behaviour>> = {
   'an update is accepted and completed in one task': { steps: [END], script: 'tasks 1; ask why; tell end' },
   'an update that fails in its handler was accepted': { steps: [END], script: 'tasks 1; ask fail; tell end' },
   'what comes during a task waits for its end; signals and updates are seen first': {
-    steps: [activity('gate a'), GO, HELD, END],
+    steps: [activity('gate a'), GO, HOLD_TASK, END],
     script: 'at a; tell go; at held; open a; pending 0; tell one; ask-behind two; tell end; open held',
   },
   'of several things in one task ends of activities are told last, in their order': {
@@ -140,13 +140,13 @@ const OF_WORKFLOWS: Readonly<Record<string, Behaviour>> = {
       activity('gate a', 'waits'),
       { ...activity('gate b', 'waits'), activity: 'b' },
       GO,
-      HELD,
+      HOLD_TASK,
       'wait never',
     ],
     script: 'at a; at b; tell go; at held; open b; pending 1; cancel; open a; pending 0; open held',
   },
   'a task that would close the workflow is taken back if something has come': {
-    steps: [HELD],
+    steps: [HOLD_TASK],
     script: 'at held; tell news; open held',
   },
   'a cancel of a workflow cancels what it waits for': {
@@ -179,8 +179,8 @@ const OF_WORKFLOWS: Readonly<Record<string, Behaviour>> = {
   },
 };
 
-export const BEHAVIOURS: readonly (readonly [name: string, Behaviour])[] = [
-  ...Object.entries(OF_ACTIVITIES).map(([name, words]) => [name, one(words)] as const),
-  ...Object.entries(OF_CANCELLED).map(([name, words]) => [name, one(words, GO, 'cancel a')] as const),
-  ...Object.entries(OF_WORKFLOWS),
+export const BEHAVIORS: readonly (readonly [name: string, Behavior])[] = [
+  ...Object.entries(ACTIVITY_BEHAVIORS).map(([name, words]) => [name, parseActivityBehavior(words)] as const),
+  ...Object.entries(CANCELLATION_BEHAVIORS).map(([name, words]) => [name, parseActivityBehavior(words, GO, 'cancel a')] as const),
+  ...Object.entries(WORKFLOW_BEHAVIORS),
 ];

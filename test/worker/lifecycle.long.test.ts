@@ -4,7 +4,7 @@ import { afterAll, expect, it } from '@jest/globals';
 import { SEARCH_ATTRIBUTES } from '../../src/contract/names';
 import { type DevServer, startDevServer } from '../../tools/lib/dev-server';
 import getPort from 'get-port';
-import { BY_RESPONSE } from '../harness/following';
+import { ACCEPTED_BY_RESPONSE } from '../harness/follow-up-under-test';
 import { ProcessEnvironment } from '../harness/process-environment';
 import { temporal } from '../harness/temporal';
 
@@ -19,7 +19,7 @@ const within = (test: (environment: ProcessEnvironment) => Promise<void>) =>
 async function holdAPost(environment: ProcessEnvironment) {
   const worker = await environment.startWorker();
   const following = await environment.follow({}, {}, { name: 'hold', operation: 'message', times: 1 });
-  await following.reached({ operation: 'message', fault: 'hold' });
+  await following.waitForRequest({ operation: 'message', fault: 'hold' });
   return { worker, following };
 }
 
@@ -30,20 +30,20 @@ it.concurrent(
       const port = await getPort();
       const address = `127.0.0.1:${port}`;
       const later = { TEMPORAL_ADDRESS: address, TEMPORAL_NAMESPACE: 'later' };
-      const worker = await environment.beginWorker(later);
-      await worker.says(/^waiting for Temporal .*ConnectionRefused/);
+      const worker = await environment.spawnWorker(later);
+      await worker.waitForLog(/^waiting for Temporal .*ConnectionRefused/);
       const { cli } = temporal();
       server = await startDevServer({ cli, port });
-      await worker.says(/no namespace.*temporal operator namespace create/);
+      await worker.waitForLog(/no namespace.*temporal operator namespace create/);
       const create = ['operator', 'namespace', 'create', '--namespace', 'later', '--address', address];
       await promisify(execFile)(cli, create);
-      await worker.says(/^ready$/);
-      expect(await worker.answersReadyz(200)).toEqual([]);
-      const { msg } = await worker.says(/^search attributes registered/);
+      await worker.waitForLog(/^ready$/);
+      expect(await worker.waitForReadyz(200)).toEqual([]);
+      const { msg } = await worker.waitForLog(/^search attributes registered/);
       for (const name of SEARCH_ATTRIBUTES) expect(msg).toContain(name);
 
       await server.stop();
-      expect(await worker.answersReadyz(503)).toEqual([expect.stringContaining(address)]);
+      expect(await worker.waitForReadyz(503)).toEqual([expect.stringContaining(address)]);
     }),
 );
 
@@ -54,14 +54,14 @@ it.concurrent('SIGTERM finishes a POST in flight and records its outcome: the me
     // Two at once are one gesture: npm passes a Ctrl-C on once more.
     worker.signal('SIGINT');
     worker.signal('SIGTERM');
-    await worker.says(/^draining; /);
-    expect(await worker.answersReadyz(503)).toEqual(['the worker is shutting down']);
-    expect((await worker.ask('/healthz')).status).toBe(200);
-    following.release();
+    await worker.waitForLog(/^draining; /);
+    expect(await worker.waitForReadyz(503)).toEqual(['the worker is shutting down']);
+    expect((await worker.fetchHealth('/healthz')).status).toBe(200);
+    following.releaseHeldRequests();
     expect(await worker.exited).toEqual({ code: 0, signal: null });
     // The next worker of the same queues brings it to its end.
     await environment.startWorker();
-    expect((await following.result()).receipt.delivery).toEqual(BY_RESPONSE);
+    expect((await following.result()).receipt.delivery).toEqual(ACCEPTED_BY_RESPONSE);
     expect(following.posts()).toHaveLength(1);
   }),
 );
@@ -77,6 +77,6 @@ it.concurrent('a second SIGTERM ends the process at once', () =>
       clearInterval(again);
     });
     expect(exit).toEqual({ code: 143, signal: null });
-    await worker.says(/^SIGTERM again: ending at once/);
+    await worker.waitForLog(/^SIGTERM again: ending at once/);
   }),
 );

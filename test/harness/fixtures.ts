@@ -4,7 +4,7 @@ import type { AgentJob } from '../../src/contract/job';
 import type { Receipt } from '../../src/contract/result';
 
 /** An agent service that nobody may ask. */
-export const AGENT_API: AgentApi = {
+export const UNUSED_AGENT_API: AgentApi = {
   timeoutMs: 4_000,
   getJob: () => Promise.reject(new Error('not called')),
   sendMessage: () => Promise.reject(new Error('not called')),
@@ -37,7 +37,7 @@ export const RECEIPT: Receipt = {
 };
 
 /** The end of an item whose job is completed. */
-export const ITEM_END: BatchItemResult = {
+export const ITEM_RESULT: BatchItemResult = {
   workflowId: 'w',
   projectId: 'p',
   jobId: 'j',

@@ -5,19 +5,19 @@ import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { ROOT } from '../harness/worker-process';
 import { mustRun, Program } from '../harness/program';
 import { temporaryFolder } from '../harness/temporary-folder';
-import { type Ground, openGround, teamProject } from './ground';
+import { type EndToEndEnvironment, openEndToEndEnvironment, exampleProjectFolder } from './end-to-end-environment';
 
 // A first run downloads and compiles the dependencies of each language.
 jest.setTimeout(600_000);
 
-const CACHE = path.join(ROOT, '.cache/doors');
+const CACHE = path.join(ROOT, '.cache/e2e');
 const PROMPT = 'Please fix the typo.';
 /** A worker refuses a `requestId` that the workflow id is not made of: each language has to encode all of it. */
 const REQUEST_ID = "naïve e\u0301 😀 100% a/b:%2F+&=?#!'()*~-._@$,;[]<>|{}^`";
 
 const folder = temporaryFolder();
 
-let ground: Ground;
+let environment: EndToEndEnvironment;
 
 type Send = (
   project: string,
@@ -27,7 +27,7 @@ type Send = (
 ) => Promise<{ code: number | null; stdout: string; stderr: string }>;
 
 /** One way to send a follow-up, as a person types it. */
-interface Door {
+interface SendExample {
   readonly name: string;
   readonly build?: () => Promise<unknown>;
   readonly send: Send;
@@ -36,21 +36,21 @@ interface Door {
 /** Java reads its arguments in the encoding of the locale. */
 const at = (folder: string) => ({
   cwd: path.resolve(ROOT, 'examples', folder),
-  env: { ...ground.env, LC_ALL: 'C.UTF-8' },
+  env: { ...environment.env, LC_ALL: 'C.UTF-8' },
 });
 const python = path.join(CACHE, 'python/bin/python');
 
 /** A door whose program is run as `command … PROJECT JOB REQUEST_ID PROMPT`. */
 function program(folder: string, command: string, ...args: readonly string[]): Send {
   return (project, job, requestId, prompt = PROMPT) =>
-    new Program(command, [...args, project, job, requestId, prompt], at(folder)).ended();
+    new Program(command, [...args, project, job, requestId, prompt], at(folder)).waitForEnd();
 }
 
-const doors: Door[] = [
+const sendExamples: SendExample[] = [
   {
     name: 'TypeScript, with the packed client',
-    build: () => mustRun('npx', ['tsc'], at(teamProject())),
-    send: (...words) => program(teamProject(), 'node', 'dist/follow-up.js')(...words),
+    build: () => mustRun('npx', ['tsc'], at(exampleProjectFolder())),
+    send: (...words) => program(exampleProjectFolder(), 'node', 'dist/follow-up.js')(...words),
   },
   {
     name: 'Python',
@@ -71,18 +71,18 @@ const doors: Door[] = [
     send: async (...words) => {
       const args = [...words, PROMPT].slice(0, 4).map((each) => `"${each ?? ''}"`);
       const run = ['-q', '-B', 'exec:java', `-Dexec.args=${args.join(' ')}`];
-      const ended = await new Program('mvn', run, at('java')).ended();
+      const ended = await new Program('mvn', run, at('java')).waitForEnd();
       // Maven resets the colours of a terminal, whatever it is told.
       return { ...ended, stdout: ended.stdout.replaceAll('\u001b[0m', '') };
     },
   },
-  shellDoor('the Temporal CLI', 'cli.sh'),
-  shellDoor('curl', 'curl.sh'),
+  shellExample('the Temporal CLI', 'cli.sh'),
+  shellExample('curl', 'curl.sh'),
 ];
 
-function shellDoor(name: string, script: string): Door {
+function shellExample(name: string, script: string): SendExample {
   const start = (workflowId: string, request: unknown) =>
-    new Program(`./${script}`, [workflowId, JSON.stringify(request)], at('shell')).ended();
+    new Program(`./${script}`, [workflowId, JSON.stringify(request)], at('shell')).waitForEnd();
   const idOf = async (...ids: string[]) => (await mustRun('./workflow-id.sh', ids, at('shell'))).trimEnd();
   return {
     name,
@@ -98,27 +98,27 @@ function shellDoor(name: string, script: string): Door {
 }
 
 beforeAll(async () => {
-  ground = await openGround();
-  await ground.startWorker();
+  environment = await openEndToEndEnvironment();
+  await environment.startWorker();
 });
 
-afterAll(() => ground.close());
+afterAll(() => environment.close());
 
-describe.each(doors)('by $name', ({ build, send }) => {
+describe.each(sendExamples)('by $name', ({ build, send }) => {
   const projectId = `project-${randomUUID().slice(0, 8)}`;
 
   beforeAll(() => build?.());
 
   it('a follow-up started three times is sent once, and another prompt under its name is a conflict', async () => {
-    const { jobId } = ground.sandbox.addJob({ projectId });
+    const { jobId } = environment.sandbox.addJob({ projectId });
     const both = await Promise.all([send(projectId, jobId, REQUEST_ID), send(projectId, jobId, REQUEST_ID)]);
     const late = await send(projectId, jobId, REQUEST_ID);
-    const { prLink } = ground.sandbox.job({ projectId, jobId }).job;
+    const { prLink } = environment.sandbox.job({ projectId, jobId }).job;
     const printed = { code: 0, stdout: `completed ${String(prLink)}\n` };
     for (const start of [...both, late]) expect(start).toMatchObject(printed);
     const other = await send(projectId, jobId, REQUEST_ID, 'Please fix something else.');
     expect(other).toMatchObject({ code: 1, stderr: expect.stringMatching(/conflict/i) });
-    expect(ground.sandbox.journal.entries({ projectId, jobId, operation: 'message' })).toHaveLength(1);
+    expect(environment.sandbox.journal.entries({ projectId, jobId, operation: 'message' })).toHaveLength(1);
   });
 
   it('a follow-up that fails tells its type and what became of the message', async () => {
@@ -135,15 +135,15 @@ it('the batch in Python starts once, prints how it and each item have ended, and
   const file = path.join(folder, 'items.jsonl');
   const item = (jobId: string) =>
     JSON.stringify({ projectId: 'batch', jobId, prompt: PROMPT, maxStaleness: '2s' });
-  const { jobId } = ground.sandbox.addJob({ projectId: 'batch' });
+  const { jobId } = environment.sandbox.addJob({ projectId: 'batch' });
   const run = async (...items: string[]) => {
     await writeFile(file, items.join('\n'));
-    return new Program(python, ['-B', 'follow_up_batch.py', 'nightly', file], at('python')).ended();
+    return new Program(python, ['-B', 'follow_up_batch.py', 'nightly', file], at('python')).waitForEnd();
   };
   const items = [item(jobId), item('nobody')];
   const printed = /"completed": 1\b.*^follow-up:batch:\S+ completed http.*$/ms;
   for (const repeated of [await run(...items), await run(...items)])
     expect(repeated).toMatchObject({ code: 0, stdout: expect.stringMatching(printed) });
   expect(await run(...items.slice(1))).toMatchObject({ code: 1, stderr: expect.stringMatching(/^conflict/) });
-  expect(ground.sandbox.journal.entries({ projectId: 'batch', operation: 'message' })).toHaveLength(1);
+  expect(environment.sandbox.journal.entries({ projectId: 'batch', operation: 'message' })).toHaveLength(1);
 });

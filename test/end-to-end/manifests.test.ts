@@ -14,7 +14,7 @@ const DEPLOY = path.join(ROOT, 'deploy');
 const DEFAULT_TIMEOUT_MS = 30_000;
 const read = (file: string) => readFileSync(path.join(DEPLOY, file), 'utf8');
 
-/** What is looked at here; deploy.doors.test.ts has the schemas checked. */
+/** What is looked at here; deploy.e2e.test.ts has the schemas checked. */
 interface Container {
   env: { name: string; value?: string; valueFrom?: { secretKeyRef: { name: string; key: string } } }[];
   envFrom: { configMapRef: { name: string } }[];

@@ -9,28 +9,28 @@ import { BATCH_WORKFLOW } from '../../src/contract/names';
 import type { FollowUpRequest } from '../../src/contract/request';
 import type { JobKey, NewJob } from '../../sandbox';
 import { eventually } from '../../tools/lib/eventually';
-import { type FollowUpCaller, type JobFault, QUICK } from './following';
+import { type FollowUpTestClient, type JobFault, FAST_OPTIONS } from './follow-up-under-test';
 
 /** A message so large that five of them don't fit into a batch's input: they are stored as chunks. */
-export const LARGE = 'x'.repeat(256 * 1_024);
+export const LARGE_PROMPT = 'x'.repeat(256 * 1_024);
 
 /** A follow-up whose turn ends with its second read takes half a second. No deadline is a test's time-out. */
-export const SWIFT = {
+export const FASTEST_OPTIONS = {
   whenActive: 'send',
   deadline: '10m',
-  polling: { ...QUICK.polling, initial: '100ms' },
+  polling: { ...FAST_OPTIONS.polling, initial: '100ms' },
   reconcileTimeout: '200ms',
   prLinkTimeout: '100ms',
   maxStaleness: '100ms',
 } as const;
 
 /** A batch to jobs of its own, on the workers of a environment. */
-export class BatchOfTest {
+export class TestBatch {
   readonly projectId: string;
   readonly requests: FollowUpRequest[] = [];
 
   constructor(
-    readonly environment: FollowUpCaller,
+    readonly environment: FollowUpTestClient,
     readonly batchId = `batch-${randomUUID().slice(0, 8)}`,
   ) {
     this.projectId = `project-${batchId}`;
@@ -40,18 +40,18 @@ export class BatchOfTest {
     return this.environment.followUps.batches;
   }
 
-  add(job: NewJob = {}, asked: Partial<FollowUpRequest> = {}, ...faults: JobFault[]): JobKey {
+  addItem(job: NewJob = {}, asked: Partial<FollowUpRequest> = {}, ...faults: JobFault[]): JobKey {
     const { projectId } = this;
-    return this.again(this.environment.addJob({ projectId, ...job }, ...faults), asked);
+    return this.addRequest(this.environment.addJob({ projectId, ...job }, ...faults), asked);
   }
 
-  addMany(count = 0, ...item: Parameters<BatchOfTest['add']>): this {
-    for (let added = 0; added < count; added += 1) this.add(...item);
+  addItems(count = 0, ...item: Parameters<TestBatch['addItem']>): this {
+    for (let added = 0; added < count; added += 1) this.addItem(...item);
     return this;
   }
 
-  again(key: JobKey, asked: Partial<FollowUpRequest> = {}): JobKey {
-    this.requests.push({ ...key, prompt: 'Rebase on main.', ...SWIFT, ...asked });
+  addRequest(key: JobKey, asked: Partial<FollowUpRequest> = {}): JobKey {
+    this.requests.push({ ...key, prompt: 'Rebase on main.', ...FASTEST_OPTIONS, ...asked });
     return key;
   }
 
@@ -60,14 +60,14 @@ export class BatchOfTest {
   }
 
   /** Starts it, and waits until so many of its messages were processed in all. */
-  async startUntilSent(messages: number, options?: Parameters<BatchOfTest['start']>[0]) {
+  async startUntilSent(messages: number, options?: Parameters<TestBatch['start']>[0]) {
     const started = await this.start(options);
-    await this.sent(messages);
+    await this.waitUntilSent(messages);
     return started;
   }
 
   /** Starts it with its items in its input, as a schedule or a foreign client does. */
-  async startWithItems(input: Partial<BatchInput> = {}): Promise<WorkflowHandle> {
+  async startWithInlineItems(input: Partial<BatchInput> = {}): Promise<WorkflowHandle> {
     return this.environment.client.workflow.start(BATCH_WORKFLOW, {
       workflowId: batchWorkflowId(this.batchId),
       taskQueue: this.environment.taskQueue,
@@ -79,12 +79,12 @@ export class BatchOfTest {
     return this.environment.client.workflow.getHandle(batchWorkflowId(this.batchId));
   }
 
-  posts(key: Parameters<FollowUpCaller['posts']>[0] = { projectId: this.projectId }) {
+  posts(key: Parameters<FollowUpTestClient['posts']>[0] = { projectId: this.projectId }) {
     return this.environment.posts(key);
   }
 
   /** Waits until so many messages of the batch were processed. */
-  async sent(atLeast: number): Promise<void> {
+  async waitUntilSent(atLeast: number): Promise<void> {
     const processed = { projectId: this.projectId, operation: 'message', processed: true } as const;
     await this.environment.sandbox.journal.waitFor(processed, { atLeast });
   }
@@ -93,7 +93,7 @@ export class BatchOfTest {
     return this.batches.getHandle(this.batchId);
   }
 
-  async progressWhen(wanted: (progress: BatchProgress) => boolean): Promise<BatchProgress> {
+  async waitForProgress(wanted: (progress: BatchProgress) => boolean): Promise<BatchProgress> {
     return eventually('the progress of the batch', async () => {
       const { summary } = await this.handle.progress();
       return summary !== null && wanted(summary) ? summary : null;
@@ -124,7 +124,7 @@ export class BatchOfTest {
   }
 
   /** Which jobs got how many messages. */
-  messages(): number[] {
+  messageCounts(): number[] {
     return this.requests.map(({ projectId, jobId }) => this.posts({ projectId, jobId }).length);
   }
 }

@@ -19,7 +19,7 @@ import { eventually } from '../../tools/lib/eventually';
  * Times that let a whole follow-up pass within a test, in the proportions of the defaults. The deadline is far away: it is
  * tested where it is given.
  */
-export const QUICK = {
+export const FAST_OPTIONS = {
   whenActive: 'send',
   deadline: '10m',
   polling: { initial: '200ms', growth: 0.1, maximum: '1s', jitter: 0.1 },
@@ -29,12 +29,12 @@ export const QUICK = {
 } as const;
 
 /** A turn that ends only when the test says so. */
-export const ENDLESS = { turn: { durationMs: null } } as const;
+export const ENDLESS_TURN = { turn: { durationMs: null } } as const;
 
-export const BY_RESPONSE = { verdict: 'accepted', confirmedBy: 'response', sends: 1 };
-export const BY_READ = { verdict: 'accepted', confirmedBy: 'read', sends: 1 };
-export const UNKNOWN = { verdict: 'unknown', confirmedBy: null, sends: 1 };
-export const NOT_SENT = { verdict: 'not-sent', confirmedBy: null, sends: 0 };
+export const ACCEPTED_BY_RESPONSE = { verdict: 'accepted', confirmedBy: 'response', sends: 1 };
+export const ACCEPTED_BY_READ = { verdict: 'accepted', confirmedBy: 'read', sends: 1 };
+export const UNKNOWN_DELIVERY = { verdict: 'unknown', confirmedBy: null, sends: 1 };
+export const NOT_SENT_DELIVERY = { verdict: 'not-sent', confirmedBy: null, sends: 0 };
 
 /** A fault of one job. */
 export type JobFault = Omit<FaultSetting, 'projectId' | 'jobId'>;
@@ -47,21 +47,21 @@ export function newTaskQueues(): TaskQueues {
 }
 
 /** The variables that name the task queues to a worker and a starter. */
-export function queueVariables({ followUp, read, send }: TaskQueues) {
+export function taskQueueVariables({ followUp, read, send }: TaskQueues) {
   return { FOLLOW_UP_TASK_QUEUE: followUp, AGENT_API_READ_TASK_QUEUE: read, AGENT_API_SEND_TASK_QUEUE: send };
 }
 
 /** Who starts follow-ups in a test: a sandbox with the jobs, and clients of the Temporal server. */
-export class FollowUpCaller {
+export class FollowUpTestClient {
   readonly taskQueue: string;
   readonly followUps: FollowUpClient;
 
-  /** @param times what each request has that doesn't say otherwise */
+  /** @param defaultOptions what each request has that doesn't say otherwise */
   constructor(
     readonly sandbox: Sandbox,
     readonly client: Client,
     readonly taskQueues: TaskQueues,
-    private readonly times: Partial<FollowUpRequest> = QUICK,
+    private readonly defaultOptions: Partial<FollowUpRequest> = FAST_OPTIONS,
   ) {
     this.taskQueue = taskQueues.followUp;
     this.followUps = new FollowUpClient(client, { taskQueue: this.taskQueue });
@@ -70,10 +70,10 @@ export class FollowUpCaller {
   /** Adds a job with these faults and starts a follow-up to it. */
   async follow(
     job: NewJob = {},
-    asked: Partial<FollowUpRequest> = {},
+    options: Partial<FollowUpRequest> = {},
     ...faults: JobFault[]
-  ): Promise<Following> {
-    return this.send({ ...this.addJob(job, ...faults), ...asked });
+  ): Promise<FollowUpUnderTest> {
+    return this.send({ ...this.addJob(job, ...faults), ...options });
   }
 
   /** @param job by default one whose turns end with their second read, whatever time that takes */
@@ -89,14 +89,14 @@ export class FollowUpCaller {
 
   /** A request to a new job. */
   newRequest(job?: NewJob) {
-    return { ...this.addJob(job), ...this.named() };
+    return { ...this.addJob(job), ...this.defaultRequest() };
   }
 
   /** Starts a follow-up to a job that is there, or not. */
-  async send(asked: Partial<FollowUpRequest> & JobKey): Promise<Following> {
-    const request = { ...this.named(), ...asked };
+  async send(options: Partial<FollowUpRequest> & JobKey): Promise<FollowUpUnderTest> {
+    const request = { ...this.defaultRequest(), ...options };
     const workflowId = followUpWorkflowId(request.projectId, request.jobId, request.requestId);
-    return new Following(this, request, await this.start(workflowId, request));
+    return new FollowUpUnderTest(this, request, await this.start(workflowId, request));
   }
 
   /** Starts the workflow with any input at all, as a foreign client may. */
@@ -117,17 +117,17 @@ export class FollowUpCaller {
   }
 
   /** What each request of a test has, with a name of its own. */
-  private named() {
-    return { prompt: 'Fix the broken links.', requestId: randomUUID().slice(0, 8), ...this.times };
+  private defaultRequest() {
+    return { prompt: 'Fix the broken links.', requestId: randomUUID().slice(0, 8), ...this.defaultOptions };
   }
 }
 
 /** One follow-up of a test. */
-export class Following {
+export class FollowUpUnderTest {
   readonly key: JobKey;
 
   constructor(
-    private readonly caller: FollowUpCaller,
+    private readonly caller: FollowUpTestClient,
     readonly request: FollowUpRequest & { readonly requestId: string },
     readonly handle: WorkflowHandleWithFirstExecutionRunId,
   ) {
@@ -144,21 +144,21 @@ export class Following {
 
   /** How it failed. @throws Error when it did not fail by a failure of its own. */
   async failure(): Promise<{ type: string; message: string; details: FailureDetails }> {
-    return failureOf(this.handle);
+    return fetchFailure(this.handle);
   }
 
   /** How it ended, and whether the service has processed each of its POSTs. */
-  async ending() {
+  async outcomeSummary() {
     const { receipt, ...named } = await this.result().then(
       ({ status, receipt }) => ({ status, receipt }),
       () => this.failure().then(({ type, details: { receipt } }) => ({ type, receipt })),
     );
     const { delivery, evidence } = receipt;
-    return { ...named, delivery, evidence, posts: this.processed() };
+    return { ...named, delivery, evidence, posts: this.processedFlags() };
   }
 
   /** The receipt that it leaves in its memo when it is cancelled. @throws Error when it ended otherwise */
-  async receiptOfCancelled(): Promise<Receipt> {
+  async cancelledReceipt(): Promise<Receipt> {
     const error: unknown = await this.handle.result().catch((reason: unknown) => reason);
     if (!(error instanceof WorkflowFailedError) || !(error.cause instanceof CancelledFailure))
       throw new Error('the follow-up was not cancelled', { cause: error });
@@ -166,7 +166,7 @@ export class Following {
   }
 
   /** The progress once it is as wanted. */
-  async progressWhen(wanted: (progress: FollowUpProgress) => boolean): Promise<FollowUpProgress> {
+  async waitForProgress(wanted: (progress: FollowUpProgress) => boolean): Promise<FollowUpProgress> {
     const progress = () => this.handle.query<FollowUpProgress>(QUERY_PROGRESS);
     return eventually('the progress is as wanted', progress, { until: wanted });
   }
@@ -182,12 +182,12 @@ export class Following {
   }
 
   /** Answers the requests that are held. */
-  release(): void {
+  releaseHeldRequests(): void {
     this.caller.sandbox.release(this.key);
   }
 
   /** Waits until so many of such requests have reached the service. */
-  reached(filter: JournalFilter, options?: { readonly atLeast: number }) {
+  waitForRequest(filter: JournalFilter, options?: { readonly atLeast: number }) {
     return this.caller.sandbox.journal.waitFor({ ...this.key, ...filter }, options);
   }
 
@@ -196,17 +196,17 @@ export class Following {
   }
 
   /** Whether the service has processed each of the POSTs. */
-  processed(): boolean[] {
+  processedFlags(): boolean[] {
     return this.posts().map(({ processed }) => processed);
   }
 
   /** How many GETs of it reached the service, the one of the baseline included. */
-  gets(): number {
+  readCount(): number {
     return this.caller.sandbox.journal.entries({ ...this.key, operation: 'get' }).length;
   }
 }
 
-export async function failureOf(handle: WorkflowHandle) {
+export async function fetchFailure(handle: WorkflowHandle) {
   const error: unknown = await handle.result().catch((reason: unknown) => reason);
   if (!(error instanceof WorkflowFailedError) || !(error.cause instanceof ApplicationFailure)) {
     throw new Error('the follow-up did not end by a failure of its own', { cause: error });

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
 import { mustRun, Program } from '../harness/program';
 import { ROOT } from '../harness/worker-process';
-import { examplesOf, type Ground, openGround, STRICTLY, teamFolder } from './ground';
+import { readPageExamples, type EndToEndEnvironment, openEndToEndEnvironment, STRICT_COMPILER_FLAGS, createProjectFolder } from './end-to-end-environment';
 
 // A follow-up with the default times takes half a minute and more.
 jest.setTimeout(300_000);
@@ -51,33 +51,33 @@ const EXAMPLES = [
   { file: 'example.test.ts', page: 'docs/testing.md' },
 ] as const;
 
-let ground: Ground;
+let environment: EndToEndEnvironment;
 let cwd: string;
-const inProject = () => ({ cwd, env: ground.env });
+const inProject = () => ({ cwd, env: environment.env });
 
 beforeAll(async () => {
-  ground = await openGround();
-  await ground.startWorker();
-  ground.sandbox.addJob({ projectId: 'docs', id: 'job-1', turn: { reads: 2 } });
+  environment = await openEndToEndEnvironment();
+  await environment.startWorker();
+  environment.sandbox.addJob({ projectId: 'docs', id: 'job-1', turn: { reads: 2 } });
   const programs = EXAMPLES.map(({ file, page, ...around }) => {
     const { before, after, nth } = { before: '', after: '', nth: 0, ...around };
-    return [file, `${before}\n${examplesOf(page)[nth] ?? ''}${after}\n`];
+    return [file, `${before}\n${readPageExamples(page)[nth] ?? ''}${after}\n`];
   });
-  cwd = teamFolder('pages', Object.fromEntries(programs) as Record<string, string>);
+  cwd = createProjectFolder('pages', Object.fromEntries(programs) as Record<string, string>);
   // Jest is there, for its types and to run: it needs no installation.
   mkdirSync(path.join(cwd, 'node_modules/@jest'), { recursive: true });
   const globals = 'node_modules/@jest/globals';
   symlinkSync(path.join(ROOT, globals), path.join(cwd, globals));
   const files = EXAMPLES.map(({ file }) => file);
-  await mustRun('npx', ['tsc', ...STRICTLY, '--module', 'node16', ...files], inProject());
+  await mustRun('npx', ['tsc', ...STRICT_COMPILER_FLAGS, '--module', 'node16', ...files], inProject());
 });
 
-afterAll(() => ground.close());
+afterAll(() => environment.close());
 
 it('covers each example in TypeScript of each page', () => {
   const docs = readdirSync(path.join(ROOT, 'docs')).filter((name) => name.endsWith('.md'));
   const pages = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', ...docs.map((name) => `docs/${name}`)];
-  const found = pages.flatMap((page) => examplesOf(page).map(() => page));
+  const found = pages.flatMap((page) => readPageExamples(page).map(() => page));
   expect(found.sort()).toEqual(EXAMPLES.map(({ page }) => page as string).sort());
 });
 
@@ -87,23 +87,23 @@ it('those that are programs, or parts of one, print what they say, and send one 
     const printed = await mustRun('node', [file.replace('.mts', '.mjs')], inProject());
     expect({ file, printed }).toEqual({ file, printed: expect.stringMatching(each.prints) });
   }
-  const texts = ground.sandbox.journal.entries({ operation: 'message' }).map(({ prompt }) => prompt?.text);
+  const texts = environment.sandbox.journal.entries({ operation: 'message' }).map(({ prompt }) => prompt?.text);
   expect(texts.filter((text) => text === 'Please fix the typo.')).toHaveLength(1);
 });
 
 it('the tests of docs/testing.md pass with Jest', async () => {
-  const [config = ''] = examplesOf('docs/testing.md', 'js');
+  const [config = ''] = readPageExamples('docs/testing.md', 'js');
   const compiler = JSON.stringify(path.join(ROOT, 'node_modules/@swc/jest'));
-  const cwd = teamFolder('testing', {
-    'example.test.ts': examplesOf('docs/testing.md')[0] ?? '',
+  const cwd = createProjectFolder('testing', {
+    'example.test.ts': readPageExamples('docs/testing.md')[0] ?? '',
     'jest.config.mjs': config.replace("'@swc/jest'", compiler),
   });
-  const { stderr } = await new Program('node', [path.join(ROOT, 'node_modules/.bin/jest')], { cwd }).ended();
+  const { stderr } = await new Program('node', [path.join(ROOT, 'node_modules/.bin/jest')], { cwd }).waitForEnd();
   expect(stderr).toContain('Tests:       4 passed, 4 total');
 });
 
-const [PAGE_WORKER = ''] = examplesOf('docs/plugin.md');
-const [, PAGE_WORKFLOW = ''] = examplesOf('docs/callers.md');
+const [PAGE_WORKER = ''] = readPageExamples('docs/plugin.md');
+const [, PAGE_WORKFLOW = ''] = readPageExamples('docs/callers.md');
 const QUEUE = "taskQueue: 'our-queue',";
 
 const TEAM = {
@@ -111,15 +111,15 @@ const TEAM = {
   key: randomBytes(32).toString('base64'),
   'release.ts': PAGE_WORKFLOW.replace("'follow-up'", "'our-queue'"),
   'workflows.ts': `
-export * from './release';
+export * from '../doors/release';
 export const ownWorkflow = async (name: string) => 'hello ' + name;
 `,
   'worker.ts':
     PAGE_WORKER.replace(
       QUEUE,
       `${QUEUE}
-    workflowsPath: require.resolve('./workflows.ts'),
-    dataConverter: require('./data-converter.js').dataConverter,
+    workflowsPath: require.resolve('../doors/workflows.ts'),
+    dataConverter: require('../doors/data-converter.js').dataConverter,
     interceptors: { activity: [intercepted] },`,
     ) +
     `
@@ -131,7 +131,7 @@ function intercepted({ info }) {
   'service.js': `
 const { Client, Connection } = require('@temporalio/client');
 const { FollowUpClient } = require('agent-follow-up-client');
-const { dataConverter } = require('./data-converter.js');
+const { dataConverter } = require('../doors/data-converter.js');
 
 async function main() {
   const [projectId, jobId] = process.argv.slice(2);
@@ -153,15 +153,15 @@ main();
 };
 
 it('the plugin runs follow-ups and batches in a team’s own worker, beside the workflows of the team, with its queue, codec and interceptors', async () => {
-  const cwd = teamFolder('plugin', TEAM);
-  const env = { ...ground.env, ...ground.workerEnv, PAYLOAD_KEY_FILE: path.join(cwd, 'key') };
+  const cwd = createProjectFolder('plugin', TEAM);
+  const env = { ...environment.env, ...environment.workerEnv, PAYLOAD_KEY_FILE: path.join(cwd, 'key') };
   const worker = new Program(process.execPath, ['--import', 'tsx', 'worker.ts'], { cwd, env });
-  const { projectId, jobId } = ground.sandbox.addJob({ turn: { reads: 2 } });
+  const { projectId, jobId } = environment.sandbox.addJob({ turn: { reads: 2 } });
   const told = await mustRun('node', ['service.js', projectId, jobId], { cwd, env }).finally(() => {
     worker.signal('SIGTERM');
   });
   expect(told).toMatch(/^hello team\ndone { completed: 1 } http\S+\/pull\/\d+\n$/);
-  const { code, stdout } = await worker.ended();
+  const { code, stdout } = await worker.waitForEnd();
   expect(code).toBe(0);
   for (const type of ['sendMessage', 'getJob']) expect(stdout).toContain(`intercepted ${type}`);
 });

@@ -10,7 +10,7 @@ import { ROOT } from '../harness/worker-process';
 jest.setTimeout(300_000);
 
 const cwd = path.join(ROOT, 'deploy');
-const TOOLS = path.join(ROOT, '.cache/doors/tools');
+const TOOLS = path.join(ROOT, '.cache/e2e/tools');
 const COMPOSE_GO = 'github.com/compose-spec/compose-go/v2/cmd@v2.16.2';
 const folder = temporaryFolder();
 const unit = path.join(folder, 'agent-follow-up-worker.service');

@@ -1,3 +1,0 @@
-import { removeDoors } from './set-up';
-
-export default removeDoors;

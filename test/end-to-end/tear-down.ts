@@ -1,0 +1,3 @@
+import { removeSetupFolder } from './set-up';
+
+export default removeSetupFolder;

@@ -1,0 +1,113 @@
+import type { RandomSource } from '../random-source';
+import type { PlannedJob, Fault } from '../plan';
+import type { BatchOperation, PlannedBatchOperation, BatchPlan } from './plan';
+
+const REJECTED: Fault = {
+  ...{ method: 'post', after: 0, count: 1, isIntermittent: false },
+  effect: { kind: 'status', status: 422, processed: false },
+};
+
+/** The first one is longer than a pause, an attempt of the batch and the lag of a list together. */
+const TURNS = [400_000, 5_000, 5_000].map((durationMs) => ({ durationMs, outcome: 'no-change' as const }));
+const SHORT_TURNS = TURNS.slice(1);
+
+/** So few items that a story is soon told. */
+const ITEMS = 8;
+
+function idleJob(job: PlannedJob, turns = TURNS, faults: readonly Fault[] = []): PlannedJob {
+  return { ...job, status: 'completed', turns, faults };
+}
+
+function planOperation(at: string, afterMs: number, operation: BatchOperation): PlannedBatchOperation {
+  return { at, nth: 1, afterMs, operation };
+}
+const atStart = (afterMs: number, operation: BatchOperation) => planOperation('started', afterMs, operation);
+const atItemEnd = (afterMs: number, operation: BatchOperation) => planOperation('item ended', afterMs, operation);
+const withPermission = (afterMs: number, operation: BatchOperation) => planOperation('keep recorded', afterMs, operation);
+
+/** The first items are for one job, which rejects the first message. Its end is the first one, because turns are long. */
+function rejectedFirstItem(plan: BatchPlan, ofJob: number, ...story: PlannedBatchOperation[]) {
+  return {
+    jobs: plan.jobs.map((job, nth) => idleJob(job, TURNS, nth === 0 ? [REJECTED] : [])),
+    items: plan.items.slice(0, ITEMS).map((item, nth) => (nth < ofJob ? { ...item, job: 0 } : item)),
+    request: { ...plan.request, deadline: '20m' },
+    maxFailures: null,
+    operations: [...plan.operations.slice(0, 1), ...story],
+  };
+}
+
+/** What is broken only where several things come together, which operations that are drawn one by one hardly ever do. */
+export const SCENARIOS: readonly ((plan: BatchPlan, random: RandomSource) => Partial<BatchPlan>)[] = [
+  // The batch attaches to what somebody else has started, and is cancelled with what runs.
+  ({ operations }, random) => ({
+    operations: [
+      ...operations,
+      atStart(0, { kind: 'foreign', item: random.next('item'), samePrompt: true }),
+      atStart(random.between('then', 1, 12_000), { kind: 'cancel', cancelRunning: true }),
+    ],
+  }),
+  // An item is retried by itself while the batch is paused: then its job is busy, and a place is taken.
+  (plan, random) => ({
+    ...rejectedFirstItem(
+      plan,
+      3,
+      atItemEnd(0, { kind: 'pause', ms: 130_000 }),
+      atItemEnd(1_000, { kind: 'retry item', item: 0 }),
+    ),
+    concurrency: random.pick('places', [2, 10, 10]),
+  }),
+  // A retry finds open what comes after the item that it tries again, and takes all places.
+  (plan, random) => ({
+    ...rejectedFirstItem(
+      plan,
+      1,
+      atItemEnd(0, { kind: 'set concurrency', concurrency: 1 }),
+      atItemEnd(random.between('then', 2_000, 20_000), { kind: 'cancel', cancelRunning: false }),
+      planOperation('batch ended', 0, { kind: 'retry', includeUnknown: false }),
+    ),
+    concurrency: random.between('places', 2, 4),
+  }),
+  // Two retry one item, and the run that the first one makes has ended before the second one's start.
+  (plan, random) => {
+    const times = [0, random.between('then', 1, 1_000)];
+    const story = rejectedFirstItem(plan, 1, ...times.map((ms) => atItemEnd(ms, { kind: 'retry item', item: 0 })));
+    const lost: Fault = { ...REJECTED, after: 1, count: 3, effect: { kind: 'reset', processed: true } };
+    const jobs = story.jobs.map((job, nth) => (nth === 0 ? { ...job, faults: [REJECTED, lost] } : job));
+    const request = { maxStaleness: '0s', reconcileTimeout: '0s', onUnknownDelivery: 'fail' } as const;
+    return { ...story, jobs, request: { ...plan.request, ...request }, paceMs: 8_000 };
+  },
+  // An item has ended and is forgotten, and a reset knows nothing of it.
+  ({ jobs, items, operations }, random) => ({
+    jobs: jobs.map((job, nth) => idleJob(job, nth === 0 ? SHORT_TURNS : TURNS)),
+    items: items.slice(0, ITEMS),
+    retentionMs: 120_000,
+    operations: [...operations.slice(0, 1), atItemEnd(150_000, { kind: 'reset', share: random.next('share') / 2 })],
+  }),
+  // Somebody else has started a later item of a job by its own name, long before a worker is there.
+  (plan, random) => {
+    const item = (random.next('which') * 3) / Math.max(3, plan.items.length);
+    const story = rejectedFirstItem(
+      plan,
+      3,
+      atStart(0, { kind: 'stop', backAfterMs: 90_000 }),
+      atStart(100, { kind: 'foreign', item, samePrompt: true }),
+    );
+    const items = story.items.map((each, nth) => ({ ...each, requestId: `order-${nth + 1}` }));
+    return { ...story, items, workers: 1 };
+  },
+  // A worker is frozen with a permission when its run is terminated. What it starts in the next run, which has fewer places, is
+  // forgotten before that one comes to it.
+  ({ jobs: [first], operations }, random) => ({
+    jobs: [1, 2, 3].flatMap((nth) =>
+      first ? [idleJob({ ...first, jobId: `job-${nth}` }, nth === 1 ? TURNS : SHORT_TURNS)] : [],
+    ),
+    items: [0, 1, 2].map((job) => ({ job, prompt: `Message ${job + 1}.` })),
+    ...{ concurrency: 10, maxFailures: null, workers: 2, retentionMs: 120_000 },
+    operations: [
+      ...operations.slice(0, 1),
+      withPermission(0, { kind: 'freeze', ms: 8_000, suspended: false }),
+      withPermission(1, { kind: 'set concurrency', concurrency: 1 }),
+      withPermission(random.between('then', 500, 3_000), { kind: 'terminate', startsAfterMs: 0 }),
+    ],
+  }),
+];
