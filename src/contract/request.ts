@@ -118,17 +118,18 @@ export const REQUEST_OPTIONS = {
     choices: WHEN_ACTIVE,
     default: 'wait',
     help:
-      'the behavior if the job is not idle before the send. `wait` waits until the job is idle. `send` sends the message ' +
-      'into the running turn. `reject` ends the follow-up, and sends nothing. With `wait`, the job lock serializes ' +
-      'follow-ups to one job',
+      'the behavior if the job is not idle before the send. With `wait`, the follow-up waits until the job is idle, and the ' +
+      'job lock serializes follow-ups to one job. With `send`, the message is sent into the running turn. With `reject`, the ' +
+      'follow-up ends, and nothing is sent',
   },
   onUnknownDelivery: {
     kind: 'choice',
     choices: ON_UNKNOWN_DELIVERY,
     default: 'fail',
     help:
-      'the behavior if it is unknown whether the message arrived. `fail` ends the follow-up. `assume-delivered` starts the ' +
-      'watch. `resend` makes at most one further POST, and then acts as `fail`. `ask` waits for the decision of an operator',
+      'the behavior if it is unknown whether the message arrived. With `fail`, the follow-up ends. With `assume-delivered`, ' +
+      'the watch starts. With `resend`, the follow-up makes at most one further POST, and then acts as with `fail`. With ' +
+      "`ask`, the follow-up waits for an operator's decision",
   },
   deadline: {
     kind: 'duration',
