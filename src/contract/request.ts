@@ -7,42 +7,45 @@ export type WhenActive = (typeof WHEN_ACTIVE)[number];
 export const ON_UNKNOWN_DELIVERY = ['fail', 'assume-delivered', 'resend', 'ask'] as const;
 type OnUnknownDelivery = (typeof ON_UNKNOWN_DELIVERY)[number];
 
-/** One message to one agent job: the input of the workflow `followUp`. docs/request.md says more of each field. */
+/** The input of the workflow `followUp`: one message to one agent job. docs/request.md explains each field. */
 export interface FollowUpRequest {
-  /** 1 to 128 characters without control characters and U+FFFD. No segment between `/` and `\` is `.` or `..`. */
+  /**
+   * The ID of the project that has the job: 1 to 128 characters without control characters and U+FFFD. No segment between `/` and
+   * `\` is `.` or `..`.
+   */
   readonly projectId: string;
-  /** Same rules as `projectId`. */
+  /** The ID of the job that receives the message, with the same rules as `projectId`. */
   readonly jobId: string;
-  /** The message, sent unaltered: 1 character to 256 KiB of UTF-8, without U+FFFD. */
+  /** The message, which is sent unaltered: 1 character to 256 KiB of UTF-8, without U+FFFD. */
   readonly prompt: string;
-  /** Your name for it. The same name is the same follow-up, sent once. @default the workflow id as given */
+  /** The caller's idempotency key: the same request ID is the same follow-up, whose message is sent once. @default the workflow ID */
   readonly requestId?: string;
-  /** What happens if the job is not idle before the send. @default 'wait' */
+  /** The behavior if the job is not idle before the send. @default 'wait' */
   readonly whenActive?: WhenActive | undefined;
-  /** What happens if it is unknown whether the message arrived. @default 'fail' */
+  /** The behavior if it is unknown whether the message arrived. @default 'fail' */
   readonly onUnknownDelivery?: OnUnknownDelivery | undefined;
-  /** The time from the workflow's start (after its start delay) to the last read. Longer than `maxStaleness`. @default '24h' */
+  /** The maximum time from the workflow's start (after its start delay) to the end of the watch. Longer than `maxStaleness`. @default '24h' */
   readonly deadline?: DurationText | undefined;
   readonly polling?: PollingRequest | undefined;
-  /** How long the job is read after an unknown delivery before `onUnknownDelivery` decides. @default '2m' */
+  /** The time after a POST of unknown delivery for which the job is read before `onUnknownDelivery` decides. @default '2m' */
   readonly reconcileTimeout?: DurationText | undefined;
-  /** How long a `completed` job without `prLink` is read again before null is accepted. @default '30s' */
+  /** The time for which a `completed` job without `prLink` is read again before null is accepted. @default '30s' */
   readonly prLinkTimeout?: DurationText | undefined;
-  /** How old a response may be: a terminal status is accepted only from a read made at least this long after the POST. @default '30s' */
+  /** The time after the POST for which a response may describe the job before the message. No terminal status is accepted earlier. @default '30s' */
   readonly maxStaleness?: DurationText | undefined;
 }
 
-/** The next interval is `growth` × the turn's age, within bounds, ± `jitter`. */
+/** The next interval is `growth` × the turn's age, at least `initial` and at most `maximum`, ± `jitter`. */
 export interface PollingRequest {
-  /** The shortest interval, at least 100ms. @default '5s' */
+  /** The shortest interval between polls, at least 100ms. @default '5s' */
   readonly initial?: DurationText | undefined;
-  /** 0 (always `initial`) to 10. @default 0.1 */
+  /** The interval as a share of the turn's age, 0 (every interval is `initial`) to 10. @default 0.1 */
   readonly growth?: number | undefined;
-  /** The longest interval. @default '5m' */
+  /** The longest interval between polls, not below `initial`. @default '5m' */
   readonly maximum?: DurationText | undefined;
-  /** 0 to 0.5, at the maximum too. @default 0.1 */
+  /** The share by which every interval varies at random, also the longest one, 0 to 0.5. @default 0.1 */
   readonly jitter?: number | undefined;
-  /** How many of the first polls are a durable timer and a read activity each; the later ones are retries of one activity. @default 2 */
+  /** The number of first polls that are a durable timer and a read activity each. Later polls are retries of one activity. @default 2 */
   readonly timerPolls?: number | 'all' | undefined;
 }
 
@@ -71,7 +74,7 @@ export const isWatchPlan = fields({
 });
 export type FollowUpPlan = Checked<typeof isWatchPlan> & { readonly prompt: string };
 
-/** Field names and values in the line of help are Markdown code. */
+/** Field names and values in the help are Markdown code. The help has no final period, because the CLI adds the limits and the default. */
 export type RequestOption = { readonly help: string } & (
   | { readonly kind: 'choice'; readonly choices: readonly string[]; readonly default: string }
   | { readonly kind: 'duration'; readonly default: DurationText; readonly minimumMs?: number }
@@ -85,13 +88,23 @@ const MIN_POLLING_MS = 100;
 
 export const REQUEST_IDENTITY = {
   // `shortName`: as a flag and as a column.
-  projectId: { kind: 'id', required: true, shortName: 'project', help: 'the project that owns the job' },
-  jobId: { kind: 'id', required: true, shortName: 'job', help: 'the job that receives the message' },
-  prompt: { kind: 'prompt', required: true, help: 'the message, sent unaltered' },
+  projectId: {
+    kind: 'id',
+    required: true,
+    shortName: 'project',
+    help: 'the ID of the project that has the job',
+  },
+  jobId: {
+    kind: 'id',
+    required: true,
+    shortName: 'job',
+    help: 'the ID of the job that receives the message',
+  },
+  prompt: { kind: 'prompt', required: true, help: 'the message, which is sent unaltered' },
   requestId: {
     kind: 'name',
     required: false,
-    help: "the caller's name for this follow-up: the same name is the same follow-up, and its message is not sent again",
+    help: "the caller's idempotency key. The same request ID is the same follow-up, and its message is not sent again",
   },
 } as const;
 
@@ -105,59 +118,65 @@ export const REQUEST_OPTIONS = {
     choices: WHEN_ACTIVE,
     default: 'wait',
     help:
-      'if the job is not idle before the send: `wait` until it is idle, `send` into the running turn, or `reject`; with ' +
-      '`wait`, the job lock serializes follow-ups to one job',
+      'the behavior if the job is not idle before the send. With `wait`, the follow-up waits until the job is idle, and the ' +
+      'job lock serializes follow-ups to one job. With `send`, the message is sent into the running turn. With `reject`, the ' +
+      'follow-up ends, and nothing is sent',
   },
   onUnknownDelivery: {
     kind: 'choice',
     choices: ON_UNKNOWN_DELIVERY,
     default: 'fail',
     help:
-      'if it is unknown whether the message arrived: `fail`, `assume-delivered`, `resend` (at most one further POST), ' +
-      'or `ask` an operator',
+      'the behavior if it is unknown whether the message arrived. With `fail`, the follow-up ends. With `assume-delivered`, ' +
+      'the watch starts. With `resend`, the follow-up makes at most one further POST, and then acts as with `fail`. With ' +
+      "`ask`, the follow-up waits for an operator's decision",
   },
   deadline: {
     kind: 'duration',
     default: '24h',
     help:
-      "the time from the workflow's start (after its start delay) to the end of the watch; no message is sent after it; must be " +
-      'longer than `maxStaleness`',
+      "the maximum time from the workflow's start (after its start delay) to the end of the watch. No message is sent after " +
+      'the deadline. The deadline must be longer than `maxStaleness`',
   },
   reconcileTimeout: {
     kind: 'duration',
     default: '2m',
-    help: 'how long the job is read to find out whether a message of unknown delivery arrived; then `onUnknownDelivery` decides',
+    help:
+      'the time after the POST for which the job is read to find out whether a message of unknown delivery arrived. After ' +
+      'this time, `onUnknownDelivery` decides',
   },
   prLinkTimeout: {
     kind: 'duration',
     default: '30s',
-    help: 'how long a `completed` job without `prLink` is read again before null is accepted',
+    help:
+      'the time for which a `completed` job without `prLink` is read again. After this time, the job is the result, and its ' +
+      '`prLink` is null',
   },
   maxStaleness: {
     kind: 'duration',
     default: '30s',
     help:
-      'how long after the POST a response may still describe the job before the message: no terminal status is accepted ' +
-      'earlier, and if nothing shows that the status is new, it must stay the same for this time again',
+      'the time after the POST for which a response may still describe the job before the message. No terminal status is ' +
+      'accepted earlier. If nothing shows that the status is new, the status must stay the same for this time again',
   },
   'polling.initial': {
     kind: 'duration',
     default: '5s',
     minimumMs: MIN_POLLING_MS,
-    help: 'the shortest interval between polls',
+    help: 'the shortest interval between polls. The minimum is 100ms',
   },
   'polling.growth': {
     kind: 'number',
     default: 0.1,
     minimum: 0,
     maximum: 10,
-    help: "the next interval as a share of the turn's age",
+    help: "the interval between polls as a share of the turn's age",
   },
   'polling.maximum': {
     kind: 'duration',
     default: '5m',
     minimumMs: MIN_POLLING_MS,
-    help: 'the longest interval between polls; not below `polling.initial`',
+    help: 'the longest interval between polls. The value must not be below `polling.initial`',
   },
   'polling.jitter': {
     kind: 'number',
@@ -171,7 +190,9 @@ export const REQUEST_OPTIONS = {
     default: 2,
     // More would fill a history: each poll takes 11 events.
     maximum: 1_000,
-    help: 'how many of the first polls are a durable timer and a read activity each, or `all`; the later ones are retries of one activity',
+    help:
+      'the number of first polls that are a durable timer and a read activity each: 0 to 1000, or `all`. Later polls are ' +
+      'retries of one activity',
   },
 } as const satisfies Readonly<Record<string, RequestOption>>;
 

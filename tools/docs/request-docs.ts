@@ -23,12 +23,12 @@ export function requestSchema(): Schema {
     $schema: 'https://json-schema.org/draft/2020-12/schema',
     title: 'FollowUpRequest',
     description:
-      'The input of the workflow followUp: one message to one agent job. Null stands for an absent optional field. ' +
-      `Beyond this schema: a prompt is at most ${MAX_PROMPT_BYTES} bytes of UTF-8; deadline is longer than maxStaleness; ` +
-      'polling.maximum is not below polling.initial; the intervals of polling are at least ' +
-      `${REQUEST_OPTIONS['polling.initial'].minimumMs}ms, and no duration is longer than 3650d; no text holds a lone ` +
-      `surrogate; the workflow id made of the three ids is at most ${MAX_WORKFLOW_ID_BYTES} bytes long. With requestId, the ` +
-      'workflow id must be the derived one (workflow-id-vectors.json); without it, the workflow id as given is the name.',
+      'The input of the workflow followUp: one message to one agent job. An optional field may be null, which means absent. ' +
+      `This schema cannot express the following rules. A prompt has at most ${MAX_PROMPT_BYTES} bytes of UTF-8. The deadline is ` +
+      'longer than maxStaleness. polling.maximum is not below polling.initial, and both are at least ' +
+      `${REQUEST_OPTIONS['polling.initial'].minimumMs}ms. No duration is longer than 3650d. No text has a lone surrogate. The ` +
+      `workflow ID that is derived from project, job and request ID has at most ${MAX_WORKFLOW_ID_BYTES} bytes. If requestId is ` +
+      'set, the workflow ID must be the derived one (workflow-id-vectors.json). Otherwise, the workflow ID is the request ID.',
     type: 'object',
     required: Object.entries<Field>(REQUEST_FIELDS).flatMap(([name, field]) =>
       isRequired(field) ? [name] : [],
@@ -51,7 +51,7 @@ export function requestSchema(): Schema {
         pattern: `^${NAME}$`,
       },
       duration: {
-        description: 'A number with a unit: 500ms, 30s, 10m, 24h, 7d. A bare number is refused.',
+        description: 'A number with a unit: 500ms, 30s, 10m, 24h, 7d. A bare number is rejected.',
         type: ['string', 'null'],
         pattern: '^[0-9]+(\\.[0-9]+)?(ms|s|m|h|d)$',
       },
@@ -62,7 +62,7 @@ export function requestSchema(): Schema {
 function pollingSchema(properties: Readonly<Record<string, Schema>>): Schema {
   return {
     description:
-      "The next interval is growth × the turn's age, not below initial, not above maximum, ± jitter.",
+      "The next interval is growth × the turn's age, at least initial and at most maximum, ± jitter.",
     type: ['object', 'null'],
     additionalProperties: false,
     properties,
@@ -101,8 +101,11 @@ function isRequired(field: Field): boolean {
 }
 
 function sentence(help: string): string {
-  const plain = help.replaceAll('`', '');
-  return plain.charAt(0).toUpperCase() + plain.slice(1) + '.';
+  return `${capitalized(help.replaceAll('`', ''))}.`;
+}
+
+function capitalized(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 /** The table of the fields, with its heading. */
@@ -110,28 +113,28 @@ export function requestRows(): string[][] {
   const rows = Object.entries<Field>(REQUEST_FIELDS).map(([name, field]) => [
     `\`${name}\``,
     defaultText(field),
-    [field.help, ...boundsOf(field)].join('; '),
+    [capitalized(field.help), ...boundsOf(field)].map((text) => `${text}.`).join(' '),
   ]);
   return [['field', 'default', 'meaning'], ...rows];
 }
 
 function defaultText(field: Field): string {
   if ('default' in field) return `\`${field.default}\``;
-  return isRequired(field) ? 'required' : 'the workflow id';
+  return isRequired(field) ? 'required' : 'the workflow ID';
 }
 
-const NAME_BOUNDS = `1 to ${MAX_ID_CHARACTERS} characters, no control characters, no U+FFFD`;
+const NAME_BOUNDS = `The value has 1 to ${MAX_ID_CHARACTERS} characters, no control characters and no U+FFFD`;
 
 function boundsOf(field: Field): string[] {
   switch (field.kind) {
     case 'id':
-      return [`${NAME_BOUNDS}; no segment between \`/\` and \`\\\` is \`.\` or \`..\``];
+      return [NAME_BOUNDS, 'No segment between `/` and `\\` is `.` or `..`'];
     case 'name':
       return [NAME_BOUNDS];
     case 'prompt':
-      return [`1 character to ${MAX_PROMPT_BYTES / 1_024} KiB of UTF-8, no U+FFFD`];
+      return [`The message has 1 character to ${MAX_PROMPT_BYTES / 1_024} KiB of UTF-8, and no U+FFFD`];
     case 'number':
-      return [`${field.minimum} to ${field.maximum}`];
+      return [`The value is from ${field.minimum} to ${field.maximum}`];
     default:
       return [];
   }
