@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import type { Operation } from './faults';
-import { checked, InputError, MAX_BODY_BYTES, parseJson } from './input';
+import { parseWithSchema, InputError, MAX_BODY_BYTES, parseJson } from './input';
 import type { JobLife, TurnPlan } from './job-life';
 import type { JobKey, Jobs } from './jobs';
-import { errorAnswer, type Reaction } from './reaction';
+import { errorResponse, type Reaction } from './reaction';
 
 export type KeyAccess = 'write' | 'read-only';
 
@@ -22,10 +22,10 @@ export interface AgentRequest extends JobKey {
 export type Message = { readonly prompt: string } | { readonly status: 400 | 413; readonly problem: string };
 
 /** What the contract makes of a request: a refusal in the service's words, or the job. */
-export type Handled =
-  | { readonly refusal: Reaction }
+export type HandledRequest =
+  | { readonly rejection: Reaction }
   /** `turn` is the number of the turn that a message started; null for a read. */
-  | { readonly refusal: null; readonly life: JobLife; readonly turn: number | null };
+  | { readonly rejection: null; readonly life: JobLife; readonly turn: number | null };
 
 const HOUR_MS = 3_600_000;
 
@@ -41,7 +41,7 @@ const METHODS = { get: 'GET', message: 'POST' } as const;
 export class AgentService {
   private readonly keys = new Map<string, KeyAccess | 'expired'>();
   /** By project, the times of the messages that were taken within the last hour. */
-  private readonly taken = new Map<string, number[]>();
+  private readonly messageTimes = new Map<string, number[]>();
 
   /** @param messagesPerHour for each project; null for no limit. @param now in epoch milliseconds */
   constructor(
@@ -69,35 +69,35 @@ export class AgentService {
   }
 
   /** `plan` is asked, once the message is taken, for what replaces parts of the turn that was planned for it. */
-  handle(request: AgentRequest, plan: () => TurnPlan): Handled {
+  handle(request: AgentRequest, plan: () => TurnPlan): HandledRequest {
     const { operation, message, key } = request;
     const allowed = METHODS[operation];
-    if (request.method !== allowed) return refuse(405, `this path takes ${allowed} only`, { allow: allowed });
+    if (request.method !== allowed) return rejectRequest(405, `this path takes ${allowed} only`, { allow: allowed });
     if (key !== 'write' && key !== 'read-only') {
       const words = key === 'none' ? 'no API key' : `the API key is ${key}`;
-      return refuse(401, words, { 'www-authenticate': 'Bearer' });
+      return rejectRequest(401, words, { 'www-authenticate': 'Bearer' });
     }
-    if (operation === 'message' && key !== 'write') return refuse(403, 'this API key may only read');
+    if (operation === 'message' && key !== 'write') return rejectRequest(403, 'this API key may only read');
     const life = this.jobs.find(request);
-    if (life === undefined) return refuse(404, 'job not found');
-    if (message === null) return { refusal: null, life, turn: null };
-    if ('problem' in message) return refuse(message.status, message.problem);
+    if (life === undefined) return rejectRequest(404, 'job not found');
+    if (message === null) return { rejection: null, life, turn: null };
+    if ('problem' in message) return rejectRequest(message.status, message.problem);
     if (life.job().status === 'archived')
-      return refuse(400, 'the job is archived and takes no more messages');
-    const waitMs = this.take(request.projectId);
+      return rejectRequest(400, 'the job is archived and takes no more messages');
+    const waitMs = this.countMessage(request.projectId);
     if (waitMs > 0) {
       const headers = { 'retry-after': String(Math.ceil(waitMs / 1_000)) };
-      return refuse(429, 'too many messages to this project within the hour', headers);
+      return rejectRequest(429, 'too many messages to this project within the hour', headers);
     }
-    return { refusal: null, life, turn: life.receive(message.prompt, plan()) };
+    return { rejection: null, life, turn: life.receive(message.prompt, plan()) };
   }
 
   /** Counts one message and returns 0, or returns after how many milliseconds the next one will be counted. */
-  private take(projectId: string): number {
+  private countMessage(projectId: string): number {
     if (this.messagesPerHour === null) return 0;
     const now = this.now();
-    const recent = (this.taken.get(projectId) ?? []).filter((at) => at > now - HOUR_MS);
-    this.taken.set(projectId, recent);
+    const recent = (this.messageTimes.get(projectId) ?? []).filter((at) => at > now - HOUR_MS);
+    this.messageTimes.set(projectId, recent);
     const [oldest = now] = recent;
     if (recent.length >= this.messagesPerHour) return oldest + HOUR_MS - now;
     recent.push(now);
@@ -114,13 +114,13 @@ export function readMessage(contentType: string | undefined, body: Buffer | null
     return { status: 400, problem: 'the content type must be application/json' };
   }
   try {
-    return checked(messageSchema, parseJson(body));
+    return parseWithSchema(messageSchema, parseJson(body));
   } catch (error) {
     if (error instanceof InputError) return { status: 400, problem: `the body: ${error.message}` };
     throw error;
   }
 }
 
-function refuse(status: number, words: string, headers: Record<string, string> = {}): Handled {
-  return { refusal: errorAnswer(status, words, headers) };
+function rejectRequest(status: number, words: string, headers: Record<string, string> = {}): HandledRequest {
+  return { rejection: errorResponse(status, words, headers) };
 }

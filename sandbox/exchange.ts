@@ -1,18 +1,18 @@
 import type { IncomingMessage } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type AgentService, readMessage, type Message } from './agent-service';
-import type { FaultBoard } from './fault-board';
+import type { ActiveFaults } from './fault-board';
 import type { Effect, Operation } from './faults';
 import { readBody } from './input';
 import type { JobKey, Jobs } from './jobs';
 import type { Journal, JournalEntry } from './journal';
-import { close, jsonAnswer, type Reaction } from './reaction';
+import { closeConnection, jsonResponse, type Reaction } from './reaction';
 
 /** What a running sandbox is made of. */
 export interface SandboxParts {
   readonly service: AgentService;
   readonly jobs: Jobs;
-  readonly faults: FaultBoard;
+  readonly faults: ActiveFaults;
   readonly journal: Journal;
   /** Epoch milliseconds. */
   readonly now: () => number;
@@ -20,7 +20,7 @@ export interface SandboxParts {
   readonly closing: AbortSignal;
 }
 
-export interface Exchange extends JobKey {
+export interface RequestContext extends JobKey {
   readonly req: IncomingMessage;
   readonly operation: Operation;
   readonly entry: JournalEntry;
@@ -34,42 +34,42 @@ export interface Exchange extends JobKey {
  *
  * @throws Error when the caller goes away before its body was read, and when the sandbox closes
  */
-export async function decide(exchange: Exchange, parts: SandboxParts): Promise<Reaction> {
+export async function decideReaction(exchange: RequestContext, parts: SandboxParts): Promise<Reaction> {
   const { req, operation } = exchange;
-  const strike = striker(exchange, parts);
+  const strike = createEffectFinder(exchange, parts);
   const unread = strike('instead', ({ processed }) => processed === 'unread');
   if (unread !== undefined) return unread.react(req.url ?? '');
-  const message = await takeIn(exchange, parts);
+  const message = await readMessageBody(exchange, parts);
 
   const wait = strike('wait');
   if (wait !== undefined && wait.processed !== 'before') await pause(wait.ms, exchange, parts);
-  if (wait?.processed === 'never') return close;
+  if (wait?.processed === 'never') return closeConnection;
   const instead = strike('instead', ({ processed }) => operation === 'get' || processed === 'no');
-  const reaction = instead?.react(req.url ?? '') ?? handle(exchange, message, parts, strike);
+  const reaction = instead?.react(req.url ?? '') ?? applyContract(exchange, message, parts, strike);
   if (instead === undefined && wait?.processed === 'before') await pause(wait.ms, exchange, parts);
   return reaction;
 }
 
-type Striker = <K extends Effect['kind']>(
+type EffectFinder = <K extends Effect['kind']>(
   kind: K,
   accepts?: (effect: Extract<Effect, { kind: K }>) => boolean,
 ) => Extract<Effect, { kind: K }> | undefined;
 
 /** Looks for a fault that strikes this request, and writes it into the journal. */
-function striker(
-  { entry, projectId, jobId, operation }: Exchange,
+function createEffectFinder(
+  { entry, projectId, jobId, operation }: RequestContext,
   { faults, journal }: SandboxParts,
-): Striker {
+): EffectFinder {
   return (kind, accepts) => {
-    const struck = faults.strike(kind, { projectId, jobId }, operation, accepts);
+    const struck = faults.applyFirstEffect(kind, { projectId, jobId }, operation, accepts);
     if (struck !== undefined) journal.update(entry, { faults: [...entry.faults, struck.name] });
     return struck?.effect;
   };
 }
 
 /** Reads the body; null for a read of the job, whose body nobody looks at. */
-async function takeIn(
-  { req, entry, operation }: Exchange,
+async function readMessageBody(
+  { req, entry, operation }: RequestContext,
   { journal }: SandboxParts,
 ): Promise<Message | null> {
   const body = await readBody(req);
@@ -87,13 +87,13 @@ async function pause(ms: number | null, key: JobKey, { faults, closing }: Sandbo
   await (ms === null ? faults.hold(key) : sleep(ms, undefined, { signal: closing }));
 }
 
-function handle(exchange: Exchange, message: Message | null, parts: SandboxParts, strike: Striker): Reaction {
+function applyContract(exchange: RequestContext, message: Message | null, parts: SandboxParts, strike: EffectFinder): Reaction {
   const { req, entry, operation, projectId, jobId } = exchange;
   const { service, faults, journal, now } = parts;
   const request = { projectId, jobId, operation, method: req.method ?? '', key: entry.key, message };
   const plan = () => strike('turn')?.plan(faults.random) ?? {};
   const handled = service.handle(request, plan);
-  if (handled.refusal !== null) return handled.refusal;
+  if (handled.rejection !== null) return handled.rejection;
   const { life, turn } = handled;
   if (turn !== null) {
     journal.update(entry, { processed: true, turn });
@@ -103,5 +103,5 @@ function handle(exchange: Exchange, message: Message | null, parts: SandboxParts
   const answered = turn === null ? life.read() : life.job();
   const { job, names } = faults.alter(answered, life, exchange, operation, now());
   journal.update(entry, { faults: [...entry.faults, ...names] });
-  return jsonAnswer(200, job);
+  return jsonResponse(200, job);
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { AgentJob } from '../src/contract/job';
 import { type Effect, FAULTS, OPERATIONS, type Operation } from './faults';
-import { checked, InputError, parseJson } from './input';
+import { parseWithSchema, InputError, parseJson } from './input';
 import type { JobLife } from './job-life';
 import { ANY, covers, type JobKey } from './jobs';
 import type { Random } from './random';
@@ -25,15 +25,15 @@ export type FaultSetting = z.input<typeof settingSchema>;
 interface ActiveFault extends z.output<typeof settingSchema> {
   readonly effect: Effect;
   readonly operations: readonly Operation[];
-  struck: number;
-  skipped: number;
+  actedCount: number;
+  skippedCount: number;
 }
 
 type EffectOf<K extends Effect['kind']> = Extract<Effect, { kind: K }>;
 
 /** @throws InputError for an unknown fault or a bad parameter */
 function activate(setting: unknown): ActiveFault {
-  const order = checked(settingSchema, setting);
+  const order = parseWithSchema(settingSchema, setting);
   const { name, operation, parameters } = order;
   const fault = FAULTS[name];
   if (fault === undefined) throw new InputError(`there is no fault ${name}`);
@@ -41,7 +41,7 @@ function activate(setting: unknown): ActiveFault {
     throw new InputError(`operation: the fault ${name} acts on ${fault.operations.join(' and ')} only`);
   }
   const operations = operation === undefined ? fault.operations : [operation];
-  return { ...order, effect: fault.effect(parameters), operations, struck: 0, skipped: 0 };
+  return { ...order, effect: fault.effect(parameters), operations, actedCount: 0, skippedCount: 0 };
 }
 
 /** @throws InputError for a text that is no JSON, an unknown fault or a bad parameter */
@@ -52,7 +52,7 @@ export function parseFault(json: string): FaultSetting {
 }
 
 /** The faults that are switched on, and the requests that they hold. A request meets them in the order of `set`. */
-export class FaultBoard {
+export class ActiveFaults {
   private faults: ActiveFault[] = [];
   private readonly held = new Set<{ readonly key: JobKey; readonly release: () => void }>();
 
@@ -87,7 +87,7 @@ export class FaultBoard {
   }
 
   /** The first effect of a kind that strikes this request, and the name of its fault; it counts as having acted. */
-  strike<K extends Effect['kind']>(
+  applyFirstEffect<K extends Effect['kind']>(
     kind: K,
     key: JobKey,
     operation: Operation,
@@ -95,10 +95,10 @@ export class FaultBoard {
   ): { readonly name: string; readonly effect: EffectOf<K> } | undefined {
     const fits = (effect: Effect): effect is EffectOf<K> =>
       effect.kind === kind && accepts(effect as EffectOf<K>);
-    for (const fault of this.facing(key, operation)) {
+    for (const fault of this.matchingFaults(key, operation)) {
       const { name, effect } = fault;
       if (!fits(effect) || !this.isDue(fault)) continue;
-      fault.struck += 1;
+      fault.actedCount += 1;
       return { name, effect };
     }
     return undefined;
@@ -108,30 +108,30 @@ export class FaultBoard {
   alter(job: AgentJob, life: JobLife, key: JobKey, operation: Operation, now: number) {
     const names: string[] = [];
     let altered = job;
-    for (const fault of this.facing(key, operation)) {
-      const { name, effect, struck } = fault;
+    for (const fault of this.matchingFaults(key, operation)) {
+      const { name, effect, actedCount: struck } = fault;
       if (effect.kind !== 'alter') continue;
-      const next = effect.alter(altered, { life, now, random: this.random, struck });
+      const next = effect.alter(altered, { life, now, random: this.random, alteredCount: struck });
       if (next === altered || !this.isDue(fault)) continue;
-      fault.struck += 1;
+      fault.actedCount += 1;
       altered = next;
       names.push(name);
     }
     return { job: altered, names };
   }
 
-  private facing(key: JobKey, operation: Operation): ActiveFault[] {
+  private matchingFaults(key: JobKey, operation: Operation): ActiveFault[] {
     return this.faults.filter(
       (fault) =>
-        fault.struck < (fault.times ?? Infinity) &&
+        fault.actedCount < (fault.times ?? Infinity) &&
         fault.operations.includes(operation) &&
         covers(fault, key),
     );
   }
 
   private isDue(fault: ActiveFault): boolean {
-    if (fault.skipped < fault.skip) {
-      fault.skipped += 1;
+    if (fault.skippedCount < fault.skip) {
+      fault.skippedCount += 1;
       return false;
     }
     return fault.chance === 1 || this.random() < fault.chance;

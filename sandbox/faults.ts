@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import type { AgentJob } from '../src/contract/job';
-import { checked, duration } from './input';
+import { parseWithSchema, duration } from './input';
 import type { JobLife, TurnPlan } from './job-life';
 import type { Random } from './random';
-import { close, errorAnswer, type Reaction, reset, silence, textAnswer, truncated } from './reaction';
-import { STRANGE_FIELDS, STRANGE_HEADERS, STRANGE_TEXTS, strangeJob, strangeWords } from './strange-texts';
+import { closeConnection, errorResponse, type Reaction, resetConnection, noResponse, textResponse, truncatedResponse } from './reaction';
+import { STRANGE_FIELDS, STRANGE_HEADERS, STRANGE_TEXTS, strangeJob, strangeErrorText } from './strange-texts';
 
 /** The two operations of the contract. */
 export const OPERATIONS = ['get', 'message'] as const;
@@ -32,7 +32,7 @@ interface AlterContext {
   readonly now: number;
   readonly random: Random;
   /** How many answers this fault has altered before. */
-  readonly struck: number;
+  readonly alteredCount: number;
 }
 
 export interface Fault {
@@ -56,7 +56,7 @@ function fault<S extends z.ZodRawShape>(
     help,
     operations,
     parameters,
-    effect: (given) => effect(checked(parameters, given, ['parameters'])),
+    effect: (given) => effect(parseWithSchema(parameters, given, ['parameters'])),
   };
 }
 
@@ -73,9 +73,9 @@ function alter(change: Alter): Effect {
   return { kind: 'alter', alter: change };
 }
 
-function refuse(code: number, words: string, retryAfter?: string): Effect {
+function rejectWith(code: number, error: string, retryAfter?: string): Effect {
   const headers = retryAfter === undefined ? {} : { 'retry-after': retryAfter };
-  return instead('no', () => errorAnswer(code, words, headers));
+  return instead('no', () => errorResponse(code, error, headers));
 }
 
 const retryAfter = z
@@ -88,7 +88,7 @@ const count = z.int().min(1);
 const reads = count.optional().describe('for so many reads, instead of a time');
 
 /** Whether a fault still lasts, after so many milliseconds and reads. */
-function lasts(
+function isLasting(
   values: { readonly for: number; readonly reads?: number | undefined },
   passed: { readonly ms: number; readonly reads: number },
 ): boolean {
@@ -104,56 +104,56 @@ const PORTAL = '<!doctype html><title>Sign in</title><h1>Sign in to the guest ne
 
 /** Every fault that the sandbox knows: the list on the command line and every check are made of this table. */
 export const FAULTS: Readonly<Record<string, Fault>> = {
-  'http-503': fault('answers 503, as a gateway does', {}, () => refuse(503, BUSY)),
+  'http-503': fault('answers 503, as a gateway does', {}, () => rejectWith(503, BUSY)),
   'http-429': fault('answers 429', { retryAfter: retryAfter.prefault('1') }, (values) =>
-    refuse(429, 'too many requests', values.retryAfter),
+    rejectWith(429, 'too many requests', values.retryAfter),
   ),
   status: fault(
     'answers with a status code and an error body',
     { code: code(200).default(418), words: z.string().optional().describe('the words of the body') },
-    (values) => refuse(values.code, values.words ?? `answered with ${values.code} on demand`),
+    (values) => rejectWith(values.code, values.words ?? `answered with ${values.code} on demand`),
   ),
   html: fault(
     'answers with the page of a sign-in portal, or of a gateway',
     { processed: processed.default('no'), code: code(200).default(200) },
     (values) => {
       const headers = { 'content-type': 'text/html; charset=utf-8' };
-      return instead(values.processed, () => textAnswer(values.code, PORTAL, headers));
+      return instead(values.processed, () => textResponse(values.code, PORTAL, headers));
     },
   ),
   redirect: fault('redirects to the same path with 307', {}, () =>
-    instead('no', (path) => errorAnswer(307, 'moved', { location: path })),
+    instead('no', (path) => errorResponse(307, 'moved', { location: path })),
   ),
   unauthorized: fault('answers 401, as if the key had expired', {}, () =>
-    refuse(401, 'the API key has expired'),
+    rejectWith(401, 'the API key has expired'),
   ),
-  'not-found': fault('answers 404, as if the job did not exist', {}, () => refuse(404, 'job not found')),
+  'not-found': fault('answers 404, as if the job did not exist', {}, () => rejectWith(404, 'job not found')),
   'close-before-read': fault('closes the connection before the body is read', {}, () =>
-    instead('unread', () => close),
+    instead('unread', () => closeConnection),
   ),
   'close-after-read': fault('reads the request and closes the connection; nothing is processed', {}, () =>
-    instead('no', () => close),
+    instead('no', () => closeConnection),
   ),
   reset: fault('reads the request and resets the connection; nothing is processed', {}, () =>
-    instead('no', () => reset),
+    instead('no', () => resetConnection),
   ),
   hang: fault('reads the request and never answers; nothing is processed', {}, () =>
-    instead('no', () => silence),
+    instead('no', () => noResponse),
   ),
-  'processed-then-close': afterProcessing('processes the message and closes the connection', close),
-  'processed-then-reset': afterProcessing('processes the message and resets the connection', reset),
+  'processed-then-close': afterProcessing('processes the message and closes the connection', closeConnection),
+  'processed-then-reset': afterProcessing('processes the message and resets the connection', resetConnection),
   'processed-then-503': fault(
     'processes the message and answers 503',
     { retryAfter: retryAfter.optional() },
     ({ retryAfter: header }) =>
-      instead('yes', () => errorAnswer(503, BUSY, header === undefined ? {} : { 'retry-after': header })),
+      instead('yes', () => errorResponse(503, BUSY, header === undefined ? {} : { 'retry-after': header })),
     ['message'],
   ),
-  'processed-then-timeout': afterProcessing('processes the message and never answers', silence),
+  'processed-then-timeout': afterProcessing('processes the message and never answers', noResponse),
   truncated: fault(
     'answers 200 and closes the connection in the middle of the body; a message is processed',
     {},
-    () => instead('yes', () => truncated),
+    () => instead('yes', () => truncatedResponse),
   ),
   hold: fault(
     'holds the request until POST /sandbox/release',
@@ -181,7 +181,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
         const last = life.beforeLastMessage;
         if (last === undefined) return job;
         const passed = { ms: now - last.at, reads: life.reads - last.reads };
-        return lasts(values, passed) ? last.job : job;
+        return isLasting(values, passed) ? last.job : job;
       }),
   ),
   lag: fault(
@@ -202,10 +202,10 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
     { for: duration.prefault('3s').describe('how long'), reads },
     (values) =>
       alter((job, { life, now }) => {
-        const since = life.settledSince();
+        const since = life.terminalSince();
         if (job.prLink === null || since === null) return job;
-        const passed = { ms: now - since, reads: life.readsSettled() };
-        return lasts(values, passed) ? { ...job, prLink: null } : job;
+        const passed = { ms: now - since, reads: life.readsSinceTerminal() };
+        return isLasting(values, passed) ? { ...job, prLink: null } : job;
       }),
   ),
   'unknown-status': fault(
@@ -240,7 +240,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
         .default('each')
         .describe('in which field'),
     },
-    ({ text, field }) => alter((job, { struck }) => strangeJob(job, text, field, struck)),
+    ({ text, field }) => alter((job, { alteredCount: struck }) => strangeJob(job, text, field, struck)),
   ),
   'strange-error': fault(
     'answers with an error whose words and headers are strange texts',
@@ -250,6 +250,6 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
       processed: processed.default('no'),
     },
     (values) =>
-      instead(values.processed, () => errorAnswer(values.code, strangeWords(values.text), STRANGE_HEADERS)),
+      instead(values.processed, () => errorResponse(values.code, strangeErrorText(values.text), STRANGE_HEADERS)),
   ),
 };

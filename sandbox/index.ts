@@ -1,5 +1,5 @@
 import { AgentService, type KeyAccess } from './agent-service';
-import { FaultBoard, type FaultSetting } from './fault-board';
+import { ActiveFaults, type FaultSetting } from './fault-board';
 import type { JobChange } from './job-life';
 import { type JobKey, type JobReport, Jobs, type NewJob } from './jobs';
 import { Journal } from './journal';
@@ -102,7 +102,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   const jobs = new Jobs({ now, random: seededRandom(seed), turnMs, origin: () => baseUrl });
   const service = new AgentService(jobs, messagesPerHour, now);
   // Two sequences, so that a fault that is left to chance doesn't change how long the turns are.
-  const faults = new FaultBoard(seededRandom(seed + 1));
+  const faults = new ActiveFaults(seededRandom(seed + 1));
   const journal = new Journal();
   const parts = { service, jobs, faults, journal, now, closing: closing.signal };
   const server = new SandboxServer(parts, options.log ?? (() => undefined));

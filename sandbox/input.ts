@@ -13,9 +13,9 @@ export const MAX_BODY_BYTES = 2 * 2 ** 20;
 export const duration = z
   .string()
   .regex(/^\d{1,9}(ms|s|m|h)$/, 'must be a duration such as 500ms, 3s, 2m or 1h')
-  .transform((text) => parseInt(text, 10) * { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 }[unitOf(text)]);
+  .transform((text) => parseInt(text, 10) * { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 }[unitFromText(text)]);
 
-function unitOf(text: string): 'ms' | 's' | 'm' | 'h' {
+function unitFromText(text: string): 'ms' | 's' | 'm' | 'h' {
   return text.replace(/^\d+/, '') as 'ms' | 's' | 'm' | 'h';
 }
 
@@ -47,7 +47,7 @@ export function parseJson(text: string | Buffer): unknown {
 }
 
 /** @throws InputError */
-export function checked<T>(schema: z.ZodType<T>, value: unknown, at: readonly string[] = []): T {
+export function parseWithSchema<T>(schema: z.ZodType<T>, value: unknown, at: readonly string[] = []): T {
   const result = schema.safeParse(value);
   if (result.success) return result.data;
   const problems = result.error.issues.map(({ path, message }) => {

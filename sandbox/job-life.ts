@@ -90,12 +90,12 @@ export class JobLife {
   beforeLastMessage: (Since & { readonly job: AgentJob }) | undefined;
   /** How many reads were answered, the one that is being answered among them. */
   reads = 0;
-  private readonly all: Mutable<Turn>[] = [];
+  private readonly allTurns: Mutable<Turn>[] = [];
   /** From the oldest on, at least one. */
-  private readonly past: PastJob[] = [];
+  private readonly jobHistory: PastJob[] = [];
   /** What each read found, the last one at the end. */
-  private readonly found: PastJob[] = [];
-  private settled: Since & { readonly status: TerminalStatus };
+  private readonly readResults: PastJob[] = [];
+  private terminal: Since & { readonly status: TerminalStatus };
   private prLink: string | null;
   private archivedAt: string | null;
   /** Before the running turn began. */
@@ -106,11 +106,11 @@ export class JobLife {
     private readonly rules: LifeRules,
   ) {
     const at = rules.now();
-    this.settled = { status: start.status === 'active' ? 'completed' : start.status, at, reads: 0 };
+    this.terminal = { status: start.status === 'active' ? 'completed' : start.status, at, reads: 0 };
     this.prLink = start.prLink;
     this.archivedAt = start.archivedAt;
-    if (start.status === 'active') this.begin(this.newTurn(null), at);
-    else this.changed(at);
+    if (start.status === 'active') this.startTurn(this.newTurn(null), at);
+    else this.recordChange(at);
   }
 
   /** The job as the service answers it now. */
@@ -124,21 +124,21 @@ export class JobLife {
     this.catchUp();
     const index = Math.max(
       0,
-      this.past.findLastIndex((change) => change.at <= at),
+      this.jobHistory.findLastIndex((change) => change.at <= at),
     );
-    return index === this.past.length - 1 ? undefined : this.past[index]?.job;
+    return index === this.jobHistory.length - 1 ? undefined : this.jobHistory[index]?.job;
   }
 
   /** The job as a read found it so many reads before the last one; undefined if it has not changed since. */
   jobAtRead(before: number): AgentJob | undefined {
-    const then = this.found.at(-1 - before) ?? this.past[0];
-    return then === this.past.at(-1) ? undefined : then?.job;
+    const then = this.readResults.at(-1 - before) ?? this.jobHistory[0];
+    return then === this.jobHistory.at(-1) ? undefined : then?.job;
   }
 
   /** What the job was, change by change; the oldest are forgotten. */
   changes(): readonly PastJob[] {
     this.catchUp();
-    return [...this.past];
+    return [...this.jobHistory];
   }
 
   /** The link is null while it is active, as the specification says. */
@@ -146,7 +146,7 @@ export class JobLife {
     const active = this.running() !== undefined;
     return {
       ...this.start,
-      status: active ? 'active' : this.settled.status,
+      status: active ? 'active' : this.terminal.status,
       prLink: active ? null : this.prLink,
       archivedAt: this.archivedAt,
     };
@@ -159,25 +159,25 @@ export class JobLife {
     if (running?.reads === this.reads + 1 - this.earlierReads) this.finish(running, this.rules.now());
     this.reads += 1;
     const job = this.job();
-    this.found.push(...this.past.slice(-1));
-    if (this.found.length > MAX_CHANGES) this.found.shift();
+    this.readResults.push(...this.jobHistory.slice(-1));
+    if (this.readResults.length > MAX_CHANGES) this.readResults.shift();
     return job;
   }
 
   turns(): readonly Turn[] {
     this.catchUp();
-    return this.all.map((turn) => ({ ...turn }));
+    return this.allTurns.map((turn) => ({ ...turn }));
   }
 
   /** Since when the job has its terminal status, in epoch milliseconds; null while it is active. */
-  settledSince(): number | null {
+  terminalSince(): number | null {
     this.catchUp();
-    return this.running() === undefined ? this.settled.at : null;
+    return this.running() === undefined ? this.terminal.at : null;
   }
 
   /** How many reads were answered since then. */
-  readsSettled(): number {
-    return this.reads - this.settled.reads;
+  readsSinceTerminal(): number {
+    return this.reads - this.terminal.reads;
   }
 
   /** Processes a message: every call is one more turn, whose number is returned. `plan` replaces parts of its plan. */
@@ -199,42 +199,42 @@ export class JobLife {
     if (status !== undefined) {
       this.interrupt(now);
       this.archivedAt = status === 'archived' ? (this.archivedAt ?? new Date(now).toISOString()) : null;
-      if (status === 'active') this.begin(this.newTurn(null), now);
-      else this.settled = { status, at: now, reads: this.reads };
+      if (status === 'active') this.startTurn(this.newTurn(null), now);
+      else this.terminal = { status, at: now, reads: this.reads };
     }
     if (prLink !== undefined) this.prLink = prLink;
-    this.changed(now);
+    this.recordChange(now);
   }
 
   private newTurn(prompt: string | null, changes: TurnPlan = {}): Mutable<Turn> {
     const { plans, turnMs, random } = this.rules;
-    const plan = plans[Math.min(this.all.length, plans.length - 1)] ?? {};
+    const plan = plans[Math.min(this.allTurns.length, plans.length - 1)] ?? {};
     // A fifth up or down: enough that the turns of many jobs don't end in step.
     const untilRead = plan.reads !== undefined;
     const durationMs = untilRead ? null : Math.round(turnMs * (0.8 + 0.4 * random()));
-    const number = prompt === null ? 0 : 1 + this.all.filter((turn) => turn.prompt !== null).length;
+    const number = prompt === null ? 0 : 1 + this.allTurns.filter((turn) => turn.prompt !== null).length;
     const { takeUpMs = 0, ...planned } = { durationMs, ...plan, ...changes };
     const takenUpAt = this.rules.now() + (prompt === null ? 0 : takeUpMs);
-    const unbegun = { number, prompt, takenUpAt, startedAt: null, endedAt: null, state: 'queued' } as const;
-    const turn: Mutable<Turn> = { ...planned, ...unbegun };
-    this.all.push(turn);
+    const initialState = { number, prompt, takenUpAt, startedAt: null, endedAt: null, state: 'queued' } as const;
+    const turn: Mutable<Turn> = { ...planned, ...initialState };
+    this.allTurns.push(turn);
     return turn;
   }
 
   private running(): Mutable<Turn> | undefined {
-    return this.all.find(({ state }) => state === 'running');
+    return this.allTurns.find(({ state }) => state === 'running');
   }
 
-  private begin(turn: Mutable<Turn>, at: number): void {
+  private startTurn(turn: Mutable<Turn>, at: number): void {
     turn.state = 'running';
     turn.startedAt = at;
     this.archivedAt = null;
     this.earlierReads = this.reads;
-    this.changed(at);
+    this.recordChange(at);
   }
 
   private interrupt(at: number, except?: Turn): void {
-    for (const turn of this.all) {
+    for (const turn of this.allTurns) {
       if (turn === except || !isOpen(turn) || turn.takenUpAt > at) continue;
       turn.state = 'interrupted';
       turn.endedAt = at;
@@ -247,19 +247,19 @@ export class JobLife {
       const running = this.running();
       const endsAt =
         running === undefined ? Infinity : (running.startedAt ?? 0) + (running.durationMs ?? Infinity);
-      const next = this.nextToBegin();
+      const next = this.nextTurnToStart();
       if (Math.min(endsAt, next?.at ?? Infinity) > now) return;
       if (running !== undefined && endsAt <= (next?.at ?? Infinity)) this.finish(running, endsAt);
       else if (next !== undefined) {
         if (this.rules.whileActive === 'interrupt') this.interrupt(next.at, next.turn);
-        this.begin(next.turn, next.at);
+        this.startTurn(next.turn, next.at);
       }
     }
   }
 
   /** The turn that begins before all others, and when; undefined while none can. */
-  private nextToBegin(): { readonly turn: Mutable<Turn>; readonly at: number } | undefined {
-    const [turn] = this.all
+  private nextTurnToStart(): { readonly turn: Mutable<Turn>; readonly at: number } | undefined {
+    const [turn] = this.allTurns
       .filter(({ state }) => state === 'queued')
       .sort((one, other) => one.takenUpAt - other.takenUpAt);
     if (turn === undefined) return undefined;
@@ -267,7 +267,7 @@ export class JobLife {
     if (this.rules.whileActive === 'interrupt') return { turn, at: takenUpAt };
     if (this.running() !== undefined) return undefined;
     // It waits for the end of a turn that has ended since.
-    return { turn, at: Math.max(this.settled.at, takenUpAt) };
+    return { turn, at: Math.max(this.terminal.at, takenUpAt) };
   }
 
   private finish(turn: Mutable<Turn>, at: number): void {
@@ -276,14 +276,14 @@ export class JobLife {
     const { outcome = 'pull-request' } = turn;
     const opens = outcome === 'new-pull-request' || (outcome === 'pull-request' && this.prLink === null);
     if (opens) this.prLink = this.rules.openPullRequest();
-    this.settled = { status: outcome === 'failed' ? 'failed' : 'completed', at, reads: this.reads };
-    this.changed(at);
+    this.terminal = { status: outcome === 'failed' ? 'failed' : 'completed', at, reads: this.reads };
+    this.recordChange(at);
   }
 
   /** Whatever changes the job calls it, so that a read can look back. */
-  private changed(at: number): void {
-    this.past.push({ at, job: this.current() });
-    if (this.past.length > MAX_CHANGES) this.past.shift();
+  private recordChange(at: number): void {
+    this.jobHistory.push({ at, job: this.current() });
+    if (this.jobHistory.length > MAX_CHANGES) this.jobHistory.shift();
   }
 }
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { AgentJob } from '../src/contract/job';
-import { checked, InputError } from './input';
+import { parseWithSchema, InputError } from './input';
 import {
   type JobChange,
   JobLife,
@@ -93,7 +93,7 @@ export class Jobs {
    * @throws InputError for a malformed job, and for an id that its project already has
    */
   addFrom(body: unknown): JobReport[] {
-    const list = checked(z.array(newJob), Array.isArray(body) ? body : [body]);
+    const list = parseWithSchema(z.array(newJob), Array.isArray(body) ? body : [body]);
     const named = list.flatMap(({ projectId = 'docs', id: jobId }) =>
       jobId === undefined ? [] : [{ projectId, jobId }],
     );
@@ -138,12 +138,12 @@ export class Jobs {
 
   /** @throws Error when there is no such job */
   change(key: JobKey, change: JobChange): void {
-    this.existing(key).change(change);
+    this.getLife(key).change(change);
   }
 
   /** @throws Error when there is no such job */
   report(key: JobKey): JobReport {
-    const life = this.existing(key);
+    const life = this.getLife(key);
     const turns = life.turns();
     const messages = turns.filter(({ prompt }) => prompt !== null).length;
     return {
@@ -161,11 +161,11 @@ export class Jobs {
   }
 
   /** The job that has opened a pull request of that number. */
-  openerOf(pullRequest: number): JobKey | undefined {
+  findOpener(pullRequest: number): JobKey | undefined {
     return this.pullRequests[pullRequest - 1];
   }
 
-  private existing(key: JobKey): JobLife {
+  private getLife(key: JobKey): JobLife {
     const life = this.find(key);
     if (life === undefined) throw new Error(`the project ${key.projectId} has no job ${key.jobId}`);
     return life;

@@ -40,7 +40,7 @@ const MAX_ENTRIES = 200_000;
 
 /** Every request in the order of arrival: the oracle that knows what was really processed. */
 export class Journal {
-  private readonly kept = new Set<JournalEntry>();
+  private readonly storedEntries = new Set<JournalEntry>();
   private readonly changes = new EventEmitter().setMaxListeners(0);
   private last = 0;
 
@@ -58,9 +58,9 @@ export class Journal {
       faults: [],
     } as const;
     const entry: JournalEntry = { number: this.last, ...start, ...nothingYet, ending: 'pending' };
-    this.kept.add(entry);
-    const [oldest] = this.kept;
-    if (this.kept.size > MAX_ENTRIES && oldest !== undefined) this.kept.delete(oldest);
+    this.storedEntries.add(entry);
+    const [oldest] = this.storedEntries;
+    if (this.storedEntries.size > MAX_ENTRIES && oldest !== undefined) this.storedEntries.delete(oldest);
     return entry;
   }
 
@@ -70,7 +70,7 @@ export class Journal {
   }
 
   entries(filter: JournalFilter = {}): JournalEntry[] {
-    return [...this.kept].filter((entry) => matches(entry, filter)).map((entry) => ({ ...entry }));
+    return [...this.storedEntries].filter((entry) => matches(entry, filter)).map((entry) => ({ ...entry }));
   }
 
   /**

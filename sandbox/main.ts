@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { type FaultSetting, listFaults, parseFault } from './fault-board';
-import { checked, duration, InputError } from './input';
+import { parseWithSchema, duration, InputError } from './input';
 import { type Sandbox, SEED_JOBS, startSandbox } from '.';
 
 /** How a person calls this program, and the starter: by npm from source, by their names from where they are installed. */
@@ -31,14 +31,14 @@ function program(): Command {
     .option('--port <port>', 'where to listen on 127.0.0.1; 0 for a free port', wholeNumber(65_535), 4010)
     .addOption(
       new Option('--turn <duration>', 'how long a turn of the agent takes, varied by a fifth')
-        .argParser((text) => accepted(() => checked(duration, text)))
+        .argParser((text) => parseOption(() => parseWithSchema(duration, text)))
         .default(4_000, '4s'),
     )
     .option('--seed <number>', 'of everything that is left to chance', wholeNumber(2 ** 32 - 1), 1)
     .option('--messages-per-hour <number>', 'the limit per project; 0 for none', wholeNumber(1_000_000), 100)
     .addOption(
       new Option('--fault <json>', 'switches a fault on; may be repeated')
-        .argParser((text, before: readonly FaultSetting[]) => [...before, accepted(() => parseFault(text))])
+        .argParser((text, before: readonly FaultSetting[]) => [...before, parseOption(() => parseFault(text))])
         .default([], 'none'),
     )
     .option('--list-faults', 'lists the faults with their parameters, and ends')
@@ -64,7 +64,7 @@ function wholeNumber(maximum: number): (text: string) => number {
 }
 
 /** Lets commander name the flag with what is wrong with its value. */
-function accepted<T>(read: () => T): T {
+function parseOption<T>(read: () => T): T {
   try {
     return read();
   } catch (error) {
@@ -87,10 +87,10 @@ async function run(flags: Flags): Promise<void> {
     log: print,
   });
   for (const fault of flags.fault) sandbox.setFault(fault);
-  let ending = false;
+  let isEnding = false;
   const end = (): void => {
-    if (ending) return;
-    ending = true;
+    if (isEnding) return;
+    isEnding = true;
     sandbox.close().catch(fail);
   };
   process.on('SIGINT', end);
@@ -144,7 +144,7 @@ function fail(error: unknown): void {
 }
 
 /** The reasons why listening fails that a person can do something about. */
-function explained(error: unknown, port: number): unknown {
+function explainListenError(error: unknown, port: number): unknown {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   if (code === 'EADDRINUSE')
     return new Error(`port ${port} is taken; choose another with --port, or --port 0 for a free one`);
@@ -155,5 +155,5 @@ function explained(error: unknown, port: number): unknown {
 
 const flags = program().parse().opts<Flags>();
 run(flags).catch((error: unknown) => {
-  fail(explained(error, flags.port));
+  fail(explainListenError(error, flags.port));
 });

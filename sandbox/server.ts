@@ -3,12 +3,12 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { inspect } from 'node:util';
 import { z } from 'zod';
-import { decide, type SandboxParts } from './exchange';
+import { decideReaction, type SandboxParts } from './exchange';
 import type { Operation } from './faults';
-import { checked, InputError, parseJson, readBody } from './input';
+import { parseWithSchema, InputError, parseJson, readBody } from './input';
 import type { JobKey } from './jobs';
 import type { JournalEntry } from './journal';
-import { errorAnswer, jsonAnswer, type Reaction, textAnswer } from './reaction';
+import { errorResponse, jsonResponse, type Reaction, textResponse } from './reaction';
 
 /** The HTTP server: which path is whose, the journal's entry of each request, and a line in the log. */
 export class SandboxServer {
@@ -21,7 +21,7 @@ export class SandboxServer {
   ) {
     this.server = createServer((req, res) => {
       this.serve(req, res).catch((error: unknown) => {
-        this.failed(error);
+        this.logFailure(error);
         req.socket.destroy();
       });
     });
@@ -75,20 +75,20 @@ export class SandboxServer {
     try {
       if (entry === undefined) {
         const pull = /^\/pull\/(\d{1,9})$/.exec(path)?.[1];
-        return pull === undefined ? await control(req, path, this.parts) : this.pullRequest(Number(pull));
+        return pull === undefined ? await handleControl(req, path, this.parts) : this.pullRequest(Number(pull));
       }
       const { operation, projectId, jobId } = entry;
-      if (operation === null || projectId === null || jobId === null) return errorAnswer(404, 'no such path');
-      return await decide({ req, entry, operation, projectId, jobId }, this.parts);
+      if (operation === null || projectId === null || jobId === null) return errorResponse(404, 'no such path');
+      return await decideReaction({ req, entry, operation, projectId, jobId }, this.parts);
     } catch (error) {
       if (this.parts.closing.aborted || req.socket.destroyed) return undefined;
-      this.failed(error);
-      return errorAnswer(500, 'the sandbox itself failed; its log says how');
+      this.logFailure(error);
+      return errorResponse(500, 'the sandbox itself failed; its log says how');
     }
   }
 
   /** A bug of the sandbox: it is shown and ends one exchange, not the process. */
-  private failed(error: unknown): void {
+  private logFailure(error: unknown): void {
     this.log(`the sandbox failed: ${inspect(error)}`);
   }
 
@@ -111,11 +111,11 @@ export class SandboxServer {
   }
 
   private pullRequest(number: number): Reaction {
-    const opener = this.parts.jobs.openerOf(number);
+    const opener = this.parts.jobs.findOpener(number);
     const plain = { 'content-type': 'text/plain; charset=utf-8' };
-    if (opener === undefined) return textAnswer(404, `There is no pull request ${number}.\n`, plain);
+    if (opener === undefined) return textResponse(404, `There is no pull request ${number}.\n`, plain);
     const words = `Pull request ${number}, opened by the job ${opener.jobId} of the project ${opener.projectId}.`;
-    return textAnswer(200, `${words}\nNo repository stands behind it: this is a sandbox.\n`, plain);
+    return textResponse(200, `${words}\nNo repository stands behind it: this is a sandbox.\n`, plain);
   }
 }
 
@@ -156,7 +156,7 @@ const ENDPOINTS: Readonly<Record<string, (parts: SandboxParts, body: unknown) =>
     return {};
   },
   'POST /sandbox/release': ({ faults }) => ({ released: faults.release() }),
-  'POST /sandbox/keys': ({ service }, body) => ({ key: service.createKey(checked(keySchema, body).access) }),
+  'POST /sandbox/keys': ({ service }, body) => ({ key: service.createKey(parseWithSchema(keySchema, body).access) }),
   'DELETE /sandbox/keys': ({ service }) => {
     service.expireKeys();
     return {};
@@ -167,16 +167,16 @@ const ENDPOINTS: Readonly<Record<string, (parts: SandboxParts, body: unknown) =>
  * The control endpoints below `/sandbox`, for people with curl and tests in other processes. They need no key; a page in
  * a browser, which sends `Origin`, is refused.
  */
-async function control(req: IncomingMessage, path: string, parts: SandboxParts): Promise<Reaction> {
-  if (req.headers.origin !== undefined) return errorAnswer(403, 'the control endpoints answer no web page');
+async function handleControl(req: IncomingMessage, path: string, parts: SandboxParts): Promise<Reaction> {
+  if (req.headers.origin !== undefined) return errorResponse(403, 'the control endpoints answer no web page');
   const endpoint = ENDPOINTS[`${req.method ?? ''} ${path}`];
-  if (endpoint === undefined) return errorAnswer(404, 'no such control endpoint; GET /sandbox lists them');
+  if (endpoint === undefined) return errorResponse(404, 'no such control endpoint; GET /sandbox lists them');
   try {
     const body = await readBody(req);
     if (body === null) throw new InputError('the body is too large');
-    return jsonAnswer(200, endpoint(parts, body.length === 0 ? {} : parseJson(body)));
+    return jsonResponse(200, endpoint(parts, body.length === 0 ? {} : parseJson(body)));
   } catch (error) {
-    if (error instanceof InputError) return errorAnswer(400, error.message);
+    if (error instanceof InputError) return errorResponse(400, error.message);
     throw error;
   }
 }

@@ -27,15 +27,15 @@ export const STRANGE_HEADERS = {
 };
 
 /** The words of an error; the type says more than is sent. */
-export function strangeWords(text: Kind): string {
+export function strangeErrorText(text: Kind): string {
   return VALUES[text] as string;
 }
 
 /** With `each`, one field after the other takes one text after the other, counted by `nth`. */
 export function strangeJob(job: AgentJob, text: Kind | 'each', field: Field | 'each', nth: number): AgentJob {
   const chosenField = field === 'each' ? at(STRANGE_FIELDS, nth) : field;
-  const turn = field === 'each' ? Math.floor(nth / STRANGE_FIELDS.length) : nth;
-  const value = VALUES[text === 'each' ? at(STRANGE_TEXTS, turn) : text];
+  const textIndex = field === 'each' ? Math.floor(nth / STRANGE_FIELDS.length) : nth;
+  const value = VALUES[text === 'each' ? at(STRANGE_TEXTS, textIndex) : text];
   // The type says more than is sent here: another type is what this is for.
   return withField(job, chosenField, value) as AgentJob;
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { run } from './cli/program';
-import { shellWord } from './cli/session';
+import { runCli } from './cli/program';
+import { quoteForShell } from './cli/session';
 
 // The file is one folder up from src and from dist alike.
 const { version, scripts } = JSON.parse(readFileSync(path.join(__dirname, '..', 'package.json'), 'utf8')) as {
@@ -13,26 +13,26 @@ const { version, scripts } = JSON.parse(readFileSync(path.join(__dirname, '..', 
 // gRPC makes Node warn of TLS to an IP address (DEP0123), about which nobody who runs this can do anything.
 process.noDeprecation = true;
 
-let isUnwritten = false;
+let hasWriteError = false;
 for (const stream of [process.stdout, process.stderr]) {
   stream.on('error', (error: NodeJS.ErrnoException) => {
     // A reader such as `head`, or a closed terminal, may end the output early. That is not an error; a full disk is one.
     if (error.code === 'EPIPE' || error.code === 'EIO') return;
-    if (!isUnwritten) process.stderr.write(`The results can't be written (${error.message}).\n`);
-    isUnwritten = true;
+    if (!hasWriteError) process.stderr.write(`The results can't be written (${error.message}).\n`);
+    hasWriteError = true;
   });
 }
 
 const [, script = '', ...args] = process.argv;
 const { env, stdin, stdout, stderr } = process;
-let calledAs = `node ${shellWord(script)}`;
-if (path.basename(script) === 'agent-follow-up') calledAs = 'agent-follow-up';
+let commandPrefix = `node ${quoteForShell(script)}`;
+if (path.basename(script) === 'agent-follow-up') commandPrefix = 'agent-follow-up';
 // The worker's artefact has no scripts.
-else if (scripts?.starter !== undefined) calledAs = 'npm run starter --';
+else if (scripts?.starter !== undefined) commandPrefix = 'npm run starter --';
 
-void run({ args, env, stdin, stdout, stderr, calledAs, version }).then((code) => {
+void runCli({ args, env, stdin, stdout, stderr, commandPrefix: commandPrefix, version }).then((code) => {
   // A wait that was left is still under way; what was written so far is to reach its reader before we go.
   stderr.write('', () => {
-    stdout.write('', () => setImmediate(() => process.exit(isUnwritten ? 1 : code)));
+    stdout.write('', () => setImmediate(() => process.exit(hasWriteError ? 1 : code)));
   });
 });

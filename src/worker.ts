@@ -5,58 +5,58 @@ import { formatDuration } from './contract/duration';
 import { FollowUpError } from './contract/follow-up-error';
 import { ConfigurationError } from './temporal/connection-config';
 import { workflowCode } from './worker/bundle';
-import { commandLine, workerVersion } from './worker/command-line';
-import { allConfigured, configurationText, loadConfig, type LoadedConfig } from './worker/config';
-import { connectionCheck, keyCheck, type Reasons, startHealthServer } from './worker/health';
+import { handleArguments, workerVersion } from './worker/command-line';
+import { loadAll, configurationText, loadConfig, type LoadedConfig } from './worker/config';
+import { connectionCheck, keyCheck, type ReadinessCheck, startHealthServer } from './worker/health';
 import { createLogger } from './worker/logging';
 import { FollowUpPlugin, shutdownLimitMs } from './worker/plugin';
 import { connectToTemporal, installRuntime } from './worker/connection';
 import { FollowUpWorkers } from './worker/workers';
 
 /** With 2, starting it again without a change does not help. */
-const EXIT = { drained: 0, failed: 1, misconfigured: 2 } as const;
+const EXIT_CODE = { drained: 0, failed: 1, misconfigured: 2 } as const;
 
 /** Signals within this time are one gesture: npm passes a Ctrl-C on that its child has got as well. */
-const SAME_GESTURE_MS = 1_000;
+const SIGNAL_DEBOUNCE_MS = 1_000;
 
 async function main(): Promise<number> {
-  const asked = commandLine(process.argv.slice(2), workerVersion());
-  if (asked !== undefined) {
-    (asked.isError ? process.stderr : process.stdout).write(asked.output);
-    return asked.isError ? EXIT.misconfigured : EXIT.drained;
+  const immediateOutput = handleArguments(process.argv.slice(2), workerVersion());
+  if (immediateOutput !== undefined) {
+    (immediateOutput.isError ? process.stderr : process.stdout).write(immediateOutput.output);
+    return immediateOutput.isError ? EXIT_CODE.misconfigured : EXIT_CODE.drained;
   }
   const loaded = await loadConfig(process.env);
   const logger = createLogger(loaded.config.logLevel, loaded.redactor);
   // Node's own report would not pass the redactor.
   process.on('uncaughtException', (error) => {
     logger.error('the worker ends because of a bug', { error });
-    process.exit(EXIT.failed);
+    process.exit(EXIT_CODE.failed);
   });
   const stop = onShutdownSignals(logger);
   try {
-    await work(loaded, logger, stop);
+    await runWorkers(loaded, logger, stop);
     logger.info('the worker has ended');
-    return EXIT.drained;
+    return EXIT_CODE.drained;
   } catch (error) {
     // Stopped while it was still waiting for Temporal: there was nothing to drain.
-    return stop.aborted && error === stop.reason ? EXIT.drained : exitCode(error, logger);
+    return stop.aborted && error === stop.reason ? EXIT_CODE.drained : exitCode(error, logger);
   }
 }
 
-async function work(loaded: LoadedConfig, logger: Logger, stop: AbortSignal): Promise<void> {
-  const { config, shown, redactor, warnings } = loaded;
+async function runWorkers(loaded: LoadedConfig, logger: Logger, stop: AbortSignal): Promise<void> {
+  const { config, loggableConfig: loggableConfig, redactor, warnings } = loaded;
   const { agentApi, taskQueues, temporal } = config;
   const version = workerVersion();
-  logger.info('the worker starts', { version, ...shown });
+  logger.info('the worker starts', { version, ...loggableConfig });
   for (const warning of warnings) logger.warn(warning);
   const { payloadConverterPath, failureConverterPath } = config.dataConverter ?? {};
   // Converters, unlike codecs, run inside the workflows: the SDK must bundle them.
   const code = payloadConverterPath || failureConverterPath ? {} : workflowCode();
-  let notReady: Reasons = () => Promise.resolve(['the process is starting']);
-  const waitFor = (reason: string) => void (notReady = () => Promise.resolve([reason]));
+  let checkReadiness: ReadinessCheck = () => Promise.resolve(['the process is starting']);
+  const waitFor = (reason: string) => void (checkReadiness = () => Promise.resolve([reason]));
   // Anybody may ask, so the reasons are redacted.
-  const reasons = async () => (await notReady()).map(redactor.text);
-  const [health, runtime] = await allConfigured([
+  const reasons = async () => (await checkReadiness()).map(redactor.redact);
+  const [health, runtime] = await loadAll([
     () => startHealthServer(config.health, version, reasons, logger),
     () => installRuntime(config.metrics, config.logLevel, { version, namespace: temporal.namespace }, logger),
   ]);
@@ -67,9 +67,9 @@ async function work(loaded: LoadedConfig, logger: Logger, stop: AbortSignal): Pr
   const api = createAgentApi(agentApi);
   const plugin = new FollowUpPlugin({ agentApi: api, taskQueues, notify: config.notify });
   const workers = await FollowUpWorkers.create(connection, config, code, plugin);
-  const reachable = connectionCheck(connection, temporal);
-  const keyIsGood = keyCheck(api, logger);
-  notReady = async () => [...workers.notRunning(), ...(await reachable()), ...(await keyIsGood())];
+  const connectionProblems = connectionCheck(connection, temporal);
+  const apiKeyProblems = keyCheck(api, logger);
+  checkReadiness = async () => [...workers.notRunningReasons(), ...(await connectionProblems()), ...(await apiKeyProblems())];
   stop.addEventListener('abort', () => {
     waitFor('the worker is shutting down');
     const limit = formatDuration(shutdownLimitMs(agentApi.timeoutMs));
@@ -79,7 +79,7 @@ async function work(loaded: LoadedConfig, logger: Logger, stop: AbortSignal): Pr
   try {
     await workers.run(stop, () => {
       logger.info('ready');
-      void keyIsGood();
+      void apiKeyProblems();
     });
   } finally {
     await api.close();
@@ -92,12 +92,12 @@ async function work(loaded: LoadedConfig, logger: Logger, stop: AbortSignal): Pr
 function exitCode(error: unknown, logger?: Logger): number {
   if (error instanceof ConfigurationError) {
     process.stderr.write(configurationText(error.problems));
-    return EXIT.misconfigured;
+    return EXIT_CODE.misconfigured;
   }
   if (logger === undefined) process.stderr.write(`the worker cannot start: ${String(error)}\n`);
   else if (error instanceof FollowUpError) logger.error(`the worker cannot start: ${error.message}`);
   else logger.error('the worker ends because of an unexpected error', { error });
-  return EXIT.failed;
+  return EXIT_CODE.failed;
 }
 
 /** Aborted by the first SIGTERM or SIGINT. A later one ends the process at once, with a shell's exit code (143, 130). */
@@ -110,7 +110,7 @@ function onShutdownSignals(logger: Logger): AbortSignal {
         firstAt = performance.now();
         logger.info(`${signal}: shutting down; a further signal ends the process at once`);
         controller.abort(new Error(`${signal} received`));
-      } else if (performance.now() - firstAt > SAME_GESTURE_MS) {
+      } else if (performance.now() - firstAt > SIGNAL_DEBOUNCE_MS) {
         logger.warn(`${signal} again: ending at once; the delivery of a POST in flight is then unknown`);
         process.exit(128 + constants.signals[signal]);
       }

@@ -2,7 +2,7 @@ import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
 import { cancelledInWords, conflictInWords, failureOf, type Outcome } from '../contract/outcome';
 import type { FollowUpActivities } from '../contract/activities';
-import { findEnd } from '../temporal/follow-up-end';
+import { fetchOutcome } from '../temporal/follow-up-end';
 import { pollAgainIn } from './attempt';
 
 /** Of the first question, as many have ended; then it may take hours. */
@@ -23,7 +23,7 @@ export const followUpResult: FollowUpActivities['followUpResult'] = async (follo
   const { client, info } = Context.current();
   // Another prompt is somebody else's: a workflow's own child carries its own.
   const meant = { ...followUp, wantsResult: true, foreignBefore: Infinity };
-  const { end, trouble, result, failure, receipt = null } = await findEnd(client, meant);
+  const { outcome: end, unreadableOutcome: trouble, result, failure, receipt = null } = await fetchOutcome(client, meant);
   const why = trouble?.message ?? 'the follow-up still runs';
   if (end === null) throw pollAgainIn(Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * info.attempt), why);
   const { outcome, delivery, message } = end;

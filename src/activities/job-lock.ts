@@ -8,8 +8,8 @@ import {
 } from '../contract/activities';
 import { jobLockWorkflowId } from '../contract/ids';
 import { JOB_LOCK_WORKFLOW, MEMO_JOB_LOCK_HOLDER } from '../contract/names';
-import { describeWorkflow, firstRunOf, ignoreClosed, stateOf } from '../temporal/existing-run';
-import { withoutDecoding } from '../temporal/lists';
+import { describeWorkflow, getFirstRunId, ignoreClosedWorkflow, toRunState } from '../temporal/existing-run';
+import { undecodedClientOptions } from '../temporal/lists';
 import { pollAgainIn } from './attempt';
 
 /** The same interval for every waiting follow-up: with growing intervals, the newest one would be the fastest. */
@@ -51,18 +51,18 @@ export async function acquireJobLock(
       if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
     }
     const lock = await describeWorkflow(client, workflowId);
-    if (lock === null || stateOf(lock.status.name) !== 'running') continue;
+    if (lock === null || toRunState(lock.status.name) !== 'running') continue;
     const holder = lock.memo?.[MEMO_JOB_LOCK_HOLDER];
     // Another client started a workflow with this ID: it holds the lock until it ends.
     if (!isJobLockHolder(holder))
-      return { kind: 'held', holder: { workflowId, firstRunId: firstRunOf(lock) } };
+      return { kind: 'held', holder: { workflowId, firstRunId: getFirstRunId(lock) } };
     // An earlier attempt, or the run before a reset, has acquired it.
     if (holder.firstRunId === own.firstRunId) return { kind: 'acquired', lockRunId: lock.runId };
     if (await isRunning(client, holder)) return { kind: 'held', holder };
     await client.workflow
       .getHandle(workflowId, lock.runId)
       .terminate('its follow-up has ended')
-      .catch(ignoreClosed);
+      .catch(ignoreClosedWorkflow);
   }
   return { kind: 'held', holder: { workflowId, firstRunId: '' } };
 }
@@ -84,13 +84,13 @@ export const releaseJobLock: FollowUpActivities['releaseJobLock'] = async (job, 
     if (lock === null || !isJobLockHolder(holder) || holder.firstRunId !== own.firstRunId) return;
     ({ runId } = lock);
   }
-  await client.workflow.getHandle(workflowId, runId).terminate('its follow-up has ended').catch(ignoreClosed);
+  await client.workflow.getHandle(workflowId, runId).terminate('its follow-up has ended').catch(ignoreClosedWorkflow);
 };
 
 /** Whether a follow-up has an open run: its first one, or one that continues it or that a reset made. */
 async function isRunning(client: Client, { workflowId, firstRunId }: JobLockHolder): Promise<boolean> {
   // The memo of the follow-up may be encoded with a codec that this worker does not have.
-  const undecoded = new WorkflowClient(withoutDecoding(client));
+  const undecoded = new WorkflowClient(undecodedClientOptions(client));
   const found = await describeWorkflow({ workflow: undecoded }, workflowId);
-  return found !== null && stateOf(found.status.name) === 'running' && firstRunOf(found) === firstRunId;
+  return found !== null && toRunState(found.status.name) === 'running' && getFirstRunId(found) === firstRunId;
 }

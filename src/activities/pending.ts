@@ -6,7 +6,7 @@ import {
   readsBeforeAttempt,
   type SendRecord,
 } from '../contract/activities';
-import { pauseActivity, pendingActivity } from '../temporal/sdk-internals';
+import { pauseActivity, findPendingActivity } from '../temporal/sdk-internals';
 import { currentRun } from './attempt';
 
 /** The attempt that is pending has not reported its read. */
@@ -37,7 +37,7 @@ export const stopSend: FollowUpActivities['stopSend'] = async () => {
 async function findPending(client: Client, type: 'pollJob' | 'sendMessage') {
   const { workflowId, runId } = currentRun();
   const description = await client.workflow.getHandle(workflowId, runId).describe();
-  return pendingActivity(client, description, type);
+  return findPendingActivity(client, description, type);
 }
 
 /** Another client can record anything as a heartbeat, and a POST may have been made all the same. */

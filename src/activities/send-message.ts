@@ -12,7 +12,7 @@ import {
 import type { AgentJob } from '../contract/job';
 import { singleLine } from '../contract/text';
 import { decideSend } from '../follow-up/evidence';
-import { contextOf } from '../temporal/sdk-internals';
+import { toSerializationContext } from '../temporal/sdk-internals';
 import { currentRun, pollAgainIn, serverClock } from './attempt';
 import { acquireJobLock } from './job-lock';
 
@@ -119,7 +119,7 @@ export async function requestSendPermission(details: unknown): Promise<() => num
   const { info, client } = Context.current();
   const askedAt = Date.now();
   const askedTick = performance.now();
-  await client.activity.heartbeat(info.taskToken, details, { serializationContext: contextOf(info) });
+  await client.activity.heartbeat(info.taskToken, details, { serializationContext: toSerializationContext(info) });
   // The wall clock shows a suspended machine; the monotonic clock shows a wall clock that was set back.
   return () => SEND_PERMISSION_MS - Math.max(Date.now() - askedAt, performance.now() - askedTick);
 }

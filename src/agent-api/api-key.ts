@@ -30,60 +30,60 @@ const KEY = new RegExp(`^[\\x21-\\x7e]{1,${MAX_KEY_CHARACTERS}}$`);
 const ADMIN_KEY = `the admin key alone: printable ASCII without white space, with at least ${MIN_SECRET_CHARACTERS} letters and digits`;
 
 /** @throws ApiKeyError, which shows only the `name` of the text */
-export function checkedKey(text: string, name: string, right = ADMIN_KEY): string {
+export function parseApiKey(text: string, name: string, expectation = ADMIN_KEY): string {
   const key = text.trim();
   if (KEY.test(key) && canBeRedacted(key)) return key;
-  throw new ApiKeyError(name, `must hold ${right}`);
+  throw new ApiKeyError(name, `must hold ${expectation}`);
 }
 
 /** @throws ApiKeyError */
 export function keyFromText(text: string): ApiKeySource {
-  const key = checkedKey(text, 'AGENT_API_KEY');
+  const key = parseApiKey(text, 'AGENT_API_KEY');
   return { current: () => Promise.resolve(key) };
 }
 
 /** A file is normally read within milliseconds. A mount that takes longer hangs. */
-const FILE_LIMIT_MS = 2_000;
+const FILE_READ_TIMEOUT_MS = 2_000;
 
 /**
  * Reads the key from a file for every request, because time stamps do not show a changed symlink of Kubernetes. While the file
  * can't be read or has no key, the last valid key is used. At most one read is in progress, because a read that hangs occupies
  * one of the four threads with which Node reads files and resolves host names.
  *
- * @param right the description of valid content for errors. @default the admin key
+ * @param expectation the description of valid content for errors. @default the admin key
  * @throws ApiKeyError if the file can't be read at the start or has no key
  */
-export async function keyFromFile(path: string, right?: string): Promise<ApiKeySource> {
+export async function keyFromFile(path: string, expectation?: string): Promise<ApiKeySource> {
   const name = `the key file ${JSON.stringify(path)}`;
-  let underWay: Promise<string> | undefined;
+  let pendingRead: Promise<string> | undefined;
   const readInTime = (): Promise<string> => {
-    underWay ??= new Promise((resolve, reject) => {
+    pendingRead ??= new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
-        const limit = formatDuration(FILE_LIMIT_MS);
+        const limit = formatDuration(FILE_READ_TIMEOUT_MS);
         reject(new ApiKeyError(name, `can't be read within ${limit}; its mount may hang`));
-      }, FILE_LIMIT_MS);
+      }, FILE_READ_TIMEOUT_MS);
       const end = () => {
         clearTimeout(timer);
-        underWay = undefined;
+        pendingRead = undefined;
       };
-      readKey(path, name, right).finally(end).then(resolve, reject);
+      readKey(path, name, expectation).finally(end).then(resolve, reject);
     });
-    return underWay;
+    return pendingRead;
   };
-  let lastGood = await readInTime();
+  let lastValidKey = await readInTime();
   return {
     async current() {
       try {
-        lastGood = await readInTime();
+        lastValidKey = await readInTime();
       } catch (error) {
         if (!(error instanceof ApiKeyError)) throw error;
       }
-      return lastGood;
+      return lastValidKey;
     },
   };
 }
 
-async function readKey(path: string, name: string, right?: string): Promise<string> {
+async function readKey(path: string, name: string, expectation?: string): Promise<string> {
   let file: FileHandle | undefined;
   try {
     // Without O_NONBLOCK, opening a pipe waits for a writer.
@@ -91,7 +91,7 @@ async function readKey(path: string, name: string, right?: string): Promise<stri
     if (!(await file.stat()).isFile())
       throw new ApiKeyError(name, "is not a regular file, so it can't be read at each rotation");
     const { bytesRead, buffer } = await file.read(Buffer.alloc(MAX_KEY_CHARACTERS + 1));
-    return checkedKey(buffer.toString('latin1', 0, bytesRead), name, right);
+    return parseApiKey(buffer.toString('latin1', 0, bytesRead), name, expectation);
   } catch (error) {
     if (error instanceof ApiKeyError) throw error;
     throw new ApiKeyError(name, `can't be read: ${failureFromError(error).label}`, { cause: error });

@@ -2,21 +2,21 @@ import { type Dispatcher, EnvHttpProxyAgent, Pool } from 'undici';
 import type { JobAddress, JobResponse, PostOutcome } from '../contract/activities';
 import { idProblem } from '../contract/check-request';
 import { percentEncode } from '../contract/ids';
-import { type ApiKeySource, checkedKey } from './api-key';
+import { type ApiKeySource, parseApiKey } from './api-key';
 import { Cooldowns, type PostCooldown } from './cooldowns';
 import { failureFromError, requestFailure } from './error-failures';
-import { type Exchange, exchange, type ExchangeLimits, type NoAnswer } from './exchange';
-import { INVALID_ID, toJobResponse, PROXY_CREDENTIALS, sendOutcome, startsCooldown } from './read-response';
+import { type HttpResult, sendHttpRequest, type HttpRequestOptions, type NoResponse } from './exchange';
+import { INVALID_ID, toJobResponse, PROXY_CREDENTIALS, toPostOutcome, startsCooldown } from './read-response';
 import { Redactor } from './redaction';
-import { retryAfter } from './retry-after';
+import { readRetryAfter } from './retry-after';
 
 /** The agent service's two operations. Each makes one HTTP request. A failed request is a returned value, not an exception. */
 export interface AgentApi {
   /** The timeout of one HTTP request, in milliseconds. */
   readonly timeoutMs: number;
-  getJob(address: JobAddress, limits?: ReadLimits): Promise<JobResponse>;
+  getJob(address: JobAddress, limits?: ReadOptions): Promise<JobResponse>;
   /** Makes one POST, even during a cool-down. A caller checks {@link cooldown} first. */
-  sendMessage(message: JobAddress & { readonly prompt: string }, limits?: SendLimits): Promise<PostOutcome>;
+  sendMessage(message: JobAddress & { readonly prompt: string }, limits?: SendOptions): Promise<PostOutcome>;
   /** Returns why the project's POSTs are paused in this process, or null if they are not paused. */
   cooldown(projectId: string): PostCooldown | null;
   /** Closes the connections. Reads in progress fail. */
@@ -32,7 +32,7 @@ export interface AgentApiOptions {
   /** The proxy for an https base URL. Environment variables are not read here. @default none */
   readonly proxy?: Proxy | undefined;
   /** @internal Replaces the HTTP client in simulations and tests. @default undici */
-  readonly exchange?: typeof exchange;
+  readonly sendHttpRequest?: typeof sendHttpRequest;
 }
 
 export interface Proxy {
@@ -41,13 +41,13 @@ export interface Proxy {
   readonly noProxy?: string;
 }
 
-interface ReadLimits {
+interface ReadOptions {
   /** @default the client's timeout */
   readonly timeoutMs?: number;
 }
 
-interface SendLimits extends ReadLimits {
-  /** See {@link ExchangeLimits}: the process may have been frozen while it was connecting. */
+interface SendOptions extends ReadOptions {
+  /** See {@link HttpRequestOptions}: the process may have been frozen while it was connecting. */
   readonly beforeFirstByte?: () => string | undefined;
 }
 
@@ -72,19 +72,19 @@ const POST = {
 
 /** Creates a client that follows no redirects and repeats no requests. @throws TypeError if `baseUrl` is invalid */
 export function createAgentApi(options: AgentApiOptions): AgentApi {
-  const { baseUrl, apiKey, timeoutMs, proxy, exchange: makeExchange = exchange } = options;
+  const { baseUrl, apiKey, timeoutMs, proxy, sendHttpRequest: sendRequest = sendHttpRequest } = options;
   if (!/^https?:\/\/[^?#]+$/i.test(baseUrl) || !URL.canParse(baseUrl))
     throw new TypeError('baseUrl must be an http:// or https:// URL without query and fragment');
   const { origin, pathname } = new URL(baseUrl);
   const prefix = pathname.replace(/\/+$/, '');
   const redactor = new Redactor();
   const connectHint = proxy !== undefined && origin.startsWith('https:') ? `; ${CHECK_PROXY}` : '';
-  const limitsOf = (limitMs: number): ExchangeLimits => ({
+  const timeoutsFor = (limitMs: number): HttpRequestOptions => ({
     timeoutMs: limitMs,
     connectTimeoutMs: Math.min(Math.ceil(limitMs / 3), MAX_CONNECT_TIMEOUT_MS),
     connectHint,
   });
-  const reads = connectionsTo(origin, proxy, limitsOf(timeoutMs).connectTimeoutMs);
+  const reads = createConnections(origin, proxy, timeoutsFor(timeoutMs).connectTimeoutMs);
   const cooldowns = new Cooldowns();
 
   /** Makes one HTTP request, or returns why the request could not be started. */
@@ -92,48 +92,48 @@ export function createAgentApi(options: AgentApiOptions): AgentApi {
     { projectId, jobId }: JobAddress,
     request: typeof GET | (typeof POST & { readonly body: string }),
     connections: Dispatcher,
-    limits: ExchangeLimits,
-  ): Promise<Exchange> {
-    const notStarted = (brokenBy: NoAnswer['brokenBy']) =>
-      ({ kind: 'no answer', started: false, brokenBy }) as const;
+    limits: HttpRequestOptions,
+  ): Promise<HttpResult> {
+    const notStarted = (failure: NoResponse['failure']) =>
+      ({ kind: 'no answer', started: false, failure: failure }) as const;
     const problem = idProblem(projectId) ?? idProblem(jobId);
     if (problem !== undefined)
       return notStarted(requestFailure(INVALID_ID, `a project or job ID ${problem}`));
     let key: string;
     try {
       // A custom key source may return any value.
-      key = checkedKey(await apiKey.current(), 'the key of the agent service');
+      key = parseApiKey(await apiKey.current(), 'the key of the agent service');
     } catch (error) {
-      return notStarted({ ...failureFromError(error, redactor.text), label: 'no_key' });
+      return notStarted({ ...failureFromError(error, redactor.redact), label: 'no_key' });
     }
-    redactor.remember(key);
+    redactor.addKey(key);
     const path = `${prefix}/v2/agent/${percentEncode(projectId)}/job/${percentEncode(jobId)}${request.path}`;
     const headers = { ...request.headers, authorization: `Bearer ${key}` };
     // The requested job ID is not redacted, because the response's ID is compared with it.
-    const redact = (text: string) => (text === jobId ? text : redactor.text(text));
+    const redact = (text: string) => (text === jobId ? text : redactor.redact(text));
     const options = { ...request, origin, path, headers };
-    return makeExchange(connections, options, limits, redact);
+    return sendRequest(connections, options, limits, redact);
   }
 
   return {
     timeoutMs,
-    async getJob(address, { timeoutMs: ownTimeoutMs = timeoutMs } = {}) {
+    async getJob(address, { timeoutMs: requestTimeoutMs = timeoutMs } = {}) {
       try {
-        return toJobResponse(await makeRequest(address, GET, reads, limitsOf(ownTimeoutMs)), address.jobId);
+        return toJobResponse(await makeRequest(address, GET, reads, timeoutsFor(requestTimeoutMs)), address.jobId);
       } catch (error) {
         // A bug is reported as a failed read, because the server would retry a failed activity at a short interval.
-        return { kind: 'failure', ...failureFromError(error, redactor.text) };
+        return { kind: 'failure', ...failureFromError(error, redactor.redact) };
       }
     },
-    async sendMessage(message, { timeoutMs: ownTimeoutMs = timeoutMs, beforeFirstByte } = {}) {
-      const limits = { ...limitsOf(ownTimeoutMs), beforeFirstByte };
-      const connection = connectionsTo(origin, proxy, limits.connectTimeoutMs, FOR_ONE_POST);
+    async sendMessage(message, { timeoutMs: requestTimeoutMs = timeoutMs, beforeFirstByte } = {}) {
+      const limits = { ...timeoutsFor(requestTimeoutMs), beforeFirstByte };
+      const connection = createConnections(origin, proxy, limits.connectTimeoutMs, SINGLE_USE_CONNECTION);
       const body = JSON.stringify({ prompt: message.prompt });
       const result = await makeRequest(message, { ...POST, body }, connection, limits);
       closeWithoutWaiting(connection);
       if (result.kind === 'answer')
-        cooldowns.recordResponse(message.projectId, startsCooldown(result), retryAfter(result));
-      return sendOutcome(result, message.jobId);
+        cooldowns.recordResponse(message.projectId, startsCooldown(result), readRetryAfter(result));
+      return toPostOutcome(result, message.jobId);
     },
     cooldown: (projectId) => cooldowns.find(projectId),
     close: () => reads.destroy(),
@@ -151,16 +151,16 @@ function closeWithoutWaiting(connection: Dispatcher): void {
  * Every POST has a new connection, because the delivery is unknown if the server closes a reused connection during the POST.
  * Without pipelining, undici requests that the server closes the connection after the response.
  */
-const FOR_ONE_POST: Pool.Options = { connections: 1, pipelining: 0 };
+const SINGLE_USE_CONNECTION: Pool.Options = { connections: 1, pipelining: 0 };
 
 /** `exchange` has its own timeouts. undici's connect timeout also closes the socket of an abandoned connection attempt. */
-function connectionsTo(
+function createConnections(
   origin: string,
   proxy: Proxy | undefined,
   connectTimeoutMs: number,
-  own: Pool.Options = {},
+  poolOptions: Pool.Options = {},
 ): Dispatcher {
-  const options = { headersTimeout: 0, bodyTimeout: 0, connectTimeout: connectTimeoutMs, ...own };
+  const options = { headersTimeout: 0, bodyTimeout: 0, connectTimeout: connectTimeoutMs, ...poolOptions };
   if (proxy === undefined) return new Pool(origin, options);
   // In a tunnel (CONNECT), the proxy can read neither the key nor the prompt. The request starts after the TLS handshake.
   return new EnvHttpProxyAgent({

@@ -8,14 +8,14 @@ export type PostCooldown = RequestFailure & {
   readonly retryAfterMs: number;
 };
 
-const COOLING_DOWN = 'cooling_down';
+const COOLDOWN_LABEL = 'cooling_down';
 
 /** The first cool-down without a `Retry-After`. Every further one in a row is twice as long, up to five minutes. */
-const FIRST_MS = 5_000;
+const FIRST_COOLDOWN_MS = 5_000;
 const MAX_BACKOFF_MS = 5 * 60_000;
 
 /** Follow-ups that waited send again within this share of the cool-down's length. */
-const SPREAD = 0.1;
+const JITTER_FRACTION = 0.1;
 
 /** At this number of projects, the oldest cool-down is dropped. The next 429 starts a new one. */
 const MAX_COOLDOWNS = 1_000;
@@ -27,7 +27,7 @@ interface Cooldown {
   readonly backoffs: number;
 }
 
-const NONE: Cooldown = { until: 0, lengthMs: 0, backoffs: 0 };
+const NO_COOLDOWN: Cooldown = { until: 0, lengthMs: 0, backoffs: 0 };
 
 /**
  * The projects whose POSTs are paused in this process. The agent service limits requests per project, so a rejected POST of one
@@ -46,7 +46,7 @@ export class Cooldowns {
   /** Records the response to a POST. @param startsCooldown whether the message was not processed because of a limit */
   recordResponse(projectId: string, startsCooldown: boolean, retryAfterMs: number | undefined): void {
     const now = this.now();
-    const previous = this.cooldowns.get(projectId) ?? NONE;
+    const previous = this.cooldowns.get(projectId) ?? NO_COOLDOWN;
     // During a cool-down, a response belongs to an earlier POST. Only a later `Retry-After` changes the cool-down.
     const isCoolingDown = previous.until > now;
     if (!startsCooldown) {
@@ -55,7 +55,7 @@ export class Cooldowns {
     }
     if (isCoolingDown && retryAfterMs === undefined) return;
     const backoffs = retryAfterMs === undefined ? previous.backoffs + 1 : 0;
-    const backoffMs = Math.min(MAX_BACKOFF_MS, FIRST_MS * 2 ** Math.min(backoffs - 1, 10));
+    const backoffMs = Math.min(MAX_BACKOFF_MS, FIRST_COOLDOWN_MS * 2 ** Math.min(backoffs - 1, 10));
     const lengthMs = retryAfterMs === undefined ? backoffMs : limitRetryAfter(retryAfterMs);
     const until = now + lengthMs;
     if (isCoolingDown && until <= previous.until) return;
@@ -67,7 +67,7 @@ export class Cooldowns {
 
   /** Returns null if the project's POSTs are not paused. */
   find(projectId: string): PostCooldown | null {
-    const { until, lengthMs, backoffs } = this.cooldowns.get(projectId) ?? NONE;
+    const { until, lengthMs, backoffs } = this.cooldowns.get(projectId) ?? NO_COOLDOWN;
     const waitMs = until - this.now();
     if (waitMs <= 0) return null;
     const untilText = new Date(Date.now() + waitMs).toISOString().replace(/\.\d+/, '');
@@ -76,9 +76,9 @@ export class Cooldowns {
         ? 'the agent service requested this wait with Retry-After'
         : `the agent service returned 429 for ${counted(backoffs, 'POST')} in a row`;
     return {
-      label: COOLING_DOWN,
+      label: COOLDOWN_LABEL,
       message: `the project's POSTs are paused until ${untilText}, because ${reason}`,
-      retryAfterMs: Math.ceil(waitMs + SPREAD * lengthMs * this.random()),
+      retryAfterMs: Math.ceil(waitMs + JITTER_FRACTION * lengthMs * this.random()),
     };
   }
 }

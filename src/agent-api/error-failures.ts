@@ -27,9 +27,9 @@ export function failureFromError(
   const fields = isRecord(error) ? error : {};
   const { errors, cause, code } = fields;
   if (depth > 0 && Array.isArray(errors) && errors.length > 0) {
-    const each = errors.map((inner) => failureFromError(inner, redact, depth - 1));
-    const messages = new Set(each.map(({ message }) => message));
-    return requestFailure(each[0]?.label ?? '', [...messages].join(', '));
+    const failures = errors.map((inner) => failureFromError(inner, redact, depth - 1));
+    const messages = new Set(failures.map(({ message }) => message));
+    return requestFailure(failures[0]?.label ?? '', [...messages].join(', '));
   }
   if (depth > 0 && code === undefined && cause !== undefined)
     return failureFromError(cause, redact, depth - 1);
@@ -40,19 +40,19 @@ export function failureFromError(
 function labelAndText(error: JsonObject): [label: string, text: string] {
   const { code, name, message, reason, address, port, hostname } = error;
   // OpenSSL's message is a line of OpenSSL's source code; `reason` is readable ("wrong version number").
-  const words = [reason, message].find((text) => typeof text === 'string')?.trim() ?? '';
+  const errorText = [reason, message].find((text) => typeof text === 'string')?.trim() ?? '';
   // A code becomes a label of a counter, so any other text is not used.
   if (typeof code !== 'string' || !/^[A-Z][A-Z0-9_]{1,39}$/.test(code)) {
     // undici 7.30 omits the codes of its HTTP parser (HPE_*).
     const label = name === 'HTTPParserError' ? 'invalid_http' : 'network_error';
-    return [label, words || label];
+    return [label, errorText || label];
   }
   if (typeof address === 'string') {
     const host = address.includes(':') ? `[${address}]` : address;
     return [code, `${code} ${host}${typeof port === 'number' ? `:${port}` : ''}`];
   }
   if (typeof hostname === 'string') return [code, `${code} ${hostname}`];
-  const rest = words.replace(code, '').trim();
+  const rest = errorText.replace(code, '').trim();
   return [code, (rest === '' ? code : `${code}: ${rest}`) + certificateHint(code)];
 }
 

@@ -10,15 +10,15 @@ import type { Redact } from './redaction';
 const MAX_BODY_BYTES = 1_048_576;
 
 /** The result of one HTTP request. Every text of it is redacted here, so no text has the key. */
-export type Exchange = Answer | NoAnswer;
+export type HttpResult = HttpResponse | NoResponse;
 
-export interface Answer {
+export interface HttpResponse {
   readonly kind: 'answer';
   readonly status: number;
   readonly headers: Readonly<Record<'location' | 'retryAfter' | 'date', string | undefined>>;
   readonly body: Body;
   /** Why the body is incomplete, or null if it is complete. */
-  readonly brokenBy: RequestFailure | null;
+  readonly failure: RequestFailure | null;
 }
 
 /** A longer plain text is not an error message. */
@@ -30,14 +30,14 @@ export interface Body {
   readonly value?: unknown;
 }
 
-export interface NoAnswer {
+export interface NoResponse {
   readonly kind: 'no answer';
   /** Whether the first byte may have been sent. undici reports the start after the TLS handshake, right before it writes. */
   readonly started: boolean;
-  readonly brokenBy: RequestFailure;
+  readonly failure: RequestFailure;
 }
 
-export interface ExchangeLimits {
+export interface HttpRequestOptions {
   /** The timeout to the last byte of the body, in milliseconds. */
   readonly timeoutMs: number;
   readonly connectTimeoutMs: number;
@@ -52,27 +52,27 @@ export interface ExchangeLimits {
  * The timeouts are own timers: an AbortSignal does not end a request that waits for its connection, and every received byte
  * resets undici's timers.
  */
-export function exchange(
+export function sendHttpRequest(
   dispatcher: Dispatcher,
   request: Dispatcher.DispatchOptions,
-  { timeoutMs, connectTimeoutMs, connectHint = '', beforeFirstByte }: ExchangeLimits,
+  { timeoutMs, connectTimeoutMs, connectHint = '', beforeFirstByte }: HttpRequestOptions,
   redact: Redact,
-): Promise<Exchange> {
+): Promise<HttpResult> {
   return new Promise((resolve) => {
     let controller: Dispatcher.DispatchController | undefined;
     let response: ResponseHead | undefined;
     const chunks: Buffer[] = [];
     let bytes = 0;
-    let settled = false;
+    let isResolved = false;
 
-    const end = (brokenBy: RequestFailure | null) => {
-      if (settled) return;
-      settled = true;
+    const finish = (failure: RequestFailure | null) => {
+      if (isResolved) return;
+      isResolved = true;
       for (const timer of timers) clearTimeout(timer);
       if (response === undefined) {
         const started = controller !== undefined;
-        resolve({ kind: 'no answer', started, brokenBy: brokenBy ?? failureFromError(undefined) });
-      } else resolve(readResponse(response, chunks, brokenBy, redact));
+        resolve({ kind: 'no answer', started, failure: failure ?? failureFromError(undefined) });
+      } else resolve(readResponse(response, chunks, failure, redact));
       try {
         controller?.abort(new Error('the exchange is over'));
       } catch {
@@ -84,12 +84,12 @@ export function exchange(
     const timers = [
       setTimeout(() => {
         const missing = response === undefined ? `no answer from ${origin}` : 'no complete body';
-        end({ label: 'timeout', message: `timeout: ${missing} within ${formatDuration(timeoutMs)}` });
+        finish({ label: 'timeout', message: `timeout: ${missing} within ${formatDuration(timeoutMs)}` });
       }, timeoutMs),
       setTimeout(() => {
         if (controller !== undefined) return;
-        const words = `no connection to ${origin} within ${formatDuration(connectTimeoutMs)}`;
-        end({ label: 'connect_timeout', message: `connect timeout: ${words}${connectHint}` });
+        const text = `no connection to ${origin} within ${formatDuration(connectTimeoutMs)}`;
+        finish({ label: 'connect_timeout', message: `connect timeout: ${text}${connectHint}` });
       }, connectTimeoutMs),
     ];
 
@@ -97,13 +97,13 @@ export function exchange(
       onRequestStart(starting) {
         // The request was abandoned while it was connecting, or undici starts it again after its connection was lost.
         // In both cases, the request must not be written.
-        const isOver = settled || controller !== undefined;
+        const isOver = isResolved || controller !== undefined;
         const message = isOver ? 'the exchange is over' : beforeFirstByte?.();
         if (message === undefined) {
           controller = starting;
           return;
         }
-        if (!isOver) end({ label: 'held_back', message });
+        if (!isOver) finish({ label: 'held_back', message });
         starting.abort(new Error(message));
       },
       onResponseStart(_, status, headers) {
@@ -114,13 +114,13 @@ export function exchange(
         const room = MAX_BODY_BYTES - bytes;
         chunks.push(chunk.subarray(0, room));
         bytes += chunk.length;
-        if (chunk.length > room) end({ label: 'too_large', message: 'the body has more than 1 MiB' });
+        if (chunk.length > room) finish({ label: 'too_large', message: 'the body has more than 1 MiB' });
       },
       onResponseEnd() {
-        end(null);
+        finish(null);
       },
       onResponseError(_, error) {
-        end(failureFromError(error, redact));
+        finish(failureFromError(error, redact));
       },
     });
   });
@@ -135,22 +135,22 @@ interface ResponseHead {
 function readResponse(
   { status, headers }: ResponseHead,
   chunks: readonly Buffer[],
-  brokenBy: RequestFailure | null,
+  failure: RequestFailure | null,
   redact: Redact,
-): Answer {
+): HttpResponse {
   try {
-    const body = bodyOf(new TextDecoder().decode(Buffer.concat(chunks)), redact);
-    return { kind: 'answer', status, headers: readHeaders(headers, redact), body, brokenBy };
+    const body = parseBody(new TextDecoder().decode(Buffer.concat(chunks)), redact);
+    return { kind: 'answer', status, headers: readHeaders(headers, redact), body, failure: failure };
   } catch {
     // The error may have a part of the response, and so of the key.
     const unreadable = { label: 'unreadable', message: 'the response could not be read' };
     const none = { location: undefined, retryAfter: undefined, date: undefined };
-    return { kind: 'answer', status, headers: none, body: { isHtml: false }, brokenBy: unreadable };
+    return { kind: 'answer', status, headers: none, body: { isHtml: false }, failure: unreadable };
   }
 }
 
 /** Reads the only headers that are used. undici passes a list if a header was sent more than once. */
-function readHeaders(headers: IncomingHttpHeaders, redact: Redact): Answer['headers'] {
+function readHeaders(headers: IncomingHttpHeaders, redact: Redact): HttpResponse['headers'] {
   const read = (name: string) => {
     const [first] = [headers[name]].flat();
     return first === undefined ? undefined : redact(first);
@@ -162,7 +162,7 @@ function readHeaders(headers: IncomingHttpHeaders, redact: Redact): Answer['head
  * Reads a body. JSON is redacted after parsing, text by text, so that a withheld text does not make the document invalid. A
  * truncated body that parses as an object is complete, because it has its last brace.
  */
-export function bodyOf(body: string, redact: Redact): Body {
+export function parseBody(body: string, redact: Redact): Body {
   if (/^\s*<[!?a-z]/i.test(body)) return { isHtml: true };
   try {
     return { isHtml: false, value: readValue(JSON.parse(body), 'body', redact) };
@@ -174,7 +174,7 @@ export function bodyOf(body: string, redact: Redact): Body {
 }
 
 /** The fields that are read: a job's fields and an error's messages. A hostile service may send 1 MiB of other fields. */
-const READ: Readonly<Record<string, readonly string[]>> = {
+const FIELDS_TO_READ: Readonly<Record<string, readonly string[]>> = {
   body: 'id status prLink archivedAt createdAt source model error message detail'.split(' '),
   source: ['repository', 'ref'],
   error: ['message'],
@@ -183,6 +183,6 @@ const READ: Readonly<Record<string, readonly string[]>> = {
 function readValue(value: unknown, name: string, redact: Redact): unknown {
   if (typeof value === 'string') return redact(value);
   if (!isRecord(value)) return typeof value === 'object' ? null : value;
-  const fields = (READ[name] ?? []).map((field) => [field, readValue(value[field], field, redact)]);
+  const fields = (FIELDS_TO_READ[name] ?? []).map((field) => [field, readValue(value[field], field, redact)]);
   return Object.fromEntries(fields);
 }

@@ -7,41 +7,41 @@ import {
   MAX_STATUS_CHARACTERS,
   plainText,
 } from '../contract/text';
-import type { Answer, Body, Exchange } from './exchange';
+import type { HttpResponse, Body, HttpResult } from './exchange';
 import { failureFromBody, failureFromStatus, type Operation } from './response-failures';
-import { retryAfter } from './retry-after';
+import { readRetryAfter } from './retry-after';
 
-export function toJobResponse(exchange: Exchange, jobId: string): JobResponse {
-  if (exchange.kind === 'no answer') return { kind: 'failure', ...exchange.brokenBy };
-  const read = readAnswer(exchange, jobId, 'read');
+export function toJobResponse(result: HttpResult, jobId: string): JobResponse {
+  if (result.kind === 'no answer') return { kind: 'failure', ...result.failure };
+  const read = readJobFromResponse(result, jobId, 'read');
   if ('job' in read) return { kind: 'job', job: read.job };
-  return { kind: 'failure', ...read.failure, ...waitOf(exchange) };
+  return { kind: 'failure', ...read.failure, ...retryAfterField(result) };
 }
 
-export function sendOutcome(exchange: Exchange, jobId: string): PostOutcome {
-  if (exchange.kind === 'no answer') {
-    const { started, brokenBy } = exchange;
+export function toPostOutcome(result: HttpResult, jobId: string): PostOutcome {
+  if (result.kind === 'no answer') {
+    const { started, failure: failure } = result;
     // Once the request was started, it may have arrived: neither written bytes nor an error code show the opposite.
-    if (started) return { verdict: 'unknown', ...brokenBy };
+    if (started) return { verdict: 'unknown', ...failure };
     // Time, a new certificate or a restarted service can fix any other cause of a missing connection.
-    const isPermanent = CONFIGURATION_ERROR.test(brokenBy.label);
-    return { verdict: 'not-sent', reachedService: false, ...brokenBy, ...(isPermanent && { isPermanent }) };
+    const isPermanent = CONFIGURATION_ERROR.test(failure.label);
+    return { verdict: 'not-sent', reachedService: false, ...failure, ...(isPermanent && { isPermanent }) };
   }
-  const read = readAnswer(exchange, jobId, 'send');
+  const read = readJobFromResponse(result, jobId, 'send');
   if ('job' in read) return { verdict: 'accepted', job: read.job };
-  const verdict = verdictFromStatus(exchange.status, retryAfter(exchange) !== undefined);
+  const verdict = verdictFromStatus(result.status, readRetryAfter(result) !== undefined);
   if (verdict !== 'not-sent') return { verdict, ...read.failure };
-  return { verdict, reachedService: true, ...waitOf(exchange), ...read.failure };
+  return { verdict, reachedService: true, ...retryAfterField(result), ...read.failure };
 }
 
-function readAnswer(
-  answer: Answer,
+function readJobFromResponse(
+  response: HttpResponse,
   jobId: string,
   operation: Operation,
 ): { job: AgentJob } | { failure: RequestFailure } {
-  if (answer.status < 200 || answer.status >= 300) return { failure: failureFromStatus(answer, operation) };
-  const job = readJob(answer.body);
-  return job?.id === jobId ? { job } : { failure: failureFromBody(answer, job?.id) };
+  if (response.status < 200 || response.status >= 300) return { failure: failureFromStatus(response, operation) };
+  const job = readJob(response.body);
+  return job?.id === jobId ? { job } : { failure: failureFromBody(response, job?.id) };
 }
 
 /**
@@ -78,13 +78,13 @@ function readWebLink(value: unknown): string | null {
 }
 
 /** The field is absent without a wait, because a data converter may write an undefined field as null. */
-function waitOf(answer: Answer): { retryAfterMs?: number } {
-  const retryAfterMs = retryAfter(answer);
+function retryAfterField(response: HttpResponse): { retryAfterMs?: number } {
+  const retryAfterMs = readRetryAfter(response);
   return retryAfterMs === undefined ? {} : { retryAfterMs };
 }
 
 /** The agent service rejects these requests before it processes the message: malformed, not allowed, or in the wrong state. */
-const REJECTED: ReadonlySet<number> = new Set([400, 403, 404, 405, 409, 410, 413, 415, 422]);
+const REJECTED_STATUSES: ReadonlySet<number> = new Set([400, 403, 404, 405, 409, 410, 413, 415, 422]);
 
 /**
  * Returns the verdict of a POST without the job in its response. The status alone decides, because no error text permits a second
@@ -98,12 +98,12 @@ export function verdictFromStatus(
   hasRetryAfter: boolean,
 ): 'rejected' | 'not-sent' | 'unknown' {
   if (status === 401 || isRateLimited(status, hasRetryAfter)) return 'not-sent';
-  return REJECTED.has(status) ? 'rejected' : 'unknown';
+  return REJECTED_STATUSES.has(status) ? 'rejected' : 'unknown';
 }
 
 /** Whether a POST's response pauses the project's POSTs: the agent service limits the requests of a project. */
-export function startsCooldown(response: Answer): boolean {
-  return isRateLimited(response.status, retryAfter(response) !== undefined);
+export function startsCooldown(response: HttpResponse): boolean {
+  return isRateLimited(response.status, readRetryAfter(response) !== undefined);
 }
 
 /** Some services return 403 with `Retry-After` instead of 429. */

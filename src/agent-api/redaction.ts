@@ -43,14 +43,14 @@ export class Redactor {
     this.forms = secrets.flatMap(secretForms);
   }
 
-  remember(key: string): void {
+  addKey(key: string): void {
     const isNew = !this.keys.includes(key);
     this.keys = [...this.keys.filter((each) => each !== key), key].slice(-REMEMBERED_KEYS);
     if (isNew) this.forms = [...this.secrets, ...this.keys].flatMap(secretForms);
   }
 
   /** Returns the start of the text, without any token after `Bearer`. The text is withheld if it contains a secret. */
-  readonly text: Redact = (text) => {
+  readonly redact: Redact = (text) => {
     if (this.containsSecret(text.slice(0, MAX_EXAMINED_CHARACTERS))) return this.withheld;
     return truncate(text, MAX_TEXT_CHARACTERS).replaceAll(BEARER, '$1[redacted]');
   };

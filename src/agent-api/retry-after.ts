@@ -1,6 +1,6 @@
-import type { Answer } from './exchange';
+import type { HttpResponse } from './exchange';
 
-export function retryAfter({ headers }: Answer): number | undefined {
+export function readRetryAfter({ headers }: HttpResponse): number | undefined {
   return parseRetryAfter(headers.retryAfter, headers.date);
 }
 
@@ -21,6 +21,6 @@ export function parseRetryAfter(
 
 /** Parses an HTTP date (RFC 9110, 5.6.7) or ISO 8601, which some gateways send. Returns NaN for any other text. */
 function parseDate(text: string): number {
-  const namesZone = /^(?:[A-Z][a-z]{2,8}, .+ GMT|\d{4}-\d{2}-\d{2}T.+(?:Z|[-+]\d{2}:?\d{2}))$/.test(text);
-  return namesZone ? Date.parse(text) : NaN;
+  const hasTimeZone = /^(?:[A-Z][a-z]{2,8}, .+ GMT|\d{4}-\d{2}-\d{2}T.+(?:Z|[-+]\d{2}:?\d{2}))$/.test(text);
+  return hasTimeZone ? Date.parse(text) : NaN;
 }

@@ -4,7 +4,7 @@ import { addFollowUpCommands } from './commands/follow-up';
 import { setupCommand } from './commands/namespace';
 import { scheduleCommand } from './commands/schedule';
 import { addSendCommand } from './commands/send';
-import { endOfError, EXIT, EXIT_CODES_HELP, printEnd } from './ends';
+import { commandOutcomeFromError, EXIT_CODE, EXIT_CODES_HELP, printOutcome } from './ends';
 import { printableLines } from './render/text';
 import { type OutputStream, Session } from './session';
 
@@ -65,14 +65,14 @@ interface Invocation {
   readonly stdin: Session['stdin'];
   readonly stdout: OutputStream;
   readonly stderr: OutputStream;
-  readonly calledAs: string;
+  readonly commandPrefix: string;
   readonly version: string;
 }
 
 /** Runs one command of the starter. @returns the exit code; it throws nothing */
-export async function run(invocation: Invocation): Promise<number> {
-  const { args, env, stdin, stdout, stderr, calledAs, version } = invocation;
-  const session = new Session(env, stdin, stdout, stderr, calledAs);
+export async function runCli(invocation: Invocation): Promise<number> {
+  const { args, env, stdin, stdout, stderr, commandPrefix: commandPrefix, version } = invocation;
+  const session = new Session(env, stdin, stdout, stderr, commandPrefix);
   const program = createProgram(session, version, {
     writeOut: (text) => stdout.write(text),
     writeErr: (text) => stderr.write(printableLines(text)),
@@ -88,13 +88,13 @@ export async function run(invocation: Invocation): Promise<number> {
   } catch (error) {
     if (error instanceof CommanderError) {
       // Help or version. Anything else commander has already printed.
-      if (error.exitCode === 0) return EXIT.completed;
+      if (error.exitCode === 0) return EXIT_CODE.completed;
       const message = error.message.replace(/^error: /, '');
       session.print({ type: 'Usage', message, details: null });
-      return EXIT.usage;
+      return EXIT_CODE.usage;
     }
-    printEnd(session, endOfError(error));
-    if (env.DEBUG && error instanceof Error) session.note(error.stack ?? '');
+    printOutcome(session, commandOutcomeFromError(error));
+    if (env.DEBUG && error instanceof Error) session.printStatus(error.stack ?? '');
     return session.exitCode;
   } finally {
     await session.close();

@@ -2,8 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type BatchHandle, type FollowUpHandle, hasCode } from '../entries/client';
 import { isFailure } from '../contract/outcome';
 import { truncate } from '../contract/text';
-import { endOf, EXIT, printEnd } from './ends';
-import { batchLine, itemLine, printBatchEnd } from './render/batch';
+import { awaitOutcome, EXIT_CODE, printOutcome } from './ends';
+import { batchLine, itemLine, printBatchOutcome } from './render/batch';
 import { decideCommand, progressKey, progressText, serverText } from './render/follow-up';
 import { printable } from './render/text';
 import type { OutputStream, Session } from './session';
@@ -11,22 +11,22 @@ import type { OutputStream, Session } from './session';
 const REFRESH_MS = 1_000;
 
 /** Shows the progress of a follow-up until it ends, and prints its end. */
-export async function waitForEnd(session: Session, workflowId: string): Promise<void> {
+export async function waitForFollowUp(session: Session, workflowId: string): Promise<void> {
   const followUp = (await session.connect()).getHandle(workflowId);
-  const words = () => leftWords(session, workflowId);
-  await untilLeft(session, words, async (left, line) => {
+  const createMessage = () => detachMessage(session, workflowId);
+  await runInterruptible(session, createMessage, async (signal, line) => {
     const ended = new AbortController();
-    const shown = showProgress(session, followUp, line, AbortSignal.any([left, ended.signal]));
-    const end = await endOf(followUp, left).finally(() => {
+    const shown = showProgress(session, followUp, line, AbortSignal.any([signal, ended.signal]));
+    const end = await awaitOutcome(followUp, signal).finally(() => {
       ended.abort();
       return shown;
     });
     line.clear();
-    printEnd(session, end);
+    printOutcome(session, end);
   });
 }
 
-export function leftWords(session: Session, id: string, ...group: string[]): string {
+export function detachMessage(session: Session, id: string, ...group: string[]): string {
   const [watch, cancel] = ['watch', 'cancel'].map((verb) => session.command(...group, verb, id));
   const [what = 'follow-up'] = group;
   return `Stopped waiting; the ${what} continues.\n  watch it:   ${watch}\n  cancel it:  ${cancel}`;
@@ -36,25 +36,25 @@ async function showProgress(
   session: Session,
   followUp: FollowUpHandle,
   line: ProgressLine,
-  over: AbortSignal,
+  signal: AbortSignal,
 ): Promise<void> {
   const decide = decideCommand(session, followUp.workflowId);
   for (;;) {
     try {
-      const report = await followUp.progress({ signal: over });
-      if (report.from === 'server') line.silence(serverText(report));
+      const report = await followUp.progress({ signal: signal });
+      if (report.from === 'server') line.showIfStalled(serverText(report));
       // Of one that has just ended, the end itself says everything.
       else if (!['done', 'failed', 'cancelled'].includes(report.progress.phase))
         line.show(progressText(report.progress, Date.now(), decide), progressKey(report.progress));
     } catch (error) {
       // The wait for the result reports final errors.
-      const words = (error as Error).message.replace(/\.$/, '');
-      const why = hasCode(error, 'UNREACHABLE', 'WAIT_TIMEOUT') ? 'Temporal does not answer' : words;
-      if (!over.aborted && !hasCode(error, 'NOT_FOUND', 'INVALID_CONFIGURATION'))
-        line.show(`${why}; the follow-up continues; still waiting`, 'unreachable');
+      const errorText = (error as Error).message.replace(/\.$/, '');
+      const reason = hasCode(error, 'UNREACHABLE', 'WAIT_TIMEOUT') ? 'Temporal does not answer' : errorText;
+      if (!signal.aborted && !hasCode(error, 'NOT_FOUND', 'INVALID_CONFIGURATION'))
+        line.show(`${reason}; the follow-up continues; still waiting`, 'unreachable');
     }
-    await sleep(REFRESH_MS, undefined, { signal: over }).catch(() => undefined);
-    if (over.aborted) return;
+    await sleep(REFRESH_MS, undefined, { signal: signal }).catch(() => undefined);
+    if (signal.aborted) return;
   }
 }
 
@@ -62,114 +62,114 @@ async function showProgress(
 export async function waitForBatch(
   session: Session,
   batch: BatchHandle,
-  left: AbortSignal,
+  signal: AbortSignal,
   line: ProgressLine,
 ): Promise<void> {
-  for await (const { view, ends } of withoutItems(session, batch.watch({ signal: left }))) {
-    const shown = session.isJson ? ends : ends.filter(isFailure);
+  for await (const { view, results: results } of ignoreUnavailableItems(session, batch.watch({ signal: signal }))) {
+    const shown = session.isJson ? results : results.filter(isFailure);
     if (shown.length > 0) line.clear();
     for (const end of shown) {
       if (session.isJson) session.print(end);
-      else session.note(itemLine(end));
+      else session.printStatus(itemLine(end));
     }
-    const isTrouble = view?.message !== view?.summary?.message;
-    if (view?.summary && !isTrouble) {
+    const hasProblem = view?.message !== view?.summary?.message;
+    if (view?.summary && !hasProblem) {
       const { state, ended, items } = view.summary;
       // Where lines can't be rewritten, each hundredth gets a line.
       line.show(batchLine(view.summary), `${state} ${Math.floor((100 * ended) / items)}`);
     } else if (view?.state !== 'terminated')
-      line.silence(
+      line.showIfStalled(
         view ? (view.message ?? 'not begun yet') : 'no answer; the batch continues; still waiting',
       );
   }
   line.clear();
-  printBatchEnd(session, batch.batchId, await batch.result({ signal: left }));
+  printBatchOutcome(session, batch.batchId, await batch.result({ signal: signal }));
 }
 
 /** Where the server has forgotten the items, the batch still has its end; `--json` promises each item. */
-async function* withoutItems<T>(session: Session, looks: AsyncIterable<T>): AsyncGenerator<T, void> {
+async function* ignoreUnavailableItems<T>(session: Session, updates: AsyncIterable<T>): AsyncGenerator<T, void> {
   try {
-    yield* looks;
+    yield* updates;
   } catch (error) {
     if (session.isJson || !hasCode(error, 'BATCH_ITEMS_UNAVAILABLE')) throw error;
-    session.note(error.message);
+    session.printStatus(error.message);
   }
 }
 
-const EXIT_OF_SIGNAL: Readonly<Record<string, number>> = {
-  SIGINT: EXIT.interrupted,
-  SIGTERM: EXIT.terminated,
-  SIGPIPE: EXIT.readerGone,
+const EXIT_CODE_BY_SIGNAL: Readonly<Record<string, number>> = {
+  SIGINT: EXIT_CODE.interrupted,
+  SIGTERM: EXIT_CODE.terminated,
+  SIGPIPE: EXIT_CODE.outputClosed,
 };
 
 /**
  * Works until a signal, or the end of whoever reads the results, ends the waiting.
  *
- * @param words what to say then
+ * @param createMessage what to say then
  * @param work rejects when its signal is aborted
  */
-export async function untilLeft(
+export async function runInterruptible(
   session: Session,
-  words: () => string,
-  work: (left: AbortSignal, line: ProgressLine) => Promise<void>,
+  createMessage: () => string,
+  work: (signal: AbortSignal, line: ProgressLine) => Promise<void>,
 ): Promise<void> {
   const line = new ProgressLine(session.stderr, session.env);
-  const left = new AbortController();
-  const leave = (signal: NodeJS.Signals): void => {
-    left.abort(new Error(signal));
+  const controller = new AbortController();
+  const abort = (signal: NodeJS.Signals): void => {
+    controller.abort(new Error(signal));
   };
-  process.on('SIGINT', leave);
-  process.on('SIGTERM', leave);
-  void session.readerGone.then(leave);
+  process.on('SIGINT', abort);
+  process.on('SIGTERM', abort);
+  void session.stdoutClosed.then(abort);
   try {
-    await work(left.signal, line);
+    await work(controller.signal, line);
   } catch (error) {
     line.clear();
-    if (!left.signal.aborted) throw error;
-    session.note(words());
-    const { message } = left.signal.reason as Error;
-    session.exitCode = EXIT_OF_SIGNAL[message] ?? EXIT.other;
+    if (!controller.signal.aborted) throw error;
+    session.printStatus(createMessage());
+    const { message } = controller.signal.reason as Error;
+    session.exitCode = EXIT_CODE_BY_SIGNAL[message] ?? EXIT_CODE.other;
   } finally {
     // A terminal sends Ctrl-C to every process of npm's, and some pass it on again: that must not cut off the last output.
-    if (!left.signal.aborted) {
-      process.off('SIGINT', leave);
-      process.off('SIGTERM', leave);
+    if (!controller.signal.aborted) {
+      process.off('SIGINT', abort);
+      process.off('SIGTERM', abort);
     }
   }
 }
 
 /** The end comes within a second, unless a message under way is awaited first. */
-const END_WITHIN_MS = 10_000;
+const CANCEL_TIMEOUT_MS = 10_000;
 
 /** Waits for a cancellation, and for the end. What was cancelled before is not an error. */
 export async function cancelAndWait<Answer, Ended>(
   session: Session,
   cancellation: Promise<Answer>,
   result: () => Promise<Ended>,
-): Promise<{ readonly answer: Answer | null; readonly end: Ended | null }> {
-  const answer = await cancellation.catch((error: unknown) => {
+): Promise<{ readonly cancelResult: Answer | null; readonly end: Ended | null }> {
+  const cancelResult = await cancellation.catch((error: unknown) => {
     if (!hasCode(error, 'ALREADY_ENDED') || error.state !== 'cancelled') throw error;
-    session.note('It was already cancelled.');
+    session.printStatus('It was already cancelled.');
     return null;
   });
-  const end = await Promise.race([result(), sleep(END_WITHIN_MS, null, { ref: false })]);
+  const end = await Promise.race([result(), sleep(CANCEL_TIMEOUT_MS, null, { ref: false })]);
   if (end === null)
-    session.note(
+    session.printStatus(
       'Cancellation was requested. The end comes when messages under way are answered and a worker polls the task queue.',
     );
-  return { answer, end };
+  return { cancelResult: cancelResult, end };
 }
 
 const CLEAR_LINE = '\r\u001b[2K';
 
 /** A worker that has just started, or replays a long history, needs time. */
-const SILENCE_IS_SHOWN_MS = 4_000;
+const STALL_THRESHOLD_MS = 4_000;
 
 /** One line that is rewritten on a terminal, a line for each change elsewhere. */
 export class ProgressLine {
   private readonly isLive: boolean;
-  private shown = '';
-  private answeredAt = performance.now();
+  private shownText = '';
+  private lastResponseAtMs = performance.now();
 
   constructor(
     private readonly stream: OutputStream,
@@ -180,20 +180,20 @@ export class ProgressLine {
 
   /** @param key what counts as a change where lines can't be rewritten */
   show(text: string, key: string): void {
-    this.answeredAt = performance.now();
+    this.lastResponseAtMs = performance.now();
     this.write(text, key);
   }
 
   /** Why nobody answers, if that lasts. */
-  silence(text: string): void {
-    if (performance.now() - this.answeredAt > SILENCE_IS_SHOWN_MS) this.write(text, text);
+  showIfStalled(text: string): void {
+    if (performance.now() - this.lastResponseAtMs > STALL_THRESHOLD_MS) this.write(text, text);
   }
 
   /** So that other lines can be written. */
   clear(): void {
-    if (!this.isLive || this.shown === '') return;
+    if (!this.isLive || this.shownText === '') return;
     this.stream.write(CLEAR_LINE);
-    this.shown = '';
+    this.shownText = '';
   }
 
   private write(text: string, key: string): void {
@@ -201,8 +201,8 @@ export class ProgressLine {
     // Some terminals wrap a line of their full width, which could not be cleared as one line.
     const line = truncate(printable(text), isLive ? Math.max(10, (stream.columns ?? 80) - 1) : Infinity);
     const shown = isLive ? line : key;
-    if (this.shown === shown) return;
-    this.shown = shown;
+    if (this.shownText === shown) return;
+    this.shownText = shown;
     stream.write(isLive ? CLEAR_LINE + line : `${new Date().toISOString().slice(11, 19)}Z ${line}\n`);
   }
 }

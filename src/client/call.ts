@@ -5,7 +5,7 @@ import { FollowUpError } from '../contract/follow-up-error';
 import { quote } from '../contract/text';
 import { ConfigurationError } from '../temporal/connection-config';
 import { serverError } from '../temporal/server-error';
-import { endedEarly, invalid, noAnswer, NotFoundError, type Reached, refuse } from './errors';
+import { interruptedCallError, invalidFieldError, waitTimeoutError, NotFoundError, type CallState, throwIfProblems } from './errors';
 import { unknownOptions } from './options';
 
 /** The options of every call. */
@@ -25,16 +25,16 @@ export interface CallOptions {
 /** The longest timer of Node, some 24 days. */
 const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
-interface Call extends CallOptions {
+interface CallContext extends CallOptions {
   /** The call's steps record here how far the call got. */
-  readonly reached?: Reached;
+  readonly reached?: CallState;
   /** The names of the call's further options. */
-  readonly others?: readonly string[];
+  readonly optionNames?: readonly string[];
 }
 
 /** Starts and ends every call of a client and its handles. */
-export class Calls {
-  readonly #pending = new Map<AbortController, Reached>();
+export class CallRunner {
+  readonly #pending = new Map<AbortController, CallState>();
   #isClosed = false;
 
   /** @param taskQueue the task queue that the workers poll for workflows */
@@ -48,46 +48,46 @@ export class Calls {
    * @throws FollowUpError for every error, or the reason of `signal`
    */
   async run<T>(
-    { reached = {}, others = [], ...options }: Call,
+    { reached = {}, optionNames: optionNames = [], ...options }: CallContext,
     work: (client: Client, signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
     const { signal, timeout } = options;
     signal?.throwIfAborted();
-    if (this.#isClosed) throw closed();
-    refuse(unknownOptions(options, ['signal', 'timeout', ...others]));
+    if (this.#isClosed) throw clientClosedError();
+    throwIfProblems(unknownOptions(options, ['signal', 'timeout', ...optionNames]));
     checkTimeout(timeout);
-    const call = new AbortController();
+    const controller = new AbortController();
     const abort = (): void => {
-      call.abort(signal?.reason);
+      controller.abort(signal?.reason);
     };
     signal?.addEventListener('abort', abort);
     const timer =
       timeout === undefined
         ? undefined
         : setTimeout(() => {
-            call.abort(noAnswer(reached, timeout));
+            controller.abort(waitTimeoutError(reached, timeout));
           }, timeout);
-    this.#pending.set(call, reached);
+    this.#pending.set(controller, reached);
     try {
       // The SDK cancels only the first attempt of an aborted request (1.24), so the call does not wait for the work to end.
       const aborted = new Promise<never>((_, reject) => {
-        call.signal.addEventListener('abort', reject);
+        controller.signal.addEventListener('abort', reject);
       });
-      const working = this.client.withAbortSignal(notifyingLate(call.signal), () =>
-        work(this.client, call.signal),
+      const working = this.client.withAbortSignal(notifyLateListeners(controller.signal), () =>
+        work(this.client, controller.signal),
       );
       return await Promise.race([working, aborted]);
     } catch (error) {
-      call.signal.throwIfAborted();
+      controller.signal.throwIfAborted();
       throw toFollowUpError(this.client, error, reached);
     } finally {
-      this.#pending.delete(call);
+      this.#pending.delete(controller);
       clearTimeout(timer);
       signal?.removeEventListener('abort', abort);
     }
   }
 
-  async *each<T>(
+  async *iterate<T>(
     options: CallOptions,
     list: (client: Client) => AsyncIterator<T, void>,
   ): AsyncGenerator<T, void, undefined> {
@@ -102,7 +102,7 @@ export class Calls {
   /** Ends every call, and rejects further calls. */
   close(): void {
     this.#isClosed = true;
-    for (const [call, reached] of this.#pending) call.abort(closed(reached));
+    for (const [call, reached] of this.#pending) call.abort(clientClosedError(reached));
   }
 }
 
@@ -110,7 +110,7 @@ export class Calls {
  * Makes a signal also notify listeners that are added after its abort. The SDK (1.24) does not check whether a signal is already
  * aborted: without this change, the work of an ended call would continue with its next requests.
  */
-function notifyingLate(signal: AbortSignal): AbortSignal {
+function notifyLateListeners(signal: AbortSignal): AbortSignal {
   // The SDK adds a listener for each request, and some calls make many requests at the same time.
   setMaxListeners(0, signal);
   const addListener = signal.addEventListener.bind(signal);
@@ -121,13 +121,13 @@ function notifyingLate(signal: AbortSignal): AbortSignal {
   return signal;
 }
 
-function toFollowUpError({ options }: Client, error: unknown, reached: Reached): FollowUpError {
+function toFollowUpError({ options }: Client, error: unknown, reached: CallState): FollowUpError {
   if (error instanceof FollowUpError) return error;
   const { workflowId, unconfirmed } = reached;
-  const known = serverError(error, options);
-  if (known?.code === 'UNREACHABLE' && unconfirmed !== undefined)
-    return endedEarly('UNREACHABLE', known.message, reached, known);
-  if (known !== undefined) return Object.assign(known, { workflowId: workflowId ?? null });
+  const knownError = serverError(error, options);
+  if (knownError?.code === 'UNREACHABLE' && unconfirmed !== undefined)
+    return interruptedCallError('UNREACHABLE', knownError.message, reached, knownError);
+  if (knownError !== undefined) return Object.assign(knownError, { workflowId: workflowId ?? null });
   const { message } = error instanceof Error ? error : new Error(String(error));
   // The workflow was deleted in the meantime.
   if (error instanceof WorkflowNotFoundError)
@@ -141,13 +141,13 @@ function toFollowUpError({ options }: Client, error: unknown, reached: Reached):
   return new FollowUpError('UNEXPECTED_FAILURE', `The call failed: ${message}`, { workflowId, cause: error });
 }
 
-export const SERVER_LIMIT_MS = 5_000;
+export const SERVER_TIMEOUT_MS = 5_000;
 
 /** A worker that replays a long history responds within a second. */
-export const WORKER_LIMIT_MS = 3_000;
+export const WORKER_TIMEOUT_MS = 3_000;
 
-export function within<T>(client: Client, limitMs: number, ask: () => Promise<T>): Promise<T> {
-  return client.withDeadline(Date.now() + limitMs, ask);
+export function withTimeout<T>(client: Client, timeoutMs: number, request: () => Promise<T>): Promise<T> {
+  return client.withDeadline(Date.now() + timeoutMs, request);
 }
 
 /** @throws InvalidRequestError */
@@ -155,9 +155,9 @@ export function checkTimeout(timeout: unknown): void {
   if (timeout === undefined) return;
   if (typeof timeout === 'number' && timeout > 0 && timeout <= MAX_TIMEOUT_MS) return;
   const text = `must be milliseconds, more than 0 and at most ${MAX_TIMEOUT_MS}; it is ${quote(timeout)}`;
-  throw invalid('timeout', text);
+  throw invalidFieldError('timeout', text);
 }
 
-function closed(reached: Reached = {}): FollowUpError {
-  return endedEarly('CLIENT_CLOSED', 'The client was closed. What was started continues.', reached);
+function clientClosedError(reached: CallState = {}): FollowUpError {
+  return interruptedCallError('CLIENT_CLOSED', 'The client was closed. What was started continues.', reached);
 }

@@ -31,7 +31,7 @@ export async function connectClient(
   const config = loadTemporalConfig(env);
   const dataConverter = await loadDataConverter(env);
   const { address, namespace } = config;
-  const retries = endableRetries(Math.min(RETRY_CONNECTING_MS, timeout / 2));
+  const retries = createStoppableRetries(Math.min(RETRY_CONNECTING_MS, timeout / 2));
   const connection = Connection.lazy({
     ...config.connection,
     interceptors: [makeGrpcRetryInterceptor(retries.options)],
@@ -45,18 +45,18 @@ export async function connectClient(
   );
   try {
     await Promise.race([firstCall, aborted]);
-    retries.connected();
+    retries.markConnected();
   } catch (error) {
     // An old Temporal server does not have this call.
-    if (hasGrpcStatus(error, 'UNIMPLEMENTED')) retries.connected();
+    if (hasGrpcStatus(error, 'UNIMPLEMENTED')) retries.markConnected();
     else {
-      await retries.end(connection);
+      await retries.closeConnection(connection);
       signal?.throwIfAborted();
       throw connectionError(error, config);
     }
   }
   const client = new Client({ connection, namespace, ...(dataConverter && { dataConverter }) });
-  return { client, address, close: () => retries.end(connection) };
+  return { client, address, close: () => retries.closeConnection(connection) };
 }
 
 /**
@@ -65,26 +65,26 @@ export async function connectClient(
  *
  * @param connectingMs for how long the first call is retried
  */
-function endableRetries(connectingMs: number) {
-  const usual = defaultGrpcRetryOptions();
+function createStoppableRetries(connectingMs: number) {
+  const defaults = defaultGrpcRetryOptions();
   let dueAt = 0;
   let retryUntil = performance.now() + connectingMs;
-  const options: typeof usual = {
-    retryableDecider: (...failed) => performance.now() < retryUntil && usual.retryableDecider(...failed),
+  const options: typeof defaults = {
+    retryableDecider: (...failed) => performance.now() < retryUntil && defaults.retryableDecider(...failed),
     delayFunction: (...failed) => {
-      const waitMs = usual.delayFunction(...failed);
+      const waitMs = defaults.delayFunction(...failed);
       dueAt = Math.max(dueAt, performance.now() + waitMs);
       return waitMs;
     },
   };
-  const end = async (connection: Connection): Promise<void> => {
+  const closeConnection = async (connection: Connection): Promise<void> => {
     retryUntil = 0;
     const dueInMs = dueAt - performance.now();
     if (dueInMs <= 0) return connection.close();
     setTimeout(() => void connection.close().catch(() => undefined), dueInMs + 100);
   };
-  const connected = (): void => {
+  const markConnected = (): void => {
     retryUntil = Infinity;
   };
-  return { options, connected, end };
+  return { options, markConnected: markConnected, closeConnection: closeConnection };
 }

@@ -3,10 +3,10 @@ import { FOLLOW_UP_WORKFLOW, type KeywordName, MEMO_RECEIPT } from '../contract/
 import { isReceipt, isVerdict, type Phase, type Receipt, type Verdict } from '../contract/result';
 import { keyword, keywordKey, OUTCOME_KEY } from '../contract/follow-up-start';
 import { singleLine } from '../contract/text';
-import { describeWorkflow, type RunState, stateOf } from '../temporal/existing-run';
+import { describeWorkflow, type RunState, toRunState } from '../temporal/existing-run';
 import { listWorkflows } from '../temporal/lists';
-import { pendingActivity } from '../temporal/sdk-internals';
-import { notFound, refuse } from './errors';
+import { findPendingActivity } from '../temporal/sdk-internals';
+import { notFoundError, throwIfProblems } from './errors';
 import { nameProblems, unknownOptions } from './options';
 
 /** What the Temporal server knows of a follow-up, without a worker. */
@@ -16,7 +16,7 @@ export interface FollowUpDescription {
   readonly state: RunState;
   readonly startedAt: string;
   /** When it begins, by its `startDelay`; null once it has begun, and in a list. */
-  readonly beginsAt: string | null;
+  readonly startsAt: string | null;
   /** Null while it runs. */
   readonly endedAt: string | null;
   readonly taskQueue: string;
@@ -33,7 +33,7 @@ export interface FollowUpDescription {
   readonly projectId: string | null;
   readonly jobId: string | null;
   /** Why its workflow task fails again and again, such as a missing search attribute; null while it does not, and in a list. */
-  readonly taskTrouble: string | null;
+  readonly workflowTaskFailure: string | null;
   /** Left by a cancelled follow-up only; null in a list. */
   readonly receipt: Receipt | null;
 }
@@ -42,16 +42,16 @@ export interface FollowUpDescription {
 export async function describeFollowUp(client: Client, workflowId: string): Promise<FollowUpDescription> {
   const info = await findFollowUp(client, workflowId);
   // The first event alone: no task is made before the delay is over.
-  const beginsAt = info.historyLength === 1 ? (info.executionTime?.toISOString() ?? null) : null;
-  const description = descriptionOf(info);
-  const verdict = (await mayBeSending(client, info)) ? 'unknown' : description.verdict;
-  return { ...description, verdict, beginsAt, taskTrouble: await failedTask(client, info) };
+  const startsAt = info.historyLength === 1 ? (info.executionTime?.toISOString() ?? null) : null;
+  const description = toDescription(info);
+  const verdict = (await isPossiblySending(client, info)) ? 'unknown' : description.verdict;
+  return { ...description, verdict, startsAt: startsAt, workflowTaskFailure: await readTaskFailure(client, info) };
 }
 
 /** Whether a send is in progress that has recorded its permission. */
-async function mayBeSending(client: Client, info: WorkflowExecutionDescription): Promise<boolean> {
+async function isPossiblySending(client: Client, info: WorkflowExecutionDescription): Promise<boolean> {
   try {
-    const pending = await pendingActivity(client, info, 'sendMessage');
+    const pending = await findPendingActivity(client, info, 'sendMessage');
     return pending !== undefined && hasRecordedPermission(pending);
   } catch {
     // This client can't decode the heartbeat, which may be a permission.
@@ -69,11 +69,11 @@ export async function findFollowUp(client: Client, workflowId: string) {
   const info = await describeWorkflow(client, workflowId);
   if (info?.type === FOLLOW_UP_WORKFLOW) return info;
   const found = info ? `the workflow of this id has the type ${JSON.stringify(info.type)}` : undefined;
-  throw notFound('follow-up', workflowId, client.options.namespace, found);
+  throw notFoundError('follow-up', workflowId, client.options.namespace, found);
 }
 
-function descriptionOf(info: Omit<WorkflowExecutionInfo, 'raw'>): FollowUpDescription {
-  const valueOf = (name: KeywordName): string | null =>
+function toDescription(info: Omit<WorkflowExecutionInfo, 'raw'>): FollowUpDescription {
+  const readAttribute = (name: KeywordName): string | null =>
     info.typedSearchAttributes.get(keywordKey(name)) ?? null;
   // A server need not keep the order of a KeywordList.
   const values = info.typedSearchAttributes.get(OUTCOME_KEY) ?? [];
@@ -81,24 +81,24 @@ function descriptionOf(info: Omit<WorkflowExecutionInfo, 'raw'>): FollowUpDescri
   return {
     workflowId: info.workflowId,
     runId: info.runId,
-    state: stateOf(info.status.name),
+    state: toRunState(info.status.name),
     startedAt: info.startTime.toISOString(),
-    beginsAt: null,
+    startsAt: null,
     endedAt: info.closeTime?.toISOString() ?? null,
     taskQueue: info.taskQueue,
-    phase: valueOf('FollowUpPhase'),
+    phase: readAttribute('FollowUpPhase'),
     outcome: values.find((value) => !isVerdict(value)) ?? null,
     verdict: values.find(isVerdict) ?? null,
-    jobStatus: valueOf('AgentJobStatus'),
-    projectId: valueOf('AgentProject'),
-    jobId: valueOf('AgentJob'),
-    taskTrouble: null,
+    jobStatus: readAttribute('AgentJobStatus'),
+    projectId: readAttribute('AgentProject'),
+    jobId: readAttribute('AgentJob'),
+    workflowTaskFailure: null,
     receipt: isReceipt(receipt) ? receipt : null,
   };
 }
 
 /** Why the latest workflow task of a run fails, again and again; null where it does not. */
-export async function failedTask(
+export async function readTaskFailure(
   { workflowService, options }: Client,
   { workflowId, runId, raw }: Pick<WorkflowExecutionDescription, 'workflowId' | 'runId' | 'raw'>,
 ): Promise<string | null> {
@@ -126,7 +126,7 @@ export interface FollowUpFilter {
   readonly batchId?: string | undefined;
 }
 
-const FILTERS: Readonly<Record<Exclude<keyof FollowUpFilter, 'outcome'>, KeywordName>> = {
+const FILTER_ATTRIBUTES: Readonly<Record<Exclude<keyof FollowUpFilter, 'outcome'>, KeywordName>> = {
   phase: 'FollowUpPhase',
   projectId: 'AgentProject',
   jobId: 'AgentJob',
@@ -135,25 +135,25 @@ const FILTERS: Readonly<Record<Exclude<keyof FollowUpFilter, 'outcome'>, Keyword
 
 /** @throws InvalidRequestError */
 export function checkFilter(filter: FollowUpFilter): void {
-  const problems = unknownOptions(filter, [...Object.keys(FILTERS), 'outcome']);
+  const problems = unknownOptions(filter, [...Object.keys(FILTER_ATTRIBUTES), 'outcome']);
   for (const [field, value] of Object.entries(filter)) {
     if (value !== undefined) problems.push(...nameProblems(field, value));
     if (field === 'outcome' && !/^[a-z-]*$/i.test(String(value)))
       problems.push({ field, text: 'must be an outcome or a verdict, such as completed or unknown' });
   }
-  refuse(problems);
+  throwIfProblems(problems);
 }
 
 export async function* listFollowUps(
   client: Client,
   { outcome, ...exact }: FollowUpFilter,
 ): AsyncGenerator<FollowUpDescription, void, undefined> {
-  const wanted = Object.entries(exact).flatMap(([field, value]) =>
-    value === undefined ? [] : [keyword(FILTERS[field as keyof typeof FILTERS], value)],
+  const filters = Object.entries(exact).flatMap(([field, value]) =>
+    value === undefined ? [] : [keyword(FILTER_ATTRIBUTES[field as keyof typeof FILTER_ATTRIBUTES], value)],
   );
   const restriction = outcome === undefined ? '' : ` AND ${OUTCOME_KEY.name} = '${outcome}'`;
-  for await (const info of listWorkflows(client, wanted, { restriction })) {
-    const found = descriptionOf(info);
+  for await (const info of listWorkflows(client, filters, { restriction })) {
+    const found = toDescription(info);
     if (outcome === undefined || outcome === found.outcome || outcome === found.verdict) yield found;
   }
 }

@@ -1,7 +1,7 @@
 import { type ErrorFacts, FollowUpError, type FollowUpErrorCode } from '../contract/follow-up-error';
 import { type Problem, problemTexts } from '../contract/checks';
 import type { FailureType, Receipt } from '../contract/result';
-import { grpcError } from '../temporal/grpc-status';
+import { findGrpcError } from '../temporal/grpc-status';
 
 /** Thrown when an input is invalid, before anything is started or changed. */
 export class InvalidRequestError extends FollowUpError {
@@ -10,12 +10,12 @@ export class InvalidRequestError extends FollowUpError {
   }
 }
 
-export function invalid(field: string, text: string): InvalidRequestError {
+export function invalidFieldError(field: string, text: string): InvalidRequestError {
   return new InvalidRequestError([{ field, text }]);
 }
 
 /** @throws InvalidRequestError if there is a problem */
-export function refuse(problems: readonly Problem[]): void {
+export function throwIfProblems(problems: readonly Problem[]): void {
   if (problems.length > 0) throw new InvalidRequestError(problems);
 }
 
@@ -32,26 +32,26 @@ export class StartUnconfirmedError extends FollowUpError {}
 export class WaitTimeoutError extends FollowUpError {}
 
 /** How far a call got. */
-export interface Reached {
+export interface CallState {
   workflowId?: string | undefined;
   /** The kind of workflow that the call starts, while it is unknown whether the workflow was started. */
   unconfirmed?: 'follow-up' | 'batch' | undefined;
 }
 
-/** The error of a call that ended before its response. @param why the reason, as a sentence */
-export function endedEarly(
+/** The error of a call that ended before its response. @param reason the reason, as a sentence */
+export function interruptedCallError(
   code: 'WAIT_TIMEOUT' | 'CLIENT_CLOSED' | 'UNREACHABLE',
-  why: string,
-  { workflowId, unconfirmed }: Reached,
+  reason: string,
+  { workflowId, unconfirmed }: CallState,
   cause?: unknown,
 ): FollowUpError {
   if (unconfirmed !== undefined) {
-    const what = `the ${unconfirmed} ${workflowId ?? ''}`.trim();
-    const message = `${why} It is not confirmed that ${what} was started. Repeat the same call; it sends nothing twice.`;
+    const subject = `the ${unconfirmed} ${workflowId ?? ''}`.trim();
+    const message = `${reason} It is not confirmed that ${subject} was started. Repeat the same call; it sends nothing twice.`;
     return new StartUnconfirmedError('START_UNCONFIRMED', message, { workflowId, cause });
   }
   const ErrorClass = code === 'WAIT_TIMEOUT' ? WaitTimeoutError : FollowUpError;
-  return new ErrorClass(code, why, { workflowId, cause });
+  return new ErrorClass(code, reason, { workflowId, cause });
 }
 
 /** Thrown when the agent service rejected the message, or the job was active and `whenActive` is `reject`. */
@@ -72,7 +72,7 @@ export class FollowUpCancelledError extends FollowUpError {}
 /** Thrown when a client terminated the workflow. Only its history shows whether the message was sent. */
 export class FollowUpTerminatedError extends FollowUpError {}
 
-const OF_FAILURE: Readonly<Record<FailureType, [typeof FollowUpError, FollowUpErrorCode]>> = {
+const ERROR_BY_FAILURE_TYPE: Readonly<Record<FailureType, [typeof FollowUpError, FollowUpErrorCode]>> = {
   InvalidRequest: [FollowUpError, 'INVALID_REQUEST'],
   FollowUpRejected: [FollowUpRejectedError, 'REJECTED'],
   DeliveryUnknown: [DeliveryUnknownError, 'DELIVERY_UNKNOWN'],
@@ -80,12 +80,12 @@ const OF_FAILURE: Readonly<Record<FailureType, [typeof FollowUpError, FollowUpEr
   JobNotFound: [JobNotFoundError, 'JOB_NOT_FOUND'],
 };
 
-export function followUpFailed(type: FailureType, message: string, facts: ErrorFacts): FollowUpError {
-  const [ErrorClass, code] = OF_FAILURE[type];
+export function followUpFailureError(type: FailureType, message: string, facts: ErrorFacts): FollowUpError {
+  const [ErrorClass, code] = ERROR_BY_FAILURE_TYPE[type];
   return new ErrorClass(code, message, facts);
 }
 
-export function batchConflict(batchId: string): ConflictError {
+export function batchConflictError(batchId: string): ConflictError {
   return new ConflictError(
     'CONFLICT',
     `The batch ${JSON.stringify(batchId)} exists with different items, options or order. Nothing was started. ` +
@@ -93,7 +93,7 @@ export function batchConflict(batchId: string): ConflictError {
   );
 }
 
-export function scheduleConflict(scheduleId: string): ConflictError {
+export function scheduleConflictError(scheduleId: string): ConflictError {
   return new ConflictError(
     'CONFLICT',
     `The schedule ${JSON.stringify(scheduleId)} exists. Nothing was changed. Use update to change it, or choose another ID.`,
@@ -101,15 +101,15 @@ export function scheduleConflict(scheduleId: string): ConflictError {
 }
 
 /** @param cause the Temporal server's response to the last attempt */
-export function scheduleUpdateConflict(scheduleId: string, cause: unknown): ConflictError {
+export function scheduleUpdateConflictError(scheduleId: string, cause: unknown): ConflictError {
   const message =
     `Other clients are changing the schedule ${JSON.stringify(scheduleId)} at the same time ` +
-    `(${grpcError(cause)?.words ?? 'conflict'}). Nothing was changed. Repeat the update.`;
+    `(${findGrpcError(cause)?.text ?? 'conflict'}). Nothing was changed. Repeat the update.`;
   return new ConflictError('CONFLICT', message, { cause });
 }
 
 /** @param found what has this id instead, if anything has */
-export function notFound(
+export function notFoundError(
   what: 'follow-up' | 'batch' | 'schedule',
   id: string,
   namespace: string,
@@ -118,45 +118,45 @@ export function notFound(
   // A caller may have given the request ID instead of the workflow ID.
   const hasForm = what !== 'follow-up' || id.startsWith('follow-up:');
   const form = hasForm ? '' : ' (most ids are follow-up:PROJECT:JOB:REQUEST_ID)';
-  const why =
+  const reason =
     found ?? `it may be misspelt${form}, deleted, in another namespace, or older than its retention`;
-  const message = `There is no ${what} ${JSON.stringify(id)} in the namespace ${namespace}: ${why}.`;
+  const message = `There is no ${what} ${JSON.stringify(id)} in the namespace ${namespace}: ${reason}.`;
   return new NotFoundError('NOT_FOUND', message, what === 'follow-up' ? { workflowId: id } : {});
 }
 
-/** @param reason why no response came, if that is known, such as {@link silence} */
-export function noAnswer(reached: Reached, waitedMs: number, reason?: string): FollowUpError {
+/** @param reason why no response came, if that is known, such as {@link explainMissingResponse} */
+export function waitTimeoutError(reached: CallState, waitedMs: number, reason?: string): FollowUpError {
   const { workflowId, unconfirmed } = reached;
   const isStarted = workflowId !== undefined && unconfirmed === undefined;
-  const subject = isStarted ? `${named(workflowId)} did not respond` : 'There was no response';
+  const subject = isStarted ? `${subjectFromId(workflowId)} did not respond` : 'There was no response';
   const suffix = reason === undefined ? '' : `: ${reason}`;
-  return endedEarly('WAIT_TIMEOUT', `${subject} within ${waitedMs / 1_000} s${suffix}.`, reached);
+  return interruptedCallError('WAIT_TIMEOUT', `${subject} within ${waitedMs / 1_000} s${suffix}.`, reached);
 }
 
 /** Why no worker responds. @param workers the number of workers that poll the task queue */
-export function silence(taskQueue: string, workers: number): string {
+export function explainMissingResponse(taskQueue: string, workers: number): string {
   const queue = `the task queue ${JSON.stringify(taskQueue)}`;
   if (workers === 0) return `no worker polls ${queue}; start one and try again`;
   return `the worker on ${queue} is busy, waits for the agent service, or has just stopped; try again`;
 }
 
-export function wrongState(workflowId: string, state: string): FollowUpError {
+export function wrongStateError(workflowId: string, state: string): FollowUpError {
   const isRunning = state === 'running';
-  const message = `${named(workflowId)} ${isRunning ? 'is still running' : `has already ended: ${state}`}.`;
+  const message = `${subjectFromId(workflowId)} ${isRunning ? 'is still running' : `has already ended: ${state}`}.`;
   return new FollowUpError(isRunning ? 'STILL_RUNNING' : 'ALREADY_ENDED', message, { workflowId, state });
 }
 
-export function updateRefused(workflowId: string, reason: string): FollowUpError {
-  const message = `${named(workflowId)} refuses: ${reason.replace(/\.$/, '')}.`;
+export function updateRejectedError(workflowId: string, reason: string): FollowUpError {
+  const message = `${subjectFromId(workflowId)} refuses: ${reason.replace(/\.$/, '')}.`;
   return new FollowUpError('UPDATE_REJECTED', message, { workflowId });
 }
 
 /** @param reason whether the message was sent, in words */
-export function retryRefused(workflowId: string, reason: string, receipt: Receipt | null): FollowUpError {
-  const message = `${named(workflowId)} can't be retried. ${reason} To send its message once more, give it a new requestId.`;
+export function retryNotAllowedError(workflowId: string, reason: string, receipt: Receipt | null): FollowUpError {
+  const message = `${subjectFromId(workflowId)} can't be retried. ${reason} To send its message once more, give it a new requestId.`;
   return new FollowUpError('RETRY_NOT_ALLOWED', message, { workflowId, receipt });
 }
 
-function named(workflowId: string): string {
+function subjectFromId(workflowId: string): string {
   return `The ${workflowId.startsWith('follow-up-batch:') ? 'batch' : 'follow-up'} ${workflowId}`;
 }

@@ -3,14 +3,14 @@ import { DEFAULT_TASK_QUEUES } from '../contract/names';
 import type { FollowUpResult } from '../contract/result';
 import { type ConnectOptions, connectClient } from './connect';
 import { BatchClient } from './batch/batch-client';
-import { type CallOptions, Calls, checkTimeout } from './call';
+import { type CallOptions, CallRunner, checkTimeout } from './call';
 import { checkFilter, type FollowUpDescription, type FollowUpFilter, listFollowUps } from './description';
 import { FollowUpHandle, type StartedFollowUp } from './follow-up-handle';
-import { InvalidRequestError, type Reached } from './errors';
+import { InvalidRequestError, type CallState } from './errors';
 import { awaitResult } from './await-result';
 import { checkName, unknownOptions } from './options';
 import { ScheduleClient } from './schedules';
-import { type NamedRequest, startFollowUp, type StartOfFollowUp, type StartOptions } from './start';
+import { type NamedRequest, startFollowUp, type FollowUpStartResult, type StartOptions } from './start';
 
 export interface FollowUpClientOptions {
   /** The task queue that the workers poll for workflows. @default 'follow-up' */
@@ -28,7 +28,7 @@ export class FollowUpClient {
   readonly batches: BatchClient;
   /** Batches at set times. */
   readonly schedules: ScheduleClient;
-  readonly #calls: Calls;
+  readonly #calls: CallRunner;
   #closeConnection: (() => Promise<void>) | undefined;
 
   /** @param client of the SDK, with the codecs and interceptors that the workers know; it stays yours to close */
@@ -37,7 +37,7 @@ export class FollowUpClient {
     options: FollowUpClientOptions = {},
   ) {
     this.taskQueue = options.taskQueue ?? DEFAULT_TASK_QUEUES.followUp;
-    this.#calls = new Calls(client, this.taskQueue);
+    this.#calls = new CallRunner(client, this.taskQueue);
     this.batches = new BatchClient(this.#calls);
     this.schedules = new ScheduleClient(this.#calls);
   }
@@ -84,10 +84,10 @@ export class FollowUpClient {
   #start<T>(
     request: NamedRequest,
     options: StartOptions,
-    then: (started: StartOfFollowUp, signal: AbortSignal, client: Client) => T | Promise<T>,
+    then: (started: FollowUpStartResult, signal: AbortSignal, client: Client) => T | Promise<T>,
   ): Promise<T> {
-    const given = { ...options, reached: { unconfirmed: 'follow-up' } satisfies Reached };
-    return this.#calls.run({ ...given, others: ['startDelay'] }, async (client, signal) =>
+    const given = { ...options, reached: { unconfirmed: 'follow-up' } satisfies CallState };
+    return this.#calls.run({ ...given, optionNames: ['startDelay'] }, async (client, signal) =>
       then(await startFollowUp(client, this.taskQueue, request, given), signal, client),
     );
   }
@@ -101,7 +101,7 @@ export class FollowUpClient {
   /** Follow-ups of the namespace, running ones first; eventually consistent. @throws InvalidRequestError, SearchAttributesError */
   list(filter: FollowUpFilter = {}, options: CallOptions = {}): AsyncIterable<FollowUpDescription> {
     checkFilter(filter);
-    return this.#calls.each(options, (client) => listFollowUps(client, filter));
+    return this.#calls.iterate(options, (client) => listFollowUps(client, filter));
   }
 
   /** Ends every call that waits, and the connection if {@link connect} has opened it. */

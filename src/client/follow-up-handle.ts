@@ -2,12 +2,12 @@ import type { Client } from '@temporalio/client';
 import { UPDATE_EXTEND_DEADLINE, UPDATE_POLL_NOW, UPDATE_RESOLVE_DELIVERY } from '../contract/names';
 import type { DeliveryDecision, FollowUpProgress, FollowUpResult } from '../contract/result';
 import type { DurationText } from '../contract/duration';
-import type { CallOptions, Calls } from './call';
+import type { CallOptions, CallRunner } from './call';
 import { describeFollowUp, type FollowUpDescription } from './description';
-import { type Reached, wrongState } from './errors';
-import { type ProgressReport, readProgress, type Update, updateFollowUp } from './progress';
+import { type CallState, wrongStateError } from './errors';
+import { type ProgressReport, readProgress, type WorkflowUpdate, updateFollowUp } from './progress';
 import { awaitResult } from './await-result';
-import { retryFollowUp, type StartOfFollowUp } from './start';
+import { retryFollowUp, type FollowUpStartResult } from './start';
 
 /**
  * One follow-up, running or ended. Every call throws NotFoundError where there is none.
@@ -16,10 +16,10 @@ import { retryFollowUp, type StartOfFollowUp } from './start';
  * FollowUpError `ALREADY_ENDED` or `UPDATE_REJECTED`.
  */
 export class FollowUpHandle {
-  readonly #calls: Calls;
+  readonly #calls: CallRunner;
 
   constructor(
-    calls: Calls,
+    calls: CallRunner,
     readonly workflowId: string,
   ) {
     this.#calls = calls;
@@ -57,7 +57,7 @@ export class FollowUpHandle {
 
   /** Says whether an unknown delivery arrived. `not-delivered` allows one more POST, by the run that is running now. */
   resolveDelivery(decision: DeliveryDecision, options: CallOptions = {}): Promise<FollowUpProgress> {
-    const args: Update['args'] = ({ runId }) => [decision, runId];
+    const args: WorkflowUpdate['args'] = ({ runId }) => [decision, runId];
     return this.update(options, { name: UPDATE_RESOLVE_DELIVERY, args });
   }
 
@@ -66,7 +66,7 @@ export class FollowUpHandle {
     return this.run(options, async (client) => {
       // The server silently accepts the cancellation of a closed workflow (measured, server 1.32.0).
       const { state } = await describeFollowUp(client, this.workflowId);
-      if (state !== 'running') throw wrongState(this.workflowId, state);
+      if (state !== 'running') throw wrongStateError(this.workflowId, state);
       await client.workflow.getHandle(this.workflowId).cancel();
     });
   }
@@ -84,15 +84,15 @@ export class FollowUpHandle {
   private run<T>(
     options: CallOptions,
     work: (client: Client, signal: AbortSignal) => Promise<T>,
-    unconfirmed?: Reached['unconfirmed'],
+    unconfirmed?: CallState['unconfirmed'],
   ): Promise<T> {
     return this.#calls.run({ ...options, reached: { workflowId: this.workflowId, unconfirmed } }, work);
   }
 
-  private update(options: CallOptions, update: Update): Promise<FollowUpProgress> {
+  private update(options: CallOptions, update: WorkflowUpdate): Promise<FollowUpProgress> {
     return this.run(options, (client) => updateFollowUp(client, this.workflowId, update));
   }
 }
 
 /** The handle of a follow-up, with what its start has found. */
-export type StartedFollowUp = FollowUpHandle & StartOfFollowUp;
+export type StartedFollowUp = FollowUpHandle & FollowUpStartResult;

@@ -8,7 +8,7 @@ import type { RunState } from '../temporal/existing-run';
 import type { SimulatedOutcome } from './simulated-outcome';
 
 /** The end of a simulated run, as the Temporal server would report it. */
-export interface RunEnd {
+export interface RunOutcome {
   readonly state: Exclude<RunState, 'running'>;
   /** Such as `completed` or `DeliveryUnknown`; null if the workflow could not report an outcome. */
   readonly outcome: string | null;
@@ -18,7 +18,7 @@ export interface RunEnd {
 }
 
 /** The end of a run that a client or a timeout ends, without the workflow; null for every other end. */
-export function clientEnd({ end, message }: SimulatedOutcome, at: number): RunEnd | null {
+export function outcomeFromClient({ end, message }: SimulatedOutcome, at: number): RunOutcome | null {
   const base = { outcome: null, result: null, at };
   if (end === 'terminated')
     return { ...base, state: end, cause: new TerminatedFailure(message ?? 'a test terminated the workflow') };
@@ -32,12 +32,12 @@ export function clientEnd({ end, message }: SimulatedOutcome, at: number): RunEn
 }
 
 /** @param message replaces the message of a failure */
-export function engineEnd(
+export function outcomeFromEngine(
   state: FollowUpState,
   outcome: FollowUpOutcome,
   at: number,
   message: string | undefined,
-): RunEnd {
+): RunOutcome {
   const receipt = receiptOf(state, at);
   const base = { outcome: outcomeName(outcome), result: null, cause: undefined, at };
   switch (outcome.kind) {
@@ -47,15 +47,15 @@ export function engineEnd(
       return { ...base, state: 'cancelled', cause: new CancelledFailure('The follow-up was cancelled.') };
     case 'failure': {
       const parts = failureWithReceipt(outcome, state.job, receipt);
-      return failedEnd({ ...parts, message: message ?? parts.message }, at);
+      return failedRunOutcome({ ...parts, message: message ?? parts.message }, at);
     }
   }
 }
 
-export function failedEnd(
+export function failedRunOutcome(
   { type, message, details }: ReturnType<typeof failureWithReceipt>,
   at: number,
-): RunEnd {
+): RunOutcome {
   const cause = ApplicationFailure.nonRetryable(message, type, details);
   return { state: 'failed', outcome: type, result: null, cause, at };
 }

@@ -6,16 +6,16 @@ import { progressOf, receiptOf, reportedDelivery } from '../follow-up/receipt';
 import { type FollowUpStart, type FollowUpState, initialState } from '../follow-up/state';
 import { endWithFailure, type Step } from '../follow-up/step';
 import type { FollowUpDescription } from './description';
-import { clientEnd, engineEnd, failedEnd, type RunEnd } from './in-memory-end';
+import { outcomeFromClient, outcomeFromEngine, failedRunOutcome, type RunOutcome } from './in-memory-end';
 import {
   activeJob,
-  isReached,
+  hasReachedOutcome,
   respond,
   type Script,
-  scriptOf,
+  scriptFromOutcome,
   type SimulatedOutcome,
 } from './simulated-outcome';
-import { type NamedRequest, planOf } from './start';
+import { type NamedRequest, planFromRequest } from './start';
 
 /** More steps than any outcome needs. */
 const MAX_STEPS = 1_000;
@@ -25,10 +25,10 @@ export class InMemoryFollowUp {
   readonly runId = crypto.randomUUID();
   readonly startedAt = Date.now();
   /** Resolves at the end. */
-  readonly ended: Promise<void>;
-  end: RunEnd | null = null;
+  readonly endPromise: Promise<void>;
+  end: RunOutcome | null = null;
   /** The start delay is over, and a worker runs the workflow. */
-  hasBegun = false;
+  hasStarted = false;
   private readonly start: FollowUpStart;
   private state: FollowUpState;
   private step: Step;
@@ -46,19 +46,19 @@ export class InMemoryFollowUp {
   ) {
     this.now = this.startedAt + delayMs;
     this.start = { startedAt: this.now, firstRunId: this.runId, isReset: false };
-    this.state = initialState(planOf(request), this.start);
+    this.state = initialState(planFromRequest(request), this.start);
     this.step = this.decide();
-    this.script = scriptOf({ phase: 'starting' }, request.jobId);
-    this.ended = new Promise((resolve) => (this.resolveEnded = resolve));
+    this.script = scriptFromOutcome({ phase: 'starting' }, request.jobId);
+    this.endPromise = new Promise((resolve) => (this.resolveEnded = resolve));
   }
 
   /** When the start delay ends; null once the follow-up has begun. */
-  get beginsAt(): string | null {
-    const isDelayed = this.delayMs > 0 && !this.hasBegun && this.end === null;
+  get startsAt(): string | null {
+    const isDelayed = this.delayMs > 0 && !this.hasStarted && this.end === null;
     return isDelayed ? new Date(this.startedAt + this.delayMs).toISOString() : null;
   }
 
-  get sends(): number {
+  get sendCount(): number {
     return reportedDelivery(this.state).sends;
   }
 
@@ -77,9 +77,9 @@ export class InMemoryFollowUp {
   /** @throws Error if the follow-up has ended, or no follow-up in its state can have this outcome */
   simulate(outcome: SimulatedOutcome): void {
     if (this.end !== null) throw new Error(`The follow-up ${this.workflowId} has ended.`);
-    const before = { state: this.state, step: this.step, now: this.now };
-    this.hasBegun = true;
-    this.script = scriptOf(outcome, this.request.jobId);
+    const snapshot = { state: this.state, step: this.step, now: this.now };
+    this.hasStarted = true;
+    this.script = scriptFromOutcome(outcome, this.request.jobId);
     this.state = { ...this.state, plan: { ...this.state.plan, ...this.script.plan } };
     this.step = this.decide();
     const { end = 'completed', phase } = outcome;
@@ -87,13 +87,13 @@ export class InMemoryFollowUp {
       this.endAsInvalid(outcome);
       return;
     }
-    for (let steps = 0; steps < MAX_STEPS && !isReached(outcome, this.step); steps += 1) this.perform();
+    for (let steps = 0; steps < MAX_STEPS && !hasReachedOutcome(outcome, this.step); steps += 1) this.perform();
     if (phase === undefined && end === 'cancelled') this.apply({ kind: 'cancelled' });
     const { verdict } = reportedDelivery(this.state);
-    const isWanted = (outcome.verdict ?? verdict) === verdict && (phase ?? end) === this.reached(outcome);
+    const isWanted = (outcome.verdict ?? verdict) === verdict && (phase ?? end) === this.outcomeOrPhase(outcome);
     if (!isWanted) {
-      const actual = `${this.reached(outcome)} with the verdict ${verdict}`;
-      Object.assign(this, before);
+      const actual = `${this.outcomeOrPhase(outcome)} with the verdict ${verdict}`;
+      Object.assign(this, snapshot);
       throw new Error(
         `The follow-up can't get the outcome ${JSON.stringify(outcome)}: it would be ${actual}.`,
       );
@@ -122,7 +122,7 @@ export class InMemoryFollowUp {
 
   /** Afterwards, the agent works on the message: on the first one, or on the one that is sent again. */
   resolveDelivery(decision: DeliveryDecision): void {
-    this.script = scriptOf({ phase: 'watching' }, this.request.jobId);
+    this.script = scriptFromOutcome({ phase: 'watching' }, this.request.jobId);
     this.apply({ kind: 'delivery decided', decision, runId: this.runId });
     if (decision === 'not-delivered') this.perform();
     this.apply(this.readEnded(this.now, { kind: 'job', job: activeJob(this.request.jobId) }));
@@ -137,7 +137,7 @@ export class InMemoryFollowUp {
       runId,
       state: end?.state ?? 'running',
       startedAt: new Date(this.startedAt).toISOString(),
-      beginsAt: this.beginsAt,
+      startsAt: this.startsAt,
       endedAt: end && new Date(end.at).toISOString(),
       taskQueue,
       phase: step.phase,
@@ -146,7 +146,7 @@ export class InMemoryFollowUp {
       jobStatus: state.job?.status ?? null,
       projectId: request.projectId,
       jobId: request.jobId,
-      taskTrouble: null,
+      workflowTaskFailure: null,
       receipt: isCancelled ? this.receipt : null,
     };
   }
@@ -186,7 +186,7 @@ export class InMemoryFollowUp {
   }
 
   /** The outcome or the phase that the follow-up has. */
-  private reached({ end, phase }: SimulatedOutcome): string {
+  private outcomeOrPhase({ end, phase }: SimulatedOutcome): string {
     const { step } = this;
     if (step.do === 'end') return outcomeName(step.outcome);
     return phase === undefined && (end === 'terminated' || end === 'timed-out') ? end : step.phase;
@@ -195,19 +195,19 @@ export class InMemoryFollowUp {
   /** Ends the run if its next step is the end, or if a client ends it. */
   private finish(outcome: SimulatedOutcome): void {
     const { state, step, now } = this;
-    const end = outcome.phase === undefined ? clientEnd(outcome, now) : null;
+    const end = outcome.phase === undefined ? outcomeFromClient(outcome, now) : null;
     if (end !== null) this.endRun(end);
-    else if (step.do === 'end') this.endRun(engineEnd(state, step.outcome, now, outcome.message));
+    else if (step.do === 'end') this.endRun(outcomeFromEngine(state, step.outcome, now, outcome.message));
   }
 
   private endAsInvalid({ message = 'is rejected by the worker' }: SimulatedOutcome): void {
     const problems = [{ field: 'request', text: message }];
     const parts = invalidRequest(problems, this.workflowId, this.start, this.now);
     this.step = endWithFailure(parts.type, message);
-    this.endRun(failedEnd(parts, this.now));
+    this.endRun(failedRunOutcome(parts, this.now));
   }
 
-  private endRun(end: RunEnd): void {
+  private endRun(end: RunOutcome): void {
     this.end = end;
     this.resolveEnded();
   }

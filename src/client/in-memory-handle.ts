@@ -1,8 +1,8 @@
 import { DELIVERY_DECISIONS, type DeliveryDecision, type FollowUpProgress } from '../contract/result';
 import { type DurationText, parseDuration } from '../contract/duration';
-import type { CallOptions, Calls } from './call';
+import type { CallOptions, CallRunner } from './call';
 import type { FollowUpDescription } from './description';
-import { noAnswer, type Reached, silence, updateRefused, wrongState } from './errors';
+import { waitTimeoutError, type CallState, explainMissingResponse, updateRejectedError, wrongStateError } from './errors';
 import type { InMemoryFollowUp } from './in-memory-follow-up';
 import type { InMemoryServer } from './in-memory-server';
 import type { FollowUpHandleLike } from './interfaces';
@@ -11,15 +11,15 @@ import { resultError } from './await-result';
 import { checkRetry } from './start';
 
 /** For how long the client waits for a worker that is not there. */
-const NO_WORKER_LIMIT_MS = 2_000;
+const NO_WORKER_TIMEOUT_MS = 2_000;
 
 /** The handle of a simulated follow-up. */
 export class InMemoryFollowUpHandle implements FollowUpHandleLike {
-  readonly #calls: Calls;
+  readonly #calls: CallRunner;
   readonly #server: InMemoryServer;
 
   constructor(
-    calls: Calls,
+    calls: CallRunner,
     server: InMemoryServer,
     readonly workflowId: string,
   ) {
@@ -30,7 +30,7 @@ export class InMemoryFollowUpHandle implements FollowUpHandleLike {
   result(options: CallOptions = {}) {
     return this.#run(options, async () => {
       await this.#server.whenReachable();
-      return awaitEnd(this.#server, this.workflowId);
+      return awaitInMemoryResult(this.#server, this.workflowId);
     });
   }
 
@@ -38,7 +38,7 @@ export class InMemoryFollowUpHandle implements FollowUpHandleLike {
     return this.#run(options, (reached) => {
       const followUp = this.#find(reached);
       const workers = this.#server.hasWorkers ? 1 : 0;
-      if (workers > 0 && followUp.beginsAt === null) return { from: 'worker', progress: followUp.progress };
+      if (workers > 0 && followUp.startsAt === null) return { from: 'worker', progress: followUp.progress };
       return { from: 'server', description: followUp.describe(), workers };
     });
   }
@@ -56,7 +56,7 @@ export class InMemoryFollowUpHandle implements FollowUpHandleLike {
   extendDeadline(duration: DurationText, options: CallOptions = {}): Promise<FollowUpProgress> {
     return this.#update(options, (followUp) => {
       const parsed = parseDuration(duration);
-      if ('problem' in parsed) throw updateRefused(this.workflowId, `duration: ${parsed.problem}`);
+      if ('problem' in parsed) throw updateRejectedError(this.workflowId, `duration: ${parsed.problem}`);
       followUp.extendDeadline(parsed.ms);
     });
   }
@@ -66,10 +66,10 @@ export class InMemoryFollowUpHandle implements FollowUpHandleLike {
       const { phase } = followUp.progress;
       if (phase !== 'needs-decision') {
         const problem = `the follow-up is ${phase}; a decision is accepted only in the phase needs-decision`;
-        throw updateRefused(this.workflowId, problem);
+        throw updateRejectedError(this.workflowId, problem);
       }
       if (!DELIVERY_DECISIONS.some((each) => each === decision))
-        throw updateRefused(this.workflowId, `decision: must be one of ${DELIVERY_DECISIONS.join(', ')}`);
+        throw updateRejectedError(this.workflowId, `decision: must be one of ${DELIVERY_DECISIONS.join(', ')}`);
       followUp.resolveDelivery(decision);
     });
   }
@@ -84,9 +84,9 @@ export class InMemoryFollowUpHandle implements FollowUpHandleLike {
   }
 
   retry(options: CallOptions = {}): Promise<{ readonly runId: string }> {
-    const start = (reached: Reached) => {
+    const start = (reached: CallState) => {
       const { end, receipt, request } = this.#find(reached);
-      if (end === null) throw wrongState(this.workflowId, 'running');
+      if (end === null) throw wrongStateError(this.workflowId, 'running');
       const hasReceipt = end.state !== 'terminated' && end.state !== 'timed-out';
       checkRetry(this.workflowId, hasReceipt ? receipt : null);
       const { runId } = this.#server.start(request);
@@ -97,30 +97,30 @@ export class InMemoryFollowUpHandle implements FollowUpHandleLike {
 
   #run<T>(
     options: CallOptions,
-    work: (reached: Reached) => T | Promise<T>,
-    unconfirmed?: Reached['unconfirmed'],
+    work: (reached: CallState) => T | Promise<T>,
+    unconfirmed?: CallState['unconfirmed'],
   ): Promise<T> {
-    const reached: Reached = { workflowId: this.workflowId, unconfirmed };
+    const reached: CallState = { workflowId: this.workflowId, unconfirmed };
     return this.#calls.run({ ...options, reached }, async () => work(reached));
   }
 
-  #find(reached: Reached): InMemoryFollowUp {
+  #find(reached: CallState): InMemoryFollowUp {
     this.#server.checkReachable(reached);
     return this.#server.find(this.workflowId);
   }
 
-  #running(reached: Reached): InMemoryFollowUp {
+  #running(reached: CallState): InMemoryFollowUp {
     const followUp = this.#find(reached);
-    if (followUp.end !== null) throw wrongState(this.workflowId, followUp.end.state);
+    if (followUp.end !== null) throw wrongStateError(this.workflowId, followUp.end.state);
     return followUp;
   }
 
   #update(options: CallOptions, update: (followUp: InMemoryFollowUp) => void): Promise<FollowUpProgress> {
     return this.#run(options, (reached) => {
       const followUp = this.#running(reached);
-      const { beginsAt, workflowId, taskQueue } = followUp;
-      if (beginsAt !== null) throw updateRefused(workflowId, `it has not begun; it begins at ${beginsAt}`);
-      if (!this.#server.hasWorkers) throw noAnswer({ workflowId }, NO_WORKER_LIMIT_MS, silence(taskQueue, 0));
+      const { startsAt: startsAt, workflowId, taskQueue } = followUp;
+      if (startsAt !== null) throw updateRejectedError(workflowId, `it has not begun; it begins at ${startsAt}`);
+      if (!this.#server.hasWorkers) throw waitTimeoutError({ workflowId }, NO_WORKER_TIMEOUT_MS, explainMissingResponse(taskQueue, 0));
       update(followUp);
       return followUp.progress;
     });
@@ -128,9 +128,9 @@ export class InMemoryFollowUpHandle implements FollowUpHandleLike {
 }
 
 /** Waits for the result of the latest run. @throws the error with which the client reports the end */
-export async function awaitEnd(server: InMemoryServer, workflowId: string) {
+export async function awaitInMemoryResult(server: InMemoryServer, workflowId: string) {
   const followUp = server.find(workflowId);
-  await followUp.ended;
+  await followUp.endPromise;
   const { end, receipt } = followUp;
   if (end?.result) return end.result;
   throw resultError(workflowId, end?.cause, receipt);

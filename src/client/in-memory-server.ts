@@ -1,10 +1,10 @@
 import { digestOf, followUpWorkflowId } from '../contract/ids';
 import { conflictInWords } from '../contract/outcome';
 import { TemporalUnreachableError } from '../temporal/server-error';
-import { ConflictError, endedEarly, notFound, type Reached } from './errors';
+import { ConflictError, interruptedCallError, notFoundError, type CallState } from './errors';
 import { InMemoryFollowUp } from './in-memory-follow-up';
 import type { SimulatedOutcome } from './simulated-outcome';
-import type { NamedRequest, StartOfFollowUp } from './start';
+import type { NamedRequest, FollowUpStartResult } from './start';
 
 export const IN_MEMORY_NAMESPACE = 'in-memory';
 
@@ -21,8 +21,8 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
 export class InMemoryServer {
   readonly followUps: InMemoryFollowUp[] = [];
   private availability: Availability = 'all';
-  private waiting: (() => void)[] = [];
-  private waitingForWorkers: (() => void)[] = [];
+  private waitingCalls: (() => void)[] = [];
+  private waitingActions: (() => void)[] = [];
 
   constructor(
     readonly taskQueue: string,
@@ -36,38 +36,38 @@ export class InMemoryServer {
   setAvailability(availability: Availability): void {
     this.availability = availability;
     if (availability === 'unreachable') return;
-    for (const resume of this.waiting.splice(0)) resume();
-    if (this.hasWorkers) for (const action of this.waitingForWorkers.splice(0)) action();
+    for (const resume of this.waitingCalls.splice(0)) resume();
+    if (this.hasWorkers) for (const action of this.waitingActions.splice(0)) action();
   }
 
   /** @throws FollowUpError `UNREACHABLE`, or `START_UNCONFIRMED` if the call may have started a follow-up */
-  checkReachable(reached: Reached): void {
+  checkReachable(reached: CallState): void {
     if (this.availability !== 'unreachable') return;
     const message = 'The Temporal server does not respond; the same call may be repeated.';
-    if (reached.unconfirmed !== undefined) throw endedEarly('UNREACHABLE', message, reached);
+    if (reached.unconfirmed !== undefined) throw interruptedCallError('UNREACHABLE', message, reached);
     throw new TemporalUnreachableError(message);
   }
 
   whenReachable(): Promise<void> {
     if (this.availability !== 'unreachable') return Promise.resolve();
-    return new Promise((resolve) => this.waiting.push(resolve));
+    return new Promise((resolve) => this.waitingCalls.push(resolve));
   }
 
   /** Performs an action that needs a worker, at once or when workers run again. */
   whenWorkersRun(action: () => void): void {
     if (this.hasWorkers) action();
-    else this.waitingForWorkers.push(action);
+    else this.waitingActions.push(action);
   }
 
   /** Returns the latest run. @throws NotFoundError */
   find(workflowId: string): InMemoryFollowUp {
     const found = this.followUps.findLast((followUp) => followUp.workflowId === workflowId);
-    if (found === undefined) throw notFound('follow-up', workflowId, IN_MEMORY_NAMESPACE);
+    if (found === undefined) throw notFoundError('follow-up', workflowId, IN_MEMORY_NAMESPACE);
     return found;
   }
 
   /** @throws ConflictError if the follow-up exists with another prompt */
-  attach(workflowId: string, { prompt, requestId }: NamedRequest): StartOfFollowUp | undefined {
+  attach(workflowId: string, { prompt, requestId }: NamedRequest): FollowUpStartResult | undefined {
     const found = this.followUps.findLast((followUp) => followUp.workflowId === workflowId);
     if (found === undefined) return undefined;
     const { promptDigest, runId, end } = found;
@@ -87,14 +87,14 @@ export class InMemoryServer {
     const { projectId, jobId, requestId } = request;
     const workflowId = followUpWorkflowId(projectId, jobId, requestId);
     const followUp = new InMemoryFollowUp(workflowId, this.taskQueue, request, delayMs);
-    const begin = () => {
+    const startRun = () => {
       this.whenWorkersRun(() => {
         // A test may have given the follow-up an outcome, or cancelled it, in the meantime.
-        if (!followUp.hasBegun && followUp.end === null) followUp.simulate(this.outcomeOf(request));
+        if (!followUp.hasStarted && followUp.end === null) followUp.simulate(this.outcomeOf(request));
       });
     };
-    if (delayMs === 0) begin();
-    else setTimeout(begin, Math.min(delayMs, MAX_TIMER_MS)).unref();
+    if (delayMs === 0) startRun();
+    else setTimeout(startRun, Math.min(delayMs, MAX_TIMER_MS)).unref();
     this.followUps.push(followUp);
     return followUp;
   }

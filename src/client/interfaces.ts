@@ -1,10 +1,10 @@
 /** What your own code depends on: the classes, and whatever a test puts in their place. */
 import type { BatchClient, BatchHandle } from './batch/batch-client';
-import type { StartOfBatch } from './batch/start';
+import type { BatchStartResult } from './batch/start';
 import type { FollowUpClient } from './follow-up-client';
 import type { FollowUpHandle } from './follow-up-handle';
 import type { ScheduleClient } from './schedules';
-import type { StartOfFollowUp } from './start';
+import type { FollowUpStartResult } from './start';
 
 /** What a class shows, without its private members, which no other class can have. */
 type Public<Class> = Pick<Class, keyof Class>;
@@ -16,17 +16,17 @@ export interface FollowUpClientLike extends Omit<
   Public<FollowUpClient>,
   'client' | 'start' | 'getHandle' | 'batches' | 'schedules'
 > {
-  start(...args: Parameters<FollowUpClient['start']>): Promise<FollowUpHandleLike & StartOfFollowUp>;
+  start(...args: Parameters<FollowUpClient['start']>): Promise<FollowUpHandleLike & FollowUpStartResult>;
   getHandle(workflowId: string): FollowUpHandleLike;
   readonly batches: BatchClientLike;
   readonly schedules: ScheduleClientLike;
 }
 
 export interface BatchClientLike extends Omit<Public<BatchClient>, 'start' | 'getHandle'> {
-  start(...args: Parameters<BatchClient['start']>): Promise<BatchHandleLike & StartOfBatch>;
+  start(...args: Parameters<BatchClient['start']>): Promise<BatchHandleLike & BatchStartResult>;
   getHandle(batchId: string): BatchHandleLike;
 }
 
 export interface BatchHandleLike extends Omit<Public<BatchHandle>, 'retry'> {
-  retry(...args: Parameters<BatchHandle['retry']>): Promise<(BatchHandleLike & StartOfBatch) | null>;
+  retry(...args: Parameters<BatchHandle['retry']>): Promise<(BatchHandleLike & BatchStartResult) | null>;
 }

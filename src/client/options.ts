@@ -1,6 +1,6 @@
 import type { Problem } from '../contract/checks';
 import { quote } from '../contract/text';
-import { refuse } from './errors';
+import { throwIfProblems } from './errors';
 
 export function unknownOptions(given: object, options: readonly string[]): Problem[] {
   const text = `is not an option here; the options are ${options.join(', ')}`;
@@ -9,7 +9,7 @@ export function unknownOptions(given: object, options: readonly string[]): Probl
 
 /** @throws InvalidRequestError */
 export function checkName(field: string, value: unknown): void {
-  refuse(nameProblems(field, value));
+  throwIfProblems(nameProblems(field, value));
 }
 
 /** Callers without TypeScript give anything, and no server takes half a character. */

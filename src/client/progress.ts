@@ -13,16 +13,16 @@ import { QUERY_PROGRESS } from '../contract/names';
 import type { Delivery, FollowUpProgress } from '../contract/result';
 import { singleLine } from '../contract/text';
 import { addCounts } from '../contract/response-counts';
-import { grpcError } from '../temporal/grpc-status';
-import { optionalTsToDate, pendingActivity, workersPolling } from '../temporal/sdk-internals';
-import { SERVER_LIMIT_MS, within, WORKER_LIMIT_MS } from './call';
+import { findGrpcError } from '../temporal/grpc-status';
+import { optionalTsToDate, findPendingActivity, listPollingWorkers } from '../temporal/sdk-internals';
+import { SERVER_TIMEOUT_MS, withTimeout, WORKER_TIMEOUT_MS } from './call';
 import {
   describeFollowUp,
   findFollowUp,
   type FollowUpDescription,
   hasRecordedPermission,
 } from './description';
-import { noAnswer, silence, updateRefused, wrongState } from './errors';
+import { waitTimeoutError, explainMissingResponse, updateRejectedError, wrongStateError } from './errors';
 
 /** Where a follow-up stands. */
 export type ProgressReport =
@@ -47,22 +47,22 @@ export async function readProgress(client: Client, workflowId: string): Promise<
     return { from: 'worker', progress: await withPendingActivity(client, workflowId, progress) };
   } catch (error) {
     // The Temporal server may know more, and throws if there is no follow-up.
-    if (!isOfServer(error)) throw error;
-    const description = await within(client, SERVER_LIMIT_MS, () => describeFollowUp(client, workflowId));
-    const workers = await workersPolling(client, description.taskQueue);
+    if (!isServerFailure(error)) throw error;
+    const description = await withTimeout(client, SERVER_TIMEOUT_MS, () => describeFollowUp(client, workflowId));
+    const workers = await listPollingWorkers(client, description.taskQueue);
     return { from: 'server', description, workers: workers.length };
   }
 }
 
 /** Anything else is a bug, or a data converter that can't read the answer. */
-function isOfServer(error: unknown): boolean {
+function isServerFailure(error: unknown): boolean {
   const others = [WorkflowNotFoundError, QueryNotRegisteredError, QueryRejectedError];
-  return grpcError(error) !== undefined || others.some((each) => error instanceof each);
+  return findGrpcError(error) !== undefined || others.some((each) => error instanceof each);
 }
 
 function queryProgress(client: Client, workflowId: string): Promise<FollowUpProgress> {
   const handle = client.workflow.getHandle(workflowId);
-  return within(client, WORKER_LIMIT_MS, () => handle.query<FollowUpProgress>(QUERY_PROGRESS));
+  return withTimeout(client, WORKER_TIMEOUT_MS, () => handle.query<FollowUpProgress>(QUERY_PROGRESS));
 }
 
 /**
@@ -83,10 +83,10 @@ async function withPendingActivity(
   for (let queries = 1; queries < MAX_QUERIES && isActivityExpected(progress); queries += 1) {
     const pending = await describePending(client, workflowId, progress);
     const later = await queryProgress(client, workflowId);
-    if (isDeepStrictEqual(later, progress)) return wholeProgress(progress, pending);
+    if (isDeepStrictEqual(later, progress)) return toCompleteProgress(progress, pending);
     progress = later;
   }
-  return wholeProgress(progress, undefined);
+  return toCompleteProgress(progress, undefined);
 }
 
 /** Whether an activity is pending that knows more than the workflow. */
@@ -97,13 +97,13 @@ function isActivityExpected({ deliveryBeforeSend, nextPollAt }: FollowUpProgress
 
 async function describePending(client: Client, workflowId: string, progress: FollowUpProgress) {
   const handle = client.workflow.getHandle(workflowId);
-  const description = await within(client, SERVER_LIMIT_MS, () => handle.describe());
+  const description = await withTimeout(client, SERVER_TIMEOUT_MS, () => handle.describe());
   const type = progress.deliveryBeforeSend === undefined ? 'pollJob' : 'sendMessage';
-  return pendingActivity(client, description, type);
+  return findPendingActivity(client, description, type);
 }
 
 /** @param pending undefined if nothing is known of a pending activity: a send in progress is then reported as `unknown` */
-function wholeProgress(
+function toCompleteProgress(
   { deliveryBeforeSend, ...progress }: FollowUpProgress,
   pending: Pending | undefined,
 ): FollowUpProgress {
@@ -113,9 +113,9 @@ function wholeProgress(
     : withPendingSend(progress, pending, deliveryBeforeSend);
 }
 
-type Pending = NonNullable<Awaited<ReturnType<typeof pendingActivity>>>;
+type Pending = NonNullable<Awaited<ReturnType<typeof findPendingActivity>>>;
 
-function withPendingSend(progress: FollowUpProgress, pending: Pending, before: Delivery): FollowUpProgress {
+function withPendingSend(progress: FollowUpProgress, pending: Pending, deliveryBefore: Delivery): FollowUpProgress {
   const failure = pending.lastFailure?.message;
   const lastResponse = failure
     ? `the send fails, and is tried again: ${singleLine(failure, 300)}`
@@ -123,8 +123,8 @@ function withPendingSend(progress: FollowUpProgress, pending: Pending, before: D
       ? 'a worker is sending the message'
       : 'the send waits for a worker; if it keeps waiting, none polls the task queue for sends, or a rate limit delays it';
   if (hasRecordedPermission(pending)) return { ...progress, lastResponse };
-  const deliveryUnknownReason = before.verdict === 'unknown' ? progress.deliveryUnknownReason : undefined;
-  return { ...progress, delivery: before, deliveryUnknownReason, lastResponse };
+  const deliveryUnknownReason = deliveryBefore.verdict === 'unknown' ? progress.deliveryUnknownReason : undefined;
+  return { ...progress, delivery: deliveryBefore, deliveryUnknownReason, lastResponse };
 }
 
 /** The reads of a pending poll returned the job as the workflow knows it. */
@@ -149,63 +149,63 @@ function nextAttemptAt({
   return optionalTsToDate(nextAttemptScheduleTime ?? scheduledTime)?.toISOString() ?? null;
 }
 
-type Found = Pick<FollowUpDescription, 'workflowId' | 'taskQueue' | 'state' | 'runId'> & {
-  readonly beginsAt?: string | null;
+type UpdateTarget = Pick<FollowUpDescription, 'workflowId' | 'taskQueue' | 'state' | 'runId'> & {
+  readonly startsAt?: string | null;
 };
 
-export interface Update {
+export interface WorkflowUpdate {
   readonly name: string;
-  readonly args?: (found: Found) => readonly unknown[];
+  readonly args?: (found: UpdateTarget) => readonly unknown[];
 }
 
 /** @returns the progress after the update @throws as {@link updateRunning} */
 export async function updateFollowUp(
   client: Client,
   workflowId: string,
-  update: Update,
+  update: WorkflowUpdate,
 ): Promise<FollowUpProgress> {
   const find = () => describeFollowUp(client, workflowId);
   const progress = await updateRunning<FollowUpProgress>(client, find, update);
   // The update has taken effect, whether the server answers or not.
-  const whole = await withPendingActivity(client, workflowId, progress).catch(() =>
-    wholeProgress(progress, undefined),
+  const completeProgress = await withPendingActivity(client, workflowId, progress).catch(() =>
+    toCompleteProgress(progress, undefined),
   );
   // A caller who requested a read gets its response, and not the pending activity's latest one.
-  return { ...whole, lastResponse: progress.lastResponse };
+  return { ...completeProgress, lastResponse: progress.lastResponse };
 }
 
 /** Some wait for a read of the job: the default limit of one HTTP exchange, 30 s, and some room. */
-const UPDATE_LIMIT_MS = 45_000;
+const UPDATE_TIMEOUT_MS = 45_000;
 
 /** One may just be starting. */
-const NO_WORKER_LIMIT_MS = 2_000;
+const NO_WORKER_TIMEOUT_MS = 2_000;
 
 /** @throws WaitTimeoutError; FollowUpError `ALREADY_ENDED`, `UPDATE_REJECTED`; and what `find` throws */
-export async function updateRunning<Answer>(
+export async function updateRunning<Result>(
   client: Client,
-  find: () => Promise<Found>,
-  { name, args = () => [] }: Update,
-): Promise<Answer> {
-  const found = await find();
-  const { workflowId, taskQueue, state, beginsAt = null } = found;
-  if (state !== 'running') throw wrongState(workflowId, state);
+  find: () => Promise<UpdateTarget>,
+  { name, args = () => [] }: WorkflowUpdate,
+): Promise<Result> {
+  const target = await find();
+  const { workflowId, taskQueue, state, startsAt: startsAt = null } = target;
+  if (state !== 'running') throw wrongStateError(workflowId, state);
   // An update ends a start delay, also one that is refused (measured, server 1.32.0): the message would be sent now.
-  if (beginsAt !== null) throw updateRefused(workflowId, `it has not begun; it begins at ${beginsAt}`);
-  const workers = (await workersPolling(client, taskQueue)).length;
-  const limitMs = workers === 0 ? NO_WORKER_LIMIT_MS : UPDATE_LIMIT_MS;
+  if (startsAt !== null) throw updateRejectedError(workflowId, `it has not begun; it begins at ${startsAt}`);
+  const workers = (await listPollingWorkers(client, taskQueue)).length;
+  const limitMs = workers === 0 ? NO_WORKER_TIMEOUT_MS : UPDATE_TIMEOUT_MS;
   try {
     const handle = client.workflow.getHandle(workflowId);
-    const options = { args: args(found) as [unknown, ...unknown[]] };
-    return await within(client, limitMs, () => handle.executeUpdate(name, options));
+    const options = { args: args(target) as [unknown, ...unknown[]] };
+    return await withTimeout(client, limitMs, () => handle.executeUpdate(name, options));
   } catch (error) {
     if (error instanceof WorkflowUpdateFailedError)
-      throw updateRefused(workflowId, error.cause?.message ?? error.message);
-    const { status, words = '' } = grpcError(error) ?? {};
+      throw updateRejectedError(workflowId, error.cause?.message ?? error.message);
+    const { status, text: text = '' } = findGrpcError(error) ?? {};
     // The server takes 2,000 updates in a run. Else the worker that had the update in its task has died.
-    const isRefused = status === 'FAILED_PRECONDITION';
-    if (isRefused && /\blimit\b/i.test(words)) throw updateRefused(workflowId, words);
-    if (isRefused || error instanceof WorkflowUpdateRPCTimeoutOrCancelledError)
-      throw noAnswer({ workflowId }, limitMs, silence(taskQueue, workers));
-    throw error instanceof WorkflowNotFoundError ? wrongState(workflowId, (await find()).state) : error;
+    const isRejected = status === 'FAILED_PRECONDITION';
+    if (isRejected && /\blimit\b/i.test(text)) throw updateRejectedError(workflowId, text);
+    if (isRejected || error instanceof WorkflowUpdateRPCTimeoutOrCancelledError)
+      throw waitTimeoutError({ workflowId }, limitMs, explainMissingResponse(taskQueue, workers));
+    throw error instanceof WorkflowNotFoundError ? wrongStateError(workflowId, (await find()).state) : error;
   }
 }

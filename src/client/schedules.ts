@@ -13,10 +13,10 @@ import { batchWorkflowId } from '../contract/ids';
 import { BATCH_WORKFLOW } from '../contract/names';
 import type { FollowUpRequest } from '../contract/request';
 import { jsonBytes, markdownCode } from '../contract/text';
-import { grpcError, hasGrpcStatus } from '../temporal/grpc-status';
+import { findGrpcError, hasGrpcStatus } from '../temporal/grpc-status';
 import { type BatchItems, checkBatch, checkRunOptions, type RunOptions } from './batch/check';
-import type { CallOptions, Calls } from './call';
-import { invalid, notFound, refuse, scheduleConflict, scheduleUpdateConflict } from './errors';
+import type { CallOptions, CallRunner } from './call';
+import { invalidFieldError, notFoundError, throwIfProblems, scheduleConflictError, scheduleUpdateConflictError } from './errors';
 import { checkName } from './options';
 
 /** When a schedule starts batches, and how each batch runs. */
@@ -44,9 +44,9 @@ export interface ScheduleHandle extends Omit<TemporalScheduleHandle, 'update'> {
 
 /** Creates and changes Temporal Schedules that start batches. Available as `FollowUpClient.schedules`. */
 export class ScheduleClient {
-  readonly #calls: Calls;
+  readonly #calls: CallRunner;
 
-  constructor(calls: Calls) {
+  constructor(calls: CallRunner) {
     this.#calls = calls;
   }
 
@@ -79,7 +79,7 @@ export class ScheduleClient {
       args: [{ items, ...settings }] as [BatchInput],
     };
     // A restart loses no firing, and the firings of a long outage are not sent in the middle of the day.
-    const withDefault = { catchupWindow: '10m', ...given(policies) };
+    const withDefault = { catchupWindow: '10m', ...definedFields(policies) };
     const schedule = { scheduleId, action, spec, state, policies: withDefault };
     await this.#calls.run({ signal, timeout }, (client) =>
       client.schedule.create(schedule).catch(throwScheduleError),
@@ -105,18 +105,18 @@ export class ScheduleClient {
     const items = requests && (await checkSchedule(scheduleId, requests));
     const changed = ({ action, ...now }: ScheduleDescription) => {
       if (action.workflowType !== BATCH_WORKFLOW)
-        throw otherSchedule(client, scheduleId, action.workflowType);
+        throw notABatchScheduleError(client, scheduleId, action.workflowType);
       const [input, ...further] = (action.args ?? []) as BatchInput[];
       return {
         spec: spec ?? now.spec,
-        policies: { ...now.policies, ...given(policies) },
-        state: { ...now.state, ...given(state) },
+        policies: { ...now.policies, ...definedFields(policies) },
+        state: { ...now.state, ...definedFields(state) },
         action: {
           ...action,
           ...(items && this.#startOf(scheduleId, items)),
           // The typed search attributes are the same, and the SDK accepts only one of the two.
           searchAttributes: {},
-          args: [{ ...input, ...given({ items, ...settings }) }, ...further] as [BatchInput],
+          args: [{ ...input, ...definedFields({ items, ...settings }) }, ...further] as [BatchInput],
         },
       };
     };
@@ -136,7 +136,7 @@ export async function checkSchedule(scheduleId: string, requests: BatchItems<unk
   // The batch ID of any firing has this length.
   const batchId = `${scheduleId}-2006-01-02T15:04:05Z`;
   const text = batchIdProblem(batchId);
-  if (text !== undefined) throw invalid('scheduleId', text);
+  if (text !== undefined) throw invalidFieldError('scheduleId', text);
   const { items } = await checkBatch(requests, { batchId });
   const checked = items.map(({ request }) => request);
   const problems: Problem[] = [];
@@ -145,12 +145,12 @@ export async function checkSchedule(scheduleId: string, requests: BatchItems<unk
   const mib = jsonBytes(checked) / MAX_INPUT_BYTES;
   const tooMuch = `${mib.toFixed(1)} MiB as JSON, and a schedule holds 1 MiB at most; let cron run "batch run" instead`;
   if (mib > 1) problems.push({ field: 'items', text: tooMuch });
-  refuse(problems);
+  throwIfProblems(problems);
   return checked;
 }
 
 /** Removes undefined fields, because the SDK treats an undefined field as set. */
-function given<Fields extends object>(fields: Fields): Fields {
+function definedFields<Fields extends object>(fields: Fields): Fields {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Fields;
 }
 
@@ -172,23 +172,23 @@ async function updateThroughConflicts(
       return;
     } catch (error) {
       if (error instanceof ScheduleNotFoundError)
-        throw notFound('schedule', scheduleId, client.options.namespace);
+        throw notFoundError('schedule', scheduleId, client.options.namespace);
       if (!hasGrpcStatus(error, 'FAILED_PRECONDITION')) throwScheduleError(error);
-      if (updates === MAX_UPDATES) throw scheduleUpdateConflict(scheduleId, error);
+      if (updates === MAX_UPDATES) throw scheduleUpdateConflictError(scheduleId, error);
     }
   }
 }
 
-function otherSchedule({ options }: Client, scheduleId: string, workflowType: string) {
+function notABatchScheduleError({ options }: Client, scheduleId: string, workflowType: string) {
   const reason = `the schedule with this ID does not start follow-up batches; it starts ${JSON.stringify(workflowType)}`;
-  return notFound('schedule', scheduleId, options.namespace, reason);
+  return notFoundError('schedule', scheduleId, options.namespace, reason);
 }
 
 function throwScheduleError(error: unknown): never {
-  if (error instanceof ScheduleAlreadyRunning) throw scheduleConflict(error.scheduleId);
-  const rejection = grpcError(error);
+  if (error instanceof ScheduleAlreadyRunning) throw scheduleConflictError(error.scheduleId);
+  const rejection = findGrpcError(error);
   // The SDK turns the response "Invalid schedule spec: …" into a TypeError.
-  if (error instanceof TypeError) throw invalid('spec', `is rejected: ${error.message}`);
+  if (error instanceof TypeError) throw invalidFieldError('spec', `is rejected: ${error.message}`);
   if (rejection?.status !== 'INVALID_ARGUMENT') throw error;
-  throw invalid('schedule', `the Temporal server rejects it: ${rejection.words}`);
+  throw invalidFieldError('schedule', `the Temporal server rejects it: ${rejection.text}`);
 }

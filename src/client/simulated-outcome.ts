@@ -32,7 +32,7 @@ export interface Script {
 }
 
 /** In all other phases and ends, the message was accepted. */
-const USUAL_VERDICTS: readonly (readonly [Verdict, ...string[]])[] = [
+const DEFAULT_VERDICTS: readonly (readonly [Verdict, ...string[]])[] = [
   ['not-sent', 'starting', 'waiting-for-job', 'sending', 'unauthorized', 'InvalidRequest', 'JobNotFound'],
   ['rejected', 'FollowUpRejected'],
   ['unknown', 'DeliveryUnknown', 'reconciling', 'needs-decision'],
@@ -46,16 +46,16 @@ const DELIVERY_KINDS = {
 } as const;
 
 /** @param jobId the request's job */
-export function scriptOf(outcome: SimulatedOutcome, jobId: string): Script {
+export function scriptFromOutcome(outcome: SimulatedOutcome, jobId: string): Script {
   const { phase } = outcome;
   const end = phase === undefined ? (outcome.end ?? 'completed') : undefined;
   const name = phase ?? end ?? '';
-  const [usual = 'accepted'] = USUAL_VERDICTS.find((row) => row.includes(name)) ?? [];
-  const verdict = outcome.verdict ?? usual;
+  const [defaultVerdict = 'accepted'] = DEFAULT_VERDICTS.find((row) => row.includes(name)) ?? [];
+  const verdict = outcome.verdict ?? defaultVerdict;
   return {
-    send: sendOf(name, verdict, outcome, jobId),
+    send: simulateSend(name, verdict, outcome, jobId),
     hasTurn: verdict === 'accepted' && name !== 'confirming' && name !== 'JobNotFound',
-    read: readOf(name, verdict, outcome, jobId),
+    read: simulateRead(name, verdict, outcome, jobId),
     plan: {
       ...(name === 'waiting-for-job' && { whenActive: 'wait' }),
       ...(name === 'DeliveryUnknown' && { onUnknownDelivery: 'fail' }),
@@ -75,7 +75,7 @@ export function respond(script: Script, state: FollowUpState, jobId: string): Jo
 }
 
 /** Whether the follow-up has the outcome, or at least the state in which a client ends it. */
-export function isReached({ end = 'completed', phase, verdict }: SimulatedOutcome, step: Step): boolean {
+export function hasReachedOutcome({ end = 'completed', phase, verdict }: SimulatedOutcome, step: Step): boolean {
   if (step.do === 'end') return true;
   if (phase !== undefined) return step.phase === phase;
   if (end !== 'cancelled' && end !== 'terminated' && end !== 'timed-out') return false;
@@ -88,7 +88,7 @@ export function isReached({ end = 'completed', phase, verdict }: SimulatedOutcom
   return step.phase === before[verdict ?? 'accepted'];
 }
 
-function sendOf(name: string, verdict: Verdict, outcome: SimulatedOutcome, jobId: string): SendEnd {
+function simulateSend(name: string, verdict: Verdict, outcome: SimulatedOutcome, jobId: string): SendEnd {
   const baseline = idleJob(jobId);
   const posted = { kind: 'posted', baseline, sentAt: 0 } as const;
   switch (verdict) {
@@ -99,11 +99,11 @@ function sendOf(name: string, verdict: Verdict, outcome: SimulatedOutcome, jobId
     case 'rejected':
       return { ...posted, outcome: { verdict, ...failure(outcome, 422) } };
     case 'not-sent':
-      return unsentEnd(name, outcome, jobId);
+      return simulateUnsentSend(name, outcome, jobId);
   }
 }
 
-function unsentEnd(name: string, outcome: SimulatedOutcome, jobId: string): SendEnd {
+function simulateUnsentSend(name: string, outcome: SimulatedOutcome, jobId: string): SendEnd {
   switch (name) {
     case 'waiting-for-job':
       return { kind: 'job-not-ready', job: activeJob(jobId, outcome.job) };
@@ -120,7 +120,7 @@ function unsentEnd(name: string, outcome: SimulatedOutcome, jobId: string): Send
   }
 }
 
-function readOf(name: string, verdict: Verdict, outcome: SimulatedOutcome, jobId: string): JobResponse {
+function simulateRead(name: string, verdict: Verdict, outcome: SimulatedOutcome, jobId: string): JobResponse {
   if (name === 'JobNotFound') return { kind: 'failure', ...failure(outcome, 404) };
   if (isTerminal(name)) {
     const prLink = name === 'completed' ? `https://example.test/pull/${jobId}` : null;
@@ -132,8 +132,8 @@ function readOf(name: string, verdict: Verdict, outcome: SimulatedOutcome, jobId
   return jobResponse({ ...job, ...outcome.job });
 }
 
-function failure({ httpStatus, serviceMessage }: SimulatedOutcome, usualStatus: number): RequestFailure {
-  const status = httpStatus ?? usualStatus;
+function failure({ httpStatus, serviceMessage }: SimulatedOutcome, defaultStatus: number): RequestFailure {
+  const status = httpStatus ?? defaultStatus;
   const message = `http ${status}${serviceMessage === undefined ? '' : `: ${serviceMessage}`}`;
   return { label: `http_${status}`, message, httpStatus: status, serviceMessage };
 }

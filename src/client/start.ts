@@ -9,17 +9,17 @@ import type { FollowUpPlan, FollowUpRequest } from '../contract/request';
 import { mayBeRetried, type Receipt } from '../contract/result';
 import { keywordKey } from '../contract/follow-up-start';
 import { type DurationText, parseDuration } from '../contract/duration';
-import { promptDigestOf, readInput } from '../temporal/existing-run';
+import { readPromptDigest, readFirstRunInput } from '../temporal/existing-run';
 import { retryOptions, startOptions } from '../temporal/start-follow-up';
 import type { CallOptions } from './call';
 import { describeFollowUp, findFollowUp } from './description';
 import {
   ConflictError,
-  invalid,
+  invalidFieldError,
   InvalidRequestError,
-  type Reached,
-  retryRefused,
-  wrongState,
+  type CallState,
+  retryNotAllowedError,
+  wrongStateError,
 } from './errors';
 import { awaitResult } from './await-result';
 
@@ -31,7 +31,7 @@ export interface StartOptions extends CallOptions {
   readonly startDelay?: DurationText | undefined;
 }
 
-export interface StartOfFollowUp {
+export interface FollowUpStartResult {
   readonly workflowId: string;
   readonly requestId: string;
   readonly runId: string;
@@ -42,7 +42,7 @@ export interface StartOfFollowUp {
 }
 
 /** @throws InvalidRequestError with every problem of the request */
-export function planOf(request: unknown, workflowId?: string): FollowUpPlan {
+export function planFromRequest(request: unknown, workflowId?: string): FollowUpPlan {
   const checked = checkRequest(request, workflowId);
   if (!checked.ok) throw new InvalidRequestError(checked.problems);
   return checked.plan;
@@ -52,9 +52,9 @@ export async function startFollowUp(
   client: Client,
   taskQueue: string,
   request: NamedRequest,
-  { startDelay, reached = {} }: Pick<StartOptions, 'startDelay'> & { readonly reached?: Reached } = {},
-): Promise<StartOfFollowUp> {
-  const plan = planOf(request);
+  { startDelay, reached = {} }: Pick<StartOptions, 'startDelay'> & { readonly reached?: CallState } = {},
+): Promise<FollowUpStartResult> {
+  const plan = planFromRequest(request);
   const delayMs = parseStartDelay(startDelay);
   const { requestId } = plan;
   const start = startOptions(plan);
@@ -73,11 +73,11 @@ export async function startFollowUp(
     if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
   }
   reached.unconfirmed = undefined;
-  const found = await findFollowUp(client, workflowId);
-  const digest = await promptDigestOf(client, found);
+  const existing = await findFollowUp(client, workflowId);
+  const digest = await readPromptDigest(client, existing);
   if (digest !== undefined && digest !== digestOf(plan.prompt))
     throw new ConflictError('CONFLICT', conflictInWords(workflowId), { workflowId });
-  const { runId, closeTime } = found;
+  const { runId, closeTime } = existing;
   // A paused follow-up has not ended either.
   const attached = closeTime === undefined ? 'running' : 'ended';
   return { workflowId, requestId, runId, attached, promptCompared: digest !== undefined };
@@ -88,14 +88,14 @@ export function checkRetry(workflowId: string, receipt: Receipt | null): void {
   const verdict = receipt?.delivery.verdict;
   if (mayBeRetried(verdict)) return;
   const reason = verdict === 'accepted' ? 'Its message was accepted.' : sentInWords(receipt);
-  throw retryRefused(workflowId, reason, receipt);
+  throw retryNotAllowedError(workflowId, reason, receipt);
 }
 
 /** @throws InvalidRequestError */
 export function parseStartDelay(startDelay: DurationText | undefined): number {
   if (startDelay === undefined) return 0;
   const delay = parseDuration(startDelay);
-  if ('problem' in delay) throw invalid('startDelay', delay.problem);
+  if ('problem' in delay) throw invalidFieldError('startDelay', delay.problem);
   return delay.ms;
 }
 
@@ -106,9 +106,9 @@ export async function retryFollowUp(
 ): Promise<{ readonly runId: string }> {
   // A receipt holds for as long as a permission to send: later, another run may have been made and have ended.
   const startBy = Date.now() + SEND_PERMISSION_MS;
-  const found = await findFollowUp(client, workflowId);
-  const { runId, taskQueue, closeTime, priority } = found;
-  if (closeTime === undefined) throw wrongState(workflowId, 'running');
+  const existing = await findFollowUp(client, workflowId);
+  const { runId, taskQueue, closeTime, priority } = existing;
+  if (closeTime === undefined) throw wrongStateError(workflowId, 'running');
   const receipt = await awaitResult(client, workflowId, signal).then(
     ({ receipt }) => receipt,
     (error: unknown) => {
@@ -117,15 +117,15 @@ export async function retryFollowUp(
     },
   );
   checkRetry(workflowId, receipt);
-  const input = (await readInput(client, workflowId, runId))?.input;
+  const input = (await readFirstRunInput(client, workflowId, runId))?.input;
   if (input === undefined)
-    throw retryRefused(workflowId, 'Its history was deleted, and its message with it.', receipt);
-  const batchId = found.typedSearchAttributes.get(keywordKey('FollowUpBatch'));
+    throw retryNotAllowedError(workflowId, 'Its history was deleted, and its message with it.', receipt);
+  const batchId = existing.typedSearchAttributes.get(keywordKey('FollowUpBatch'));
   signal.throwIfAborted();
   try {
     const { firstExecutionRunId } = await client.withDeadline(startBy, () =>
       client.workflow.start(FOLLOW_UP_WORKFLOW, {
-        ...startOptions(planOf(input, workflowId), batchId),
+        ...startOptions(planFromRequest(input, workflowId), batchId),
         ...retryOptions(runId),
         workflowId,
         taskQueue,
@@ -136,6 +136,6 @@ export async function retryFollowUp(
     return { runId: firstExecutionRunId };
   } catch (error) {
     if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
-    throw wrongState(workflowId, (await describeFollowUp(client, workflowId)).state);
+    throw wrongStateError(workflowId, (await describeFollowUp(client, workflowId)).state);
   }
 }

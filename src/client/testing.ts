@@ -3,15 +3,15 @@ import type { Client } from '@temporalio/client';
 import { FollowUpError } from '../contract/follow-up-error';
 import { DEFAULT_TASK_QUEUES } from '../contract/names';
 import type { FollowUpResult } from '../contract/result';
-import { type CallOptions, Calls } from './call';
+import { type CallOptions, CallRunner } from './call';
 import { checkFilter, type FollowUpDescription, type FollowUpFilter } from './description';
-import type { Reached } from './errors';
-import { awaitEnd, InMemoryFollowUpHandle } from './in-memory-handle';
+import type { CallState } from './errors';
+import { awaitInMemoryResult, InMemoryFollowUpHandle } from './in-memory-handle';
 import { type Availability, IN_MEMORY_NAMESPACE, InMemoryServer } from './in-memory-server';
 import type { BatchClientLike, FollowUpClientLike, ScheduleClientLike } from './interfaces';
 import { checkName } from './options';
 import type { SimulatedOutcome } from './simulated-outcome';
-import { type NamedRequest, parseStartDelay, planOf, type StartOfFollowUp, type StartOptions } from './start';
+import { type NamedRequest, parseStartDelay, planFromRequest, type FollowUpStartResult, type StartOptions } from './start';
 import { startOptions } from '../temporal/start-follow-up';
 
 export type { Availability } from './in-memory-server';
@@ -22,19 +22,19 @@ export class InMemoryFollowUpClient implements FollowUpClientLike {
   readonly taskQueue = DEFAULT_TASK_QUEUES.followUp;
   readonly namespace = IN_MEMORY_NAMESPACE;
   readonly batches: BatchClientLike = {
-    start: () => Promise.reject(notSimulated('batches')),
+    start: () => Promise.reject(notSimulatedError('batches')),
     getHandle: () => {
-      throw notSimulated('batches');
+      throw notSimulatedError('batches');
     },
   };
   readonly schedules: ScheduleClientLike = {
-    create: () => Promise.reject(notSimulated('schedules')),
+    create: () => Promise.reject(notSimulatedError('schedules')),
     getHandle: () => {
-      throw notSimulated('schedules');
+      throw notSimulatedError('schedules');
     },
   };
   readonly #server: InMemoryServer;
-  readonly #calls = new Calls(WITHOUT_SERVER, this.taskQueue);
+  readonly #calls = new CallRunner(OFFLINE_CLIENT, this.taskQueue);
 
   /** @param outcomeOf called for each start and retry. By default, each follow-up is completed and has a link */
   constructor(outcomeOf: (request: NamedRequest) => SimulatedOutcome = () => ({})) {
@@ -43,7 +43,7 @@ export class InMemoryFollowUpClient implements FollowUpClientLike {
 
   /** The request of each message that was sent, or may have been sent. */
   get sent(): readonly NamedRequest[] {
-    return this.#server.followUps.flatMap(({ request, sends }) =>
+    return this.#server.followUps.flatMap(({ request, sendCount: sends }) =>
       Array.from({ length: sends }, () => request),
     );
   }
@@ -61,13 +61,13 @@ export class InMemoryFollowUpClient implements FollowUpClientLike {
   async start(
     request: NamedRequest,
     options: StartOptions = {},
-  ): Promise<InMemoryFollowUpHandle & StartOfFollowUp> {
+  ): Promise<InMemoryFollowUpHandle & FollowUpStartResult> {
     const start = await this.#start(request, options, (started) => started);
     return Object.assign(this.getHandle(start.workflowId), start);
   }
 
   execute(request: NamedRequest, options: StartOptions = {}): Promise<FollowUpResult> {
-    return this.#start(request, options, ({ workflowId }) => awaitEnd(this.#server, workflowId));
+    return this.#start(request, options, ({ workflowId }) => awaitInMemoryResult(this.#server, workflowId));
   }
 
   getHandle(workflowId: string): InMemoryFollowUpHandle {
@@ -77,7 +77,7 @@ export class InMemoryFollowUpClient implements FollowUpClientLike {
 
   list(filter: FollowUpFilter = {}, options: CallOptions = {}): AsyncIterable<FollowUpDescription> {
     checkFilter(filter);
-    return this.#calls.each(options, () => this.#list(filter));
+    return this.#calls.iterate(options, () => this.#list(filter));
   }
 
   close(): Promise<void> {
@@ -92,11 +92,11 @@ export class InMemoryFollowUpClient implements FollowUpClientLike {
   #start<T>(
     request: NamedRequest,
     { startDelay, ...options }: StartOptions,
-    then: (started: StartOfFollowUp) => T | Promise<T>,
+    then: (started: FollowUpStartResult) => T | Promise<T>,
   ): Promise<T> {
-    const reached: Reached = { unconfirmed: 'follow-up' };
+    const reached: CallState = { unconfirmed: 'follow-up' };
     return this.#calls.run({ ...options, reached }, async () => {
-      const plan = planOf(request);
+      const plan = planFromRequest(request);
       const delayMs = parseStartDelay(startDelay);
       const { workflowId } = startOptions(plan);
       reached.workflowId = workflowId;
@@ -120,17 +120,17 @@ export class InMemoryFollowUpClient implements FollowUpClientLike {
         ([field, value]) => value === undefined || values[field as keyof FollowUpFilter] === value,
       );
       const hasOutcome = outcome === undefined || outcome === each.outcome || outcome === each.verdict;
-      if (isListed && hasOutcome) yield await Promise.resolve({ ...each, beginsAt: null, receipt: null });
+      if (isListed && hasOutcome) yield await Promise.resolve({ ...each, startsAt: null, receipt: null });
     }
   }
 }
 
 /** The parts of the SDK's client that a call uses. */
-const WITHOUT_SERVER = {
+const OFFLINE_CLIENT = {
   options: { namespace: IN_MEMORY_NAMESPACE, loadedDataConverter: { payloadCodecs: [] } },
   withAbortSignal: <T>(_: AbortSignal, work: () => Promise<T>) => work(),
 } as unknown as Client;
 
-function notSimulated(part: string): FollowUpError {
+function notSimulatedError(part: string): FollowUpError {
   return new FollowUpError('SERVER_ERROR', `The client for tests does not simulate ${part}.`);
 }

@@ -4,8 +4,8 @@ import type { BatchInput, BatchSettings, BatchSource } from '../batch/memo';
 import { FollowUpError } from '../contract/follow-up-error';
 import { chunkWorkflowId, digestOf, followUpWorkflowId, jobOf } from '../contract/ids';
 import type { FollowUpRequest } from '../contract/request';
-import { readOwnInput } from './existing-run';
-import { Kept } from './kept';
+import { readRunInput } from './existing-run';
+import { RunCache } from './kept';
 
 /** Where the items of a batch are: in chunks, or in the input of this run of the batch. */
 export interface ItemsSource
@@ -14,19 +14,19 @@ export interface ItemsSource
   readonly runId: string;
 }
 
-export interface NamedItem {
+export interface ItemIdentity {
   readonly workflowId: string;
   readonly promptDigest: string;
 }
 
 /** The names of a chunk's items. */
-interface ChunkNames {
-  readonly list: readonly NamedItem[];
+interface ChunkIdentities {
+  readonly list: readonly ItemIdentity[];
   /** The positions of the items whose caller gave them a request ID, so that another client may start them, by workflow ID. */
   readonly callerNamed: ReadonlyMap<string, number>;
 }
 
-export class ItemsGoneError extends FollowUpError {
+export class BatchItemsUnavailableError extends FollowUpError {
   constructor(batchId: string) {
     const message =
       `The Temporal server no longer has the items of the batch ${JSON.stringify(batchId)}: they were deleted, or are older than ` +
@@ -36,43 +36,43 @@ export class ItemsGoneError extends FollowUpError {
 }
 
 /** The items of a batch by their numbers in the order of the start, read when they are needed. Methods throw ItemsGoneError. */
-export class ItemsOfBatch {
+export class BatchItemReader {
   constructor(
     protected readonly client: Client,
     protected readonly source: ItemsSource,
   ) {}
 
-  async named(number: number): Promise<NamedItem> {
-    const { list } = await this.names(number);
+  async identify(number: number): Promise<ItemIdentity> {
+    const { list } = await this.readIdentities(number);
     return this.pick(list, number);
   }
 
-  async request(number: number): Promise<FollowUpRequest> {
-    const item = this.pick(await this.part(number), number);
+  async readRequest(number: number): Promise<FollowUpRequest> {
+    const item = this.pick(await this.readChunk(number), number);
     return { ...item.request, requestId: requestIdOf(this.source.batchId, item) };
   }
 
   /** The items of the chunk that has an item. */
-  part(number: number): Promise<readonly BatchItem[]> {
-    const { first, end, workflowId, runId } = this.partOf(number);
+  readChunk(number: number): Promise<readonly BatchItem[]> {
+    const { first, end, workflowId, runId } = this.findChunk(number);
     const { batchId, chunks } = this.source;
     const read = async () => {
-      const run = await readOwnInput(this.client, workflowId, runId);
+      const run = await readRunInput(this.client, workflowId, runId);
       const { items: list } = (run?.input ?? {}) as BatchInput;
       const given = Array.isArray(list) ? (list as FollowUpRequest[]) : [];
       const items = chunks ? (given as readonly unknown[] as BatchItem[]) : inStartOrder(itemsOf(given));
-      if (items.length !== end - first) throw new ItemsGoneError(batchId);
+      if (items.length !== end - first) throw new BatchItemsUnavailableError(batchId);
       return items;
     };
-    return requests.get(this.client, `${workflowId} ${runId}`, 2 * MAX_INPUT_BYTES, read);
+    return itemCache.get(this.client, `${workflowId} ${runId}`, 2 * MAX_INPUT_BYTES, read);
   }
 
   /** The number after the last item of the job that an item is for. */
-  readonly endOfLane = async (number: number): Promise<number> => {
-    const job = jobOf((await this.named(number)).workflowId);
+  readonly findLaneEnd = async (number: number): Promise<number> => {
+    const job = jobOf((await this.identify(number)).workflowId);
     for (let next = number; next < this.source.items;) {
-      const { first, end } = this.partOf(next);
-      const { list } = await this.names(next);
+      const { first, end } = this.findChunk(next);
+      const { list } = await this.readIdentities(next);
       const other = list.findIndex((item, index) => first + index >= next && jobOf(item.workflowId) !== job);
       if (other >= 0) return first + other;
       next = end;
@@ -81,10 +81,10 @@ export class ItemsOfBatch {
   };
 
   /** Whether one of the items from `first` to before `end` has one of these workflow IDs, and its caller gave it its request ID. */
-  async hasCallerNamed(first: number, end: number, workflowIds?: ReadonlySet<string>): Promise<boolean> {
+  async hasCallerNamedItem(first: number, end: number, workflowIds?: ReadonlySet<string>): Promise<boolean> {
     for (let number = first; number < end;) {
-      const part = this.partOf(number);
-      const { callerNamed } = await this.names(number);
+      const part = this.findChunk(number);
+      const { callerNamed } = await this.readIdentities(number);
       for (const workflowId of workflowIds ?? callerNamed.keys()) {
         const item = part.first + (callerNamed.get(workflowId) ?? NaN);
         if (item >= first && item < end) return true;
@@ -95,16 +95,16 @@ export class ItemsOfBatch {
   }
 
   private pick<T>(part: readonly T[], number: number): T {
-    const item = part[number - this.partOf(number).first];
-    if (item === undefined) throw new ItemsGoneError(this.source.batchId);
+    const item = part[number - this.findChunk(number).first];
+    if (item === undefined) throw new BatchItemsUnavailableError(this.source.batchId);
     return item;
   }
 
-  private names(number: number): Promise<ChunkNames> {
-    const { first, end, workflowId, runId } = this.partOf(number);
+  private readIdentities(number: number): Promise<ChunkIdentities> {
+    const { first, end, workflowId, runId } = this.findChunk(number);
     const read = async () => {
       const callerNamed = new Map<string, number>();
-      const list = (await this.part(number)).map((item, index) => {
+      const list = (await this.readChunk(number)).map((item, index) => {
         const { projectId, jobId, prompt } = item.request;
         const name = followUpWorkflowId(projectId, jobId, requestIdOf(this.source.batchId, item));
         if (item.key === null) callerNamed.set(name, index);
@@ -112,11 +112,11 @@ export class ItemsOfBatch {
       });
       return { list, callerNamed };
     };
-    return names.get(this.client, `${workflowId} ${runId}`, ITEM_BYTES * (end - first), read);
+    return identityCache.get(this.client, `${workflowId} ${runId}`, ITEM_BYTES * (end - first), read);
   }
 
   /** The run whose input has an item, the number of its first item, and the number after its last item. */
-  private partOf(number: number) {
+  private findChunk(number: number) {
     const { batchId, digest, items, chunks, ...own } = this.source;
     const { firsts = [0] } = chunks ?? {};
     const chunk = firsts.findLastIndex((first) => first <= number);
@@ -129,7 +129,7 @@ export class ItemsOfBatch {
 /** The approximate size of an item's name, or of its outcome. */
 export const ITEM_BYTES = 300;
 
-const names = new Kept<ChunkNames>();
+const identityCache = new RunCache<ChunkIdentities>();
 
 /** Node keeps a text with two bytes per character if one of its characters is not Latin-1. */
-const requests = new Kept<readonly BatchItem[]>();
+const itemCache = new RunCache<readonly BatchItem[]>();

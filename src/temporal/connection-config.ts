@@ -113,7 +113,7 @@ function isEndpoint(address: string): boolean {
 }
 
 /** An empty variable counts as not set: Docker Compose passes on so what is not set outside. */
-export function variable(env: Environment, name: string): string | undefined {
+export function readVariable(env: Environment, name: string): string | undefined {
   const text = env[name]?.trim();
   return text === '' ? undefined : text;
 }
@@ -122,21 +122,21 @@ const CONVERTER = 'FOLLOW_UP_DATA_CONVERTER';
 
 /** By `FOLLOW_UP_DATA_CONVERTER`, relative to the working directory; undefined where it is not set. @throws ConfigurationError */
 export async function loadDataConverter(env: Environment): Promise<DataConverter | undefined> {
-  const given = variable(env, CONVERTER);
-  if (given === undefined) return undefined;
-  const file = path.resolve(given);
-  const wrong = (text: string) => new ConfigurationError([{ field: CONVERTER, text: `${file} ${text}` }]);
+  const configuredPath = readVariable(env, CONVERTER);
+  if (configuredPath === undefined) return undefined;
+  const file = path.resolve(configuredPath);
+  const converterError = (text: string) => new ConfigurationError([{ field: CONVERTER, text: `${file} ${text}` }]);
   let converter: unknown;
   try {
     // Node 20.19 and newer require ES modules too.
     const loaded = createRequire(file)(file) as { dataConverter?: unknown; default?: unknown };
     converter = await (loaded.dataConverter ?? loaded.default);
   } catch (error) {
-    throw wrong(`can't be loaded (${firstLine(error)}); give the path of a JavaScript module`);
+    throw converterError(`can't be loaded (${firstLine(error)}); give the path of a JavaScript module`);
   }
   const parts = ['payloadConverterPath', 'failureConverterPath', 'payloadCodecs'];
   if (isRecord(converter) && parts.some((part) => converter[part] !== undefined)) return converter;
-  throw wrong(
+  throw converterError(
     'must export a DataConverter of @temporalio/common, or a promise of one, as "dataConverter" or as default',
   );
 }

@@ -19,17 +19,17 @@ import { FOLLOW_UP_WORKFLOW, MEMO_PROMPT_DIGEST, MEMO_RECEIPT } from '../contrac
 import { type FollowUpResult, isReceipt, type Receipt } from '../contract/result';
 import type { NamedFollowUp } from '../contract/activities';
 import { keywordKey } from '../contract/follow-up-start';
-import { describeWorkflow, promptDigestOf, stateOf } from './existing-run';
-import { grpcError } from './grpc-status';
-import { withoutDecoding } from './lists';
-import { decodeFirst } from './sdk-internals';
+import { describeWorkflow, readPromptDigest, toRunState } from './existing-run';
+import { findGrpcError } from './grpc-status';
+import { undecodedClientOptions } from './lists';
+import { decodeFirstPayload } from './sdk-internals';
 
 /** A follow-up as the Temporal server has it. */
-export interface FoundFollowUp {
+export interface FollowUpLookup {
   /** Null while the follow-up runs or can't be read; `missing` if no follow-up has this ID. */
-  readonly end: End | null;
+  readonly outcome: End | null;
   /** The outcome `unreadable` with its reason, if the follow-up has ended and a codec fails. The codec may recover. */
-  readonly trouble?: End;
+  readonly unreadableOutcome?: End;
   readonly result?: FollowUpResult;
   readonly failure?: Error;
   /** The receipt of a cancelled follow-up, if it has one. */
@@ -44,63 +44,63 @@ export interface FoundFollowUp {
 }
 
 /** Asks the server how a follow-up has ended, and whether it is the one that was meant. */
-export async function findEnd(client: Client, followUp: NamedFollowUp): Promise<FoundFollowUp> {
+export async function fetchOutcome(client: Client, followUp: NamedFollowUp): Promise<FollowUpLookup> {
   const { workflowId, wantsResult = false } = followUp;
-  const workflow = new WorkflowClient(withoutDecoding(client));
+  const workflow = new WorkflowClient(undecodedClientOptions(client));
   const description = await describeWorkflow({ workflow }, workflowId);
-  if (description === null) return { end: endWithoutReceipt('missing') };
+  if (description === null) return { outcome: endWithoutReceipt('missing') };
   const { runId, startTime, typedSearchAttributes, raw } = description;
-  const state = stateOf(description.status.name);
-  const found = {
+  const state = toRunState(description.status.name);
+  const facts = {
     runId,
     startedAt: startTime.getTime(),
     closedAt: description.closeTime?.toISOString(),
     batchId: typedSearchAttributes.get(keywordKey('FollowUpBatch')),
   };
-  const inMemo = async (name: string): Promise<unknown> => {
+  const readMemo = async (name: string): Promise<unknown> => {
     const payload = raw.workflowExecutionInfo?.memo?.fields?.[name];
-    return payload && decodeFirst(client, [payload], workflowId);
+    return payload && decodeFirstPayload(client, [payload], workflowId);
   };
   try {
-    const memo = { [MEMO_PROMPT_DIGEST]: await inMemo(MEMO_PROMPT_DIGEST) };
-    const conflict = await conflictOf(client, followUp, { ...description, memo });
-    if (conflict !== null) return { end: conflict, ...found };
-    if (state === 'running') return { end: null, ...found };
-    if (state === 'terminated' || state === 'timed-out') return { end: endWithoutReceipt(state), ...found };
-    const receipt = await inMemo(MEMO_RECEIPT);
+    const memo = { [MEMO_PROMPT_DIGEST]: await readMemo(MEMO_PROMPT_DIGEST) };
+    const conflict = await findConflict(client, followUp, { ...description, memo });
+    if (conflict !== null) return { outcome: conflict, ...facts };
+    if (state === 'running') return { outcome: null, ...facts };
+    if (state === 'terminated' || state === 'timed-out') return { outcome: endWithoutReceipt(state), ...facts };
+    const receipt = await readMemo(MEMO_RECEIPT);
     if (state === 'cancelled')
-      return { end: endOfCancelled(receipt), ...(isReceipt(receipt) && { receipt }), ...found };
-    const end = endOfMemo(receipt);
-    if (end !== null && !wantsResult) return { end, ...found };
+      return { outcome: endOfCancelled(receipt), ...(isReceipt(receipt) && { receipt }), ...facts };
+    const outcome = endOfMemo(receipt);
+    if (outcome !== null && !wantsResult) return { outcome: outcome, ...facts };
     // The call does not wait for a run that another client started in the meantime.
     const run = client.workflow.getHandle(workflowId, runId, { followRuns: false });
     const result = (await run.result()) as FollowUpResult;
-    return { end: endOfResult(result), result, ...found };
+    return { outcome: endOfResult(result), result, ...facts };
   } catch (error) {
     if (error instanceof WorkflowFailedError) {
       const failure = error.cause ?? error;
-      return { end: endOfFailure(failure), failure, ...found };
+      return { outcome: endOfFailure(failure), failure, ...facts };
     }
-    if (error instanceof WorkflowNotFoundError) return { end: endWithoutReceipt('missing') };
-    if (grpcError(error) !== undefined) throw error;
+    if (error instanceof WorkflowNotFoundError) return { outcome: endWithoutReceipt('missing') };
+    if (findGrpcError(error) !== undefined) throw error;
     const failure = error instanceof Error ? error : new Error(String(error));
-    const words = `It can't be read by this data converter: ${failure.message}`;
-    const broken = endWithoutReceipt('unreadable', words);
+    const message = `It can't be read by this data converter: ${failure.message}`;
+    const unreadable = endWithoutReceipt('unreadable', message);
     // The converter of this process does not have this encoding, so another attempt does not help.
-    if (error instanceof ValueError) return { end: broken, failure, ...found };
-    if (state === 'running') return { end: null, ...found };
-    return { end: null, trouble: broken, failure, ...found };
+    if (error instanceof ValueError) return { outcome: unreadable, failure, ...facts };
+    if (state === 'running') return { outcome: null, ...facts };
+    return { outcome: null, unreadableOutcome: unreadable, failure, ...facts };
   }
 }
 
 /** Compares the follow-up's prompt with the expected one; null if they are the same. */
-async function conflictOf(
+async function findConflict(
   client: Client,
-  { promptDigest: wanted, foreignBefore = 0 }: NamedFollowUp,
+  { promptDigest: expectedDigest, foreignBefore = 0 }: NamedFollowUp,
   found: WorkflowExecutionDescription,
 ): Promise<End | null> {
   const isForeign = found.startTime.getTime() < foreignBefore;
   if (found.type !== FOLLOW_UP_WORKFLOW) return endOfConflict(true, isForeign);
-  const digest = await promptDigestOf(client, found);
-  return digest === wanted ? null : endOfConflict(digest !== undefined, isForeign);
+  const digest = await readPromptDigest(client, found);
+  return digest === expectedDigest ? null : endOfConflict(digest !== undefined, isForeign);
 }

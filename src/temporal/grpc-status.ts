@@ -30,32 +30,32 @@ const TRANSIENT: readonly GrpcStatusName[] = [
 ];
 
 /** What the Rust core's text says where its connection gives no status (SDK 1.24, measured). */
-const WORDS_OF_CORE: readonly (readonly [string, GrpcStatusName])[] = [
+const CORE_ERROR_TEXTS: readonly (readonly [string, GrpcStatusName])[] = [
   ['does not have valid authentication credentials', 'UNAUTHENTICATED'],
   ['does not have permission', 'PERMISSION_DENIED'],
 ];
 
 /** The gRPC error in `error` or in its causes: the SDK wraps them in its own `ServiceError`. */
-export function grpcError(error: unknown): { status: GrpcStatusName | undefined; words: string } | undefined {
+export function findGrpcError(error: unknown): { status: GrpcStatusName | undefined; text: string } | undefined {
   for (let inner = error; inner instanceof Error; inner = inner.cause) {
     const { message } = inner;
     if (isGrpcServiceError(inner)) {
       const code = inner.code as number;
-      const words = inner.details || message;
+      const text = inner.details || message;
       // gRPC makes UNIMPLEMENTED of the 404 page of a gateway, which is not the server's word.
-      if (code === GRPC_STATUS.UNIMPLEMENTED && words.startsWith('Received HTTP status code'))
-        return { status: 'UNAVAILABLE', words: `${words}: a gateway; check TEMPORAL_ADDRESS` };
+      if (code === GRPC_STATUS.UNIMPLEMENTED && text.startsWith('Received HTTP status code'))
+        return { status: 'UNAVAILABLE', text: `${text}: a gateway; check TEMPORAL_ADDRESS` };
       const [status] = Object.entries(GRPC_STATUS).find(([, each]) => each === code) ?? [];
-      return { status: status as GrpcStatusName | undefined, words };
+      return { status: status as GrpcStatusName | undefined, text: text };
     }
-    const [, status] = WORDS_OF_CORE.find(([words]) => message.includes(words)) ?? [];
-    if (status !== undefined) return { status, words: message.slice(0, 300) };
+    const [, status] = CORE_ERROR_TEXTS.find(([words]) => message.includes(words)) ?? [];
+    if (status !== undefined) return { status, text: message.slice(0, 300) };
   }
   return undefined;
 }
 
 export function hasGrpcStatus(error: unknown, ...names: readonly GrpcStatusName[]): boolean {
-  const status = grpcError(error)?.status;
+  const status = findGrpcError(error)?.status;
   return status !== undefined && names.includes(status);
 }
 

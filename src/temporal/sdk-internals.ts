@@ -36,7 +36,7 @@ type Decoding = Parameters<typeof decodeFromPayloadsAtIndex>;
  *
  * @param activityId undefined for a payload of the workflow itself
  */
-export function decodeFirst(
+export function decodeFirstPayload(
   { options }: Client,
   payloads: Decoding[2],
   workflowId: string,
@@ -46,7 +46,7 @@ export function decodeFirst(
   const context: Decoding[3] =
     activityId === undefined
       ? { type: 'workflow', namespace, workflowId }
-      : contextOf({ namespace, activityId: activityId ?? '', workflowExecution: { workflowId } });
+      : toSerializationContext({ namespace, activityId: activityId ?? '', workflowExecution: { workflowId } });
   return decodeFromPayloadsAtIndex<unknown>(loadedDataConverter, 0, payloads, context);
 }
 
@@ -55,7 +55,7 @@ export function decodeFirst(
  * Temporal server lists activities in any order, and still lists an abandoned activity until its worker receives the
  * cancellation. Activity IDs are consecutive numbers.
  */
-export async function pendingActivity(
+export async function findPendingActivity(
   client: Client,
   { workflowId, raw }: Pick<WorkflowExecutionDescription, 'workflowId' | 'raw'>,
   type: string,
@@ -66,7 +66,7 @@ export async function pendingActivity(
     .at(-1);
   if (!pending) return undefined;
   const { heartbeatDetails, activityId = '', state } = pending;
-  const details = await decodeFirst(client, heartbeatDetails?.payloads, workflowId, activityId);
+  const details = await decodeFirstPayload(client, heartbeatDetails?.payloads, workflowId, activityId);
   return { ...pending, details, isStarted: Number(state) === PENDING_ACTIVITY_STARTED };
 }
 
@@ -76,7 +76,7 @@ interface RunningActivity {
   readonly workflowExecution?: { readonly workflowId: string } | undefined;
 }
 
-export function contextOf({ namespace, workflowExecution, activityId }: RunningActivity) {
+export function toSerializationContext({ namespace, workflowExecution, activityId }: RunningActivity) {
   const workflowId = workflowExecution?.workflowId ?? '';
   return { type: 'activity', namespace, workflowId, activityId, isLocal: false } as const;
 }
@@ -93,10 +93,10 @@ export async function pauseActivity(
 }
 
 /** A poller polls again at least once a minute. The Temporal server lists a poller for five minutes after its last poll. */
-const POLLER_IS_GONE_AFTER_MS = 90_000;
+const POLLER_EXPIRY_MS = 90_000;
 
 /** Returns the identities of the workers that poll a workflow task queue. */
-export async function workersPolling(client: Client, taskQueue: string): Promise<string[]> {
+export async function listPollingWorkers(client: Client, taskQueue: string): Promise<string[]> {
   const { pollers } = await client.withDeadline(Date.now() + 5_000, () =>
     client.workflowService.describeTaskQueue({
       namespace: client.options.namespace,
@@ -104,7 +104,7 @@ export async function workersPolling(client: Client, taskQueue: string): Promise
       taskQueueType: WORKFLOW_TASKS,
     }),
   );
-  const goneBefore = Date.now() - POLLER_IS_GONE_AFTER_MS;
-  const alive = pollers.filter(({ lastAccessTime }) => Number(optionalTsToDate(lastAccessTime)) > goneBefore);
-  return [...new Set(alive.map(({ identity }) => identity ?? 'unnamed'))];
+  const expiredBefore = Date.now() - POLLER_EXPIRY_MS;
+  const activePollers = pollers.filter(({ lastAccessTime }) => Number(optionalTsToDate(lastAccessTime)) > expiredBefore);
+  return [...new Set(activePollers.map(({ identity }) => identity ?? 'unnamed'))];
 }

@@ -1,14 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { SEARCH_ATTRIBUTE_TYPES, type SearchAttributeName, SEARCH_ATTRIBUTES } from '../contract/names';
 import type { ConnectionLike } from '@temporalio/client';
-import { grpcError, hasGrpcStatus } from './grpc-status';
-import { noNamespace, notSetUp, SearchAttributesError } from './server-error';
+import { findGrpcError, hasGrpcStatus } from './grpc-status';
+import { namespaceNotFoundError, notSetUpError, SearchAttributesError } from './server-error';
 
 /** Temporal's `IndexedValueType`. */
 const INDEXED_VALUE_TYPES = { Keyword: 2, KeywordList: 7 } as const;
 
 /** Frontends keep a copy of the attributes for a while; a new one is known everywhere after some seconds at most. */
-const VISIBLE_WITHIN_MS = 15_000;
+const VISIBILITY_TIMEOUT_MS = 15_000;
 
 const CALL_TIMEOUT_MS = 10_000;
 
@@ -38,16 +38,16 @@ export async function ensureSearchAttributes(
   const searchAttributes = Object.fromEntries(missing.map((name) => [name, typeOf(name)] as const));
   const add = () => connection.operatorService.addSearchAttributes({ namespace, searchAttributes });
   const problem = `lacks the search attributes ${names}, and the server does not let this process register them`;
-  await bounded(connection, add).catch(refusedAs(namespace, problem, missing));
-  const deadline = performance.now() + VISIBLE_WITHIN_MS;
+  await withCallTimeout(connection, add).catch(throwAsNotSetUp(namespace, problem, missing));
+  const deadline = performance.now() + VISIBILITY_TIMEOUT_MS;
   for (;;) {
-    const now = await readTypes(connection, namespace);
-    if (missing.every((name) => name in now)) return missing;
+    const currentTypes = await readTypes(connection, namespace);
+    if (missing.every((name) => name in currentTypes)) return missing;
     // The server accepts an addition and says nothing when it is a no-op, for example of an existing name (measured).
     if (performance.now() > deadline)
-      throw notSetUp(
+      throw notSetUpError(
         namespace,
-        `does not list ${names} ${VISIBLE_WITHIN_MS / 1_000} s after they were registered`,
+        `does not list ${names} ${VISIBILITY_TIMEOUT_MS / 1_000} s after they were registered`,
         missing,
       );
     await sleep(250);
@@ -57,30 +57,30 @@ export async function ensureSearchAttributes(
 async function readTypes(connection: ConnectionLike, namespace: string): Promise<Record<string, number>> {
   try {
     const list = () => connection.operatorService.listSearchAttributes({ namespace });
-    return (await bounded(connection, list)).customAttributes;
+    return (await withCallTimeout(connection, list)).customAttributes;
   } catch (error) {
-    if (hasGrpcStatus(error, 'NOT_FOUND')) throw noNamespace(namespace, error);
-    if (!isRefused(error)) throw error;
+    if (hasGrpcStatus(error, 'NOT_FOUND')) throw namespaceNotFoundError(namespace, error);
+    if (!isAccessDenied(error)) throw error;
     // Temporal Cloud has no operator service; an older operation lists the namespace's attributes there.
     const metadata = { 'temporal-namespace': namespace };
     const list = () =>
       connection.withMetadata(metadata, () => connection.workflowService.getSearchAttributes({}));
-    const refused = refusedAs(namespace, 'does not show its search attributes', SEARCH_ATTRIBUTES);
-    return (await bounded(connection, list).catch(refused)).keys;
+    const onDenied = throwAsNotSetUp(namespace, 'does not show its search attributes', SEARCH_ATTRIBUTES);
+    return (await withCallTimeout(connection, list).catch(onDenied)).keys;
   }
 }
 
-function refusedAs(namespace: string, problem: string, names: readonly SearchAttributeName[]) {
+function throwAsNotSetUp(namespace: string, problem: string, names: readonly SearchAttributeName[]) {
   return (error: unknown): never => {
-    if (!isRefused(error)) throw error;
-    throw notSetUp(namespace, `${problem} (${grpcError(error)?.words ?? ''})`, names, error);
+    if (!isAccessDenied(error)) throw error;
+    throw notSetUpError(namespace, `${problem} (${findGrpcError(error)?.text ?? ''})`, names, error);
   };
 }
 
-function bounded<T>(connection: ConnectionLike, call: () => Promise<T>): Promise<T> {
+function withCallTimeout<T>(connection: ConnectionLike, call: () => Promise<T>): Promise<T> {
   return connection.withDeadline(Date.now() + CALL_TIMEOUT_MS, call);
 }
 
-function isRefused(error: unknown): boolean {
+function isAccessDenied(error: unknown): boolean {
   return hasGrpcStatus(error, 'PERMISSION_DENIED', 'UNAUTHENTICATED', 'UNIMPLEMENTED');
 }

@@ -2,7 +2,7 @@ import { NamespaceNotFoundError } from '@temporalio/common';
 import { FollowUpError, hasCode } from '../contract/follow-up-error';
 import { SEARCH_ATTRIBUTE_TYPES, type SearchAttributeName, SEARCH_ATTRIBUTES } from '../contract/names';
 import { singleLine } from '../contract/text';
-import { grpcError, isTransient } from './grpc-status';
+import { findGrpcError, isTransient } from './grpc-status';
 
 /** Thrown when the Temporal server can't be reached, or did not respond in time. */
 export class TemporalUnreachableError extends FollowUpError {
@@ -25,33 +25,33 @@ export function serverError(
 ): FollowUpError | undefined {
   if (error instanceof FollowUpError) return error;
   // The SDK has its own error for a missing namespace only when a workflow is started.
-  if (error instanceof NamespaceNotFoundError) return noNamespace(namespace, error);
-  const told = grpcError(error);
-  if (told === undefined) return undefined;
-  const { status, words } = told;
-  if (status === 'NOT_FOUND' && /^Namespace .* is not found/.test(words))
-    return noNamespace(namespace, error);
+  if (error instanceof NamespaceNotFoundError) return namespaceNotFoundError(namespace, error);
+  const grpc = findGrpcError(error);
+  if (grpc === undefined) return undefined;
+  const { status, text: text } = grpc;
+  if (status === 'NOT_FOUND' && /^Namespace .* is not found/.test(text))
+    return namespaceNotFoundError(namespace, error);
   const server = address === undefined ? 'The Temporal server' : `Temporal at ${address}`;
-  const unauthorized = (what: string, check: string) =>
-    new FollowUpError('UNAUTHORIZED', `${server} ${what} (${words}); check ${check}.`, { cause: error });
+  const unauthorizedError = (what: string, check: string) =>
+    new FollowUpError('UNAUTHORIZED', `${server} ${what} (${text}); check ${check}.`, { cause: error });
   if (status === 'UNAUTHENTICATED')
-    return unauthorized('does not accept the credentials', 'TEMPORAL_API_KEY or the TLS client certificate');
+    return unauthorizedError('does not accept the credentials', 'TEMPORAL_API_KEY or the TLS client certificate');
   if (status === 'PERMISSION_DENIED')
-    return unauthorized('denies access', 'TEMPORAL_NAMESPACE and the permissions of the credentials');
+    return unauthorizedError('denies access', 'TEMPORAL_NAMESPACE and the permissions of the credentials');
   if (isTransient(error)) {
     // The text of a gRPC deadline only describes gRPC's own parts.
-    const why = status === 'DEADLINE_EXCEEDED' ? 'in time' : `(${words})`;
-    const message = `${server} does not answer ${why}; the same call may be repeated.`;
+    const reason = status === 'DEADLINE_EXCEEDED' ? 'in time' : `(${text})`;
+    const message = `${server} does not answer ${reason}; the same call may be repeated.`;
     return new TemporalUnreachableError(message, { cause: error });
   }
-  if (status === 'INVALID_ARGUMENT' && /search attribute/i.test(words)) {
-    const problem = `lacks search attributes that follow-ups need (${words}). Nothing was started`;
-    return notSetUp(namespace, problem, SEARCH_ATTRIBUTES, error);
+  if (status === 'INVALID_ARGUMENT' && /search attribute/i.test(text)) {
+    const problem = `lacks search attributes that follow-ups need (${text}). Nothing was started`;
+    return notSetUpError(namespace, problem, SEARCH_ATTRIBUTES, error);
   }
-  return new FollowUpError('SERVER_ERROR', `${server} refuses the call (${words}).`, { cause: error });
+  return new FollowUpError('SERVER_ERROR', `${server} refuses the call (${text}).`, { cause: error });
 }
 
-export function noNamespace(namespace: string, cause: unknown): SearchAttributesError {
+export function namespaceNotFoundError(namespace: string, cause: unknown): SearchAttributesError {
   return new SearchAttributesError(
     `There is no namespace ${JSON.stringify(namespace)} on this server (TEMPORAL_NAMESPACE). ` +
       `Make it with: temporal operator namespace create --namespace ${namespace}`,
@@ -60,7 +60,7 @@ export function noNamespace(namespace: string, cause: unknown): SearchAttributes
 }
 
 /** @param names the search attributes that may be missing */
-export function notSetUp(
+export function notSetUpError(
   namespace: string,
   problem: string,
   names: readonly SearchAttributeName[],
@@ -88,10 +88,10 @@ export function connectionError(
   server: { readonly namespace: string; readonly address: string },
 ): FollowUpError {
   if (error instanceof FollowUpError) return error;
-  const known = serverError(error, server);
-  if (hasCode(known, 'UNAUTHORIZED', 'NAMESPACE_NOT_SET_UP')) return known;
-  const { status, words } = grpcError(error) ?? {};
-  const text = words ?? (error instanceof Error ? error.message : String(error));
+  const knownError = serverError(error, server);
+  if (hasCode(knownError, 'UNAUTHORIZED', 'NAMESPACE_NOT_SET_UP')) return knownError;
+  const { status, text: grpcText } = findGrpcError(error) ?? {};
+  const text = grpcText ?? (error instanceof Error ? error.message : String(error));
   // gRPC describes a deadline in terms of its own parts.
   const reason =
     status === 'DEADLINE_EXCEEDED'

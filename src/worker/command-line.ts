@@ -13,11 +13,11 @@ docs/configuration.md.
 `;
 
 /** What is printed instead of working. Arguments hold no settings: anybody on the machine can read them. */
-export function commandLine(words: readonly string[], version: string) {
-  if (words.length === 0) return undefined;
-  const asked = words.join(' ');
-  if (asked === '--version') return { output: `${version}\n`, isError: false };
-  return { output: HELP, isError: asked !== '--help' };
+export function handleArguments(args: readonly string[], version: string) {
+  if (args.length === 0) return undefined;
+  const argumentText = args.join(' ');
+  if (argumentText === '--version') return { output: `${version}\n`, isError: false };
+  return { output: HELP, isError: argumentText !== '--help' };
 }
 
 export function workerVersion(): string {

@@ -9,9 +9,9 @@ import {
   type Environment,
   loadDataConverter,
   loadTemporalConfig,
-  variable,
+  readVariable,
 } from '../temporal/connection-config';
-import { checkVariables, setVariables, type SetVariables } from './variables';
+import { checkVariables, readDefinedVariables, type DefinedVariables } from './variables';
 
 export type LoadedConfig = Awaited<ReturnType<typeof loadConfig>>;
 export type WorkerConfig = LoadedConfig['config'];
@@ -23,27 +23,27 @@ export type WorkerConfig = LoadedConfig['config'];
  * @throws ConfigurationError that names every problem at once
  */
 export async function loadConfig(env: Environment) {
-  const set = setVariables(env);
-  const given = [set.AGENT_API_KEY, env.TEMPORAL_API_KEY].filter((secret) => secret !== undefined);
-  const [values, temporal, key, proxy, dataConverter, secrets] = await allConfigured([
-    () => checkVariables(set),
+  const variables = readDefinedVariables(env);
+  const given = [variables.AGENT_API_KEY, env.TEMPORAL_API_KEY].filter((secret) => secret !== undefined);
+  const [values, temporal, key, proxy, dataConverter, secrets] = await loadAll([
+    () => checkVariables(variables),
     () => loadTemporalConfig(env),
-    () => loadApiKey(set),
+    () => loadApiKey(variables),
     () => loadProxy(env),
     () => loadDataConverter(env),
-    () => loadNotifySecrets(set),
+    () => loadNotifySecrets(variables),
   ]).catch((error: unknown) => {
     if (!(error instanceof ConfigurationError)) throw error;
-    const { text: redact } = new Redactor(given);
+    const { redact: redact } = new Redactor(given);
     throw new ConfigurationError(error.problems.map(({ field, text }) => ({ field, text: redact(text) })));
   });
   const password = decodeURIComponent(new URL(proxy?.url ?? 'http://none').password);
   const redactor = new Redactor([...given, ...temporal.secrets, password], '[withheld: contains a secret]');
   /** Redacts the values of a source: one secret, or several that are separated by commas. */
-  const hidden = async (source: ApiKeySource): Promise<ApiKeySource> => {
+  const redactingSource = async (source: ApiKeySource): Promise<ApiKeySource> => {
     const current = async () => {
       const secrets = await source.current();
-      for (const each of secrets.split(',')) redactor.remember(each);
+      for (const each of secrets.split(',')) redactor.addKey(each);
       return secrets;
     };
     await current();
@@ -57,7 +57,7 @@ export async function loadConfig(env: Environment) {
     deploymentVersion: deploymentName && buildId ? { deploymentName, buildId } : undefined,
     agentApi: {
       baseUrl: baseUrl.href,
-      apiKey: await hidden(key),
+      apiKey: await redactingSource(key),
       timeoutMs: values.AGENT_API_TIMEOUT,
       proxy,
     },
@@ -66,40 +66,40 @@ export async function loadConfig(env: Environment) {
       read: values.AGENT_API_READ_TASK_QUEUE,
       send: values.AGENT_API_SEND_TASK_QUEUE,
     },
-    notify: notifyUrl && secrets && { url: notifyUrl.href, secrets: await hidden(secrets) },
+    notify: notifyUrl && secrets && { url: notifyUrl.href, secrets: await redactingSource(secrets) },
     health: values.FOLLOW_UP_HEALTH_ADDRESS,
     metrics: values.FOLLOW_UP_METRICS_ADDRESS,
     logLevel: values.LOG_LEVEL,
     dataConverter,
   };
   /** For one log line: what is set, without secrets. A path or a query of the notify URL may hold a token. */
-  const shown = {
-    ...set,
+  const loggableConfig = {
+    ...variables,
     temporal: `${temporal.address}, namespace ${temporal.namespace}, TLS ${temporal.connection.tls ? 'on' : 'off'}`,
-    ...(set.AGENT_API_KEY && { AGENT_API_KEY: 'set' }),
+    ...(variables.AGENT_API_KEY && { AGENT_API_KEY: 'set' }),
     ...(notifyUrl && { FOLLOW_UP_NOTIFY_URL: notifyUrl.origin }),
     ...(proxy && { HTTPS_PROXY: new URL(proxy.url).host }),
   };
-  const isInClear = baseUrl.protocol === 'http:' && !LOOPBACK.test(baseUrl.hostname);
-  return { config, shown, redactor, warnings: isInClear ? [IN_CLEAR] : [] };
+  const isPlaintext = baseUrl.protocol === 'http:' && !LOOPBACK.test(baseUrl.hostname);
+  return { config, loggableConfig: loggableConfig, redactor, warnings: isPlaintext ? [PLAINTEXT_WARNING] : [] };
 }
 
 /** RFC 6761 keeps `localhost` and names below it on this machine; so are 127.0.0.0/8 and ::1. */
 const LOOPBACK = /^(?:(?:.+\.)?localhost|127(?:\.\d+){3}|\[::1\])$/;
 
-const IN_CLEAR =
+const PLAINTEXT_WARNING =
   'AGENT_API_BASE_URL is a plain http:// URL of another machine: the key and every prompt travel unencrypted; use https://';
 
 /** Waits for all parts. @throws ConfigurationError with the problems of all */
-export async function allConfigured<T extends readonly unknown[]>(parts: {
+export async function loadAll<T extends readonly unknown[]>(parts: {
   [K in keyof T]: () => T[K] | Promise<T[K]>;
 }): Promise<T> {
-  const ends = await Promise.allSettled(parts.map((part) => Promise.resolve().then(part)));
-  const reasons = ends.flatMap((end) => (end.status === 'rejected' ? [end.reason as unknown] : []));
+  const results = await Promise.allSettled(parts.map((part) => Promise.resolve().then(part)));
+  const reasons = results.flatMap((end) => (end.status === 'rejected' ? [end.reason as unknown] : []));
   const problems = reasons.flatMap((reason) => (reason instanceof ConfigurationError ? reason.problems : []));
   if (problems.length > 0) throw new ConfigurationError(problems);
   if (reasons.length > 0) throw reasons[0];
-  return ends.map((end) => (end.status === 'fulfilled' ? end.value : undefined)) as unknown as T;
+  return results.map((end) => (end.status === 'fulfilled' ? end.value : undefined)) as unknown as T;
 }
 
 export function configurationText(problems: readonly Problem[]): string {
@@ -108,18 +108,18 @@ export function configurationText(problems: readonly Problem[]): string {
   return `The worker cannot start: its configuration has ${count} (docs/configuration.md, --help).\n${lines}`;
 }
 
-async function loadApiKey({ AGENT_API_KEY: text, AGENT_API_KEY_FILE: path }: SetVariables) {
-  if (text !== undefined && path === undefined) return secretOf('AGENT_API_KEY', () => keyFromText(text));
+async function loadApiKey({ AGENT_API_KEY: text, AGENT_API_KEY_FILE: path }: DefinedVariables) {
+  if (text !== undefined && path === undefined) return readSecret('AGENT_API_KEY', () => keyFromText(text));
   if (text === undefined && path !== undefined)
-    return secretOf('AGENT_API_KEY_FILE', () => keyFromFile(path));
+    return readSecret('AGENT_API_KEY_FILE', () => keyFromFile(path));
   const which = text === undefined ? 'neither is set' : 'both are set';
   const right = 'set one of them: the admin key of the agent service, or the path of a file that holds it';
   throw new ConfigurationError([{ field: 'AGENT_API_KEY, AGENT_API_KEY_FILE', text: `${which}; ${right}` }]);
 }
 
-async function loadNotifySecrets({ FOLLOW_UP_NOTIFY_SECRET_FILE: path }: SetVariables) {
+async function loadNotifySecrets({ FOLLOW_UP_NOTIFY_SECRET_FILE: path }: DefinedVariables) {
   if (path === undefined) return undefined;
-  return secretOf('FOLLOW_UP_NOTIFY_SECRET_FILE', async () => {
+  return readSecret('FOLLOW_UP_NOTIFY_SECRET_FILE', async () => {
     const source = await keyFromFile(path, SECRETS);
     webhooksOf(await source.current());
     return source;
@@ -127,7 +127,7 @@ async function loadNotifySecrets({ FOLLOW_UP_NOTIFY_SECRET_FILE: path }: SetVari
 }
 
 /** @throws ConfigurationError without a file's path: it may be the secret itself, put into the wrong variable */
-async function secretOf(field: string, read: () => ApiKeySource | Promise<ApiKeySource>) {
+async function readSecret(field: string, read: () => ApiKeySource | Promise<ApiKeySource>) {
   try {
     return await read();
   } catch (error) {
@@ -137,7 +137,7 @@ async function secretOf(field: string, read: () => ApiKeySource | Promise<ApiKey
 
 /** For https base URLs. As everywhere, the name in lower case counts first. @throws ConfigurationError without the value */
 function loadProxy(env: Environment): Proxy | undefined {
-  const either = (name: string) => variable(env, name.toLowerCase()) ?? variable(env, name);
+  const either = (name: string) => readVariable(env, name.toLowerCase()) ?? readVariable(env, name);
   const text = either('HTTPS_PROXY');
   if (text === undefined) return undefined;
   try {

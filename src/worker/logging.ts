@@ -20,10 +20,10 @@ function standardOutput(): LogDestination {
 }
 
 /** Those of pino. A field of that name in a record is renamed, since JSON keys must not repeat. */
-const OWN_FIELDS = new Set(['level', 'time', 'pid', 'hostname', 'msg']);
+const PINO_FIELDS = new Set(['level', 'time', 'pid', 'hostname', 'msg']);
 
 /** Fields of the SDK that help a machine, and only fill the screen for a person. */
-const UNREADABLE_FIELDS = 'pid,hostname,taskToken,isLocal,attempt,target,spanContexts,sdkComponent';
+const HIDDEN_FIELDS = 'pid,hostname,taskToken,isLocal,attempt,target,spanContexts,sdkComponent';
 
 /**
  * The only logger of the process, also of the SDK and its Rust core: one JSON object per line, on a terminal a readable line.
@@ -36,32 +36,32 @@ export function createLogger(
 ): Logger {
   const options = { level, timestamp: false, formatters: { level: (label: string) => ({ level: label }) } };
   // Not pino-pretty's stream: it writes later, and a process that ends would swallow its last lines.
-  const pretty = { singleLine: true, translateTime: 'SYS:HH:MM:ss.l', ignore: UNREADABLE_FIELDS };
+  const pretty = { singleLine: true, translateTime: 'SYS:HH:MM:ss.l', ignore: HIDDEN_FIELDS };
   const show = isTTY ? prettyFactory({ ...pretty, colorize: isColorSupported }) : String;
   const log = pino(options, { write: (line) => void write(show(safeLine(line, redactor))) });
   return new DefaultLogger('TRACE', (entry) => {
     const { message, timestampNanos } = entry;
     // The SDK holds its records back for 100 ms to sort them, and gives their time.
     const time = new Date(Number(timestampNanos / 1_000_000n)).toISOString();
-    const own = ownLevel(entry);
-    if (!log.isLevelEnabled(own)) return;
-    log[own]({ time, ...recordFields(entry) }, '%s', message);
+    const pinoLevel = toPinoLevel(entry);
+    if (!log.isLevelEnabled(pinoLevel)) return;
+    log[pinoLevel]({ time, ...recordFields(entry) }, '%s', message);
   });
 }
 
-const BY_DESIGN = /^No (workflows|activities) registered/;
+const EXPECTED_MESSAGE = /^No (workflows|activities) registered/;
 
 /** The SDK's lines about itself ("Creating worker") are debug here. */
-function ownLevel({ level, message, meta }: LogEntry): LogLevelName {
-  const fromTheSdk = meta?.sdkComponent === 'worker' || meta?.sdkComponent === 'core';
-  const unimportant = level === 'INFO' || BY_DESIGN.test(message);
-  return fromTheSdk && unimportant ? 'debug' : (level.toLowerCase() as LogLevelName);
+function toPinoLevel({ level, message, meta }: LogEntry): LogLevelName {
+  const isFromSdk = meta?.sdkComponent === 'worker' || meta?.sdkComponent === 'core';
+  const isUnimportant = level === 'INFO' || EXPECTED_MESSAGE.test(message);
+  return isFromSdk && isUnimportant ? 'debug' : (level.toLowerCase() as LogLevelName);
 }
 
 /** Errors, those of the workflow sandbox too, hide message, stack and cause from JSON. */
 function recordFields({ meta = {} }: LogEntry): Record<string, unknown> {
   const fields = Object.entries(meta).map(([key, value]: [string, unknown]) => [
-    OWN_FIELDS.has(key) ? `${key}_` : key,
+    PINO_FIELDS.has(key) ? `${key}_` : key,
     value instanceof Error || isNativeError(value) ? pino.stdSerializers.errWithCause(value) : value,
   ]);
   return Object.fromEntries(fields) as Record<string, unknown>;
@@ -82,11 +82,11 @@ function safeLine(line: string, redactor: Redactor): string {
   }) as Readonly<Record<string, unknown>>;
   const safe = JSON.stringify(record);
   if (safe.length <= MAX_LINE_CHARACTERS) return `${safe}\n`;
-  const own = Object.entries(record).filter(([key]) => OWN_FIELDS.has(key));
-  return `${JSON.stringify({ ...Object.fromEntries(own), cut: truncate(safe, MAX_CUT_CHARACTERS) })}\n`;
+  const pinoFields = Object.entries(record).filter(([key]) => PINO_FIELDS.has(key));
+  return `${JSON.stringify({ ...Object.fromEntries(pinoFields), cut: truncate(safe, MAX_CUT_CHARACTERS) })}\n`;
 }
 
 /** Removes control characters, which a terminal would obey. A stack trace keeps its lines. */
 function logText(text: string, redactor: Redactor): string {
-  return redactor.text(text).split('\n').map(visible).join('\n');
+  return redactor.redact(text).split('\n').map(visible).join('\n');
 }

@@ -4,8 +4,8 @@ import { measure, type OpenState } from '../contract/metrics';
 import { BATCH_WORKFLOW, FOLLOW_UP_WORKFLOW } from '../contract/names';
 
 /** Each worker costs the server five counts a time. */
-export const ASK_EVERY_MS = 60_000;
-export const ANSWER_LIMIT_MS = 10_000;
+export const COUNT_INTERVAL_MS = 60_000;
+export const COUNT_TIMEOUT_MS = 10_000;
 
 const FOLLOW_UPS = `WorkflowType = '${FOLLOW_UP_WORKFLOW}'`;
 const QUERIES: Readonly<Record<OpenState, string>> = {
@@ -18,13 +18,13 @@ const QUERIES: Readonly<Record<OpenState, string>> = {
 };
 
 /** Asks once a minute what is open, for metrics, where the process has any, until the timer is cleared. */
-export function showOpenWorkflows({ connection, options }: Worker): NodeJS.Timeout | undefined {
+export function startOpenWorkflowGauges({ connection, options }: Worker): NodeJS.Timeout | undefined {
   const { logger, metricMeter } = Runtime.instance();
   if (connection === undefined || metricMeter === noopMetricMeter) return undefined;
   const { namespace } = options;
-  const ask = async (): Promise<void> => {
+  const countOpenWorkflows = async (): Promise<void> => {
     try {
-      await connection.withDeadline(Date.now() + ANSWER_LIMIT_MS, async () => {
+      await connection.withDeadline(Date.now() + COUNT_TIMEOUT_MS, async () => {
         for (const [state, query] of Object.entries(QUERIES)) {
           const running = { namespace, query: `${query} AND ExecutionStatus = 'Running'` };
           const { count } = await connection.workflowService.countWorkflowExecutions(running);
@@ -36,6 +36,6 @@ export function showOpenWorkflows({ connection, options }: Worker): NodeJS.Timeo
       logger.warn('the server does not count what is open', { error });
     }
   };
-  void ask();
-  return setInterval(() => void ask(), ASK_EVERY_MS);
+  void countOpenWorkflows();
+  return setInterval(() => void countOpenWorkflows(), COUNT_INTERVAL_MS);
 }

@@ -16,7 +16,7 @@ import { BATCH_WORKFLOW, FOLLOW_UP_WORKFLOW } from '../contract/names';
 import type { FollowUpActivities } from '../contract/activities';
 import { ACTIVATION_TIMEOUT } from '../temporal/sdk-internals';
 import { ensureSearchAttributes } from '../temporal/search-attributes';
-import { showOpenWorkflows } from './open-workflows';
+import { startOpenWorkflowGauges } from './open-workflows';
 
 /** The task queues of workflows and of the activities that read and send. They may be one and the same, with one limit. */
 export interface TaskQueues {
@@ -35,7 +35,7 @@ export interface FollowUpPluginOptions {
 }
 
 /** Those of the agent service: a queue's limits hold for everything in it. Others ask only Temporal. */
-const QUEUES = new Map<string, keyof TaskQueues>([
+const QUEUE_BY_ACTIVITY = new Map<string, keyof TaskQueues>([
   ['getJob', 'read'],
   ['pollJob', 'read'],
   ['sendMessage', 'send'],
@@ -51,14 +51,14 @@ const BUNDLE_MARK = 'agentFollowUpWorkflows';
 const COUNTING_TYPES = [FOLLOW_UP_WORKFLOW, BATCH_WORKFLOW];
 
 /** For the report of an activity's end; after the margin, the server has given the sends up too. */
-const REPORT_MS = 5_000;
+const REPORT_TIMEOUT_MS = 5_000;
 const FORCE_MARGIN_MS = 15_000;
 
 type WebpackConfig = Parameters<NonNullable<BundleOptions['webpackConfigHook']>>[0];
 
 /** How long a shutdown takes at most, in milliseconds. */
 export function shutdownLimitMs(httpTimeoutMs: number): number {
-  return 2 * httpTimeoutMs + REPORT_MS + FORCE_MARGIN_MS;
+  return 2 * httpTimeoutMs + REPORT_TIMEOUT_MS + FORCE_MARGIN_MS;
 }
 
 /**
@@ -69,7 +69,7 @@ export class FollowUpPlugin implements WorkerPlugin, BundlerPlugin {
   readonly name = 'agent-follow-up';
   /** @internal called when a worker runs, because a worker can't be shut down earlier */
   onRunning: (worker: Worker) => void = () => undefined;
-  private offered: { readonly taskQueues: TaskQueues; readonly activities: FollowUpActivities } | undefined;
+  private registration: { readonly taskQueues: TaskQueues; readonly activities: FollowUpActivities } | undefined;
 
   constructor(private readonly options: FollowUpPluginOptions) {}
 
@@ -98,29 +98,29 @@ export class FollowUpPlugin implements WorkerPlugin, BundlerPlugin {
   configureWorker(worker: WorkerOptions): WorkerOptions {
     const { agentApi } = this.options;
     const { taskQueue } = worker;
-    const { taskQueues, activities } = this.offer(taskQueue);
-    const own = Object.entries(activities).filter(
-      ([name]) => taskQueues[QUEUES.get(name) ?? 'followUp'] === taskQueue,
+    const { taskQueues, activities } = this.getRegistration(taskQueue);
+    const pluginActivities = Object.entries(activities).filter(
+      ([name]) => taskQueues[QUEUE_BY_ACTIVITY.get(name) ?? 'followUp'] === taskQueue,
     );
-    if (own.length === 0) {
+    if (pluginActivities.length === 0) {
       const queues = Object.values(taskQueues).join(', ');
       throw new TypeError(`the task queue ${taskQueue} is not one of the follow-up plugin's: ${queues}`);
     }
-    const shared = Object.keys(worker.activities ?? {}).filter((name) => own.some(([each]) => each === name));
-    if (shared.length > 0)
-      throw new TypeError(`the follow-up plugin has activities of these names too: ${shared.join(', ')}`);
+    const duplicateNames = Object.keys(worker.activities ?? {}).filter((name) => pluginActivities.some(([each]) => each === name));
+    if (duplicateNames.length > 0)
+      throw new TypeError(`the follow-up plugin has activities of these names too: ${duplicateNames.join(', ')}`);
     const runsWorkflows = taskQueue === taskQueues.followUp;
     const { workflowsPath, workflowBundle } = worker;
     if (runsWorkflows && workflowBundle !== undefined) checkBundle(workflowBundle, taskQueue);
     const hasWorkflows = workflowsPath !== undefined || workflowBundle !== undefined;
     return {
       // Activities are asked to stop only after the grace time.
-      shutdownGraceTime: 2 * agentApi.timeoutMs + REPORT_MS,
+      shutdownGraceTime: 2 * agentApi.timeoutMs + REPORT_TIMEOUT_MS,
       shutdownForceTime: shutdownLimitMs(agentApi.timeoutMs),
       ...ACTIVATION_TIMEOUT,
       ...worker,
       ...(runsWorkflows && !hasWorkflows && { workflowsPath: WORKFLOWS }),
-      activities: { ...worker.activities, ...Object.fromEntries(own) },
+      activities: { ...worker.activities, ...Object.fromEntries(pluginActivities) },
     };
   }
 
@@ -130,32 +130,32 @@ export class FollowUpPlugin implements WorkerPlugin, BundlerPlugin {
    */
   async runWorker(worker: Worker, next: (worker: Worker) => Promise<void>): Promise<void> {
     const { taskQueue, namespace } = worker.options;
-    const { taskQueues } = this.offer(taskQueue);
+    const { taskQueues } = this.getRegistration(taskQueue);
     // With the labels that the SDK adds to what activities and workflows record.
-    const begin = (by: string, labels: Readonly<Record<string, string>>) => {
+    const initializeCounters = (by: string, labels: Readonly<Record<string, string>>) => {
       beginCounters(Runtime.instance().metricMeter, by, { namespace, taskQueue, ...labels });
     };
-    for (const [activityType, queue] of QUEUES)
-      if (taskQueues[queue] === taskQueue) begin('activities', { activityType });
+    for (const [activityType, queue] of QUEUE_BY_ACTIVITY)
+      if (taskQueues[queue] === taskQueue) initializeCounters('activities', { activityType });
     const runsWorkflows = taskQueue === taskQueues.followUp;
     if (runsWorkflows) {
-      for (const workflowType of COUNTING_TYPES) begin(workflowType, { workflowType });
+      for (const workflowType of COUNTING_TYPES) initializeCounters(workflowType, { workflowType });
       if (this.options.notify !== undefined) await checkNotify(this.options.notify);
       if (worker.connection !== undefined) await ensureSearchAttributes(worker.connection, namespace);
     }
-    const showing = runsWorkflows ? showOpenWorkflows(worker) : undefined;
+    const gaugeTimer = runsWorkflows ? startOpenWorkflowGauges(worker) : undefined;
     try {
       const ended = next(worker);
       this.onRunning(worker);
       await ended;
     } finally {
-      clearInterval(showing);
+      clearInterval(gaugeTimer);
     }
   }
 
   /** The activities are made once for all workers of the process. */
-  private offer(taskQueue: string): NonNullable<FollowUpPlugin['offered']> {
-    if (this.offered !== undefined) return this.offered;
+  private getRegistration(taskQueue: string): NonNullable<FollowUpPlugin['registration']> {
+    if (this.registration !== undefined) return this.registration;
     const { agentApi, notify } = this.options;
     const taskQueues = this.options.taskQueues ?? { followUp: taskQueue, read: taskQueue, send: taskQueue };
     const settings = {
@@ -163,8 +163,8 @@ export class FollowUpPlugin implements WorkerPlugin, BundlerPlugin {
       sendTaskQueue: taskQueues.send,
       httpTimeoutMs: agentApi.timeoutMs,
     };
-    this.offered = { taskQueues, activities: createActivities(agentApi, settings, notify) };
-    return this.offered;
+    this.registration = { taskQueues, activities: createActivities(agentApi, settings, notify) };
+    return this.registration;
   }
 }
 

@@ -10,7 +10,7 @@ const CONCURRENT_READS = 200;
 const CONCURRENT_SENDS = 50;
 
 /** Questions to the Temporal server: each takes milliseconds, and waits as a retry, without a slot. */
-const CONCURRENT_QUESTIONS = 50;
+const CONCURRENT_SERVER_CALLS = 50;
 
 /** The SDK's default. They share one thread: more would wait there. */
 const CONCURRENT_WORKFLOW_TASKS = 40;
@@ -61,7 +61,7 @@ export class FollowUpWorkers {
     const create = (taskQueue: string, activities: number, options: Partial<WorkerOptions> = {}) =>
       Worker.create({ ...shared, ...options, taskQueue, maxConcurrentActivityTaskExecutions: activities });
     const workers = [
-      await create(taskQueues.followUp, CONCURRENT_QUESTIONS, workflows),
+      await create(taskQueues.followUp, CONCURRENT_SERVER_CALLS, workflows),
       await create(taskQueues.read, CONCURRENT_READS),
       await create(taskQueues.send, CONCURRENT_SENDS),
     ];
@@ -71,15 +71,15 @@ export class FollowUpWorkers {
   /** Runs all until `stop` is aborted or one ends, then lets them finish what they have begun. @throws the error of one that failed */
   async run(stop: AbortSignal, onReady: () => void = () => undefined): Promise<void> {
     const oneEnded = new AbortController();
-    const over = AbortSignal.any([stop, oneEnded.signal]);
+    const stopSignal = AbortSignal.any([stop, oneEnded.signal]);
     let running = 0;
     this.plugin.onRunning = (worker) => {
       const end = () => {
         if (worker.getState() === 'RUNNING') worker.shutdown();
       };
-      over.addEventListener('abort', end);
+      stopSignal.addEventListener('abort', end);
       running += 1;
-      if (over.aborted) end();
+      if (stopSignal.aborted) end();
       else if (running === this.workers.length) onReady();
     };
     const runs = this.workers.map(async (worker) => {
@@ -93,12 +93,12 @@ export class FollowUpWorkers {
         oneEnded.abort();
       }
     });
-    const ends = await Promise.allSettled(runs);
-    for (const end of ends) if (end.status === 'rejected') throw end.reason;
+    const results = await Promise.allSettled(runs);
+    for (const end of results) if (end.status === 'rejected') throw end.reason;
   }
 
   /** The task queues that nobody polls, in words. */
-  notRunning(): string[] {
+  notRunningReasons(): string[] {
     return this.workers
       .filter((worker) => worker.getState() !== 'RUNNING')
       .map((worker) => `the worker of task queue ${worker.options.taskQueue} is ${worker.getState()}`);

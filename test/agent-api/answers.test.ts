@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
 import { failureFromError } from '../../src/agent-api/error-failures';
-import { bodyOf } from '../../src/agent-api/exchange';
-import { readJob, sendOutcome, toJobResponse, verdictFromStatus } from '../../src/agent-api/read-response';
+import { parseBody } from '../../src/agent-api/exchange';
+import { readJob, toPostOutcome, toJobResponse, verdictFromStatus } from '../../src/agent-api/read-response';
 import { Redactor, WITHHELD } from '../../src/agent-api/redaction';
 import { serviceMessage } from '../../src/agent-api/response-failures';
 import { parseRetryAfter } from '../../src/agent-api/retry-after';
@@ -45,8 +45,8 @@ it.each<[status: number, retryAfter: string | undefined, PostOutcome]>([
   'a POST that receives %i with the Retry-After %j has the verdict and wait of the contract',
   (status, retryAfter, outcome) => {
     const headers = { location: undefined, retryAfter, date: NOON };
-    const body = bodyOf('{"error":"no"}', String);
-    expect(sendOutcome({ kind: 'answer', status, headers, body, brokenBy: null }, 'j')).toEqual(outcome);
+    const body = parseBody('{"error":"no"}', String);
+    expect(toPostOutcome({ kind: 'answer', status, headers, body, failure: null }, 'j')).toEqual(outcome);
   },
 );
 
@@ -69,8 +69,8 @@ function rejected(status: number, words: string) {
 
 it('an invalid address or header means that nothing was sent, and that a repetition fails in the same way', () => {
   for (const code of ['UND_ERR_INVALID_ARG', 'ERR_INVALID_URL', 'ERR_INVALID_CHAR']) {
-    const nothing = { kind: 'no answer', started: false, brokenBy: failureFromError({ code }) } as const;
-    expect(sendOutcome(nothing, 'job-1')).toMatchObject({ verdict: 'not-sent', isPermanent: true });
+    const nothing = { kind: 'no answer', started: false, failure: failureFromError({ code }) } as const;
+    expect(toPostOutcome(nothing, 'job-1')).toMatchObject({ verdict: 'not-sent', isPermanent: true });
   }
 });
 
@@ -108,7 +108,7 @@ it('an error has a label that can be counted, and a phrase: of its last cause, o
 /** The response to a read with this status and body. */
 function readAs(status: number, body: string, retryAfter?: string) {
   const headers = { location: undefined, retryAfter, date: NOON };
-  return toJobResponse({ kind: 'answer', status, headers, body: bodyOf(body, String), brokenBy: null }, 'j');
+  return toJobResponse({ kind: 'answer', status, headers, body: parseBody(body, String), failure: null }, 'j');
 }
 
 // Proves A4.
@@ -158,12 +158,12 @@ it('a read keeps the wait that a gateway requests with Retry-After', () => {
 
 it('a POST with the body of a gateway keeps the httpStatus, because the status alone decides', () => {
   const headers = { location: undefined, retryAfter: undefined, date: NOON };
-  const body = bodyOf('<html>', String);
-  const outcome = sendOutcome({ kind: 'answer', status: 404, headers, body, brokenBy: null }, 'j');
+  const body = parseBody('<html>', String);
+  const outcome = toPostOutcome({ kind: 'answer', status: 404, headers, body, failure: null }, 'j');
   expect(outcome).toMatchObject({ verdict: 'rejected', label: 'http_404', httpStatus: 404 });
 });
 
-const read = (job: unknown) => readJob(bodyOf(JSON.stringify(job), String));
+const read = (job: unknown) => readJob(parseBody(JSON.stringify(job), String));
 const ACTIVE = { id: 'j', status: 'active' };
 
 it('a job is read in the contract’s fields, and in bounds; its id, which is compared, is kept whole', () => {
@@ -195,10 +195,10 @@ it('a body without an ID and a status, or that is cut short, is not a job', () =
   ];
   const texts = ['', '<html>', '{"id":"j","status":"active"', '['.repeat(500_000)];
   for (const body of [...texts, ...noJobs.map((value) => JSON.stringify(value))])
-    expect(readJob(bodyOf(body, String))).toBeUndefined();
+    expect(readJob(parseBody(body, String))).toBeUndefined();
 });
 
-const wordsIn = (body: string, text: (text: string) => string = String) => serviceMessage(bodyOf(body, text));
+const wordsIn = (body: string, text: (text: string) => string = String) => serviceMessage(parseBody(body, text));
 
 it.each([
   ['{"error":{"message":"no such job","code":7}}', 'no such job'],
@@ -215,7 +215,7 @@ it.each([
 
 // Proves K3.
 it('limits the error text to 1 KiB, and withholds an error text whose key begins before this limit', () => {
-  const { text } = new Redactor([KEY]);
+  const { redact: text } = new Redactor([KEY]);
   const withKeyAt = (position: number) =>
     wordsIn(
       JSON.stringify({ error: 'x'.repeat(position) + encodeURIComponent(KEY) + 'y'.repeat(200_000) }),
@@ -237,6 +237,6 @@ it('reads and redacts only the fields of a job and of an error', () => {
   const body = { ...unread, id: 'j', status: 'active', source, error, detail: 'more' };
   const job = { id: 'j', status: 'active', source: { repository: 'acme/docs', ref: 'main' } };
   const value = { ...job, error: { message: 'words' }, detail: 'more' };
-  expect(bodyOf(JSON.stringify(body), redact)).toEqual({ isHtml: false, value });
+  expect(parseBody(JSON.stringify(body), redact)).toEqual({ isHtml: false, value });
   expect(redacted).toEqual(['j', 'active', 'acme/docs', 'main', 'words', 'more']);
 });

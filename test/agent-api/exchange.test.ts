@@ -1,17 +1,17 @@
 import { expect, it, jest } from '@jest/globals';
 import type { Dispatcher } from 'undici';
-import { exchange } from '../../src/agent-api/exchange';
+import { sendHttpRequest } from '../../src/agent-api/exchange';
 
 const REQUEST = { origin: 'http://agents', method: 'POST', path: '/', body: '{}' } as const;
 
 /** What undici does with an exchange, at the moments that no server can bring about at will. */
-function begin(limits: Parameters<typeof exchange>[2], redact: Parameters<typeof exchange>[3] = String) {
+function begin(limits: Parameters<typeof sendHttpRequest>[2], redact: Parameters<typeof sendHttpRequest>[3] = String) {
   let handler: Dispatcher.DispatchHandler = {};
   const dispatch = (_: unknown, given: Dispatcher.DispatchHandler) => Boolean((handler = given));
   const abort = jest.fn();
   const controller = { abort } as unknown as Dispatcher.DispatchController;
   return {
-    result: exchange({ dispatch } as unknown as Dispatcher, REQUEST, limits, redact),
+    result: sendHttpRequest({ dispatch } as unknown as Dispatcher, REQUEST, limits, redact),
     /** Right before it writes; false when the request was aborted, and so is not written. */
     startRequest: () => {
       abort.mockClear();
@@ -30,8 +30,8 @@ function begin(limits: Parameters<typeof exchange>[2], redact: Parameters<typeof
 it('an exchange that was given up while connecting is not written once the connection is made', async () => {
   const beforeFirstByte = jest.fn(() => undefined);
   const { result, startRequest } = begin({ timeoutMs: 60_000, connectTimeoutMs: 1, beforeFirstByte });
-  const brokenBy = expect.objectContaining({ label: 'connect_timeout' });
-  expect(await result).toEqual({ kind: 'no answer', started: false, brokenBy });
+  const failure = expect.objectContaining({ label: 'connect_timeout' });
+  expect(await result).toEqual({ kind: 'no answer', started: false, failure });
   expect(startRequest()).toBe(false);
   expect(beforeFirstByte).not.toHaveBeenCalled();
 });
@@ -42,8 +42,8 @@ it('an exchange whose request is started again on another connection is not writ
   expect([startRequest(), startRequest()]).toEqual([true, false]);
   // The second connection was refused: that says nothing of what became of the first.
   fail(Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' }));
-  const brokenBy = { label: 'ECONNREFUSED', message: 'ECONNREFUSED: connect' };
-  expect(await result).toEqual({ kind: 'no answer', started: true, brokenBy });
+  const failure = { label: 'ECONNREFUSED', message: 'ECONNREFUSED: connect' };
+  expect(await result).toEqual({ kind: 'no answer', started: true, failure });
 });
 
 const LIMITS = { timeoutMs: 60_000, connectTimeoutMs: 60_000 };
@@ -60,7 +60,7 @@ it('a response is returned if the closing of its connection fails or reports an 
   expect(endResponse).not.toThrow();
   fail(new Error('close failed'));
   const value = expect.objectContaining({ id: 'j' });
-  expect(await result).toMatchObject({ kind: 'answer', status: 200, body: { value }, brokenBy: null });
+  expect(await result).toMatchObject({ kind: 'answer', status: 200, body: { value }, failure: null });
 });
 
 // Proves A2.
@@ -73,7 +73,7 @@ it('a response whose headers and body can not be read keeps its status', async (
   startResponse(404, { 'retry-after': '1' });
   receive('{"error":"no"}');
   endResponse();
-  const brokenBy = { label: 'unreadable', message: 'the response could not be read' };
+  const failure = { label: 'unreadable', message: 'the response could not be read' };
   const body = { isHtml: false };
-  expect(await result).toMatchObject({ kind: 'answer', status: 404, body, brokenBy });
+  expect(await result).toMatchObject({ kind: 'answer', status: 404, body, failure });
 });

@@ -3,7 +3,7 @@ import { analyse } from 'scslre';
 import { Redactor, WITHHELD } from '../../src/agent-api/redaction';
 import { seededRandom } from '../../sandbox/random';
 
-const redact = (text: string, ...secrets: string[]) => new Redactor(secrets).text(text);
+const redact = (text: string, ...secrets: string[]) => new Redactor(secrets).redact(text);
 
 type Spelling = (text: string) => string;
 
@@ -110,8 +110,8 @@ it('withholds a text that contains a short body only with its prefix', () => {
 
 it('withholds a text that contains a key from before a rotation', () => {
   const redactor = new Redactor();
-  for (const key of ['the-first-key', 'the-second-key']) redactor.remember(key);
-  for (const text of ['the-first-key', 'the-second-key']) expect(redactor.text(text)).toBe(WITHHELD);
+  for (const key of ['the-first-key', 'the-second-key']) redactor.addKey(key);
+  for (const text of ['the-first-key', 'the-second-key']) expect(redactor.redact(text)).toBe(WITHHELD);
 });
 
 it('replaces any token after Bearer', () => {
@@ -131,7 +131,7 @@ it('examines a limited part of a text, with patterns that take linear time', () 
     RegExp.prototype as unknown as Record<symbol, (text: string) => string>,
     Symbol.replace,
   );
-  for (const piece of ['\\/', '%25', 'amp;', '&#38;']) redactor.text(`%&${piece.repeat(1_000_000)}`);
+  for (const piece of ['\\/', '%25', 'amp;', '&#38;']) redactor.redact(`%&${piece.repeat(1_000_000)}`);
   const lengths = spy.mock.calls.map(([text]) => text.length);
   const patterns = new Set(spy.mock.contexts as unknown as RegExp[]);
   spy.mockRestore();

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { expect, it, jest } from '@jest/globals';
-import { exchange } from '../../src/agent-api/exchange';
+import { sendHttpRequest } from '../../src/agent-api/exchange';
 import { WITHHELD } from '../../src/agent-api/redaction';
 import { holdTimers } from '../harness/hold-timers';
 import {
@@ -106,12 +106,12 @@ it.each<[string, () => Promise<void>]>([
   const unhandled = jest.fn();
   process.on('unhandledRejection', unhandled);
   const client = agentApiTest.client({
-    exchange: (dispatcher, ...rest) => {
+    sendHttpRequest: (dispatcher, ...rest) => {
       const close = () => {
         closes += 1;
         return destroy();
       };
-      return exchange(Object.assign(dispatcher, { destroy: close }), ...rest);
+      return sendHttpRequest(Object.assign(dispatcher, { destroy: close }), ...rest);
     },
   });
   for (const [status, expected] of [

@@ -8,7 +8,7 @@ import {
   type StartedItems,
   wasStarted,
 } from '../../src/batch/started-items';
-import { checkStarted } from '../../src/client/batch/earlier-runs';
+import { checkStartedItems } from '../../src/client/batch/earlier-runs';
 import type { RunState } from '../../src/temporal/existing-run';
 
 const lane = (next: number, end: number, state: Lane['state'] = 'pending'): Lane => ({ next, end, state });
@@ -169,7 +169,7 @@ describe('the items that earlier runs started', () => {
           const state = (item: number): RunState => (item % 2 === 0 ? 'running' : 'completed');
           const describeItem = (item: number) =>
             Promise.resolve(begun.has(item) && !missing.has(item) ? state(item) : null);
-          before = await checkStarted(mergeStarted(started, before), bound, endOfLane, describeItem);
+          before = await checkStartedItems(mergeStarted(started, before), bound, endOfLane, describeItem);
           for (let item = 0; item < (ends.at(-1) ?? 0); item += 1)
             expect({ item, was: wasStarted(before, item) }).toEqual({ item, was: begun.has(item) });
           // Only items that were known before: an item that is deleted earlier leaves no trace.
@@ -188,7 +188,7 @@ describe('the items that earlier runs started', () => {
     const stateOf = (item: number): RunState => (item === 100 ? 'running' : 'completed');
     const describeItem = (item: number) => Promise.resolve(exists(item) ? stateOf(item) : null);
     const endOfLane = (item: number) => Promise.resolve(item + 1);
-    const started = await checkStarted({ cursor: 0, lanes: [] }, 100_000, endOfLane, describeItem);
+    const started = await checkStartedItems({ cursor: 0, lanes: [] }, 100_000, endOfLane, describeItem);
     expect(started.lanes).toContainEqual(lane(100, 101, 'running'));
     expect(JSON.stringify(started).length).toBeLessThan(100_000);
     for (let item = 0; item < 4_000; item += 1) expect(wasStarted(started, item)).toBe(exists(item));

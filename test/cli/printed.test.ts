@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import { expect, it } from '@jest/globals';
-import { endOfError, endOfResult } from '../../src/cli/ends';
+import { commandOutcomeFromError, commandOutcomeFromResult } from '../../src/cli/ends';
 import { batchLine, itemLine } from '../../src/cli/render/batch';
 import { progressKey, progressRows, progressText } from '../../src/cli/render/follow-up';
 import { printable, table } from '../../src/cli/render/text';
@@ -12,16 +12,16 @@ import {
   FollowUpError,
   InvalidRequestError,
 } from '../../src/entries/client';
-import { followUpFailed, notFound } from '../../src/client/errors';
+import { followUpFailureError, notFoundError } from '../../src/client/errors';
 import type { FailureType, FollowUpProgress } from '../../src/contract/result';
-import { ItemsGoneError } from '../../src/temporal/batch-items';
+import { BatchItemsUnavailableError } from '../../src/temporal/batch-items';
 import { ITEM_RESULT, JOB, RECEIPT } from '../harness/fixtures';
 
 it('a result is printed with its evidence and delivery, and the link in full, and has the exit code of its status', () => {
   const prLink = 'https://code.example/pull/7';
   const source = { repository: 'docs', ref: 'main' };
   const ends = ['completed', 'archived', 'failed'].map((status) =>
-    endOfResult('follow-up:p:j:r', { ...JOB, status, source, model: 'm', prLink, receipt: RECEIPT }),
+    commandOutcomeFromResult('follow-up:p:j:r', { ...JOB, status, source, model: 'm', prLink, receipt: RECEIPT }),
   );
   expect(ends.map(({ exitCode }) => exitCode)).toEqual([0, 10, 11]);
   expect(ends[0]?.text.split('\n')).toEqual([
@@ -37,7 +37,7 @@ it('a result is printed with its evidence and delivery, and the link in full, an
   ]);
 });
 
-const ended = (type: FailureType) => followUpFailed(type, 'message', { workflowId: 'w' });
+const ended = (type: FailureType) => followUpFailureError(type, 'message', { workflowId: 'w' });
 
 it.each<[FollowUpError, number, string, string?]>([
   [ended('InvalidRequest'), 2, 'InvalidRequest', 'FollowUpError'],
@@ -47,17 +47,17 @@ it.each<[FollowUpError, number, string, string?]>([
   [ended('JobNotFound'), 23, 'JobNotFound'],
   [new FollowUpError('CANCELLED', 'message'), 24, 'Cancelled', 'FollowUpError'],
   [new FollowUpError('TERMINATED', 'message'), 1, 'Terminated', 'FollowUpError'],
-  [new ItemsGoneError('nightly'), 1, 'BatchForgotten', 'ItemsGoneError'],
+  [new BatchItemsUnavailableError('nightly'), 1, 'BatchItemsUnavailable', 'BatchItemsUnavailableError'],
   [new ConflictError('CONFLICT', 'message'), 2, 'Conflict'],
-  [notFound('follow-up', 'follow-up:a:b:c', 'default'), 2, 'NotFound'],
+  [notFoundError('follow-up', 'follow-up:a:b:c', 'default'), 2, 'NotFound'],
 ])('the error %s has an exit code, a type and a class', (error, exitCode, type, name = `${type}Error`) => {
-  expect(endOfError(error)).toMatchObject({ exitCode, document: { type, message: error.message } });
+  expect(commandOutcomeFromError(error)).toMatchObject({ exitCode, document: { type, message: error.message } });
   expect(error.name).toBe(name);
 });
 
 it('of the problems of an input a hundred are told, and their number', () => {
   const problems = Array.from({ length: 150 }, (_, line) => ({ field: `line ${line}`, text: 'is wrong' }));
-  const { text } = endOfError(new InvalidRequestError(problems));
+  const { text } = commandOutcomeFromError(new InvalidRequestError(problems));
   expect(text.split('\n')).toHaveLength(102);
   expect(text).toMatch(/line 99: is wrong\n {2}… and 50 more$/);
 });

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals
 import { Client } from '@temporalio/client';
 import type { Payload } from '@temporalio/common';
 import { type CallOptions, FollowUpClient } from '../../src/entries/client';
-import { Calls } from '../../src/client/call';
+import { CallRunner } from '../../src/client/call';
 import { eventually } from '../../tools/lib/eventually';
 import { respondWithGrpcStatus, UNIMPLEMENTED, listen } from '../temporal/grpc-server';
 
@@ -168,7 +168,7 @@ it('the work of an aborted call ends with its next request', async () => {
   const stop = new AbortController();
   const reason = new Error('the caller has stopped');
   const requests: Promise<unknown>[] = [];
-  const call = new Calls(followUps.client, 'q').run({ signal: stop.signal }, async (client) => {
+  const call = new CallRunner(followUps.client, 'q').run({ signal: stop.signal }, async (client) => {
     stop.abort(reason);
     await Promise.resolve();
     requests.push(client.workflow.getHandle('f').describe());

@@ -1,16 +1,16 @@
 import { describe, expect, it } from '@jest/globals';
-import { planOf } from '../../src/client/start';
+import { planFromRequest } from '../../src/client/start';
 import { followUpStart } from '../../src/contract/follow-up-start';
 import { staticDetails } from '../../src/temporal/start-follow-up';
 
 const SECRET_PROMPT = 'the prompt, which is nobody else’s business';
 const NAMED = { projectId: 'docs', jobId: 'job-1', prompt: SECRET_PROMPT, requestId: 'r' };
 // As long as a workflow id of 255 bytes allows.
-const longest = planOf({ ...NAMED, projectId: 'p'.repeat(120), jobId: 'j'.repeat(121) });
+const longest = planFromRequest({ ...NAMED, projectId: 'p'.repeat(120), jobId: 'j'.repeat(121) });
 
 describe('what the Web UI shows from the start', () => {
   it('describes the prompt by length and digest, shows nothing of it, and lets no name become markup', () => {
-    const plan = planOf({ ...NAMED, projectId: 'a`|b', jobId: '<b>' });
+    const plan = planFromRequest({ ...NAMED, projectId: 'a`|b', jobId: '<b>' });
     const [details, { staticSummary }] = [staticDetails(plan), followUpStart(plan)];
     expect(details).toMatch(/\| prompt: \| 45 bytes, sha256 `[0-9a-f]{12}`… \|/);
     expect(details).toContain('| projectId: | `a b` |');

@@ -2,7 +2,7 @@ import { describe, expect, it, jest } from '@jest/globals';
 import { FollowUpRejectedError, hasCode } from '../../src/entries/client';
 import { SEND_PERMISSION_MS } from '../../src/contract/activities';
 import { keywordKey } from '../../src/contract/follow-up-start';
-import { readInput } from '../../src/temporal/existing-run';
+import { readFirstRunInput } from '../../src/temporal/existing-run';
 import { sharedEnvironment } from '../harness/shared-environment';
 
 const { open, newBatch } = sharedEnvironment();
@@ -38,7 +38,7 @@ describe('a retry of a follow-up', () => {
       const receipt = { requestId: asked.requestId, delivery: { verdict: 'accepted', sends: 1 } };
       expect(await handle.result()).toMatchObject({ status: 'completed', receipt });
       expect(environment.posts(asked)).toHaveLength(1);
-      const run = await readInput(environment.client, handle.workflowId, runId);
+      const run = await readFirstRunInput(environment.client, handle.workflowId, runId);
       expect(run?.input).toEqual(asked);
       const again = await environment.followUps.start(asked);
       expect(again).toMatchObject({ runId, attached: 'ended' });

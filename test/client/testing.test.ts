@@ -187,7 +187,7 @@ describe('the client for tests', () => {
     try {
       const followUps = new InMemoryFollowUpClient();
       const handle = await followUps.start(REQUEST, { startDelay: '2h' });
-      const { startedAt, beginsAt } = await handle.describe();
+      const { startedAt, startsAt: beginsAt } = await handle.describe();
       expect(Date.parse(beginsAt ?? '') - Date.parse(startedAt)).toBe(7_200_000);
       await expect(handle.pollNow()).rejects.toMatchObject({
         message: `The follow-up ${ID} refuses: it has not begun; it begins at ${beginsAt ?? ''}.`,
@@ -196,7 +196,7 @@ describe('the client for tests', () => {
       expect(followUps.sent).toEqual([]);
       await jest.advanceTimersByTimeAsync(7_200_000);
       expect(await handle.result()).toMatchObject({ status: 'completed' });
-      expect(await handle.describe()).toMatchObject({ beginsAt: null });
+      expect(await handle.describe()).toMatchObject({ startsAt: null });
     } finally {
       jest.useRealTimers();
     }

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { expect, it } from '@jest/globals';
 import { allowScripts, scripts } from '../../package.json';
 import { packages } from '../../package-lock.json';
-import { EXIT } from '../../src/cli/ends';
+import { EXIT_CODE } from '../../src/cli/ends';
 import { SEARCH_ATTRIBUTES } from '../../src/contract/names';
 import { FAILURE_TYPES, PHASES } from '../../src/contract/result';
 import { parseFault } from '../../sandbox/fault-board';
@@ -31,7 +31,7 @@ it('package.json decides on each dependency that has an install script', () => {
 it.each<[string, string, readonly (string | number)[], (name: string) => string]>([
   ['docs/result.md', 'Failures', FAILURE_TYPES, (name) => `^- \\*\\*\`${name}\`\\*\\*: `],
   ['docs/configuration.md', 'Exit codes', FAILURE_TYPES, (name) => `\`${name}\``],
-  ['docs/configuration.md', 'Exit codes', Object.values(EXIT), (code) => `^\\| ([\\d, ]+, )?${code}[ ,]`],
+  ['docs/configuration.md', 'Exit codes', Object.values(EXIT_CODE), (code) => `^\\| ([\\d, ]+, )?${code}[ ,]`],
   ['docs/configuration.md', 'Variables of the worker', VARIABLES, (name) => `^\\| \`${name}\` `],
   ['docs/progress.md', 'Search attributes', SEARCH_ATTRIBUTES, (name) => `\`${name}\``],
   ['docs/progress.md', 'Phases', PHASES, (name) => `^- [^:]*\`${name}\``],

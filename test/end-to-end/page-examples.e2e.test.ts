@@ -36,6 +36,14 @@ const EXAMPLES = [
     prints: /^completed http\S+\n$/,
   },
   {
+    file: 'batches.mts',
+    page: 'docs/batches.md',
+    before: `${CLIENT}const followUps = new FollowUpClient(client);
+      const requests = [{ projectId: 'docs', jobId: 'job-1', prompt: 'Rebase on main.' }];`,
+    after: CLOSE,
+    prints: /^job-1 completed\ndone { completed: 1 }\n$/,
+  },
+  {
     file: 'schedules.mts',
     page: 'docs/schedules.md',
     before: `${CLIENT}const followUps = new FollowUpClient(client);

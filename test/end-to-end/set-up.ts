@@ -13,7 +13,7 @@ import { ARTIFACTS, artifactPath, CONFLICTING_DEPENDENCIES, NPM_INSTALL, SETUP_F
  */
 export default async function setUpEndToEnd(): Promise<void> {
   const say = (line: string): void => void process.stderr.write(`[test set-up] ${line}\n`);
-  process.env[VARIABLES.cli] ??= (await findTemporalCli({ env: process.env, say })).path;
+  process.env[VARIABLES.cli] ??= (await findTemporalCli({ env: process.env, report: say })).path;
   await mustRun('npm', ['run', 'package'], { cwd: ROOT });
   const place = await mkdtemp(path.join(os.tmpdir(), 'agent-follow-up-e2e-'));
   process.env[SETUP_FOLDER_VARIABLE] = place;

@@ -29,7 +29,7 @@ async function start() {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
     process.once(signal, () => void stopSharedServer().finally(() => process.exit(1)));
   const say = (line: string): void => void process.stderr.write(`[test set-up] ${line}\n`);
-  const cli = await findTemporalCli({ env: process.env, say });
+  const cli = await findTemporalCli({ env: process.env, report: say });
   const folder = await mkdtemp(path.join(os.tmpdir(), 'agent-follow-up-test-'));
   const bundlePath = path.join(folder, 'workflow-bundle.js');
   const [server] = await Promise.all([

@@ -1,9 +1,9 @@
 import { Context } from '@temporalio/activity';
 import type {
-  Answer,
-  Exchange,
-  exchange as realExchange,
-  ExchangeLimits,
+  HttpResponse,
+  HttpResult,
+  sendHttpRequest as realExchange,
+  HttpRequestOptions,
 } from '../../src/agent-api/exchange';
 import { type AgentJob } from '../../src/contract/job';
 import { JobLife } from '../../sandbox/job-life';
@@ -77,12 +77,12 @@ export class AgentService {
   /** As `exchange` of the agent API, for one worker. */
   exchangeFor(worker: SimulatedWorker): typeof realExchange {
     return (_dispatcher, { method, body }, limits) =>
-      new Promise<Exchange>((resolve) => {
+      new Promise<HttpResult>((resolve) => {
         if (worker.state === 'dead') return;
         const request = this.newRequest(method === 'POST', worker.name);
         const fail = (label: string) =>
-          end({ kind: 'no answer', started: request.firstByteAt !== null, brokenBy: { label, message: label } });
-        const end = (exchange: Exchange) => {
+          end({ kind: 'no answer', started: request.firstByteAt !== null, failure: { label, message: label } });
+        const end = (exchange: HttpResult) => {
           if (request.receivedAt !== null) return;
           request.receivedAt = this.clock.now;
           for (const timer of timers) clearTimeout(timer);
@@ -108,8 +108,8 @@ export class AgentService {
     request: Request,
     body: string,
     worker: SimulatedWorker,
-    { beforeFirstByte }: ExchangeLimits,
-  ): Promise<Answer | string | null> {
+    { beforeFirstByte }: HttpRequestOptions,
+  ): Promise<HttpResponse | string | null> {
     const { point } = request;
     const way = () => {
       const slowShare = point === 'post' ? WAY_MS.slowShareOfPost : WAY_MS.slowShare;
@@ -165,8 +165,8 @@ export class AgentService {
     }
     const { kind = 'job', status = 200, page = false, retryAfter } = effect ?? {};
     const headers = { location: undefined, retryAfter, date: undefined };
-    const answer = (value: unknown, isHtml = false): Answer => {
-      return { kind: 'answer', status, headers, body: { isHtml, value }, brokenBy: null };
+    const answer = (value: unknown, isHtml = false): HttpResponse => {
+      return { kind: 'answer', status, headers, body: { isHtml, value }, failure: null };
     };
     request.answer = kind;
     switch (kind) {
@@ -200,7 +200,7 @@ export class AgentService {
     const now = this.life.read();
     const lag = this.random.between('lag', 0, this.job.lagMs);
     const job = lag === 0 ? now : (this.life.jobAt(this.clock.now - lag) ?? now);
-    const since = this.life.settledSince();
+    const since = this.life.terminalSince();
     const isLate = since !== null && this.clock.now < since + this.job.linkLateMs;
     return isLate && job.status === 'completed' ? { ...job, prLink: null } : job;
   }

@@ -15,7 +15,7 @@ import {
 } from '../../src/contract/names';
 import { type FollowUpProgress, PHASES } from '../../src/contract/result';
 import { followUpStart } from '../../src/contract/follow-up-start';
-import { grpcError } from '../../src/temporal/grpc-status';
+import { findGrpcError } from '../../src/temporal/grpc-status';
 import type { Operation, MachineOperation } from './operations';
 import type { AgentService, Request } from './agent-service';
 import type { Plan, PlannedLock } from './plan';
@@ -165,7 +165,7 @@ export class FollowUpWorld extends World<Plan, Operation, UpdateEnd> {
     const posts = this.startedPosts;
     const report = await readProgress(caller, run.workflowId).catch((error: unknown) => {
       // The Temporal server may not respond in time.
-      if (!isClientError(error) && grpcError(error) === undefined) throw error;
+      if (!isClientError(error) && findGrpcError(error) === undefined) throw error;
     });
     if (report?.from === 'worker') this.checkProgress('the client', report.progress, posts);
   }

@@ -276,7 +276,7 @@ export abstract class World<
           baseUrl: 'http://agent.example',
           apiKey: keyFromText('key_simulated-secret'),
           timeoutMs: HTTP_TIMEOUT_MS,
-          exchange: (dispatcher, request, ...rest) => {
+          sendHttpRequest: (dispatcher, request, ...rest) => {
             const service = this.services.get(request.path.replace(/\/message$/, ''));
             if (service === undefined) throw new Error(`there is no ${request.path}`);
             return service.exchangeFor(self)(dispatcher, request, ...rest);

@@ -4,13 +4,13 @@ import { Client } from '@temporalio/client';
 import { defaultPayloadConverter, type Payload } from '@temporalio/common';
 import { ItemsOnServer } from '../../src/activities/batch/on-server';
 import { followUpResult } from '../../src/activities/follow-up-result';
-import { BatchEnds, type BatchReport } from '../../src/client/batch/describe';
+import { BatchResultReader, type BatchReport } from '../../src/client/batch/describe';
 import { EMPTY_BOARD } from '../../src/batch/board';
 import type { BatchMemo } from '../../src/batch/memo';
 import { digestOf } from '../../src/contract/ids';
 import { MEMO_PROMPT_DIGEST } from '../../src/contract/names';
 import type { ItemsSource } from '../../src/temporal/batch-items';
-import { findEnd } from '../../src/temporal/follow-up-end';
+import { fetchOutcome } from '../../src/temporal/follow-up-end';
 import { msNumberToTs } from '@temporalio/common/lib/time';
 import { JOB, RECEIPT } from '../harness/fixtures';
 
@@ -69,12 +69,12 @@ function clientOf(state: 'completed' | 'running' = 'completed'): Client {
 const broken = (why: string) => ({ outcome: 'unreadable', message: expect.stringContaining(why) });
 
 it('a follow-up that can’t be decoded while it runs has not ended; an encoding that the converter does not know stays one', async () => {
-  const { end, trouble } = await findEnd(clientOf('running'), MEANT);
+  const { outcome: end, unreadableOutcome: trouble } = await fetchOutcome(clientOf('running'), MEANT);
   expect([end, trouble]).toEqual([null, undefined]);
   decode = (payload) => ({ ...payload, metadata: { encoding: Buffer.from('binary/encrypted') } });
   const unknown = broken('Unknown encoding: binary/encrypted');
   for (const state of ['completed', 'running'] as const)
-    expect(await findEnd(clientOf(state), MEANT)).toMatchObject({ end: unknown });
+    expect(await fetchOutcome(clientOf(state), MEANT)).toMatchObject({ outcome: unknown });
 });
 
 // Proves B5.
@@ -83,7 +83,7 @@ it('a batch waits for an item while its codec fails, and a caller gets an error 
   const context = { client, info: { attempt: 1 } } as unknown as Context;
   jest.spyOn(Context, 'current').mockReturnValue(context);
   const server = new ItemsOnServer(client, {} as ItemsSource, EMPTY_BOARD);
-  jest.spyOn(server, 'named').mockResolvedValue(MEANT);
+  jest.spyOn(server, 'identify').mockResolvedValue(MEANT);
   jest.spyOn(server, 'record').mockResolvedValue(() => 0);
   const memo = { ending: null, again: null } as BatchMemo;
   const fact = () => server.fact(EMPTY_BOARD, memo, { next: 0, end: 1, state: 'running' }, new Set());
@@ -111,7 +111,7 @@ it('the client tells an item that it can’t decode once its batch has ended', a
     ...{ workflowId: 'follow-up-batch:b', runId: 'run', batchId: 'b', startedAt: 0 },
     memo: { ...EMPTY_BOARD, bound: 1, cursor: 1 },
   } as unknown as BatchReport;
-  const told = async (endedAt: string | null) => new BatchEnds(client).news({ ...report, endedAt });
+  const told = async (endedAt: string | null) => new BatchResultReader(client).readNew({ ...report, endedAt });
   expect(await told(null)).toEqual([]);
   expect(await told('2026-11-21T04:00:00Z')).toMatchObject([broken('the keys are throttled')]);
 });

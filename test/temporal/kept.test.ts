@@ -1,11 +1,11 @@
 import { expect, it } from '@jest/globals';
 import type { Client } from '@temporalio/client';
-import { Kept } from '../../src/temporal/kept';
+import { RunCache } from '../../src/temporal/kept';
 
 const MIB = 1_024 * 1_024;
 
 it('reads a value once until other values need its space, and reads a value again if it could not be read', async () => {
-  const kept = new Kept<string>();
+  const kept = new RunCache<string>();
   const reads: string[] = [];
   const client = Object.create(null) as Client;
   const ask = (run: string, read = Promise.resolve(run)) =>

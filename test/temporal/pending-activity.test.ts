@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
 import { Client, type WorkflowExecutionDescription } from '@temporalio/client';
 import { defaultPayloadConverter } from '@temporalio/common';
-import { pendingActivity } from '../../src/temporal/sdk-internals';
+import { findPendingActivity } from '../../src/temporal/sdk-internals';
 
 // The server lists them in any order; the one before was given up, and its worker has not heard of it.
 it('of several activities of a type the latest is asked', async () => {
@@ -11,5 +11,5 @@ it('of several activities of a type the latest is asked', async () => {
     heartbeatDetails: { payloads: [defaultPayloadConverter.toPayload(`of ${activityId}`)] },
   }));
   const found = { workflowId: 'w', raw: { pendingActivities } as WorkflowExecutionDescription['raw'] };
-  expect((await pendingActivity(new Client(), found, 'pollJob'))?.details).toBe('of 12');
+  expect((await findPendingActivity(new Client(), found, 'pollJob'))?.details).toBe('of 12');
 });

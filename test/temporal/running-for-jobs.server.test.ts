@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import { startFollowUp } from '../../src/client/start';
-import { runningForJobs } from '../../src/temporal/lists';
+import { listRunningIdsForJobs } from '../../src/temporal/lists';
 import { eventually } from '../../tools/lib/eventually';
 import { sharedEnvironment } from '../harness/shared-environment';
 
@@ -16,11 +16,11 @@ it('lists the running follow-ups of several jobs with one query, whatever charac
   const started = await Promise.all(jobIds.map(start));
   const wanted = started.slice(0, 3).map(({ workflowId }) => workflowId);
   const listed = await eventually('all are listed', async () => {
-    const running = await runningForJobs(environment.client, [first, second, third]);
+    const running = await listRunningIdsForJobs(environment.client, [first, second, third]);
     return wanted.every((workflowId) => running.has(workflowId)) ? running : null;
   });
   expect(wanted.every((workflowId) => listed.has(workflowId))).toBe(true);
-  const others = await runningForJobs(environment.client, [first]);
+  const others = await listRunningIdsForJobs(environment.client, [first]);
   expect([...others]).toEqual(wanted.slice(0, 1));
   await Promise.all(
     started.map((handle) => environment.client.workflow.getHandle(handle.workflowId).terminate()),

@@ -32,7 +32,7 @@ function find(env: NodeJS.ProcessEnv = {}) {
   return findTemporalCli({
     // Nothing listens at the proxy, so that a download fails at once whatever network the machine has.
     env: { PATH: at('bin'), HTTPS_PROXY: 'http://127.0.0.1:1', ...env },
-    say: (line) => said.push(line),
+    report: (line) => said.push(line),
     cacheFolder: at('cache'),
   });
 }

@@ -1,7 +1,7 @@
 import http from 'node:http';
 import { expect, it, jest } from '@jest/globals';
 import { DefaultLogger } from '@temporalio/worker';
-import { commandLine } from '../../src/worker/command-line';
+import { handleArguments } from '../../src/worker/command-line';
 import { keyCheck, startHealthServer } from '../../src/worker/health';
 import { UNUSED_AGENT_API } from '../harness/fixtures';
 
@@ -40,5 +40,5 @@ it.each([
   ['--check-key', true, /^The worker works on follow-ups .*\n.*--help/],
 ])('the command line of the worker with %s starts nothing', (word, isError, words) => {
   const output = expect.stringMatching(words);
-  expect(commandLine([word], '1.2.3')).toEqual({ isError, output });
+  expect(handleArguments([word], '1.2.3')).toEqual({ isError, output });
 });

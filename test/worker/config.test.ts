@@ -140,7 +140,7 @@ it('logs the configuration without secrets, and redacts all of them in other tex
   const secrets = `${SECRET},whsec_${Buffer.alloc(64, 8).toString('base64')}`;
   const HTTPS_PROXY = 'http://me:hunter%2Ftwo@proxy:3128/';
   const env = { ...GOOD, TEMPORAL_API_KEY: 'temporal-key', HTTPS_PROXY, ...notice(NOTIFY_URL, secrets) };
-  const { config, shown, redactor } = await loadConfig(env);
+  const { config, loggableConfig: shown, redactor } = await loadConfig(env);
   expect(config.agentApi.proxy?.url).toBe(HTTPS_PROXY);
   expect(config.notify?.url).toBe(NOTIFY_URL);
   expect(await config.notify?.secrets.current()).toBe(secrets);
@@ -152,7 +152,7 @@ it('logs the configuration without secrets, and redacts all of them in other tex
   });
   for (const secret of [KEY, 'temporal-key', 'hunter%2Ftwo', 'hunter/two', ...secrets.split(',')]) {
     expect(JSON.stringify(shown)).not.toContain(secret);
-    expect(redactor.text(`it is ${secret}`)).toBe('[withheld: contains a secret]');
+    expect(redactor.redact(`it is ${secret}`)).toBe('[withheld: contains a secret]');
   }
 });
 
@@ -162,6 +162,6 @@ it('redacts the value of a TEMPORAL_GRPC_META variable only if the header name i
   for (const name of [...secrets, 'X_ENV']) env[`TEMPORAL_GRPC_META_${name}`] = `production-of-${name}`;
   const { redactor } = await loadConfig({ ...GOOD, ...env });
   for (const name of secrets)
-    expect(redactor.text(`production-of-${name}`)).toBe('[withheld: contains a secret]');
-  expect(redactor.text('production-of-X_ENV')).toBe('production-of-X_ENV');
+    expect(redactor.redact(`production-of-${name}`)).toBe('[withheld: contains a secret]');
+  expect(redactor.redact('production-of-X_ENV')).toBe('production-of-X_ENV');
 });

@@ -39,7 +39,7 @@ it('the three workers all end when one fails, and its error is told with its tas
   running.mockRestore();
   const failed = `the worker of task queue ${taskQueues.send} failed; the others are drained`;
   expect(logged).toEqual([`${failed}: Error: polling broke`]);
-  expect(workers.notRunning()).toEqual(
+  expect(workers.notRunningReasons()).toEqual(
     Object.values(taskQueues).map((taskQueue) => `the worker of task queue ${taskQueue} is STOPPED`),
   );
 });

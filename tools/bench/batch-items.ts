@@ -56,11 +56,11 @@ export function checkByJournal(
   for (const entry of sandbox.journal.entries({ operation: 'message', processed: true }))
     processed.set(keyOf(entry), (processed.get(keyOf(entry)) ?? 0) + 1);
   const deliveries = new Map(ends.map((end) => [keyOf(end), end.delivery]));
-  const told = requests.filter((request) => {
+  const matchingRequests = requests.filter((request) => {
     const delivery = deliveries.get(keyOf(request));
     if (delivery === 'unknown') return true;
     return (processed.get(keyOf(request)) ?? 0) === (delivery === 'accepted' ? 1 : 0);
   });
   const sentTwice = [...processed.values()].filter((count) => count > 1).length;
-  return { sentTwice, accountedFor: told.length };
+  return { sentTwice, accountedFor: matchingRequests.length };
 }

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Client } from '@temporalio/client';
 import { type BenchSubject, FIXED } from './subjects';
 import type { BenchEnvironment } from './bench-environment';
-import { costOf } from '../lib/history-cost';
+import { computeCost } from '../lib/history-cost';
 import { cpuSeconds, serverProcessId } from './process-usage';
 import { quantile } from './run';
 
@@ -44,7 +44,7 @@ export async function runBatch(
   const cpu = async () => [await cpuSeconds(serverPid), await cpuSeconds(workerPid)] as const;
   const heartbeatsBefore = await environment.heartbeats();
   const [serverBefore, workerBefore] = await cpu();
-  const begunAt = performance.now();
+  const startedAt = performance.now();
   const workflowIds = await Promise.all(
     jobs.map(async ({ jobId }) => {
       const workflowId = await subject.start(client, { projectId, jobId }, FIXED);
@@ -52,12 +52,12 @@ export async function runBatch(
       return workflowId;
     }),
   );
-  const seconds = (performance.now() - begunAt) / 1_000;
+  const seconds = (performance.now() - startedAt) / 1_000;
   const [serverAfter, workerAfter] = await cpu();
   const heartbeats = (await environment.heartbeats()) - heartbeatsBefore;
 
   expectExactReads(environment, projectId, length);
-  const costs: ReturnType<typeof costOf>[] = [];
+  const costs: ReturnType<typeof computeCost>[] = [];
   for (const workflowId of workflowIds.slice(-HISTORIES)) costs.push(await historyCost(client, workflowId));
   const typical = (figure: 'events' | 'actions') =>
     quantile(
@@ -75,7 +75,7 @@ export async function runBatch(
 
 async function historyCost(client: Client, workflowId: string) {
   const { events } = await client.workflow.getHandle(workflowId).fetchHistory();
-  return costOf(events ?? []);
+  return computeCost(events ?? []);
 }
 
 /** The sandbox's journal has every request: one message to each job, and `polls` reads after it. */

@@ -4,7 +4,7 @@ import { closeSync, mkdirSync, openSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client, Connection } from '@temporalio/client';
-import { workersPolling } from '../../src/temporal/sdk-internals';
+import { listPollingWorkers } from '../../src/temporal/sdk-internals';
 import { type DevServer, startDevServer, stripTemporalEnv } from '../lib/dev-server';
 import getPort from 'get-port';
 import { type Sandbox, startSandbox } from '../../sandbox';
@@ -74,7 +74,7 @@ export class BenchEnvironment {
     closeSync(log);
     this.workers.push(worker);
     const giveUpAt = Date.now() + READY_LIMIT_MS;
-    while ((await workersPolling(this.client, taskQueue)).length === 0) {
+    while ((await listPollingWorkers(this.client, taskQueue)).length === 0) {
       if (hasEnded(worker) || Date.now() > giveUpAt) {
         throw new Error(`the worker of ${name} does not work; it logs to ${logFile}`);
       }

@@ -13,7 +13,7 @@ import { eachConcurrently } from '../../src/temporal/each-concurrently';
 import { ours } from './subjects';
 import { type BenchEnvironment, IN_CONTAINER, readMetric } from './bench-environment';
 import { memoryMib } from './process-usage';
-import { quantile, report, runBench, say, wholeNumber } from './run';
+import { quantile, report, runBench, printProgress, wholeNumber } from './run';
 
 /** Callers at once, for the starts and for the results; the server limits the long polls of a namespace to 1,200. */
 const CALLERS = 50;
@@ -41,7 +41,7 @@ async function measure(environment: BenchEnvironment, followUps: number): Promis
   await sleep(IDLE_MS);
   const { now: idleRssMib } = await memoryMib(workerPid);
 
-  say('starting');
+  printProgress('starting');
   const startedAt = performance.now();
   const keys = Array.from({ length: followUps }, () =>
     sandbox.addJob({ projectId: 'in-flight', turn: { durationMs: null } }),
@@ -60,12 +60,12 @@ async function measure(environment: BenchEnvironment, followUps: number): Promis
     CALLERS,
   );
   const secondsToStart = (performance.now() - startedAt) / 1_000;
-  say('waiting');
+  printProgress('waiting');
   await sleep(HOLD_MS);
   const { now: waitingRssMib } = await memoryMib(workerPid);
   const cachedWorkflows = await readMetric(workerMetrics, 'temporal_sticky_cache_size');
 
-  say('ending');
+  printProgress('ending');
   const [finishedAt, endingAt] = [Date.now(), performance.now()];
   for (const key of keys) sandbox.changeJob(key, { status: 'completed', prLink: linkOf(key) });
   const results: Awaited<ReturnType<typeof ours.result>>[] = [];
@@ -75,7 +75,7 @@ async function measure(environment: BenchEnvironment, followUps: number): Promis
       try {
         results[index] = await ours.result(client, workflowId);
       } catch (error) {
-        say(String(error));
+        printProgress(String(error));
       }
     },
     CALLERS,

@@ -18,7 +18,7 @@ import { BATCH_ID, countBatchEvents, checkByJournal, newRequest } from './batch-
 import { ours } from './subjects';
 import { type BenchEnvironment, IN_CONTAINER } from './bench-environment';
 import { memoryMib } from './process-usage';
-import { report, runBench, say, wholeNumber } from './run';
+import { report, runBench, printProgress, wholeNumber } from './run';
 
 const STARTER = path.resolve(__dirname, '../../dist/starter.js');
 
@@ -36,8 +36,8 @@ async function measure(environment: BenchEnvironment, items: number): Promise<vo
     const worker = await environment.startWorker(ours, IN_CONTAINER);
 
     const run = ['run', file, '--batch-id', BATCH_ID, '--concurrency', String(CONCURRENCY), '--no-wait'];
-    const begun = () => countOf(environment, '');
-    const ended = () => countOf(environment, ' AND CloseTime IS NOT NULL');
+    const countStarted = () => countFollowUps(environment, '');
+    const ended = () => countFollowUps(environment, ' AND CloseTime IS NOT NULL');
     const until = async (count: () => Promise<number>, wanted: number) => {
       while ((await count()) < wanted) await sleep(1_000);
     };
@@ -46,8 +46,8 @@ async function measure(environment: BenchEnvironment, items: number): Promise<vo
       const before = performance.now();
       const done = await work();
       const seconds = (performance.now() - before) / 1_000;
-      say(`${name}: ${seconds.toFixed(1)} s`);
-      steps[name] = { seconds, begun: await begun(), ended: await ended() };
+      printProgress(`${name}: ${seconds.toFixed(1)} s`);
+      steps[name] = { seconds, begun: await countStarted(), ended: await ended() };
       return done;
     };
     const peaks: number[] = [];
@@ -60,13 +60,13 @@ async function measure(environment: BenchEnvironment, items: number): Promise<vo
     await step('a tenth has ended', () => until(ended, items / 10));
     const { workflow } = environment.client;
     await step('terminated', () => workflow.getHandle(batchWorkflowId(BATCH_ID)).terminate('the bench'));
-    const terminatedAt = await begun();
+    const terminatedAt = await countStarted();
     await step('run again', () => starter(...run));
-    await step('new items have begun', () => until(begun, terminatedAt + CERTAINLY_NEW));
+    await step('new items have begun', () => until(countStarted, terminatedAt + CERTAINLY_NEW));
     await step('a fiftieth more has ended', () => until(ended, items / 10 + items / 50));
     await step('cancelled', () => starter('cancel', '--cancel-running', BATCH_ID));
     // Its last follow-ups may still be on their way to their ends.
-    await until(ended, await begun());
+    await until(ended, await countStarted());
     const results = await step('results', () => starter('results', BATCH_ID, '--json'));
 
     const lines = results.trim().split('\n').slice(0, -1);
@@ -81,7 +81,7 @@ async function measure(environment: BenchEnvironment, items: number): Promise<vo
       workerPeakMib: (await memoryMib(worker)).peak,
       ...truth,
     });
-    if (truth.sentTwice > 0 || truth.accountedFor !== items || ends.length !== (await begun()))
+    if (truth.sentTwice > 0 || truth.accountedFor !== items || ends.length !== (await countStarted()))
       throw new Error('not every item was sent once or told');
   } finally {
     rmSync(folder, { recursive: true });
@@ -89,7 +89,7 @@ async function measure(environment: BenchEnvironment, items: number): Promise<vo
 }
 
 /** The follow-ups of the batch by the server's list. */
-async function countOf({ client }: BenchEnvironment, restriction: string): Promise<number> {
+async function countFollowUps({ client }: BenchEnvironment, restriction: string): Promise<number> {
   const ofBatch = `WorkflowType = '${FOLLOW_UP_WORKFLOW}' AND FollowUpBatch = '${BATCH_ID}'`;
   return (await client.workflow.count(ofBatch + restriction)).count;
 }
@@ -104,8 +104,8 @@ async function runStarter(environment: BenchEnvironment, args: readonly string[]
   child.stdout.on('data', (data: Buffer) => output.push(data));
   let peakMib = 0;
   // One that has just ended has no memory any more.
-  const look = async () => (peakMib = Math.max(peakMib, (await memoryMib(child.pid ?? 0)).peak || 0));
-  const sampling = setInterval(() => void look().catch(() => undefined), 50);
+  const sampleMemory = async () => (peakMib = Math.max(peakMib, (await memoryMib(child.pid ?? 0)).peak || 0));
+  const sampling = setInterval(() => void sampleMemory().catch(() => undefined), 50);
   const code = await new Promise((resolve) => child.on('close', resolve));
   clearInterval(sampling);
   // A batch that was cancelled has an exit code of its own.

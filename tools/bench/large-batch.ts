@@ -8,12 +8,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
 import { FollowUpClient, hasCode, type StartedBatch } from '../../src/entries/client';
 import { DEFAULT_TASK_QUEUES } from '../../src/contract/names';
-import { workersPolling } from '../../src/temporal/sdk-internals';
+import { listPollingWorkers } from '../../src/temporal/sdk-internals';
 import { BATCH_ID, countBatchEvents, checkByJournal, newRequest } from './batch-items';
 import { ours } from './subjects';
 import { type BenchEnvironment, IN_CONTAINER } from './bench-environment';
 import { memoryMib } from './process-usage';
-import { report, runBench, say, wholeNumber } from './run';
+import { report, runBench, printProgress, wholeNumber } from './run';
 
 interface Options {
   readonly concurrency: number;
@@ -26,7 +26,7 @@ async function measure(environment: BenchEnvironment, items: number, { concurren
   const requests = Array.from({ length: items }, (_, index) => newRequest(environment, index));
   const staying = await environment.startWorker(ours, IN_CONTAINER);
   const killed = await environment.startWorker(ours, IN_CONTAINER);
-  while ((await workersPolling(client, DEFAULT_TASK_QUEUES.followUp)).length < 2) await sleep(500);
+  while ((await listPollingWorkers(client, DEFAULT_TASK_QUEUES.followUp)).length < 2) await sleep(500);
 
   const startedAt = performance.now();
   const elapsed = () => (performance.now() - startedAt) / 1_000;
@@ -34,25 +34,25 @@ async function measure(environment: BenchEnvironment, items: number, { concurren
   const batch = await start();
   const handedOverSeconds = elapsed();
   const ended = async (share: number) => {
-    for (let told = -1; ;) {
+    for (let reportedCount = -1; ;) {
       const now = (await batch.progress()).summary?.ended ?? 0;
-      if (now >= told + items / 20 || now >= share * items) say(`${(told = now)} of ${items} ended`);
+      if (now >= reportedCount + items / 20 || now >= share * items) printProgress(`${(reportedCount = now)} of ${items} ended`);
       if (now >= share * items) return;
       await sleep(1_000);
     }
   };
   if (steer) {
     await ended(1 / 5);
-    say(`started once more: attached to what is ${String((await start()).attached)}`);
+    printProgress(`started once more: attached to what is ${String((await start()).attached)}`);
     await ended(1 / 3);
-    await answered(() => batch.pause());
-    say('paused for twenty seconds');
+    await retryOnTimeout(() => batch.pause());
+    printProgress('paused for twenty seconds');
     await sleep(20_000);
-    await answered(() => batch.resume());
+    await retryOnTimeout(() => batch.resume());
   }
   await ended(1 / 2);
   process.kill(killed, 'SIGKILL');
-  say('one of the two workers was killed');
+  printProgress('one of the two workers was killed');
   if (steer) await cancelAndResume(batch, start, () => ended(2 / 3));
   const { state, summary } = await batch.result();
   const seconds = elapsed();
@@ -78,19 +78,19 @@ async function cancelAndResume(
   await until();
   await batch.cancel();
   const { state, summary } = await batch.result();
-  say(`${state} with ${summary?.ended ?? 0} ended`);
-  say(`started again after it was ${String((await start()).resumedAfter)}`);
+  printProgress(`${state} with ${summary?.ended ?? 0} ended`);
+  printProgress(`started again after it was ${String((await start()).resumedAfter)}`);
 }
 
 /** Asks once more when a batch on a busy machine did not answer in time, as the error advises. */
-async function answered(ask: () => Promise<unknown>): Promise<void> {
-  for (let asked = 1; ; asked += 1) {
+async function retryOnTimeout(call: () => Promise<unknown>): Promise<void> {
+  for (let attempt = 1; ; attempt += 1) {
     try {
-      await ask();
+      await call();
       return;
     } catch (error) {
-      if (!hasCode(error, 'WAIT_TIMEOUT') || asked === 5) throw error;
-      say('the batch did not answer in time: asked once more');
+      if (!hasCode(error, 'WAIT_TIMEOUT') || attempt === 5) throw error;
+      printProgress('the batch did not answer in time: asked once more');
     }
   }
 }

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type BatchFigures, type Length, runBatch } from './batch';
 import { type BenchSubject, FIXED, ours, oursWithLock, textbookLoop } from './subjects';
 import type { BenchEnvironment } from './bench-environment';
-import { quantile, report, runBench, say } from './run';
+import { quantile, report, runBench, printProgress } from './run';
 
 /**
  * The follow-ups of a batch run at the same time, so that all cores are busy and the intervals take no time. On two idle cores, a
@@ -37,7 +37,7 @@ async function measure(environment: BenchEnvironment): Promise<void> {
   for (const subject of [ours, oursWithLock, textbookLoop]) {
     const pid = pids.get(subject.program) ?? (await environment.startWorker(subject));
     pids.set(subject.program, pid);
-    say(`${subject.name}: warming up`);
+    printProgress(`${subject.name}: warming up`);
     await runBatch(environment, subject, pid, WARM_UP);
   }
   const alone: (readonly [number, number])[] = [];
@@ -49,7 +49,7 @@ async function measure(environment: BenchEnvironment): Promise<void> {
       const figures = await runBatch(environment, subject, pids.get(subject.program) ?? NaN, length);
       batches[index]?.push(figures);
       const rate = figures.followUpsPerSecond.toFixed(1);
-      say(`round ${round}: ${subject.name}, ${length.polls} polls: ${rate} follow-ups/s`);
+      printProgress(`round ${round}: ${subject.name}, ${length.polls} polls: ${rate} follow-ups/s`);
     }
   }
 

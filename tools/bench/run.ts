@@ -3,7 +3,7 @@ import { availableParallelism, loadavg, totalmem } from 'node:os';
 import path from 'node:path';
 import { InvalidArgumentError } from 'commander';
 import { findTemporalCli } from '../lib/temporal-cli';
-import { INTERRUPTED, interruption } from '../lib/interruption';
+import { INTERRUPTED_EXIT_CODE, interruption } from '../lib/interruption';
 import { BenchEnvironment } from './bench-environment';
 
 const REPORTS = path.resolve(__dirname, '../../reports');
@@ -15,7 +15,7 @@ const REPORTS = path.resolve(__dirname, '../../reports');
 export function runBench(measure: (environment: BenchEnvironment) => Promise<void>): void {
   const interrupted = interruption();
   const work = async (): Promise<void> => {
-    const cli = await findTemporalCli({ env: process.env, say });
+    const cli = await findTemporalCli({ env: process.env, report: printProgress });
     const memory = `${availableParallelism()} cores, ${Math.round(totalmem() / 2 ** 30)} GiB`;
     const load = `load before ${(loadavg()[0] ?? NaN).toFixed(1)}`;
     console.log(
@@ -32,16 +32,16 @@ export function runBench(measure: (environment: BenchEnvironment) => Promise<voi
     }
   };
   work().then(
-    () => process.exit(interrupted.pending() ? INTERRUPTED : 0),
+    () => process.exit(interrupted.pending() ? INTERRUPTED_EXIT_CODE : 0),
     (error: unknown) => {
-      say(error instanceof Error ? (error.stack ?? error.message) : String(error));
+      printProgress(error instanceof Error ? (error.stack ?? error.message) : String(error));
       process.exit(1);
     },
   );
 }
 
 /** Progress, for people. */
-export function say(line: string): void {
+export function printProgress(line: string): void {
   process.stderr.write(`[bench] ${line}\n`);
 }
 

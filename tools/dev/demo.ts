@@ -9,7 +9,7 @@ import { type DemoWorker, startDemoWorker } from './demo-worker';
 import { startDevServer, stripTemporalEnv } from '../lib/dev-server';
 import getPort from 'get-port';
 import { findTemporalCli } from '../lib/temporal-cli';
-import { INTERRUPTED, interruption } from '../lib/interruption';
+import { INTERRUPTED_EXIT_CODE, interruption } from '../lib/interruption';
 
 const PROMPT = 'Please fix the broken links on the start page.';
 
@@ -23,7 +23,7 @@ interface Flags {
 }
 
 /** What ends what was started, in order. */
-type Closing = (() => Promise<unknown>)[];
+type Cleanups = (() => Promise<unknown>)[];
 
 /** The whole house on one machine: a Temporal server, the sandbox agent service, a worker, and one follow-up. */
 async function demo({
@@ -32,13 +32,13 @@ async function demo({
   trouble,
 }: Flags): Promise<number> {
   const interrupted = interruption();
-  const closing: Closing = [];
+  const closing: Cleanups = [];
   try {
-    const settings = useServer ? ownQueues() : await ownServer(closing);
+    const settings = useServer ? demoQueueSettings() : await startOwnServer(closing);
     const env = { ...(useServer ? process.env : stripTemporalEnv(process.env)), ...settings };
     const sandbox = await startSandbox({ messagesPerHour: null });
     closing.unshift(() => sandbox.close());
-    say(`the sandbox agent service listens at ${sandbox.baseUrl}`);
+    printStatus(`the sandbox agent service listens at ${sandbox.baseUrl}`);
     const startWorker = async (): Promise<DemoWorker> => {
       const worker = await startDemoWorker(env, sandbox);
       closing.unshift(() => worker.stop());
@@ -46,30 +46,30 @@ async function demo({
       return worker;
     };
     let worker = await startWorker();
-    if (interrupted.pending()) return INTERRUPTED;
-    say(`the worker is ready; it logs to ${worker.logFile}`);
+    if (interrupted.pending()) return INTERRUPTED_EXIT_CODE;
+    printStatus(`the worker is ready; it logs to ${worker.logFile}`);
 
     const replaceWorker = async (): Promise<void> => {
-      say(`SIGKILL to the worker, process ${worker.pid}`);
+      printStatus(`SIGKILL to the worker, process ${worker.pid}`);
       worker.kill();
       worker = await startWorker();
-      say(`another worker continues, process ${worker.pid}`);
+      printStatus(`another worker continues, process ${worker.pid}`);
     };
     const code = await (trouble === true
-      ? sendIntoTrouble(env, sandbox, replaceWorker)
+      ? sendWithLostResponse(env, sandbox, replaceWorker)
       : sendFollowUp(env, sandbox));
     if (ends || interrupted.pending()) return code;
     process.stderr.write(waysToLookAround(settings, sandbox));
     await Promise.race([interrupted.happened, worker.exited]);
     return interrupted.pending() ? code : 1;
   } finally {
-    say('ending what the demo has started');
+    printStatus('ending what the demo has started');
     for (const close of closing) await close();
   }
 }
 
-async function ownServer(closing: Closing): Promise<Settings> {
-  const cli = await findTemporalCli({ env: process.env, say });
+async function startOwnServer(closing: Cleanups): Promise<Settings> {
+  const cli = await findTemporalCli({ env: process.env, report: printStatus });
   const folder = await mkdtemp(path.join(os.tmpdir(), 'agent-follow-up-demo-'));
   closing.unshift(() => rm(folder, { recursive: true, force: true }));
   const databaseFile = path.join(folder, 'temporal.db');
@@ -77,7 +77,7 @@ async function ownServer(closing: Closing): Promise<Settings> {
   const server = await startDevServer({ cli: cli.path, databaseFile, webUi: true, httpPort });
   closing.unshift(() => server.stop());
   const { address, uiUrl } = server;
-  say(`the Temporal dev server listens at ${address}, its Web UI at ${uiUrl ?? ''}`);
+  printStatus(`the Temporal dev server listens at ${address}, its Web UI at ${uiUrl ?? ''}`);
   return {
     TEMPORAL_ADDRESS: address,
     TEMPORAL_NAMESPACE: 'default',
@@ -88,7 +88,7 @@ async function ownServer(closing: Closing): Promise<Settings> {
 }
 
 /** For the server of the environment and the profile: queues of the demo's own keep other workers off its follow-up. */
-function ownQueues(): Settings {
+function demoQueueSettings(): Settings {
   const suffix = `demo-${process.pid}`;
   return {
     FOLLOW_UP_TASK_QUEUE: `follow-up-${suffix}`,
@@ -108,7 +108,7 @@ async function sendFollowUp(env: NodeJS.ProcessEnv, sandbox: Sandbox): Promise<n
  * The agent service processes the message, and the response to the POST is lost. Then the worker is killed, and another worker
  * continues. The message must have arrived once.
  */
-async function sendIntoTrouble(
+async function sendWithLostResponse(
   env: NodeJS.ProcessEnv,
   sandbox: Sandbox,
   replaceWorker: () => Promise<void>,
@@ -116,7 +116,7 @@ async function sendIntoTrouble(
   // Counted in reads, so that a slow machine, too, sees the turn before it ends.
   const job = sandbox.addJob({ projectId: 'docs', turn: { reads: 3 } });
   sandbox.setFault({ name: 'processed-then-close', times: 1, jobId: job.jobId });
-  say(
+  printStatus(
     `trouble: the service will process the message to ${job.jobId}, and close the connection without an answer`,
   );
   let replaced: Promise<void> | undefined;
@@ -128,34 +128,34 @@ async function sendIntoTrouble(
   await replaced;
   const messages = sandbox.journal.entries({ jobId: job.jobId, operation: 'message' });
   for (const { method, path: target, turn, ending } of messages) {
-    say(
+    printStatus(
       `the service's journal: ${method} ${target} · processed as turn ${String(turn)} · ${ending} without an answer`,
     );
   }
-  say(`messages that the service has received: ${messages.length}`);
+  printStatus(`messages that the service has received: ${messages.length}`);
   return replaced !== undefined && messages.length === 1 ? code : 1;
 }
 
-/** Sends a message by the starter, to its end. @param hear gets what it says of the progress, and ends it by failing */
+/** Sends a message by the starter, to its end. @param onProgress gets what it says of the progress, and ends it by failing */
 async function send(
   env: NodeJS.ProcessEnv,
   flags: string[],
-  hear?: (progress: string) => Promise<void>,
+  onProgress?: (progress: string) => Promise<void>,
 ): Promise<number> {
-  const words = ['send', '--project', 'docs', ...flags, '--prompt', PROMPT];
-  say(`npm run starter -- ${words.map((word) => (word.includes(' ') ? `'${word}'` : word)).join(' ')}`);
+  const args = ['send', '--project', 'docs', ...flags, '--prompt', PROMPT];
+  printStatus(`npm run starter -- ${args.map((word) => (word.includes(' ') ? `'${word}'` : word)).join(' ')}`);
   const starter = path.resolve(__dirname, '../../src/starter.ts');
-  const stdio = ['inherit', 'inherit', hear === undefined ? 'inherit' : 'pipe'] as const;
-  const child = spawn(process.execPath, ['--import', 'tsx', starter, ...words], { env, stdio: [...stdio] });
+  const stdio = ['inherit', 'inherit', onProgress === undefined ? 'inherit' : 'pipe'] as const;
+  const child = spawn(process.execPath, ['--import', 'tsx', starter, ...args], { env, stdio: [...stdio] });
   child.stderr?.setEncoding('utf8').on('data', (text: string) => {
     process.stderr.write(text);
-    hear?.(text).catch((error: unknown) => {
+    onProgress?.(text).catch((error: unknown) => {
       child.kill();
       child.emit('error', error);
     });
   });
   const [code] = (await once(child, 'close')) as [number | null];
-  return code ?? INTERRUPTED;
+  return code ?? INTERRUPTED_EXIT_CODE;
 }
 
 function waysToLookAround(settings: Settings, sandbox: Sandbox): string {
@@ -173,7 +173,7 @@ ${uiUrl === undefined ? '' : `Temporal's Web UI: ${uiUrl}\n`}The sandbox's jobs:
 `;
 }
 
-function say(line: string): void {
+function printStatus(line: string): void {
   process.stderr.write(`[demo] ${line}\n`);
 }
 
@@ -188,7 +188,7 @@ const flags = new Command('npm run demo --')
 demo(flags).then(
   (code) => process.exit(code),
   (error: unknown) => {
-    say(error instanceof Error ? error.message : String(error));
+    printStatus(error instanceof Error ? error.message : String(error));
     process.exit(1);
   },
 );

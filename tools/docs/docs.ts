@@ -19,7 +19,7 @@ const BEGIN = '<!-- table: made by npm run docs -->';
 const END = '<!-- end of table -->';
 
 /** Each file that is made, or that holds a table that is: of what it is. */
-const MADE: Readonly<Record<string, (text: string) => string>> = {
+const GENERATED_FILES: Readonly<Record<string, (text: string) => string>> = {
   'docs/request.schema.json': () => JSON.stringify(requestSchema()),
   'docs/request.md': (page) => withTable(page, requestRows()),
   'docs/metrics.md': (page) => withTable(page, metricRows()),
@@ -79,12 +79,12 @@ ${alerts.slice(alerts.indexOf('groups:')).replace(/^(?=.)/gm, '  ')}`;
 
 async function main(): Promise<void> {
   const isCheck = process.argv.includes('--check');
-  for (const [name, make] of Object.entries(MADE)) {
+  for (const [name, make] of Object.entries(GENERATED_FILES)) {
     const filepath = path.join(ROOT, name);
     const before = readFileSync(filepath, 'utf8');
-    const made = await format(make(before), { ...(await resolveConfig(filepath)), filepath });
-    if (made === before) continue;
-    if (!isCheck) writeFileSync(filepath, made);
+    const generated = await format(make(before), { ...(await resolveConfig(filepath)), filepath });
+    if (generated === before) continue;
+    if (!isCheck) writeFileSync(filepath, generated);
     process.exitCode = isCheck ? 1 : 0;
     console.log(`${name} ${isCheck ? 'is not what npm run docs makes' : 'was written'}`);
   }

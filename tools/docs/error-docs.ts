@@ -1,96 +1,129 @@
-/** The table of error codes in docs/client.md, one row for each code of the client. */
+/** Makes the table of error codes in docs/client.md, with one row for each code of the client. */
 import type { FollowUpErrorCode } from '../../src/contract/follow-up-error';
 
-const SENDS_BY_RECEIPT = 'see the receipt';
-const NOTHING = 'nothing';
-const IN_HISTORY = 'see the history';
+const SEE_RECEIPT = 'The receipt states whether the message was sent.';
+const NOTHING = 'Nothing was started, sent or changed.';
+const SEE_HISTORY = "The workflow's history shows whether the message was sent.";
 
-/** Of each code: the cause; what was started, sent or changed; what to do. A code without a row does not compile. */
-const ERRORS: Readonly<Record<FollowUpErrorCode, readonly [cause: string, effect: string, todo: string]>> = {
-  INVALID_REQUEST: [
-    'an input is invalid; `problems` has every field',
-    NOTHING,
-    'correct the input; if a worker refused it (there is a receipt), under a new `requestId`',
-  ],
-  CONFLICT: [
-    'the name is taken by another message, batch or schedule',
-    NOTHING,
-    'give a new message a new name',
-  ],
-  START_UNCONFIRMED: [
-    '`timeout`, `close()`, or a server that is away (`cause`), before the start was confirmed',
-    'nobody knows',
-    'repeat the same call',
-  ],
-  WAIT_TIMEOUT: [
-    'the `timeout` passed, or no worker answered',
-    'a start was made; any other call may take effect',
-    'come back with `getHandle(workflowId)`, or start a worker',
-  ],
-  CLIENT_CLOSED: ['the client was closed', 'what was started continues', 'use a new client'],
-  REJECTED: [
-    'the service refused the message, or the job was active and `whenActive` is `reject`',
-    SENDS_BY_RECEIPT,
-    'mend the cause, then `retry()`',
-  ],
-  DELIVERY_UNKNOWN: [
-    'nobody can tell whether the message arrived',
-    'one POST, perhaps processed',
-    'look at the job; perhaps send it under a new `requestId`',
-  ],
-  DEADLINE_EXCEEDED: [
-    'the deadline passed',
-    SENDS_BY_RECEIPT,
-    'look at the job; if nothing was sent, `retry()`',
-  ],
-  JOB_NOT_FOUND: ['the service has no such job', SENDS_BY_RECEIPT, 'check project and job'],
-  CANCELLED: [
-    'somebody cancelled the follow-up',
-    SENDS_BY_RECEIPT,
-    'the agent continues if it got the message',
-  ],
-  TERMINATED: ['somebody terminated the workflow', IN_HISTORY, 'look at the job'],
-  WORKFLOW_TIMED_OUT: [
-    'the workflow exceeded a timeout that its caller set',
-    IN_HISTORY,
-    'look at the job; set no timeout',
-  ],
-  UNEXPECTED_FAILURE: [
-    'a bug, another program’s workflow, or an error of your own items',
-    'nobody knows',
-    'read its `cause`; report a bug',
-  ],
-  NOT_FOUND: ['there is no such follow-up, batch or schedule', NOTHING, 'check the id and the namespace'],
-  ALREADY_ENDED: ['only a running one can do this', NOTHING, 'read its result'],
-  STILL_RUNNING: ['only an ended one can do this', NOTHING, 'wait for its end'],
-  UPDATE_REJECTED: ['the workflow refuses the update, or has not begun', NOTHING, 'read the message'],
-  RETRY_NOT_ALLOWED: [
-    'the receipt does not prove `not-sent` or `rejected`',
-    NOTHING,
-    'to send it again, give it a new `requestId`',
-  ],
-  BATCH_ITEMS_UNAVAILABLE: [
-    'the server no longer has the items of the batch',
-    NOTHING,
-    'unless it is done, run it again from its items',
-  ],
-  INVALID_CONFIGURATION: [
-    'variables, profile or data converter are invalid',
-    'a start may have been made',
-    'set what the message names, repeat the call',
-  ],
-  UNREACHABLE: [
-    'Temporal does not answer',
-    'no start was made; another call may take effect',
-    'repeat the same call',
-  ],
-  UNAUTHORIZED: ['Temporal refuses the credentials', NOTHING, 'check `TEMPORAL_API_KEY`, TLS and namespace'],
-  SERVER_ERROR: ['Temporal refuses the call for any other reason', NOTHING, 'read the message'],
-  NAMESPACE_NOT_SET_UP: ['namespace or search attributes are missing', NOTHING, 'run what the message names'],
-};
+/** For each code, the cause, the effect and the required action. A code without a row does not compile. */
+const ERRORS: Readonly<Record<FollowUpErrorCode, readonly [cause: string, effect: string, action: string]>> =
+  {
+    INVALID_REQUEST: [
+      'An input is invalid. `problems` names every invalid field. If the error has a receipt, the workflow rejected the request.',
+      NOTHING,
+      'Correct the input. If the error has a receipt, use a new `requestId`.',
+    ],
+    CONFLICT: [
+      'The ID belongs to another message, batch or schedule, or other clients are changing the schedule at the same time.',
+      NOTHING,
+      'Use a new ID for a new message, batch or schedule. Repeat the update of a schedule.',
+    ],
+    START_UNCONFIRMED: [
+      'The `timeout` passed, the client was closed, or the Temporal server was unreachable (see `cause`) before the start was confirmed.',
+      'It is unknown whether the follow-up or batch was started.',
+      'Repeat the same call. The call sends nothing twice.',
+    ],
+    WAIT_TIMEOUT: [
+      'The `timeout` passed, or no worker responded in time.',
+      'A started follow-up or batch continues. An update, a cancellation or another change may still take effect.',
+      'Get the follow-up with `getHandle(workflowId)`. If no worker polls the task queue, start one.',
+    ],
+    CLIENT_CLOSED: ['The client was closed.', 'A started follow-up or batch continues.', 'Use a new client.'],
+    REJECTED: [
+      'The agent service rejected the message, or the job was not idle and `whenActive` is `reject`.',
+      SEE_RECEIPT,
+      'Fix the cause, and then call `retry()`.',
+    ],
+    DELIVERY_UNKNOWN: [
+      'It is unknown whether the message arrived. The message of the error has the reason.',
+      'At least one POST was made, and may have been processed.',
+      'Check the job. If the message did not arrive, send it with a new `requestId`.',
+    ],
+    DEADLINE_EXCEEDED: [
+      'The deadline passed.',
+      SEE_RECEIPT,
+      'Check the job. If the verdict is `not-sent` or `rejected`, call `retry()`.',
+    ],
+    JOB_NOT_FOUND: [
+      'The agent service does not have the job, or no longer has it.',
+      SEE_RECEIPT,
+      'Check the project ID and the job ID.',
+    ],
+    CANCELLED: [
+      'A client cancelled the follow-up.',
+      SEE_RECEIPT,
+      'If the message arrived, the agent continues. Check the job.',
+    ],
+    TERMINATED: ['A client terminated the workflow.', SEE_HISTORY, 'Check the job.'],
+    WORKFLOW_TIMED_OUT: [
+      'The workflow exceeded a timeout that its caller set.',
+      SEE_HISTORY,
+      'Check the job. Start follow-ups without a workflow timeout.',
+    ],
+    UNEXPECTED_FAILURE: [
+      "The workflow is another program's workflow, your own iterable of items threw an error, or there is a bug.",
+      'It is unknown whether anything was started or sent.',
+      'Read the `cause` of the error. Report a bug.',
+    ],
+    NOT_FOUND: [
+      'The namespace has no follow-up, batch or schedule with this ID. It may have been deleted, or be older than the retention.',
+      NOTHING,
+      'Check the ID and the namespace.',
+    ],
+    ALREADY_ENDED: [
+      'The follow-up or batch has ended, and the call needs a running one. `state` is its last state.',
+      NOTHING,
+      'Read the result.',
+    ],
+    STILL_RUNNING: [
+      'The follow-up or batch is running, and the call needs one that has ended.',
+      NOTHING,
+      'Wait for the result.',
+    ],
+    UPDATE_REJECTED: [
+      'The workflow rejected the update, or its start delay has not passed. The message has the reason.',
+      NOTHING,
+      'Read the message of the error.',
+    ],
+    RETRY_NOT_ALLOWED: [
+      'The receipt does not prove that the message was not sent or was rejected, or the message was deleted with its history.',
+      NOTHING,
+      'To send the message again, start a follow-up with a new `requestId`.',
+    ],
+    BATCH_ITEMS_UNAVAILABLE: [
+      'The Temporal server no longer has the items of the batch. They were deleted, or are older than the retention.',
+      NOTHING,
+      'If the batch is not done, start it again with the same items.',
+    ],
+    INVALID_CONFIGURATION: [
+      'A variable, the profile or the data converter is invalid.',
+      'If the data converter fails, the follow-up or batch may have been started. Otherwise, nothing was started.',
+      'Correct the settings that the message names, and repeat the call.',
+    ],
+    UNREACHABLE: [
+      'The Temporal server does not respond.',
+      'The call started nothing. An update, a cancellation or another change may still take effect.',
+      'Repeat the same call.',
+    ],
+    UNAUTHORIZED: [
+      'The Temporal server rejects the credentials, or denies access to the namespace.',
+      NOTHING,
+      'Check `TEMPORAL_API_KEY`, the TLS variables and `TEMPORAL_NAMESPACE`.',
+    ],
+    SERVER_ERROR: [
+      'The Temporal server rejects the call for another reason. The in-memory client for tests does not simulate the call.',
+      NOTHING,
+      'Read the message of the error.',
+    ],
+    NAMESPACE_NOT_SET_UP: [
+      'The namespace or its search attributes are missing.',
+      NOTHING,
+      'Run the commands that the message names.',
+    ],
+  };
 
-/** The table of the error codes, with its heading. */
+/** Returns the rows of the table, with the heading. */
 export function errorRows(): string[][] {
   const rows = Object.entries(ERRORS).map(([code, row]) => [`\`${code}\``, ...row]);
-  return [['code', 'cause', 'effect', 'what to do'], ...rows];
+  return [['code', 'cause', 'effect', 'required action'], ...rows];
 }

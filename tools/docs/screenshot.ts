@@ -9,7 +9,7 @@ import { startDemoWorker } from '../dev/demo-worker';
 import { type DevServer, startDevServer, stripTemporalEnv } from '../lib/dev-server';
 import { findTemporalCli } from '../lib/temporal-cli';
 import { type Sandbox, startSandbox } from '../../sandbox';
-import { openBrowser, pageOf } from '../lib/browser';
+import { openBrowser, workflowPageUrl } from '../lib/browser';
 import { eventually } from '../lib/eventually';
 
 const DOCS = path.resolve(__dirname, '../../docs');
@@ -18,7 +18,7 @@ const DOCS = path.resolve(__dirname, '../../docs');
 const TURN_MS = 16_000;
 
 /** The time until a page has its final layout after its text is shown. The page of a running workflow keeps polling. */
-const SETTLE_MS = 3_000;
+const LAYOUT_WAIT_MS = 3_000;
 
 const PROJECT = 'docs';
 const PROMPT = 'Please fix the broken links on the start page.';
@@ -28,23 +28,23 @@ interface Stage {
   readonly sandbox: Sandbox;
 }
 
-function say(line: string): void {
+function printStatus(line: string): void {
   console.error(line);
 }
 
 async function main(): Promise<void> {
-  const cli = await findTemporalCli({ env: process.env, say });
+  const cli = await findTemporalCli({ env: process.env, report: printStatus });
   const server = await startDevServer({ cli: cli.path, webUi: true });
   try {
-    await onStage(server, async (stage) => {
-      await Promise.all([finished(stage, server), inABatch(stage, server), undecided(stage, server)]);
+    await withStage(server, async (stage) => {
+      await Promise.all([captureFollowUp(stage, server), captureBatch(stage, server), captureDecision(stage, server)]);
     });
   } finally {
     await server.stop();
   }
 }
 
-async function onStage(server: DevServer, work: (stage: Stage) => Promise<void>): Promise<void> {
+async function withStage(server: DevServer, work: (stage: Stage) => Promise<void>): Promise<void> {
   const sandbox = await startSandbox({ seedJobs: false });
   const env = {
     ...stripTemporalEnv(process.env),
@@ -67,7 +67,7 @@ async function onStage(server: DevServer, work: (stage: Stage) => Promise<void>)
 }
 
 /** A follow-up with one failed read: its input, its result and the timeline. */
-async function finished({ followUps, sandbox }: Stage, server: DevServer): Promise<void> {
+async function captureFollowUp({ followUps, sandbox }: Stage, server: DevServer): Promise<void> {
   const job = { projectId: PROJECT, jobId: 'job-1042' };
   sandbox.addJob({ projectId: PROJECT, id: job.jobId, turn: { durationMs: TURN_MS } });
   // The baseline read is the first GET, and poll 1 is the second one.
@@ -80,16 +80,16 @@ async function finished({ followUps, sandbox }: Stage, server: DevServer): Promi
     maxStaleness: '5s',
   });
   await followUp.result();
-  await picture(
+  await takePicture(
     'web-ui',
-    pageOf(server.uiUrl ?? '', followUp.workflowId, followUp.runId),
+    workflowPageUrl(server.uiUrl ?? '', followUp.workflowId, followUp.runId),
     'poll 4 and later ones',
     1_210,
   );
 }
 
 /** A follow-up into a running turn whose response was lost: only an operator can decide whether the message arrived. */
-async function undecided({ followUps, sandbox }: Stage, server: DevServer): Promise<void> {
+async function captureDecision({ followUps, sandbox }: Stage, server: DevServer): Promise<void> {
   const job = { projectId: PROJECT, jobId: 'job-2077' };
   sandbox.addJob({ projectId: PROJECT, id: job.jobId, status: 'active', turn: { durationMs: null } });
   sandbox.setFault({ name: 'http-503', ...job, operation: 'message', times: 1 });
@@ -105,12 +105,12 @@ async function undecided({ followUps, sandbox }: Stage, server: DevServer): Prom
   await eventually('it waits for a decision', () => followUp.describe(), {
     until: ({ phase }) => phase === 'needs-decision',
   });
-  const page = pageOf(server.uiUrl ?? '', followUp.workflowId, followUp.runId);
-  await picture('web-ui-decision', `${page}/user-metadata`, 'why:', 1_100);
+  const page = workflowPageUrl(server.uiUrl ?? '', followUp.workflowId, followUp.runId);
+  await takePicture('web-ui-decision', `${page}/user-metadata`, 'why:', 1_100);
 }
 
 /** A running batch with an item whose job does not exist. */
-async function inABatch({ followUps, sandbox }: Stage, server: DevServer): Promise<void> {
+async function captureBatch({ followUps, sandbox }: Stage, server: DevServer): Promise<void> {
   const items = Array.from({ length: 8 }, (_, index) => ({
     projectId: PROJECT,
     jobId: `job-3${index}`,
@@ -130,12 +130,12 @@ async function inABatch({ followUps, sandbox }: Stage, server: DevServer): Promi
     until: ({ summary }) => (summary?.ended ?? 0) >= 4,
   });
   const { runId } = await followUps.client.workflow.getHandle(batch.workflowId).describe();
-  const page = pageOf(server.uiUrl ?? '', batch.workflowId, runId);
-  await picture('web-ui-batch', `${page}/user-metadata`, 'JobNotFound', 1_100);
+  const page = workflowPageUrl(server.uiUrl ?? '', batch.workflowId, runId);
+  await takePicture('web-ui-batch', `${page}/user-metadata`, 'JobNotFound', 1_100);
 }
 
 /** Takes a picture of a page of the Web UI, once the page or a frame of it shows the text. */
-async function picture(name: string, url: string, text: string, height: number): Promise<void> {
+async function takePicture(name: string, url: string, text: string, height: number): Promise<void> {
   const file = path.join(DOCS, `${name}.png`);
   const { page, ...browser } = await openBrowser({ width: 1_400, height });
   try {
@@ -144,9 +144,9 @@ async function picture(name: string, url: string, text: string, height: number):
       const shown = await Promise.all(page.frames().map((frame) => frame.getByText(text).count()));
       return shown.some((count) => count > 0);
     });
-    await page.waitForTimeout(SETTLE_MS);
+    await page.waitForTimeout(LAYOUT_WAIT_MS);
     await page.screenshot({ path: file });
-    say(file);
+    printStatus(file);
   } finally {
     await browser.close();
   }

@@ -8,6 +8,6 @@ export async function openBrowser(viewport: { width: number; height: number }) {
 }
 
 /** The page of a follow-up in Temporal's Web UI. */
-export function pageOf(uiUrl: string, workflowId: string, runId: string): string {
+export function workflowPageUrl(uiUrl: string, workflowId: string, runId: string): string {
   return `${uiUrl}/namespaces/default/workflows/${encodeURIComponent(workflowId)}/${runId}`;
 }

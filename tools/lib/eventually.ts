@@ -42,7 +42,7 @@ export async function eventually<T>(
   check: () => T | Promise<T>,
   { timeoutMs = Infinity, intervalMs = 50, until = () => true }: EventuallyOptions<T> = {},
 ): Promise<Found<T>> {
-  const giveUpAt = Date.now() + timeoutMs;
+  const timeoutAt = Date.now() + timeoutMs;
   const wait: Wait = { what };
   waits.add(wait);
   try {
@@ -55,7 +55,7 @@ export async function eventually<T>(
       }
       if ('answer' in last && isFound(last.answer) && until(last.answer)) return last.answer;
       wait.last = last;
-      if (!waits.has(wait) || Date.now() > giveUpAt)
+      if (!waits.has(wait) || Date.now() > timeoutAt)
         throw new Error(`${what}: it did not come; ${describeLastCheck(last)}`, {
           cause: 'error' in last ? last.error : undefined,
         });

@@ -17,20 +17,20 @@ export interface HistoryCost {
 }
 
 /** Computes the cost of one run from its history. The run was not reset, and no schedule started it. */
-export function costOf(events: readonly HistoryEvent[]): HistoryCost {
+export function computeCost(events: readonly HistoryEvent[]): HistoryCost {
   const sizes = events.map(({ workflowTaskStartedEventAttributes: task }) =>
-    numberOf(task?.historySizeBytes),
+    toNumber(task?.historySizeBytes),
   );
   return {
     events: events.length,
     bytes: Math.max(0, ...sizes),
     workflowTasks: events.filter((event) => event.workflowTaskStartedEventAttributes).length,
-    actions: events.reduce((sum, event) => sum + actionsOf(event), 0) + tasksWithMarkers(events),
+    actions: events.reduce((sum, event) => sum + countActions(event), 0) + tasksWithMarkers(events),
   };
 }
 
 /** Most billed events are one action each. A retry of an activity has no event, but the last attempt has its number. */
-function actionsOf(event: HistoryEvent): number {
+function countActions(event: HistoryEvent): number {
   const { activityTaskStartedEventAttributes: attempt } = event;
   if (attempt) return Math.max(0, (attempt.attempt ?? 1) - 1);
   const billed =
@@ -46,10 +46,10 @@ function actionsOf(event: HistoryEvent): number {
 /** All local activities of one workflow task are one action. */
 function tasksWithMarkers(events: readonly HistoryEvent[]): number {
   const markers = events.flatMap(({ markerRecordedEventAttributes: marker }) => marker ?? []);
-  return new Set(markers.map((marker) => numberOf(marker.workflowTaskCompletedEventId))).size;
+  return new Set(markers.map((marker) => toNumber(marker.workflowTaskCompletedEventId))).size;
 }
 
 /** An int64 is a `Long`, or a text in a recorded history. */
-function numberOf(value: { toString(): string } | null | undefined): number {
+function toNumber(value: { toString(): string } | null | undefined): number {
   return value ? Number(value.toString()) : 0;
 }

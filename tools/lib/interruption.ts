@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 
 /** The exit code that a shell reports for a program that Ctrl-C has ended. */
-export const INTERRUPTED = 130;
+export const INTERRUPTED_EXIT_CODE = 130;
 
 /**
  * Waits for Ctrl-C, SIGTERM, or a closed terminal, so that this process can stop its servers and workers in order. The second

@@ -58,7 +58,7 @@ const SAMPLES = 500;
 const SEED = 5;
 
 /** What many turns of about one length cost. Lateness is from the end of a turn to the poll that sees it. */
-export interface Outcome {
+export interface ScheduleCost {
   readonly meanPolls: number;
   readonly p95LatenessMs: number;
   /** The 95th percentile of each turn's lateness as a share of a tenth of its age and a second. */
@@ -66,10 +66,10 @@ export interface Outcome {
 }
 
 /** The same turns for each schedule: from four fifths to six fifths of a length, evenly. */
-export function simulate(schedule: Schedule, lengthMs: number): Outcome {
+export function simulate(schedule: Schedule, lengthMs: number): ScheduleCost {
   const random = seededRandom(SEED);
   const turns = Array.from({ length: SAMPLES }, (_, index) =>
-    watch(schedule, lengthMs * (0.8 + (0.4 * (index + random())) / SAMPLES), random),
+    pollTurn(schedule, lengthMs * (0.8 + (0.4 * (index + random())) / SAMPLES), random),
   );
   return {
     meanPolls: turns.reduce((sum, { polls }) => sum + polls, 0) / SAMPLES,
@@ -79,7 +79,7 @@ export function simulate(schedule: Schedule, lengthMs: number): Outcome {
 }
 
 /** Polls one turn until its end is seen. Reads take no time, and none fails. */
-export function watch(schedule: Schedule, turnMs: number, random: Random) {
+export function pollTurn(schedule: Schedule, turnMs: number, random: Random) {
   const waitAt = schedule(random);
   let [ageMs, polls] = [0, 0];
   for (; ageMs < turnMs; polls += 1) ageMs += waitAt(ageMs);

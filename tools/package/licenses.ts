@@ -29,16 +29,16 @@ const ALLOWED = [
 const BY_LICENSE_FILE: Readonly<Record<string, string>> = { unionfs: 'Unlicense' };
 
 const counts = new Map<string, number>();
-const refused: string[] = [];
+const disallowed: string[] = [];
 for (const [place, { license, dev }] of Object.entries(packages as Readonly<Record<string, Locked>>)) {
   if (place === '' || dev === true) continue;
   const name = place.slice(place.lastIndexOf('node_modules/') + 'node_modules/'.length);
   const found = license ?? BY_LICENSE_FILE[name] ?? 'none';
   counts.set(found, (counts.get(found) ?? 0) + 1);
-  if (!ALLOWED.includes(found)) refused.push(`${name}: ${found}`);
+  if (!ALLOWED.includes(found)) disallowed.push(`${name}: ${found}`);
 }
 for (const [license, count] of [...counts].sort()) process.stdout.write(`${count}\t${license}\n`);
-if (refused.length > 0) {
-  process.stderr.write(`not among the licences that are allowed:\n${refused.join('\n')}\n`);
+if (disallowed.length > 0) {
+  process.stderr.write(`not among the licences that are allowed:\n${disallowed.join('\n')}\n`);
   process.exitCode = 1;
 }

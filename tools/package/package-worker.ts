@@ -2,7 +2,7 @@ import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:f
 import path from 'node:path';
 import manifest from '../../package.json';
 import lock from '../../package-lock.json';
-import { adapt, COMPILED, DOCUMENTS, PUBLISHED, ROOT, run, STAGING, writeJson } from './staging';
+import { adaptPage, COMPILED, DOCUMENTS, PUBLISHED, ROOT, run, STAGING, writeJson } from './staging';
 
 const { name, version, description, license, engines, bin, dependencies, allowScripts } = manifest;
 
@@ -108,7 +108,7 @@ function packDocuments(folder: string): void {
   writeFileSync(path.join(folder, 'README.md'), readme.replace(/\]\(([\w-]+\.md)/g, '](docs/$1'));
   cpSync(path.join(ROOT, 'SECURITY.md'), path.join(folder, 'SECURITY.md'));
   for (const page of ['README.md', 'SECURITY.md', ...PAGES.map((each) => `docs/${each}.md`)]) {
-    adapt(path.join(folder, page));
+    adaptPage(path.join(folder, page));
   }
 }
 

@@ -21,7 +21,7 @@ import path from 'node:path';
 import manifest from '../../package.json';
 import { packWorker } from './package-worker';
 import {
-  adapt,
+  adaptPage,
   COMPILED,
   COMPILED_SANDBOX,
   DOCUMENTS,
@@ -92,7 +92,7 @@ const TYPES_FOR_THE_SDK = { '@types/ms': '^2.1.0' };
 function compile(): void {
   run('npx', ['tsc', '-p', 'tsconfig.build.json', '--outDir', COMPILED, '--sourceMap', 'false']);
   run(process.execPath, [path.join(COMPILED, 'worker/bundle.js')]);
-  hideMachine(path.join(COMPILED, 'workflow-bundle.js'));
+  removeLocalPaths(path.join(COMPILED, 'workflow-bundle.js'));
   run('npx', ['tsc', '-p', 'tsconfig.sandbox.json', '--outDir', COMPILED_SANDBOX, '--sourceMap', 'false']);
 }
 
@@ -100,7 +100,7 @@ function compile(): void {
  * The stack traces in histories show the paths of the bundle's source map: those of the artefact, not of this machine. A hash in
  * the map depends on these paths, too.
  */
-function hideMachine(bundle: string): void {
+function removeLocalPaths(bundle: string): void {
   const marker = 'sourceMappingURL=data:application/json;charset=utf-8;base64,';
   const [code = '', map = ''] = readFileSync(bundle, 'utf8').split(marker);
   const hidden = Buffer.from(map, 'base64')
@@ -112,7 +112,7 @@ function hideMachine(bundle: string): void {
 }
 
 /** The compiled files that a file needs: what it imports by a relative path, and so on, code and types alike. */
-function neededBy(compiled: string, entry: string): string[] {
+function findRequiredFiles(compiled: string, entry: string): string[] {
   const found = new Set<string>([entry]);
   for (const file of found) {
     const code = readFileSync(path.join(compiled, file), 'utf8');
@@ -129,7 +129,7 @@ function neededBy(compiled: string, entry: string): string[] {
 }
 
 /** The packages that compiled files import, with the versions of this project. */
-function packagesOf(folder: string): Record<string, string> {
+function findPackages(folder: string): Record<string, string> {
   const found = new Set<string>();
   for (const file of readdirSync(folder, { recursive: true, encoding: 'utf8' })) {
     if (!/\.(js|d\.ts)$/.test(file)) continue;
@@ -145,11 +145,11 @@ function packForNpm([name, each]: [string, NpmPackage]): string {
   const { description, readme, compiled, entries, program, published } = each;
   const folder = path.join(STAGING, name);
   for (const entry of [...Object.values(entries), ...(program === undefined ? [] : [program])]) {
-    for (const file of [`${entry}.js`, `${entry}.d.ts`].flatMap((each) => neededBy(compiled, each))) {
+    for (const file of [`${entry}.js`, `${entry}.d.ts`].flatMap((each) => findRequiredFiles(compiled, each))) {
       cpSync(path.join(compiled, file), path.join(folder, 'dist', file));
     }
   }
-  const packages = Object.entries(packagesOf(path.join(folder, 'dist')));
+  const packages = Object.entries(findPackages(path.join(folder, 'dist')));
   const isSdk = ([dependency]: [string, string]) => dependency.startsWith('@temporalio/');
   const peers = packages.filter(isSdk);
   const others = packages
@@ -158,7 +158,7 @@ function packForNpm([name, each]: [string, NpmPackage]): string {
   for (const file of DOCUMENTS) cpSync(path.join(ROOT, file), path.join(folder, file));
   for (const file of published) cpSync(path.join(ROOT, 'docs', file), path.join(folder, file));
   cpSync(path.join(ROOT, 'docs', readme), path.join(folder, 'README.md'));
-  adapt(path.join(folder, 'README.md'));
+  adaptPage(path.join(folder, 'README.md'));
   writeJson(path.join(folder, 'package.json'), {
     name,
     version,

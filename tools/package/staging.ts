@@ -33,7 +33,7 @@ export function writeJson(file: string, content: object): void {
  * A page as it holds outside the repository: with commands that run there, without links to what is not there, and without
  * comments for those who write it.
  */
-export function adapt(page: string): void {
+export function adaptPage(page: string): void {
   const text = readFileSync(page, 'utf8')
     .replaceAll(/<!--.*?-->\n*/gs, '')
     .replaceAll(/npm run (?:-s )?starter -- /g, 'node dist/starter.js ')

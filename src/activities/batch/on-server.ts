@@ -9,13 +9,13 @@ import { checkRequest } from '../../contract/check-request';
 import { mayTryAgain } from '../../contract/outcome';
 import { fairnessKey, jobOf } from '../../contract/ids';
 import { FOLLOW_UP_WORKFLOW } from '../../contract/names';
-import { ITEM_BYTES, ItemsOfBatch, type ItemsSource } from '../../temporal/batch-items';
+import { ITEM_BYTES, BatchItemReader, type ItemsSource } from '../../temporal/batch-items';
 import { eachConcurrently } from '../../temporal/each-concurrently';
 import { describeWorkflow } from '../../temporal/existing-run';
-import { findEnd } from '../../temporal/follow-up-end';
-import { grpcError, isTransient } from '../../temporal/grpc-status';
-import { Kept } from '../../temporal/kept';
-import { addEnds, lastingEnd, type ListedEnd, openOf, runningForJobs } from '../../temporal/lists';
+import { fetchOutcome } from '../../temporal/follow-up-end';
+import { findGrpcError, isTransient } from '../../temporal/grpc-status';
+import { RunCache } from '../../temporal/kept';
+import { collectOutcomes, finalOutcome, type ListedOutcome, listRunningIds, listRunningIdsForJobs } from '../../temporal/lists';
 import { retryOptions, startOptions } from '../../temporal/start-follow-up';
 import { currentRun } from '../attempt';
 import { requestSendPermission } from '../send-message';
@@ -35,10 +35,10 @@ export async function readMemo(): Promise<BatchMemo> {
 /** What `start` found out: a fact about the item, `unknown` if a later round must query it, or the reason of a rejection. */
 export type StartResult = ItemFact | 'unknown' | { readonly kind: 'rejected'; readonly reason: string };
 
-const listedEnds = new Kept<ReadonlyMap<string, ListedEnd>>();
+const listedEnds = new RunCache<ReadonlyMap<string, ListedOutcome>>();
 
 /** Collects facts about a batch's items from the Temporal server, and starts items. It decides nothing. */
-export class ItemsOnServer extends ItemsOfBatch {
+export class ItemsOnServer extends BatchItemReader {
   private recordedTick = performance.now();
 
   /** @param board the latest board, which the next heartbeat records */
@@ -69,7 +69,7 @@ export class ItemsOnServer extends ItemsOfBatch {
    * @param added lanes whose running items count although the list may not show them yet
    */
   async listRunning(isChecked: boolean, added: readonly Lane[]): Promise<ReadonlySet<string>> {
-    const running = await openOf(this.client, this.source.batchId);
+    const running = await listRunningIds(this.client, this.source.batchId);
     await eachConcurrently(isChecked ? [...running] : [], async (id) => {
       await this.alive();
       const found = await describeWorkflow(this.client, id);
@@ -90,7 +90,7 @@ export class ItemsOnServer extends ItemsOfBatch {
     lane: Lane,
     running: ReadonlySet<string>,
   ): Promise<ItemFact | null> {
-    const { workflowId } = await this.named(lane.next);
+    const { workflowId } = await this.identify(lane.next);
     if (running.has(workflowId) && ending !== 'cancel-running')
       return { kind: 'running', workflowId, isOfBatch: true };
     if (!mayHaveStarted(board, lane)) return null;
@@ -101,10 +101,10 @@ export class ItemsOnServer extends ItemsOfBatch {
   }
 
   private async describe(item: number, foreignBefore = 0): Promise<ItemFact> {
-    const { workflowId, promptDigest } = await this.named(item);
+    const { workflowId, promptDigest } = await this.identify(item);
     await this.alive();
-    const found = await findEnd(this.client, { workflowId, promptDigest, foreignBefore });
-    const { end: outcome, trouble, runId, startedAt, closedAt, batchId } = found;
+    const found = await fetchOutcome(this.client, { workflowId, promptDigest, foreignBefore });
+    const { outcome: outcome, unreadableOutcome: trouble, runId, startedAt, closedAt, batchId } = found;
     if (outcome === null)
       return trouble === undefined
         ? { kind: 'running', workflowId, isOfBatch: batchId === this.source.batchId }
@@ -116,9 +116,9 @@ export class ItemsOnServer extends ItemsOfBatch {
   /** The outcome of an item in an earlier run of the batch, if the list shows one that lasts. */
   private async listedEnd(workflowId: string) {
     const { client, alive, source } = this;
-    const read = () => addEnds(client, source.batchId, new Map<string, ListedEnd>(), { alive });
+    const read = () => collectOutcomes(client, source.batchId, new Map<string, ListedOutcome>(), { alive });
     const ends = await listedEnds.get(client, source.runId, ITEM_BYTES * source.items, read);
-    return lastingEnd(ends.get(workflowId));
+    return finalOutcome(ends.get(workflowId));
   }
 
   /**
@@ -128,22 +128,22 @@ export class ItemsOnServer extends ItemsOfBatch {
   async lanesWithLaterRunning(lanes: readonly Lane[]): Promise<Lane[]> {
     const jobs = new Map<Lane, string>();
     for (const lane of lanes)
-      if (await this.hasCallerNamed(lane.next + 1, lane.end))
-        jobs.set(lane, jobOf((await this.named(lane.next)).workflowId));
+      if (await this.hasCallerNamedItem(lane.next + 1, lane.end))
+        jobs.set(lane, jobOf((await this.identify(lane.next)).workflowId));
     if (jobs.size === 0) return [];
     await this.alive();
     const jobIds = [...jobs.values()].map((job) => decodeURIComponent(job.split(':')[2] ?? ''));
-    const running = await runningForJobs(this.client, jobIds);
+    const running = await listRunningIdsForJobs(this.client, jobIds);
     const later: Lane[] = [];
     for (const lane of jobs.keys())
-      if (await this.hasCallerNamed(lane.next + 1, lane.end, running)) later.push(lane);
+      if (await this.hasCallerNamedItem(lane.next + 1, lane.end, running)) later.push(lane);
     return later;
   }
 
   /** Starts the next item of a lane: another run if the lane has one to retry, otherwise only an item that does not exist. */
   async start(lane: Lane, board: BatchBoard, permission: () => number): Promise<StartResult> {
     const { next: item, retryOf } = lane;
-    const { workflowId } = await this.named(item);
+    const { workflowId } = await this.identify(item);
     try {
       if (await this.startWithin(item, retryOf, permission))
         return { kind: 'running', workflowId, isOfBatch: true };
@@ -151,7 +151,7 @@ export class ItemsOnServer extends ItemsOfBatch {
     } catch (error) {
       if (!(error instanceof WorkflowExecutionAlreadyStartedError)) {
         if (isTransient(error)) return 'unknown';
-        return { kind: 'rejected', reason: grpcError(error)?.words ?? String(error) };
+        return { kind: 'rejected', reason: findGrpcError(error)?.text ?? String(error) };
       }
     }
     const fact = await this.describe(item, wasStarted(board.startedEarlier, item) ? 0 : Infinity);
@@ -163,7 +163,7 @@ export class ItemsOnServer extends ItemsOfBatch {
 
   /** @returns false if the permission has expired */
   private async startWithin(item: number, retryOf: string | undefined, permission: () => number) {
-    const request = await this.request(item);
+    const request = await this.readRequest(item);
     const checked = checkRequest(request);
     if (!checked.ok) throw new TypeError('its request is not valid');
     const start = {

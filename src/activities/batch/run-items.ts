@@ -16,7 +16,7 @@ import type { Lane } from '../../batch/started-items';
 import { chunkWorkflowId, jobOf } from '../../contract/ids';
 import { singleLine } from '../../contract/text';
 import { eachConcurrently } from '../../temporal/each-concurrently';
-import { cancelAll, ignoreClosed } from '../../temporal/existing-run';
+import { cancelWorkflows, ignoreClosedWorkflow } from '../../temporal/existing-run';
 import { hasGrpcStatus } from '../../temporal/grpc-status';
 import { LIST_LAG_MS } from '../../temporal/lists';
 import { currentRun, pollAgainIn, serverClock } from '../attempt';
@@ -66,7 +66,7 @@ export const runItems: BatchActivities['runItems'] = async ({ chunks }) => {
     if (step.do === 'add lanes') round = await addNextLanes(items, round, step.count);
     else if (step.do === 'start') round = await startItems(items, round, step.lanes);
     else {
-      if (step.do === 'cancel items') await cancelAll(client, round.listed);
+      if (step.do === 'cancel items') await cancelWorkflows(client, round.listed);
       // If the activity is paused, its end would let another activity follow, which is not paused.
       if (board !== first || step.do === 'report') await items.record(board);
       if (step.do === 'report') return board;
@@ -160,7 +160,7 @@ async function runningItems(
   const running = new Set(listed);
   const pending: [lane: Lane, job: string][] = [];
   for (const lane of board.lanes) {
-    const { workflowId } = await items.named(lane.next);
+    const { workflowId } = await items.identify(lane.next);
     if (lane.state === 'pending') pending.push([lane, jobOf(workflowId)]);
     else running.add(workflowId);
   }
@@ -177,7 +177,7 @@ async function addNextLanes(items: ItemsOnServer, round: Round, count: number) {
   const { board, memo } = round;
   const ends: number[] = [];
   for (let next = board.cursor; ends.length < count && next < memo.bound; next = ends.at(-1) ?? memo.bound)
-    ends.push(await items.endOfLane(next));
+    ends.push(await items.findLaneEnd(next));
   const added = addLanes(board, ends);
   const lanes = added.lanes.slice(board.lanes.length);
   return settle(items, { ...round, board: added }, lanes);
@@ -191,7 +191,7 @@ async function startItems(items: ItemsOnServer, round: Round, lanes: readonly La
     for (const { next, end } of later)
       laterRunning.set(
         end,
-        waitFor((await items.named(next)).workflowId, 'another client started a later item of its job'),
+        waitFor((await items.identify(next)).workflowId, 'another client started a later item of its job'),
       );
     return { ...round, laterRunning };
   }
@@ -205,7 +205,7 @@ async function startItems(items: ItemsOnServer, round: Round, lanes: readonly La
     if (result.kind !== 'rejected') facts.set(lane.next, result);
     else
       waitsFor ??= waitFor(
-        (await items.named(lane.next)).workflowId,
+        (await items.identify(lane.next)).workflowId,
         `the Temporal server rejects its start: ${result.reason}`,
       );
   });
@@ -224,7 +224,7 @@ export const closeChunks: BatchActivities['closeChunks'] = async ({ batchId, dig
     await chunk.terminate('its batch has ended').catch((error: unknown) => {
       if (hasGrpcStatus(error, 'PERMISSION_DENIED', 'UNAUTHENTICATED'))
         throw ApplicationFailure.nonRetryable('the worker may not terminate workflows');
-      ignoreClosed(error);
+      ignoreClosedWorkflow(error);
     });
   });
 };

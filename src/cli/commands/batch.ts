@@ -8,11 +8,11 @@ import {
 } from '../../entries/client';
 import { CONCURRENCY } from '../../batch/items';
 import { counted } from '../../contract/text';
-import { addRunFlags, COLUMNS, readBatch } from '../flags/batch-input';
-import { addLineFlags, type RequestFlags, wholeNumber } from '../flags/request-flags';
-import { itemLine, printBatch, printBatchEnd } from '../render/batch';
+import { addRunFlags, COLUMNS, readBatchFile } from '../flags/batch-input';
+import { addLineFlags, type RequestFlags, wholeNumberParser } from '../flags/request-flags';
+import { itemLine, printBatch, printBatchOutcome } from '../render/batch';
 import type { Session } from '../session';
-import { cancelAndWait, leftWords, untilLeft, waitForBatch } from '../wait';
+import { cancelAndWait, detachMessage, runInterruptible, waitForBatch } from '../wait';
 import { NO_WAIT, type WaitFlags } from './send';
 
 const JSON_HELP = 'print JSON: { batchId, state, message, summary }, after a line for each item that is told';
@@ -22,7 +22,7 @@ export function batchCommand(session: Session): Command {
     'Sends many follow-ups, from a file, with limited concurrency. Workers do the work: a batch continues when this ' +
       'program ends.',
   );
-  const verb = (
+  const addSubcommand = (
     name: string,
     description: string,
     act: (batch: BatchHandle, value: never) => Promise<void>,
@@ -36,57 +36,57 @@ export function batchCommand(session: Session): Command {
         act((await session.connect()).batches.getHandle(batchId), value as never),
       );
   // The answer of an update is older than the latest look of the batch's activity.
-  const changed = async (batch: BatchHandle, change: Promise<unknown>): Promise<void> => {
+  const printAfterUpdate = async (batch: BatchHandle, change: Promise<unknown>): Promise<void> => {
     await change;
     printBatch(session, batch.batchId, await batch.progress());
   };
   addRunCommand(batches, session);
-  verb(
+  addSubcommand(
     'status',
     'Prints where a batch stands, or how it ended. The exit code is 0 while it runs, and that of run after its end.',
     async (batch) => {
-      printBatchEnd(session, batch.batchId, await batch.progress());
+      printBatchOutcome(session, batch.batchId, await batch.progress());
     },
   );
-  verb('watch', 'Waits for a batch, and prints its end, as run does.', (batch) => {
-    session.jsonLines = true;
-    const words = () => leftWords(session, batch.batchId, 'batch');
-    return untilLeft(session, words, (signal, line) => waitForBatch(session, batch, signal, line));
+  addSubcommand('watch', 'Waits for a batch, and prints its end, as run does.', (batch) => {
+    session.isJsonLines = true;
+    const words = () => detachMessage(session, batch.batchId, 'batch');
+    return runInterruptible(session, words, (signal, line) => waitForBatch(session, batch, signal, line));
   });
-  verb(
+  addSubcommand(
     'results',
     'Prints how each item of a batch has ended so far, in the order of settling. It needs no worker.',
-    (batch) => results(session, batch),
+    (batch) => printResults(session, batch),
   );
-  verb('pause', 'Starts no further item of a batch until it is resumed; open ones continue.', (batch) =>
-    changed(batch, batch.pause()),
+  addSubcommand('pause', 'Starts no further item of a batch until it is resumed; open ones continue.', (batch) =>
+    printAfterUpdate(batch, batch.pause()),
   );
-  verb('resume', 'Continues a paused batch. One that has ended continues by "batch run".', (batch) =>
-    changed(batch, batch.resume()),
+  addSubcommand('resume', 'Continues a paused batch. One that has ended continues by "batch run".', (batch) =>
+    printAfterUpdate(batch, batch.resume()),
   );
   const { minimum, maximum } = CONCURRENCY;
-  verb(
+  addSubcommand(
     'concurrency',
     'Changes how many follow-ups of a running batch are open at a time. A lower number ends none of them.',
-    (batch, concurrency: number) => changed(batch, batch.setConcurrency(concurrency)),
-  ).argument('<concurrency>', `${minimum} to ${maximum}`, wholeNumber(minimum, maximum));
-  verb(
+    (batch, concurrency: number) => printAfterUpdate(batch, batch.setConcurrency(concurrency)),
+  ).argument('<concurrency>', `${minimum} to ${maximum}`, wholeNumberParser(minimum, maximum));
+  addSubcommand(
     'cancel',
     'Ends a batch: nothing further is started, and open follow-ups continue.',
     (batch, { cancelRunning = false }: { readonly cancelRunning?: boolean }) =>
-      cancel(session, batch, cancelRunning),
+      cancelBatch(session, batch, cancelRunning),
   ).option(
     '--cancel-running',
     'cancel every open follow-up that the batch has started too, also if it has ended; the agents themselves continue',
   );
-  const retry = verb(
+  const retry = addSubcommand(
     'retry',
     'Sends the items of an ended batch whose message was not sent or was rejected, and waits as run does. Every other ' +
       'item keeps its end.',
     (batch, { includeUnknown, ...flags }: StartFlags & { readonly includeUnknown?: boolean }) => {
       const unknown = includeUnknown ? '' : ' --include-unknown also sends items whose delivery is unknown.';
       const nothingToDo = `Nothing to retry: no message of ${batch.batchId} was left unsent or rejected.${unknown} This is its end`;
-      return runBatch(session, batch, flags, nothingToDo, (settings) =>
+      return startAndWait(session, batch, flags, nothingToDo, (settings) =>
         batch.retry({ includeUnknown, ...settings }),
       );
     },
@@ -98,25 +98,25 @@ export function batchCommand(session: Session): Command {
   return batches;
 }
 
-async function results(session: Session, batch: BatchHandle): Promise<void> {
-  session.jsonLines = true;
+async function printResults(session: Session, batch: BatchHandle): Promise<void> {
+  session.isJsonLines = true;
   const ends = await batch.listResults();
   for (const end of ends) session.print(end, itemLine(end));
   const view = await batch.progress();
   const { state, message, summary } = view;
   const ended = `${ends.length}${summary === null ? '' : ` of ${summary.items}`} ended`;
   if (session.isJson) session.print({ batchId: batch.batchId, ...view });
-  else session.note(`${ended}; the batch is ${state}${message === null ? '' : `: ${message}`}`);
+  else session.printStatus(`${ended}; the batch is ${state}${message === null ? '' : `: ${message}`}`);
 }
 
-async function cancel(session: Session, batch: BatchHandle, cancelRunning: boolean): Promise<void> {
+async function cancelBatch(session: Session, batch: BatchHandle, cancelRunning: boolean): Promise<void> {
   const { batchId } = batch;
-  const { answer, end } = await cancelAndWait(session, batch.cancel({ cancelRunning }), () => batch.result());
-  const cancelled = answer ?? 0;
+  const { cancelResult: cancelResult, end } = await cancelAndWait(session, batch.cancel({ cancelRunning }), () => batch.result());
+  const cancelled = cancelResult ?? 0;
   const document = { batchId, ended: end !== null, cancelled, end: end && { batchId, ...end } };
   if (session.isJson) session.print(document);
   else if (end !== null) printBatch(session, batchId, end);
-  session.note(
+  session.printStatus(
     cancelRunning
       ? `Cancelled ${counted(cancelled, 'open follow-up')} that the batch had started.`
       : `Follow-ups that were open continue; see them with ${session.command('list', '--batch', batchId)}`,
@@ -150,22 +150,22 @@ Example:
     )
     .action(async (file: string, flags: StartFlags & RequestFlags & { readonly batchId?: string }) => {
       const { batchId: name, concurrency, maxFailures } = flags;
-      const batch = await readBatch(session.stdin, file, flags, (requests) =>
+      const batch = await readBatchFile(session.stdin, file, flags, (requests) =>
         checkBatch(requests, { batchId: name, concurrency, maxFailures }),
       );
       const { batchId, items } = batch;
       // Printed before anything is started, so that an interrupted caller can come back by it.
-      session.note(`batch       ${batchId} (${counted(items.length, 'item')})`);
+      session.printStatus(`batch       ${batchId} (${counted(items.length, 'item')})`);
       const nothingToDo = `already run as ${batchId}; give --batch-id to send it once more. This is its end`;
       const { batches: client } = await session.connect();
-      await runBatch(session, client.getHandle(batchId), flags, nothingToDo, (settings) =>
+      await startAndWait(session, client.getHandle(batchId), flags, nothingToDo, (settings) =>
         client.start(batch, settings),
       );
     });
 }
 
 /** @param nothingToDo what to say when the batch stays as it is @param start gives null when there is nothing to start */
-async function runBatch(
+async function startAndWait(
   session: Session,
   batch: BatchHandle,
   { wait, concurrency, maxFailures }: StartFlags,
@@ -173,25 +173,25 @@ async function runBatch(
   start: (options: RunOptions & CallOptions) => Promise<StartedBatch | null>,
 ): Promise<void> {
   const { batchId } = batch;
-  session.jsonLines = wait;
-  let words =
+  session.isJsonLines = wait;
+  let detachText =
     'Stopped during the hand-over. The same command again starts the batch, or attaches to it where it has started.';
-  await untilLeft(
+  await runInterruptible(
     session,
-    () => words,
+    () => detachText,
     async (signal, line) => {
       const started = await start({ concurrency, maxFailures, signal });
-      words = leftWords(session, batchId, 'batch');
+      detachText = detachMessage(session, batchId, 'batch');
       const { workflowId, attached = 'ended', resumedAfter = null } = started ?? {};
-      if (workflowId !== undefined) await session.notePage(workflowId);
+      if (workflowId !== undefined) await session.printWebUiLink(workflowId);
       if (resumedAfter !== null)
-        session.note(`resumed     it had ended: ${resumedAfter}; what may have arrived is not sent again`);
+        session.printStatus(`resumed     it had ended: ${resumedAfter}; what may have arrived is not sent again`);
       if (attached === 'running')
-        session.note('attached    this batch is running, with its own settings; nothing is sent again');
-      if (attached === 'ended') session.note(nothingToDo);
+        session.printStatus('attached    this batch is running, with its own settings; nothing is sent again');
+      if (attached === 'ended') session.printStatus(nothingToDo);
       if (wait) return waitForBatch(session, batch, signal, line);
       session.print(started ?? { batchId, attached }, batchId);
-      session.note(`watch it    ${session.command('batch', 'watch', batchId)}`);
+      session.printStatus(`watch it    ${session.command('batch', 'watch', batchId)}`);
     },
   );
 }

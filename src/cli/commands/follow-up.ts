@@ -2,16 +2,16 @@ import { Argument, type Command, Option } from 'commander';
 import type { FollowUpDescription, FollowUpHandle, FollowUpProgress, Phase } from '../../entries/client';
 import { DELIVERY_DECISIONS, type DeliveryDecision, PHASES } from '../../contract/result';
 import { durationText } from '../../contract/duration';
-import { endOf, printEnd } from '../ends';
-import { durationOf, wholeNumber } from '../flags/request-flags';
-import { rowIf, progressRows, serverText } from '../render/follow-up';
+import { awaitOutcome, printOutcome } from '../ends';
+import { parseDurationFlag, wholeNumberParser } from '../flags/request-flags';
+import { optionalRows, progressRows, serverText } from '../render/follow-up';
 import { columns, table } from '../render/text';
 import type { Session } from '../session';
-import { cancelAndWait, waitForEnd } from '../wait';
-import { END_HELP, followStart, NO_WAIT, type WaitFlags } from './send';
+import { cancelAndWait, waitForFollowUp } from '../wait';
+import { RESULT_JSON_HELP, waitIfRequested, NO_WAIT, type WaitFlags } from './send';
 
 export function addFollowUpCommands(program: Command, session: Session): void {
-  const verb = (name: string, description: string, json = 'print one JSON document: the progress'): Command =>
+  const addSubcommand = (name: string, description: string, json = 'print one JSON document: the progress'): Command =>
     program
       .command(name)
       .argument('<workflow-id>', 'as printed by send, such as follow-up:docs:job-1:order-4711')
@@ -19,32 +19,32 @@ export function addFollowUpCommands(program: Command, session: Session): void {
       .description(description);
   const handleOf = async (workflowId: string) => (await session.connect()).getHandle(workflowId);
   /** Of a command that answers with the progress after it. */
-  const updating =
+  const updateAndPrint =
     <Value>(update: (followUp: FollowUpHandle, value: Value) => Promise<FollowUpProgress>) =>
     async (workflowId: string, value: Value): Promise<void> => {
       const progress = await update(await handleOf(workflowId), value);
       session.print(progress, columns(progressRows(session, workflowId, progress)));
     };
-  verb(
+  addSubcommand(
     'retry',
     'Starts an ended follow-up once more under its own name, and waits for it as send does. Its receipt must prove that ' +
       'its message was not sent or was rejected; otherwise nothing happens, and the reason is printed.',
-    END_HELP,
+    RESULT_JSON_HELP,
   )
     .option(...NO_WAIT)
     .action(async (workflowId: string, flags: WaitFlags) => {
       const { runId } = await (await handleOf(workflowId)).retry();
-      await followStart(session, { workflowId, runId }, flags);
+      await waitIfRequested(session, { workflowId, runId }, flags);
     });
-  verb(
+  addSubcommand(
     'watch',
     'Waits for a follow-up, as send does, with its progress, its end and its exit code.',
-    END_HELP,
+    RESULT_JSON_HELP,
   ).action(async (workflowId: string) => {
     await (await handleOf(workflowId)).describe();
-    await waitForEnd(session, workflowId);
+    await waitForFollowUp(session, workflowId);
   });
-  verb(
+  addSubcommand(
     'status',
     'Prints where a follow-up stands, or how it ended. The exit code is 0 while it runs, and that of send after its end.',
     'print one JSON document: { workflowId, state, progress } or { workflowId, state, end }',
@@ -53,54 +53,54 @@ export function addFollowUpCommands(program: Command, session: Session): void {
     const description = await followUp.describe();
     const { state, startedAt, endedAt } = description;
     if (state === 'running') return printRunning(session, followUp, description);
-    const end = await endOf(followUp);
-    printEnd(session, { ...end, document: { workflowId, state, startedAt, endedAt, end: end.document } });
+    const end = await awaitOutcome(followUp);
+    printOutcome(session, { ...end, document: { workflowId, state, startedAt, endedAt, end: end.document } });
   });
   addListCommand(program, session);
-  verb('poll-now', 'Reads the job now instead of at the next interval. Prints the progress.').action(
-    updating((followUp) => followUp.pollNow()),
+  addSubcommand('poll-now', 'Reads the job now instead of at the next interval. Prints the progress.').action(
+    updateAndPrint((followUp) => followUp.pollNow()),
   );
-  verb('extend', 'Moves the deadline to now + the duration, never to an earlier time than it has.')
-    .argument('<duration>', 'a number with a unit: 90m, 24h, 7d', durationOf)
-    .action(updating((followUp, ms: number) => followUp.extendDeadline(durationText(ms))));
-  verb(
+  addSubcommand('extend', 'Moves the deadline to now + the duration, never to an earlier time than it has.')
+    .argument('<duration>', 'a number with a unit: 90m, 24h, 7d', parseDurationFlag)
+    .action(updateAndPrint((followUp, ms: number) => followUp.extendDeadline(durationText(ms))));
+  addSubcommand(
     'resolve',
     'Says whether a message of unknown delivery arrived, in the phase needs-decision. "delivered" watches the job. ' +
       '"not-delivered" reads it again and sends the message once more, which is a duplicate if the first one did arrive.',
   )
     .addArgument(new Argument('<decision>', 'what became of the message').choices(DELIVERY_DECISIONS))
-    .action(updating((followUp, decision: DeliveryDecision) => followUp.resolveDelivery(decision)));
-  verb(
+    .action(updateAndPrint((followUp, decision: DeliveryDecision) => followUp.resolveDelivery(decision)));
+  addSubcommand(
     'cancel',
     'Ends the watch of a follow-up; the agent continues. A message under way is awaited first, so that the receipt can ' +
       'say whether it arrived.',
     'print one JSON document: { workflowId, ended, end }',
   ).action(async (workflowId: string) => {
     const followUp = await handleOf(workflowId);
-    const { end } = await cancelAndWait(session, followUp.cancel(), () => endOf(followUp));
+    const { end } = await cancelAndWait(session, followUp.cancel(), () => awaitOutcome(followUp));
     session.print({ workflowId, ended: end !== null, end: end?.document ?? null });
-    if (end !== null) session.note(end.text);
-    session.note('This ends the watch only. If the agent is working on the message, it continues.');
+    if (end !== null) session.printStatus(end.text);
+    session.printStatus('This ends the watch only. If the agent is working on the message, it continues.');
   });
 }
 
 async function printRunning(
   session: Session,
   followUp: FollowUpHandle,
-  { workflowId, state, startedAt, phase, jobStatus, taskTrouble }: FollowUpDescription,
+  { workflowId, state, startedAt, phase, jobStatus, workflowTaskFailure: workflowTaskFailure }: FollowUpDescription,
 ): Promise<void> {
   const report = await followUp.progress();
-  const document = { workflowId, state, startedAt, taskTrouble };
+  const document = { workflowId, state, startedAt, workflowTaskFailure: workflowTaskFailure };
   if (report.from === 'worker') {
     const { progress } = report;
-    const rows = [...rowIf('trouble', taskTrouble), ...progressRows(session, workflowId, progress)];
+    const rows = [...optionalRows('trouble', workflowTaskFailure), ...progressRows(session, workflowId, progress)];
     session.print({ ...document, progress }, columns(rows));
     return;
   }
   const { verdict } = report.description;
   const text = columns([
     ['status', serverText(report)],
-    ...rowIf('delivery', verdict && `${verdict}; the worker that was sending the message has not reported`),
+    ...optionalRows('delivery', verdict && `${verdict}; the worker that was sending the message has not reported`),
     ['started', startedAt],
     ['workflow', workflowId],
   ]);
@@ -134,7 +134,7 @@ function addListCommand(program: Command, session: Session): void {
     .option('--project <id>', 'only those of this project')
     .option('--job <id>', 'only those to this job')
     .option('--batch <id>', 'only the items of this batch')
-    .option('--limit <number>', `how many to list at most, 1 to ${MAX_LIMIT}`, wholeNumber(1, MAX_LIMIT), 50)
+    .option('--limit <number>', `how many to list at most, 1 to ${MAX_LIMIT}`, wholeNumberParser(1, MAX_LIMIT), 50)
     .option('--json', 'print one JSON array')
     .action(async ({ phase, outcome, project: projectId, job: jobId, batch: batchId, limit }: ListFlags) => {
       const followUps = await session.connect();
@@ -144,21 +144,21 @@ function addListCommand(program: Command, session: Session): void {
         if (found.length === limit) break;
       }
       // What a list does not know.
-      const unknown = { receipt: undefined, taskTrouble: undefined, beginsAt: undefined };
+      const unknown = { receipt: undefined, workflowTaskFailure: undefined, startsAt: undefined };
       const headings = ['STARTED', 'PHASE', 'OUTCOME', 'DELIVERY', 'STATUS', 'PROJECT', 'JOB', 'WORKFLOW ID'];
       session.print(
         found.map((each) => ({ ...each, ...unknown })),
         table(headings, found.map(row)),
       );
       const more = found.length === limit ? ' (--limit shows more)' : '';
-      session.note(`${found.length} found${more}; eventually consistent`);
+      session.printStatus(`${found.length} found${more}; eventually consistent`);
     });
 }
 
 function row({ state, ...followUp }: FollowUpDescription): string[] {
   const { startedAt, phase, outcome, verdict, jobStatus, projectId, jobId, workflowId } = followUp;
   // A terminated workflow could not set its phase any more.
-  const stands = state === 'terminated' || state === 'timed-out' ? state : (phase ?? state);
+  const phaseOrState = state === 'terminated' || state === 'timed-out' ? state : (phase ?? state);
   const rest = [outcome, verdict, jobStatus, projectId, jobId].map((text) => text ?? '-');
-  return [startedAt.slice(0, 19) + 'Z', stands, ...rest, workflowId];
+  return [startedAt.slice(0, 19) + 'Z', phaseOrState, ...rest, workflowId];
 }

@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import { ensureSearchAttributes } from '../../entries/client';
-import { workersPolling } from '../../temporal/sdk-internals';
+import { listPollingWorkers } from '../../temporal/sdk-internals';
 import { columns } from '../render/text';
 import type { Session } from '../session';
 
@@ -15,7 +15,7 @@ export function setupCommand(session: Session): Command {
       const { client, namespace, taskQueue } = await session.connect();
       const { serverVersion } = await client.workflowService.getSystemInfo({});
       const registered = await ensureSearchAttributes(client.connection, namespace);
-      const workers = await workersPolling(client, taskQueue);
+      const workers = await listPollingWorkers(client, taskQueue);
       const text = columns([
         ['server', `Temporal ${serverVersion}`],
         ['namespace', namespace],

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import type { Command } from 'commander';
 import type { NamedRequest } from '../../entries/client';
-import { planOf } from '../../client/start';
-import { addRequestFlags, readPrompt, type RequestFlags, requestOfFlags } from '../flags/request-flags';
+import { planFromRequest } from '../../client/start';
+import { addRequestFlags, readPrompt, type RequestFlags, requestFromFlags } from '../flags/request-flags';
 import type { Session } from '../session';
-import { waitForEnd } from '../wait';
+import { waitForFollowUp } from '../wait';
 
-export const END_HELP = 'print one JSON document: the result, or { type, message, details }';
+export const RESULT_JSON_HELP = 'print one JSON document: the result, or { type, message, details }';
 export const NO_WAIT = ['--no-wait', 'print the id instead of waiting for the end'] as const;
 
 export interface WaitFlags {
@@ -21,7 +21,7 @@ export function addSendCommand(program: Command, session: Session): void {
         'Sending again with the same --request-id attaches to the first send.',
     )
     .option(...NO_WAIT)
-    .option('--json', END_HELP);
+    .option('--json', RESULT_JSON_HELP);
   const send = session.command('send');
   addRequestFlags(command)
     .addHelpText(
@@ -34,39 +34,39 @@ Examples:
     )
     .action(async (flags: RequestFlags & WaitFlags) => {
       const { requestId = randomUUID() } = flags;
-      const request = requestOfFlags({ ...flags, requestId, prompt: await readPrompt(flags, session.stdin) });
+      const request = requestFromFlags({ ...flags, requestId, prompt: await readPrompt(flags, session.stdin) });
       // Before it connects.
-      planOf(request);
+      planFromRequest(request);
       const followUps = await session.connect();
       // Before it starts, so that an interrupted caller can attach by it.
       if (flags.requestId === undefined)
-        session.note(
+        session.printStatus(
           `request id  ${requestId} (new; with --request-id ${requestId} this command attaches to it again)`,
         );
       const started = await followUps.start(request as unknown as NamedRequest);
       const { attached, promptCompared } = started;
       if (attached === 'running')
-        session.note(
+        session.printStatus(
           'attached    a follow-up of this request id is running, with its own options; nothing is sent again',
         );
       if (attached === 'ended')
-        session.note('attached    the follow-up of this request id has ended; this is its end');
+        session.printStatus('attached    the follow-up of this request id has ended; this is its end');
       if (!promptCompared)
-        session.note('note        the server no longer has its message, so the two could not be compared');
-      await followStart(session, started, flags);
+        session.printStatus('note        the server no longer has its message, so the two could not be compared');
+      await waitIfRequested(session, started, flags);
     });
 }
 
 /** Waits for a follow-up that was started, or says how to. */
-export async function followStart(
+export async function waitIfRequested(
   session: Session,
   started: { readonly workflowId: string; readonly runId: string },
   { wait }: WaitFlags,
 ): Promise<void> {
   const { workflowId } = started;
-  session.note(`workflow    ${workflowId}`);
-  await session.notePage(workflowId);
-  if (wait) return waitForEnd(session, workflowId);
+  session.printStatus(`workflow    ${workflowId}`);
+  await session.printWebUiLink(workflowId);
+  if (wait) return waitForFollowUp(session, workflowId);
   session.print(started, workflowId);
-  session.note(`watch it    ${session.command('watch', workflowId)}`);
+  session.printStatus(`watch it    ${session.command('watch', workflowId)}`);
 }

@@ -10,37 +10,37 @@ import {
   FIELDS,
   invalid,
   type RequestFlags,
-  numberOr,
+  toNumberOrText,
   readPrompt,
   readText,
-  requestOfFlags,
-  valueOf,
-  wordsOf,
+  requestFromFlags,
+  parseFieldValue,
+  splitFieldName,
 } from './request-flags';
 
 export function addRunFlags(command: Command): Command {
   const { minimum, maximum, default: usual } = CONCURRENCY;
-  const places = `how many follow-ups of a batch are open at a time, ${minimum} to ${maximum} (default: ${usual})`;
+  const concurrencyHelp = `how many follow-ups of a batch are open at a time, ${minimum} to ${maximum} (default: ${usual})`;
   const maxFailures =
     'beyond this number, or share of all, of failed items none is started, and the batch fails (default: no limit)';
   return command
-    .option('--concurrency <n>', places, numberOr)
-    .option('--max-failures <n|p%>', maxFailures, toleranceOf);
+    .option('--concurrency <n>', concurrencyHelp, toNumberOrText)
+    .option('--max-failures <n|p%>', maxFailures, parseMaxFailures);
 }
 
 /** Unchecked. */
-function toleranceOf(text: string) {
-  return text.endsWith('%') ? { percent: numberOr(text.slice(0, -1)) } : { items: numberOr(text) };
+function parseMaxFailures(text: string) {
+  return text.endsWith('%') ? { percent: toNumberOrText(text.slice(0, -1)) } : { items: toNumberOrText(text) };
 }
 
-const COLUMN_OF_FIELD = Object.fromEntries(
-  FIELDS.map((field) => [field, wordsOf(field).join('_')]),
+const COLUMN_BY_FIELD = Object.fromEntries(
+  FIELDS.map((field) => [field, splitFieldName(field).join('_')]),
 ) as Readonly<Record<RequestField, string>>;
 
-export const COLUMNS = Object.values(COLUMN_OF_FIELD);
+export const COLUMNS = Object.values(COLUMN_BY_FIELD);
 
-function fieldNamed(name: string) {
-  return FIELDS.find((field) => name === field || name === COLUMN_OF_FIELD[field]);
+function findField(name: string) {
+  return FIELDS.find((field) => name === field || name === COLUMN_BY_FIELD[field]);
 }
 
 /** The whole input is held in memory, with its items; 100,000 items of 2 KiB are 200 MiB. */
@@ -57,7 +57,7 @@ type Report = (line: number, words: string) => void;
  * @param check of all requests together; the items of its problems become lines
  * @throws InvalidRequestError with what is wrong with the file or the flags, or else with each line
  */
-export async function readBatch<Checked>(
+export async function readBatchFile<Checked>(
   stdin: AsyncIterable<Uint8Array>,
   file: string,
   flags: RequestFlags,
@@ -65,11 +65,11 @@ export async function readBatch<Checked>(
 ): Promise<Checked> {
   if (file === '-' && flags.promptFile === '-')
     throw invalid('--prompt-file', 'stdin can be read only once, and the items are read from it');
-  const defaults = requestOfFlags({ ...flags, prompt: await readPrompt(flags, stdin) });
+  const defaults = requestFromFlags({ ...flags, prompt: await readPrompt(flags, stdin) });
   // By themselves, so that a problem with them is not reported for every line.
   const line = { projectId: 'p', jobId: 'j', prompt: 'm', ...defaults, requestId: 'r' };
-  const { problems: ofFlags } = checkItems([line], 'b');
-  if (ofFlags.length > 0) throw new InvalidRequestError(ofFlags.map(({ field, text }) => ({ field, text })));
+  const { problems: flagProblems } = checkItems([line], 'b');
+  if (flagProblems.length > 0) throw new InvalidRequestError(flagProblems.map(({ field, text }) => ({ field, text })));
   const text = (await readText(file, stdin, 'items', MAX_INPUT_BYTES)).replace(/^\ufeff/, '');
   const lines: number[] = [];
   const requests: JsonObject[] = [];
@@ -77,12 +77,12 @@ export async function readBatch<Checked>(
   const report: Report = (line, words) => {
     if (problems.length < MAX_BATCH_ITEMS) problems.push({ line, field: `line ${line}`, text: words });
   };
-  const usual = fieldsOf(defaults, 0, report);
+  const defaultFields = readFields(defaults, 0, report);
   // No column's name begins with a brace or a bracket.
-  const read = /^\s*[[{]/.test(text) ? jsonLines : csvLines;
+  const read = /^\s*[[{]/.test(text) ? parseJsonLines : parseCsvLines;
   for (const [line, given] of read(text, report)) {
     lines.push(line);
-    requests.push(requestWith([...usual, ...fieldsOf(given, line, report)]));
+    requests.push(requestWith([...defaultFields, ...readFields(given, line, report)]));
     // It is clear that they are too many, and the rest is not read.
     if (requests.length > MAX_BATCH_ITEMS) break;
   }
@@ -93,7 +93,7 @@ export async function readBatch<Checked>(
     if (!(error instanceof InvalidRequestError)) throw error;
     for (const { item, ...problem } of error.problems) {
       const line = lines[(item ?? 0) - 1];
-      if (line !== undefined) report(line, problemText(problem, COLUMN_OF_FIELD));
+      if (line !== undefined) report(line, problemText(problem, COLUMN_BY_FIELD));
       // Where no line can be read, it is no news that there are no items.
       else if (requests.length > 0 || problems.length === 0) problems.push({ line: 0, ...problem });
     }
@@ -102,7 +102,7 @@ export async function readBatch<Checked>(
 }
 
 /** JSON Lines (jsonlines.org); blank lines are skipped. */
-function* jsonLines(text: string, report: Report): Generator<Line> {
+function* parseJsonLines(text: string, report: Report): Generator<Line> {
   // JSON itself would take the last one.
   const onDuplicateKey = ({ key }: { readonly key: string }): never => {
     throw new SyntaxError(`${quote(key)} is given twice`);
@@ -126,7 +126,7 @@ function* jsonLines(text: string, report: Report): Generator<Line> {
  * CSV (RFC 4180), whose first record names the columns. Empty records are skipped. After a misplaced quote nobody can tell where
  * the next record begins, so the rest is not read.
  */
-function* csvLines(text: string, report: Report): Generator<Line> {
+function* parseCsvLines(text: string, report: Report): Generator<Line> {
   const records: (readonly [line: number, cells: readonly string[]])[] = [];
   let line = 1;
   const onRecord = (cells: readonly string[]): null => {
@@ -147,20 +147,20 @@ function* csvLines(text: string, report: Report): Generator<Line> {
       `is not CSV (${what}); put a cell that has a quote in quotes, and double each quote in it. The rest was not read`,
     );
   }
-  const [[first, names] = [1, COLUMNS], ...others] = records;
-  const fields = names.map(fieldNamed);
-  const wrong = names.find((_, index) => !fields[index] || fields.indexOf(fields[index]) < index);
+  const [[first, names] = [1, COLUMNS], ...dataRecords] = records;
+  const fields = names.map(findField);
+  const invalidName = names.find((_, index) => !fields[index] || fields.indexOf(fields[index]) < index);
   // Without names of columns the other records can't be checked.
-  if (wrong !== undefined) {
-    const words = `must name the columns, separated by commas; ${unknownName(wrong)}`;
-    report(first, fieldNamed(wrong) ? `the column ${wrong} gives what an earlier column gives` : words);
+  if (invalidName !== undefined) {
+    const words = `must name the columns, separated by commas; ${unknownFieldText(invalidName)}`;
+    report(first, findField(invalidName) ? `the column ${invalidName} gives what an earlier column gives` : words);
     return;
   }
-  for (const [begins, cells] of others) {
+  for (const [begins, cells] of dataRecords) {
     // An empty cell gives nothing, and other cells are taken as they are, white space included.
     const given = fields.map((field, index) => [
       field,
-      field && cells[index] ? valueOf(field, cells[index]) : null,
+      field && cells[index] ? parseFieldValue(field, cells[index]) : null,
     ]);
     const words = `has ${cells.length} cells, and the first line names ${names.length} columns; put a cell with a comma, a quote or a line break in quotes`;
     if (cells.length === names.length) yield [begins, Object.fromEntries(given)];
@@ -169,7 +169,7 @@ function* csvLines(text: string, report: Report): Generator<Line> {
 }
 
 /** Null stands for a field that is not given. */
-function fieldsOf(given: JsonObject, line: number, report: Report) {
+function readFields(given: JsonObject, line: number, report: Report) {
   const fields = new Map<RequestField, unknown>();
   const flat = Object.entries(given).flatMap(([name, value]): [string, unknown][] => {
     const inner = name === 'polling' ? (value ?? {}) : null;
@@ -177,16 +177,16 @@ function fieldsOf(given: JsonObject, line: number, report: Report) {
     return Object.entries(inner).map(([option, each]) => [`polling.${option}`, each]);
   });
   for (const [name, value] of flat) {
-    const field = fieldNamed(name);
+    const field = findField(name);
     if (name === 'polling') report(line, `polling: must be an object, not ${typeName(value)}`);
-    else if (field === undefined) report(line, unknownName(name));
+    else if (field === undefined) report(line, unknownFieldText(name));
     else if (value !== null && fields.has(field))
-      report(line, `${COLUMN_OF_FIELD[field]} is given twice; give it once`);
+      report(line, `${COLUMN_BY_FIELD[field]} is given twice; give it once`);
     else if (value !== null) fields.set(field, value);
   }
   return fields;
 }
 
-function unknownName(name: string): string {
+function unknownFieldText(name: string): string {
   return `${quote(name)} is not a field here; the fields are ${COLUMNS.join(', ')}`;
 }

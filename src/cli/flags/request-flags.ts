@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { createReadStream } from 'node:fs';
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { invalid } from '../../client/errors';
+import { invalidFieldError } from '../../client/errors';
 import { BATCH_POLLING_INITIAL } from '../../batch/items';
 import type { JsonObject } from '../../contract/checks';
 import {
@@ -25,19 +25,19 @@ export interface RequestFlags extends JsonObject {
 export const FIELDS = Object.keys(REQUEST_FIELDS) as RequestField[];
 
 /** The words of a field's flag and column: `polling`, `timer`, `polls`. */
-export function wordsOf(field: string): string[] {
+export function splitFieldName(field: string): string[] {
   const row = REQUEST_FIELDS[field as RequestField] as { readonly shortName?: string } | undefined;
   const name = row?.shortName ?? field;
   return name.replace(/[A-Z]/g, (letter) => '.' + letter.toLowerCase()).split('.');
 }
 
 /** `sendsTotal` has `--sends-total`. */
-export function flagsOf(...fields: readonly string[]): Record<string, string> {
-  return Object.fromEntries(fields.map((field) => [field, `--${wordsOf(field).join('-')}`]));
+export function flagsFromFields(...fields: readonly string[]): Record<string, string> {
+  return Object.fromEntries(fields.map((field) => [field, `--${splitFieldName(field).join('-')}`]));
 }
 
-export const FLAG_OF_FIELD: Readonly<Record<string, string>> = {
-  ...flagsOf(...FIELDS),
+export const FLAG_BY_FIELD: Readonly<Record<string, string>> = {
+  ...flagsFromFields(...FIELDS),
   prompt: '--prompt or --prompt-file',
 };
 
@@ -63,7 +63,7 @@ function addFieldFlags(command: Command, when: string, defaults: Readonly<Record
     const bounds = option.kind === 'number' ? `, ${option.minimum} to ${option.maximum}` : '';
     const usual = `(default: ${defaults[name] ?? option.default})`;
     const help = `${option.help.replaceAll('`', '')}${bounds} ${usual}`;
-    const flag = new Option(`${FLAG_OF_FIELD[name] ?? ''} <${option.kind}>`, help);
+    const flag = new Option(`${FLAG_BY_FIELD[name] ?? ''} <${option.kind}>`, help);
     command.addOption(flag.helpGroup(OPTIONS_GROUP));
   }
   return command;
@@ -72,22 +72,22 @@ function addFieldFlags(command: Command, when: string, defaults: Readonly<Record
 const OPTIONS_GROUP = 'Options of the follow-up (a duration is a number with a unit: 500ms, 30s, 10m, 24h):';
 
 /** The request that the flags describe, unchecked. */
-export function requestOfFlags(flags: JsonObject): JsonObject {
-  const nameOf = (field: RequestField) => new Option(`--${wordsOf(field).join('-')}`).attributeName();
-  return requestWith(FIELDS.map((field) => [field, valueOf(field, flags[nameOf(field)])]));
+export function requestFromFlags(flags: JsonObject): JsonObject {
+  const nameOf = (field: RequestField) => new Option(`--${splitFieldName(field).join('-')}`).attributeName();
+  return requestWith(FIELDS.map((field) => [field, parseFieldValue(field, flags[nameOf(field)])]));
 }
 
-export function valueOf(field: RequestField, text: unknown): unknown {
+export function parseFieldValue(field: RequestField, text: unknown): unknown {
   const { kind } = REQUEST_FIELDS[field];
-  return typeof text === 'string' && (kind === 'number' || kind === 'count') ? numberOr(text) : text;
+  return typeof text === 'string' && (kind === 'number' || kind === 'count') ? toNumberOrText(text) : text;
 }
 
 /** Any other text as it is, so that the checker can quote it. */
-export function numberOr(text: string): number | string {
+export function toNumberOrText(text: string): number | string {
   return /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(text) ? Number(text) : text;
 }
 
-export function wholeNumber(minimum: number, maximum: number) {
+export function wholeNumberParser(minimum: number, maximum: number) {
   return (text: string): number => {
     const number = /^\d+$/.test(text) ? Number(text) : NaN;
     if (number >= minimum && number <= maximum) return number;
@@ -95,13 +95,13 @@ export function wholeNumber(minimum: number, maximum: number) {
   };
 }
 
-export function durationOf(text: string): number {
+export function parseDurationFlag(text: string): number {
   const parsed = parseDuration(text);
   if ('ms' in parsed) return parsed.ms;
   throw new InvalidArgumentError(`${parsed.problem}.`);
 }
 
-export { invalid };
+export { invalidFieldError as invalid };
 
 /** The message, unaltered; undefined where no flag gives one. @throws InvalidRequestError */
 export async function readPrompt(
@@ -109,9 +109,9 @@ export async function readPrompt(
   stdin: AsyncIterable<Uint8Array>,
 ): Promise<string | undefined> {
   if (promptFile === undefined) return prompt;
-  if (prompt !== undefined) throw invalid('--prompt, --prompt-file', 'give one of the two, not both');
+  if (prompt !== undefined) throw invalidFieldError('--prompt, --prompt-file', 'give one of the two, not both');
   const text = await readText(promptFile, stdin, '--prompt-file', MAX_PROMPT_BYTES);
-  if (text === '') throw invalid('--prompt-file', 'the message is empty; it has 1 character or more');
+  if (text === '') throw invalidFieldError('--prompt-file', 'the message is empty; it has 1 character or more');
   return text;
 }
 
@@ -133,13 +133,13 @@ export async function readText(
       if (size > maxBytes) break;
     }
   } catch (error) {
-    throw invalid(field, `${name} can't be read (${(error as Error).message})`);
+    throw invalidFieldError(field, `${name} can't be read (${(error as Error).message})`);
   }
-  if (size > maxBytes) throw invalid(field, `${name} holds more than ${maxBytes} bytes, the maximum`);
+  if (size > maxBytes) throw invalidFieldError(field, `${name} holds more than ${maxBytes} bytes, the maximum`);
   const bytes = Buffer.concat(chunks);
   const text = bytes.toString();
   if (isUtf8(bytes)) return text;
   // A replacement character stands where the bytes are not UTF-8.
   const line = text.slice(0, text.indexOf('\ufffd')).split('\n').length;
-  throw invalid(field, `${name} is not UTF-8 (line ${line}); save it as UTF-8`);
+  throw invalidFieldError(field, `${name} is not UTF-8 (line ${line}); save it as UTF-8`);
 }

@@ -1,12 +1,12 @@
 import type { BatchProgress, BatchView, BatchItemResult } from '../../entries/client';
 import { batchRows } from '../../batch/progress';
-import { EXIT } from '../ends';
+import { EXIT_CODE } from '../ends';
 import type { Session } from '../session';
 import { columns } from './text';
 
 /** The link or the message comes last, because it may be long. */
-export function itemLine(end: BatchItemResult): string {
-  const { endedAt, outcome, delivery, projectId, jobId, message, prLink } = end;
+export function itemLine(result: BatchItemResult): string {
+  const { endedAt, outcome, delivery, projectId, jobId, message, prLink } = result;
   const parts = [
     endedAt.slice(0, 19) + 'Z',
     outcome.padEnd('FollowUpRejected'.length),
@@ -43,15 +43,15 @@ export function printBatch(session: Session, batchId: string, view: BatchView): 
   );
 }
 
-const EXIT_CODES: Partial<Record<BatchView['state'], number>> = {
-  'max-failures-exceeded': EXIT.beyondTolerance,
-  cancelled: EXIT.cancelled,
-  incomplete: EXIT.other,
-  terminated: EXIT.other,
+const EXIT_CODE_BY_STATE: Partial<Record<BatchView['state'], number>> = {
+  'max-failures-exceeded': EXIT_CODE.maxFailuresExceeded,
+  cancelled: EXIT_CODE.cancelled,
+  incomplete: EXIT_CODE.other,
+  terminated: EXIT_CODE.other,
 };
 
-export function printBatchEnd(session: Session, batchId: string, view: BatchView): void {
-  session.exitCode = EXIT_CODES[view.state] ?? EXIT.completed;
+export function printBatchOutcome(session: Session, batchId: string, view: BatchView): void {
+  session.exitCode = EXIT_CODE_BY_STATE[view.state] ?? EXIT_CODE.completed;
   printBatch(session, batchId, view);
-  if (!session.isJson) session.note(`each item   ${session.command('batch', 'results', batchId)}`);
+  if (!session.isJson) session.printStatus(`each item   ${session.command('batch', 'results', batchId)}`);
 }

@@ -5,7 +5,7 @@ import { formatDuration } from '../../contract/duration';
 import type { Session } from '../session';
 import type { Row } from './text';
 
-export function rowIf(name: string, value: string | number | null | undefined): Row[] {
+export function optionalRows(name: string, value: string | number | null | undefined): Row[] {
   return value === null || value === undefined ? [] : [[name, String(value)]];
 }
 
@@ -40,12 +40,12 @@ export function progressText(progress: FollowUpProgress, now: number, decide: st
   const parts = [
     phase,
     phase === 'needs-decision' && `did the message arrive? ${decide}`,
-    answerText(progress),
+    lastResponseText(progress),
     polls > 0 && `poll ${polls}`,
-    nextPollAt !== null && `${isSent ? 'next' : 'next try'} ${inTime(nextPollAt, now)}`,
+    nextPollAt !== null && `${isSent ? 'next' : 'next try'} ${toRelativeTime(nextPollAt, now)}`,
     isSent && `${verdict === 'unknown' ? 'delivery' : 'message'} ${verdict}${by}`,
     evidence,
-    `deadline ${inTime(deadlineAt, now)}`,
+    `deadline ${toRelativeTime(deadlineAt, now)}`,
   ];
   return parts.filter(Boolean).join(' · ');
 }
@@ -55,14 +55,14 @@ export function progressKey(progress: FollowUpProgress): string {
   return JSON.stringify({ ...progress, polls: 0, responseCounts: {}, nextPollAt: null });
 }
 
-function answerText({ job, lastResponse, delivery }: FollowUpProgress): string | null {
+function lastResponseText({ job, lastResponse, delivery }: FollowUpProgress): string | null {
   if (lastResponse === null || lastResponse === job?.status) return lastResponse;
   // Anything but a status is trouble on the way to the service.
   if (delivery.verdict === 'not-sent' && delivery.sends === 0) return `${lastResponse}; nothing sent yet`;
   return job === null ? lastResponse : `${lastResponse} (job was ${job.status})`;
 }
 
-function inTime(at: string, now: number): string {
+function toRelativeTime(at: string, now: number): string {
   const ms = Date.parse(at) - now;
   return ms <= 0 ? 'now' : `in ${formatDuration(Math.ceil(ms / 1_000) * 1_000)}`;
 }
@@ -72,12 +72,12 @@ export function progressRows(session: Session, workflowId: string, progress: Fol
   const now = Date.now();
   return [
     ...phaseRows(progress, decideCommand(session, workflowId)),
-    ...(job === null ? rowIf('status', 'not read yet') : jobRows(job)),
+    ...(job === null ? optionalRows('status', 'not read yet') : jobRows(job)),
     ['last answer', lastResponse ?? 'none yet'],
     ...receiptRows(progress),
     // Not known while a running activity reads.
-    ...rowIf('next read', nextPollAt && `${nextPollAt} (${inTime(nextPollAt, now)})`),
-    ['deadline', `${deadlineAt} (${inTime(deadlineAt, now)})`],
+    ...optionalRows('next read', nextPollAt && `${nextPollAt} (${toRelativeTime(nextPollAt, now)})`),
+    ['deadline', `${deadlineAt} (${toRelativeTime(deadlineAt, now)})`],
     ['workflow', workflowId],
   ];
 }
@@ -88,12 +88,12 @@ export function decideCommand(session: Session, workflowId: string): string {
 
 /** What the server knows while no worker answers. */
 export function serverText(report: Extract<ProgressReport, { from: 'server' }>): string {
-  const { phase, jobStatus, verdict, taskTrouble, taskQueue, beginsAt } = report.description;
+  const { phase, jobStatus, verdict, workflowTaskFailure: workflowTaskFailure, taskQueue, startsAt: startsAt } = report.description;
   const hint = report.workers === 0 ? 'start one' : 'if this lasts, see whether one runs, and its log';
-  const silence = `no worker answers on task queue ${taskQueue} (yet); ${hint}, nothing is lost`;
-  const delay = beginsAt && `it has not begun; it begins at ${beginsAt}`;
+  const noWorkerText = `no worker answers on task queue ${taskQueue} (yet); ${hint}, nothing is lost`;
+  const delay = startsAt && `it has not begun; it begins at ${startsAt}`;
   const delivery = verdict && `delivery ${verdict}`;
-  return [taskTrouble ?? delay ?? silence, phase, jobStatus, delivery]
+  return [workflowTaskFailure ?? delay ?? noWorkerText, phase, jobStatus, delivery]
     .filter((word) => word !== null)
     .join(' · ');
 }

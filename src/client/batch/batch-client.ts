@@ -4,30 +4,30 @@ import type { BatchProgress, BatchView, BatchItemResult } from '../../batch/prog
 import type { BatchUpdate } from '../../batch/memo';
 import { hasCode } from '../../contract/follow-up-error';
 import { batchIdOf, batchWorkflowId } from '../../contract/ids';
-import { cancelAll, ignoreClosed } from '../../temporal/existing-run';
-import { openOf } from '../../temporal/lists';
-import { type CallOptions, type Calls, SERVER_LIMIT_MS, within } from '../call';
-import { type Reached, wrongState } from '../errors';
+import { cancelWorkflows, ignoreClosedWorkflow } from '../../temporal/existing-run';
+import { listRunningIds } from '../../temporal/lists';
+import { type CallOptions, type CallRunner, SERVER_TIMEOUT_MS, withTimeout } from '../call';
+import { type CallState, wrongStateError } from '../errors';
 import { checkName } from '../options';
 import { updateRunning } from '../progress';
-import { waitThrough } from '../await-result';
+import { retryWhileUnavailable } from '../await-result';
 import {
   type BatchItems,
   checkBatch,
   type CheckedBatch,
   checkRunOptions,
-  isChecked,
+  isCheckedBatch,
   type StartBatchOptions,
 } from './check';
-import { BatchEnds, type BatchWatchUpdate, findBatch, looksAt, viewOf } from './describe';
-import { QUIET_AFTER_MS } from './earlier-runs';
-import { retryBatch, type RetryOptions, startBatch, type StartOfBatch } from './start';
+import { BatchResultReader, type BatchWatchUpdate, findBatch, watchBatch, readBatchView } from './describe';
+import { MAX_LATE_START_MS } from './earlier-runs';
+import { retryBatch, type RetryOptions, startBatch, type BatchStartResult } from './start';
 
 /** Many follow-ups at a time, with limited concurrency. Reached as `FollowUpClient.batches`. */
 export class BatchClient {
-  readonly #calls: Calls;
+  readonly #calls: CallRunner;
 
-  constructor(calls: Calls) {
+  constructor(calls: CallRunner) {
     this.#calls = calls;
   }
 
@@ -44,14 +44,14 @@ export class BatchClient {
     items: BatchItems | CheckedBatch,
     { signal, timeout, ...options }: StartBatchOptions & CallOptions = {},
   ): Promise<StartedBatch> {
-    const reached: Reached = { unconfirmed: 'batch' };
-    const start = await this.#calls.run({ signal, timeout, reached }, async (client, over) => {
+    const reached: CallState = { unconfirmed: 'batch' };
+    const start = await this.#calls.run({ signal, timeout, reached }, async (client, callSignal) => {
       // The check of 100,000 items takes seconds.
-      if (isChecked(items)) checkRunOptions(options);
-      const batch = isChecked(items) ? items : await checkBatch(items, options);
-      over.throwIfAborted();
+      if (isCheckedBatch(items)) checkRunOptions(options);
+      const batch = isCheckedBatch(items) ? items : await checkBatch(items, options);
+      callSignal.throwIfAborted();
       reached.workflowId = batchWorkflowId(batch.batchId);
-      return startBatch({ client, taskQueue: this.#calls.taskQueue, options, signal: over }, batch);
+      return startBatch({ client, taskQueue: this.#calls.taskQueue, options, signal: callSignal }, batch);
     });
     return Object.assign(this.getHandle(start.batchId), start);
   }
@@ -71,10 +71,10 @@ const LIST_INTERVAL_MS = 1_000;
  * progress after the update, and throw WaitTimeoutError, and FollowUpError `ALREADY_ENDED` or `UPDATE_REJECTED`.
  */
 export class BatchHandle {
-  readonly #calls: Calls;
+  readonly #calls: CallRunner;
 
   constructor(
-    calls: Calls,
+    calls: CallRunner,
     readonly batchId: string,
   ) {
     this.#calls = calls;
@@ -83,42 +83,42 @@ export class BatchHandle {
   /** Returns the batch's progress and, if the batch is blocked, the reason. Works without a running worker. */
   progress(options: CallOptions = {}): Promise<BatchView> {
     return this.#calls.run(options, (client) =>
-      within(client, SERVER_LIMIT_MS, async () => viewOf(client, await findBatch(client, this.batchId))),
+      withTimeout(client, SERVER_TIMEOUT_MS, async () => readBatchView(client, await findBatch(client, this.batchId))),
     );
   }
 
   /** Waits for the end, through restarts of the Temporal server. A batch that has failed or was cancelled has an outcome too. */
   result(options: CallOptions = {}): Promise<BatchView> {
-    const reached: Reached = {};
+    const reached: CallState = {};
     return this.#calls.run({ ...options, reached }, async (client, signal) => {
       const { workflowId } = await findBatch(client, this.batchId);
       reached.workflowId = workflowId;
-      await waitThrough(signal, () => client.workflow.getHandle(workflowId).result()).catch(
+      await retryWhileUnavailable(signal, () => client.workflow.getHandle(workflowId).result()).catch(
         (error: unknown) => {
           if (!(error instanceof WorkflowFailedError)) throw error;
         },
       );
       const batch = await findBatch(client, this.batchId);
       // Another client has started the batch again.
-      return batch.state === 'running' ? this.result({ ...options, signal }) : viewOf(client, batch);
+      return batch.state === 'running' ? this.result({ ...options, signal }) : readBatchView(client, batch);
     });
   }
 
   /** Yields the outcome of each item, live, until the batch has ended. */
   async *streamResults(options: CallOptions = {}): AsyncGenerator<BatchItemResult, void, undefined> {
-    for await (const { ends } of this.watch(options)) yield* ends;
+    for await (const { results: results } of this.watch(options)) yield* results;
   }
 
   /** Returns the outcomes of the items that have ended so far, ordered by end time. Works without a running worker. */
   listResults(options: CallOptions = {}): Promise<BatchItemResult[]> {
     return this.#calls.run(options, async (client) =>
-      new BatchEnds(client).news(await findBatch(client, this.batchId)),
+      new BatchResultReader(client).readNew(await findBatch(client, this.batchId)),
     );
   }
 
   /** Yields an update every two seconds until the batch has ended; the last update has the remaining outcomes. */
   watch(options: CallOptions = {}): AsyncGenerator<BatchWatchUpdate, void, undefined> {
-    return this.#calls.each(options, (client) => looksAt(client, this.batchId, options.signal));
+    return this.#calls.iterate(options, (client) => watchBatch(client, this.batchId, options.signal));
   }
 
   /** Starts no further item until {@link resume}. Running items continue. */
@@ -150,33 +150,33 @@ export class BatchHandle {
     return this.#calls.run(options, async (client, signal) => {
       const { batchId } = this;
       const { workflowId, state, endedAt } = await findBatch(client, batchId);
-      if (state !== 'running' && !cancelRunning) throw wrongState(workflowId, state);
+      if (state !== 'running' && !cancelRunning) throw wrongStateError(workflowId, state);
       const batch = client.workflow.getHandle(workflowId);
       if (!cancelRunning) {
         await batch.cancel().catch(async (error: unknown) => {
-          ignoreClosed(error);
-          throw wrongState(workflowId, (await findBatch(client, batchId)).state);
+          ignoreClosedWorkflow(error);
+          throw wrongStateError(workflowId, (await findBatch(client, batchId)).state);
         });
         return 0;
       }
-      const cancelled = await openOf(client, batchId);
+      const cancelledIds = await listRunningIds(client, batchId);
       if (state === 'running') {
         await this.#update({ signal }, 'cancelRunning').catch((error: unknown) => {
           if (!hasCode(error, 'ALREADY_ENDED')) throw error;
         });
-        await batch.cancel().catch(ignoreClosed);
+        await batch.cancel().catch(ignoreClosedWorkflow);
       }
-      await cancelAll(client, cancelled);
+      await cancelWorkflows(client, cancelledIds);
       // A batch that was terminated may still have been starting items.
-      const until = state === 'terminated' ? Date.parse(endedAt ?? '') + QUIET_AFTER_MS : 0;
+      const until = state === 'terminated' ? Date.parse(endedAt ?? '') + MAX_LATE_START_MS : 0;
       for (let lists = 0; lists < 2; lists += 1) {
         if (lists > 0) await sleep(LIST_INTERVAL_MS);
-        const others = [...(await openOf(client, batchId))].filter((followUp) => !cancelled.has(followUp));
-        if (others.length > 0 || Date.now() < until) lists = 0;
-        await cancelAll(client, others);
-        for (const followUp of others) cancelled.add(followUp);
+        const newIds = [...(await listRunningIds(client, batchId))].filter((followUp) => !cancelledIds.has(followUp));
+        if (newIds.length > 0 || Date.now() < until) lists = 0;
+        await cancelWorkflows(client, newIds);
+        for (const followUp of newIds) cancelledIds.add(followUp);
       }
-      return cancelled.size;
+      return cancelledIds.size;
     });
   }
 
@@ -192,7 +192,7 @@ export class BatchHandle {
     const { taskQueue } = this.#calls;
     const start = await this.#calls.run(
       { signal, timeout, reached: { unconfirmed: 'batch' } },
-      (client, over) => retryBatch({ client, taskQueue, options, signal: over }, this.batchId),
+      (client, callSignal) => retryBatch({ client, taskQueue, options, signal: callSignal }, this.batchId),
     );
     return start && Object.assign(new BatchHandle(this.#calls, start.batchId), start);
   }
@@ -205,4 +205,4 @@ export class BatchHandle {
 }
 
 /** The handle of a batch, with the facts of its start. */
-export type StartedBatch = BatchHandle & StartOfBatch;
+export type StartedBatch = BatchHandle & BatchStartResult;

@@ -12,7 +12,7 @@ import { isRecord, type Problem, typeName } from '../../contract/checks';
 import { batchIdOf, digestOf } from '../../contract/ids';
 import { FollowUpError } from '../../contract/follow-up-error';
 import type { FollowUpRequest } from '../../contract/request';
-import { invalid, refuse } from '../errors';
+import { invalidFieldError, throwIfProblems } from '../errors';
 import { unknownOptions } from '../options';
 
 /** The settings of a batch's run. A setting that is not given keeps the batch's earlier value. */
@@ -30,9 +30,9 @@ export function checkRunOptions(
   problems: readonly Problem[] = [],
 ): void {
   const { concurrency, maxFailures } = options;
-  const ofSettings = settingProblems(concurrency ?? CONCURRENCY.default, maxFailures ?? null);
+  const problemsOfSettings = settingProblems(concurrency ?? CONCURRENCY.default, maxFailures ?? null);
   const unknown = unknownOptions(options, ['concurrency', 'maxFailures', ...others]);
-  refuse([...problems, ...ofSettings, ...unknown]);
+  throwIfProblems([...problems, ...problemsOfSettings, ...unknown]);
 }
 
 export interface CheckedBatch {
@@ -47,7 +47,7 @@ export interface CheckedBatch {
 /** The requests of a batch. */
 export type BatchItems<Item = FollowUpRequest> = Iterable<Item> | AsyncIterable<Item>;
 
-export function isChecked(items: unknown): items is CheckedBatch {
+export function isCheckedBatch(items: unknown): items is CheckedBatch {
   return isRecord(items) && 'digest' in items;
 }
 
@@ -68,12 +68,12 @@ export async function checkBatch(
   requests: BatchItems<unknown>,
   { batchId: given, ...options }: StartBatchOptions = {},
 ): Promise<CheckedBatch> {
-  const named = given && batchIdOf(given);
-  const text = given === undefined ? undefined : batchIdProblem(named);
+  const givenBatchId = given && batchIdOf(given);
+  const text = given === undefined ? undefined : batchIdProblem(givenBatchId);
   checkRunOptions(options, ['batchId'], text === undefined ? [] : [{ field: 'batchId', text }]);
   const isList = isRecord(requests) || Array.isArray(requests);
   if (!isList || !(Symbol.iterator in requests || Symbol.asyncIterator in requests))
-    throw invalid('items', `must be a list or an iterable of requests, not ${typeName(requests)}`);
+    throw invalidFieldError('items', `must be a list or an iterable of requests, not ${typeName(requests)}`);
   const inputs: unknown[] = [];
   // A prompt that all items share takes memory once.
   const prompts = new Map<unknown, unknown>();
@@ -89,12 +89,12 @@ export async function checkBatch(
     const { message } = error instanceof Error ? error : new Error(String(error));
     throw new FollowUpError('UNEXPECTED_FAILURE', `The items can't be read: ${message}`, { cause: error });
   }
-  const { items, problems } = checkItems(inputs, named ?? 'x'.repeat(BATCH_ID_DIGITS));
+  const { items, problems } = checkItems(inputs, givenBatchId ?? 'x'.repeat(BATCH_ID_DIGITS));
   if (inputs.length === 0) problems.push({ field: 'items', text: 'there are no items' });
   const tooMany = `a batch has at most ${MAX_BATCH_ITEMS} items, and there are more; divide it`;
   if (inputs.length > MAX_BATCH_ITEMS) problems.push({ field: 'items', text: tooMany });
-  refuse(problems);
-  return { batchId: named ?? defaultBatchId(items), items, digest: itemsDigest(items) };
+  throwIfProblems(problems);
+  return { batchId: givenBatchId ?? defaultBatchId(items), items, digest: itemsDigest(items) };
 }
 
 /** A hash of the items that depends on neither order nor options: otherwise, a changed option would send every message again. */

@@ -9,34 +9,34 @@ import { isRecord } from '../../contract/checks';
 import { type End, endWithoutReceipt, mayTryAgain } from '../../contract/outcome';
 import { batchWorkflowId } from '../../contract/ids';
 import { BATCH_WORKFLOW, POLL_AGAIN } from '../../contract/names';
-import { ItemsGoneError, ItemsOfBatch, type NamedItem } from '../../temporal/batch-items';
+import { BatchItemsUnavailableError, BatchItemReader, type ItemIdentity } from '../../temporal/batch-items';
 import { eachConcurrently } from '../../temporal/each-concurrently';
-import { describeWorkflow, readOwnInput, stateOf } from '../../temporal/existing-run';
-import { findEnd } from '../../temporal/follow-up-end';
+import { describeWorkflow, readRunInput, toRunState } from '../../temporal/existing-run';
+import { fetchOutcome } from '../../temporal/follow-up-end';
 import { isTransient } from '../../temporal/grpc-status';
-import { addEnds, lastingEnd, LIST_LAG_MS, type ListedEnd, openOf } from '../../temporal/lists';
-import { pendingActivity, workersPolling } from '../../temporal/sdk-internals';
-import { SERVER_LIMIT_MS, within } from '../call';
-import { failedTask } from '../description';
-import { notFound, silence } from '../errors';
+import { collectOutcomes, finalOutcome, LIST_LAG_MS, type ListedOutcome, listRunningIds } from '../../temporal/lists';
+import { findPendingActivity, listPollingWorkers } from '../../temporal/sdk-internals';
+import { SERVER_TIMEOUT_MS, withTimeout } from '../call';
+import { readTaskFailure } from '../description';
+import { notFoundError, explainMissingResponse } from '../errors';
 import { itemsDigest } from './check';
 
 /** The latest run of a batch as the Temporal server knows it. After a reset, the memo may be as old as the reset point. */
-export type BatchReport = NonNullable<Awaited<ReturnType<typeof lookForBatch>>>;
+export type BatchReport = NonNullable<Awaited<ReturnType<typeof describeBatch>>>;
 
-export async function lookForBatch(client: Client, batchId: string) {
+export async function describeBatch(client: Client, batchId: string) {
   const info = await describeWorkflow(client, batchWorkflowId(batchId));
   if (info?.type !== BATCH_WORKFLOW) return null;
-  const pending = await pendingActivity(client, info, 'runItems');
+  const pending = await findPendingActivity(client, info, 'runItems');
   const details = pending?.details;
-  const written = batchMemo(info.memo);
-  const memo = written && isBatchBoard(details) ? { ...written, ...details } : written;
+  const storedMemo = batchMemo(info.memo);
+  const memo = storedMemo && isBatchBoard(details) ? { ...storedMemo, ...details } : storedMemo;
   return {
     ...info,
     batchId,
     pending,
     memo,
-    state: stateOf(info.status.name),
+    state: toRunState(info.status.name),
     startedAt: memo ? Date.parse(memo.startedAt) : info.startTime.getTime(),
     endedAt: info.closeTime?.toISOString() ?? null,
   };
@@ -44,35 +44,35 @@ export async function lookForBatch(client: Client, batchId: string) {
 
 /** @throws NotFoundError */
 export async function findBatch(client: Client, batchId: string) {
-  const found = await lookForBatch(client, batchId);
-  if (found === null) throw notFound('batch', batchId, client.options.namespace);
+  const found = await describeBatch(client, batchId);
+  if (found === null) throw notFoundError('batch', batchId, client.options.namespace);
   return found;
 }
 
-export async function viewOf(client: Client, batch: BatchReport): Promise<BatchView> {
+export async function readBatchView(client: Client, batch: BatchReport): Promise<BatchView> {
   const { pending, memo, taskQueue, state, endedAt } = batch;
   const progress = memo && progressOf(memo, state, endedAt);
   const withoutMemo = state === 'running' ? state : state === 'failed' ? 'incomplete' : 'terminated';
-  const words = [progress?.message];
+  const messages = [progress?.message];
   // The Temporal server shows an activity as pending also after the end of its workflow.
   if (endedAt === null) {
     const { paused, lastFailure: failure } = pending ?? {};
-    if (paused) words.push('an operator paused its activity; `temporal activity unpause` continues it');
+    if (paused) messages.push('an operator paused its activity; `temporal activity unpause` continues it');
     else if (failure?.message && failure.applicationFailureInfo?.type !== POLL_AGAIN)
-      words.push(`its activity fails, and is tried again: ${failure.message}`);
-    words.push(await failedTask(client, batch));
-    if ((await workersPolling(client, taskQueue)).length === 0) words.push(silence(taskQueue, 0));
+      messages.push(`its activity fails, and is tried again: ${failure.message}`);
+    messages.push(await readTaskFailure(client, batch));
+    if ((await listPollingWorkers(client, taskQueue)).length === 0) messages.push(explainMissingResponse(taskQueue, 0));
   } else if (state === 'terminated' || state === 'timed-out' || (state === 'failed' && !progress))
-    words.push(await failureOf(client, batch));
+    messages.push(await readFailureText(client, batch));
   return {
     state: progress?.state ?? withoutMemo,
-    message: words.filter(Boolean).join('; ') || null,
+    message: messages.filter(Boolean).join('; ') || null,
     summary: state === 'terminated' ? null : progress,
   };
 }
 
 /** The error of a failed batch, or the reason of its termination. */
-async function failureOf(client: Client, { workflowId, runId }: BatchReport) {
+async function readFailureText(client: Client, { workflowId, runId }: BatchReport) {
   const run = client.workflow.getHandle(workflowId, runId);
   const failed: unknown = await run.result().catch((error: unknown) => error);
   if (failed instanceof WorkflowFailedError) return failed.cause?.message ?? failed.message;
@@ -80,10 +80,10 @@ async function failureOf(client: Client, { workflowId, runId }: BatchReport) {
 }
 
 /** The input of the latest run of a batch. @throws FollowUpError `BATCH_ITEMS_UNAVAILABLE` */
-export async function inputOf(client: Client, batch: BatchReport) {
+export async function readBatchInput(client: Client, batch: BatchReport) {
   const { workflowId, runId, batchId, memo } = batch;
-  const run = await readOwnInput(client, workflowId, runId);
-  if (run === undefined) throw new ItemsGoneError(batchId);
+  const run = await readRunInput(client, workflowId, runId);
+  if (run === undefined) throw new BatchItemsUnavailableError(batchId);
   // A caller who starts the workflow directly may give it any input.
   const { items, chunks, ...input } = (isRecord(run.input) ? run.input : {}) as BatchInput;
   // A run that continues as new has these fields in its memo only. Another client makes no digest.
@@ -97,60 +97,60 @@ export async function inputOf(client: Client, batch: BatchReport) {
   };
   const count = chunks?.items ?? items?.length ?? 0;
   const source = { batchId, workflowId, runId, digest, items: count, chunks };
-  const all = new ItemsOfBatch(client, source);
-  const read = (chunk: number) => all.part(chunks?.firsts[chunk] ?? 0);
+  const all = new BatchItemReader(client, source);
+  const read = (chunk: number) => all.readChunk(chunks?.firsts[chunk] ?? 0);
   return { items, chunks, digest, count, read, board, all };
 }
 
 /** The outcomes of a batch's items from the visibility list. Items that the list does not show are described by their IDs. */
-export class BatchEnds {
-  private readonly returned = new Set<string>();
-  private readonly listed = new Map<string, ListedEnd>();
-  private listedTo = 0;
+export class BatchResultReader {
+  private readonly returnedIds = new Set<string>();
+  private readonly listedOutcomes = new Map<string, ListedOutcome>();
+  private listedUntilMs = 0;
 
   constructor(private readonly client: Client) {}
 
   /** The outcomes of the items that ended since the last call, ordered by end time. */
-  async news(batch: BatchReport): Promise<BatchItemResult[]> {
+  async readNew(batch: BatchReport): Promise<BatchItemResult[]> {
     const { batchId, memo, startedAt, endedAt } = batch;
-    const { all, board, count } = await inputOf(this.client, batch);
-    const since = this.listedTo > 0 ? new Date(this.listedTo - LIST_LAG_MS) : undefined;
-    await addEnds(this.client, batchId, this.listed, { since });
-    for (const { closedAt } of this.listed.values()) this.listedTo = Math.max(this.listedTo, +closedAt);
-    const open = await openOf(this.client, batchId);
+    const { all, board, count } = await readBatchInput(this.client, batch);
+    const since = this.listedUntilMs > 0 ? new Date(this.listedUntilMs - LIST_LAG_MS) : undefined;
+    await collectOutcomes(this.client, batchId, this.listedOutcomes, { since });
+    for (const { closedAt } of this.listedOutcomes.values()) this.listedUntilMs = Math.max(this.listedUntilMs, +closedAt);
+    const runningIds = await listRunningIds(this.client, batchId);
     const started = mergeStarted(board, board.startedEarlier);
     const leftAt = endedAt ?? new Date().toISOString();
-    const ends: BatchItemResult[] = [];
-    const add = (workflowId: string, end: End, itemStartedAt: number, itemEndedAt: string) => {
+    const results: BatchItemResult[] = [];
+    const addResult = (workflowId: string, end: End, itemStartedAt: number, itemEndedAt: string) => {
       // While a retry runs, an item that it will try again has no outcome yet.
       if (endedAt === null && itemStartedAt < startedAt && mayTryAgain(end, memo?.again ?? null)) return;
       const [, projectId = '', jobId = '', requestId = ''] = workflowId.split(':').map(decodeURIComponent);
-      ends.push({ workflowId, projectId, jobId, requestId, ...end, endedAt: itemEndedAt });
+      results.push({ workflowId, projectId, jobId, requestId, ...end, endedAt: itemEndedAt });
     };
-    const unknown: [NamedItem, boolean][] = [];
+    const unlistedItems: [ItemIdentity, boolean][] = [];
     for (let number = 0; number < count; number += 1) {
-      const item = await all.named(number);
+      const item = await all.identify(number);
       const { workflowId } = item;
-      if (this.returned.has(workflowId) || open.has(workflowId)) continue;
-      const known = this.listed.get(workflowId);
-      const end = lastingEnd(known);
-      const was = wasStarted(started, number);
-      if (known && end) add(workflowId, end, +known.startedAt, known.closedAt.toISOString());
+      if (this.returnedIds.has(workflowId) || runningIds.has(workflowId)) continue;
+      const known = this.listedOutcomes.get(workflowId);
+      const outcome = finalOutcome(known);
+      const wasItemStarted = wasStarted(started, number);
+      if (known && outcome) addResult(workflowId, outcome, +known.startedAt, known.closedAt.toISOString());
       // While the batch runs, items that may not have been started are not described.
-      else if (known || was || (endedAt !== null && number < board.bound)) unknown.push([item, was]);
+      else if (known || wasItemStarted || (endedAt !== null && number < board.bound)) unlistedItems.push([item, wasItemStarted]);
     }
     const foreignBefore = board.startedEarlier === null ? startedAt : 0;
     const isCancelled = endedAt !== null && memo?.ending === 'cancel-running';
-    await eachConcurrently(unknown, async ([item, was]) => {
-      const found = await findEnd(this.client, { ...item, foreignBefore });
+    await eachConcurrently(unlistedItems, async ([item, was]) => {
+      const found = await fetchOutcome(this.client, { ...item, foreignBefore });
       const { startedAt: itemStartedAt = 0, closedAt = leftAt } = found;
-      const late = endedAt === null ? null : found.trouble;
-      const end = found.end ?? late ?? (isCancelled ? endWithoutReceipt('left-running') : null);
-      if (end !== null && (was || end.outcome !== 'missing'))
-        add(item.workflowId, end, itemStartedAt, closedAt);
+      const unreadableOutcome = endedAt === null ? null : found.unreadableOutcome;
+      const outcome = found.outcome ?? unreadableOutcome ?? (isCancelled ? endWithoutReceipt('left-running') : null);
+      if (outcome !== null && (was || outcome.outcome !== 'missing'))
+        addResult(item.workflowId, outcome, itemStartedAt, closedAt);
     });
-    for (const end of ends) this.returned.add(end.workflowId);
-    return ends.sort((one, other) => Date.parse(one.endedAt) - Date.parse(other.endedAt));
+    for (const end of results) this.returnedIds.add(end.workflowId);
+    return results.sort((one, other) => Date.parse(one.endedAt) - Date.parse(other.endedAt));
   }
 }
 
@@ -159,29 +159,29 @@ export interface BatchWatchUpdate {
   /** Null if the Temporal server did not respond. */
   readonly view: BatchView | null;
   /** The items that ended since the update before. */
-  readonly ends: readonly BatchItemResult[];
+  readonly results: readonly BatchItemResult[];
 }
 
 const REFRESH_MS = 2_000;
 
-export async function* looksAt(client: Client, batchId: string, signal: AbortSignal | undefined) {
+export async function* watchBatch(client: Client, batchId: string, signal: AbortSignal | undefined) {
   await findBatch(client, batchId);
-  const reader = new BatchEnds(client);
-  let ended: number | undefined = -1;
-  for (let isOver = false; !isOver;) {
-    let [view, ends]: [BatchView | null, readonly BatchItemResult[]] = [null, []];
+  const reader = new BatchResultReader(client);
+  let lastEndedCount: number | undefined = -1;
+  for (let hasEnded = false; !hasEnded;) {
+    let [view, results]: [BatchView | null, readonly BatchItemResult[]] = [null, []];
     try {
-      const report = await within(client, SERVER_LIMIT_MS, () => findBatch(client, batchId));
-      view = await viewOf(client, report);
+      const report = await withTimeout(client, SERVER_TIMEOUT_MS, () => findBatch(client, batchId));
+      view = await readBatchView(client, report);
       const { memo, endedAt } = report;
-      if (endedAt !== null || memo?.ended !== ended) ends = await reader.news(report);
-      ended = memo?.ended;
-      isOver = endedAt !== null;
+      if (endedAt !== null || memo?.ended !== lastEndedCount) results = await reader.readNew(report);
+      lastEndedCount = memo?.ended;
+      hasEnded = endedAt !== null;
     } catch (error) {
       // Outcomes that could not be read come with the next update.
       if (!isTransient(error)) throw error;
     }
-    yield { view, ends };
-    if (!isOver) await sleep(REFRESH_MS, undefined, { signal });
+    yield { view, results: results };
+    if (!hasEnded) await sleep(REFRESH_MS, undefined, { signal });
   }
 }

@@ -8,38 +8,38 @@ import {
 } from '../../batch/started-items';
 import { SEND_PERMISSION_MS } from '../../contract/activities';
 import { eachConcurrently } from '../../temporal/each-concurrently';
-import { describeWorkflow, type RunState, stateOf } from '../../temporal/existing-run';
-import { type BatchReport, inputOf } from './describe';
+import { describeWorkflow, type RunState, toRunState } from '../../temporal/existing-run';
+import { type BatchReport, readBatchInput } from './describe';
 
 /** A run that was ended early may still start a group of items, as long as its permission is valid. */
-export const QUIET_AFTER_MS = SEND_PERMISSION_MS + 5_000;
+export const MAX_LATE_START_MS = SEND_PERMISSION_MS + 5_000;
 
 /** The items that a run that has ended, and the runs before it, started. Items that it may have started are described now. */
-export async function startedBefore(
+export async function findStartedItems(
   client: Client,
   batch: BatchReport,
   signal: AbortSignal,
 ): Promise<StartedItems> {
   const { startedAt, raw } = batch;
   const wasReset = Boolean(raw.workflowExtendedInfo?.lastResetTime);
-  const { board, all, count } = await inputOf(client, batch);
+  const { board, all, count } = await readBatchInput(client, batch);
   const { movingSince, lanes } = board;
   const started = mergeStarted(board, board.startedEarlier);
   if (!wasReset && movingSince === null && lanes.every(({ state }) => state !== 'starting')) return started;
-  await sleep(QUIET_AFTER_MS, undefined, { signal });
+  await sleep(MAX_LATE_START_MS, undefined, { signal });
   // After a reset, the memo is as old as the reset point.
-  const bound = wasReset ? count : Math.max(board.bound, started.cursor);
+  const startLimit = wasReset ? count : Math.max(board.bound, started.cursor);
   const { namespace } = client.options;
   const { config } = await client.workflowService.describeNamespace({ namespace });
   const retentionMs = 1_000 * Number(config?.workflowExecutionRetentionTtl?.seconds ?? 0);
   const since = wasReset ? startedAt : (movingSince ?? startedAt);
   // Retention may have removed items that were started.
-  if (Date.now() - since >= retentionMs) return { cursor: bound, lanes: [] };
+  if (Date.now() - since >= retentionMs) return { cursor: startLimit, lanes: [] };
   const describeItem = async (item: number) => {
-    const found = await describeWorkflow(client, (await all.named(item)).workflowId);
-    return found && stateOf(found.status.name);
+    const found = await describeWorkflow(client, (await all.identify(item)).workflowId);
+    return found && toRunState(found.status.name);
   };
-  return checkStarted(started, bound, all.endOfLane, describeItem);
+  return checkStartedItems(started, startLimit, all.findLaneEnd, describeItem);
 }
 
 /**
@@ -47,17 +47,17 @@ export async function startedBefore(
  *
  * @param describeItem returns null if there is no such item
  */
-export async function checkStarted(
+export async function checkStartedItems(
   { cursor, lanes }: StartedItems,
-  bound: number,
-  endOfLane: (item: number) => Promise<number>,
+  startLimit: number,
+  findLaneEnd: (item: number) => Promise<number>,
   describeItem: (item: number) => Promise<RunState | null>,
 ): Promise<StartedItems> {
-  const all = [...lanes];
-  for (let next = cursor; next < bound; next = all.at(-1)?.end ?? bound)
-    all.push({ next, end: await endOfLane(next), state: 'pending' });
+  const lanesToCheck = [...lanes];
+  for (let next = cursor; next < startLimit; next = lanesToCheck.at(-1)?.end ?? startLimit)
+    lanesToCheck.push({ next, end: await findLaneEnd(next), state: 'pending' });
   const checks: CheckedLane[] = [];
-  await eachConcurrently(all, async (lane) => {
+  await eachConcurrently(lanesToCheck, async (lane) => {
     let firstMissing = lane.next;
     let last: RunState | null = null;
     for (let found; firstMissing < lane.end && (found = await describeItem(firstMissing)); firstMissing += 1)

@@ -16,12 +16,12 @@ import { BATCH_WORKFLOW } from '../../contract/names';
 import { jsonBytes } from '../../contract/text';
 import { eachConcurrently } from '../../temporal/each-concurrently';
 import type { RunState } from '../../temporal/existing-run';
-import { batchConflict, invalid, wrongState } from '../errors';
+import { batchConflictError, invalidFieldError, wrongStateError } from '../errors';
 import { type CheckedBatch, checkRunOptions, type RunOptions } from './check';
-import { BatchEnds, type BatchReport, findBatch, inputOf, lookForBatch } from './describe';
-import { startedBefore } from './earlier-runs';
+import { BatchResultReader, type BatchReport, findBatch, readBatchInput, describeBatch } from './describe';
+import { findStartedItems } from './earlier-runs';
 
-export interface StartOfBatch {
+export interface BatchStartResult {
   readonly batchId: string;
   readonly workflowId: string;
   /** False if this call started the batch; otherwise whether the existing batch is running or has ended. */
@@ -36,7 +36,7 @@ export interface RetryOptions extends RunOptions {
   readonly includeUnknown?: boolean | undefined;
 }
 
-interface BatchStart {
+interface BatchStartContext {
   readonly client: Client;
   readonly taskQueue: string;
   readonly options: RetryOptions;
@@ -46,10 +46,10 @@ interface BatchStart {
 }
 
 /** The items of a batch; `read` takes the number of a chunk. */
-type Source = Omit<Awaited<ReturnType<typeof inputOf>>, 'board' | 'all'>;
+type Source = Omit<Awaited<ReturnType<typeof readBatchInput>>, 'board' | 'all'>;
 
 /** @throws InvalidRequestError if the items need too many chunks */
-export function startBatch(start: BatchStart, { batchId, items, digest }: CheckedBatch) {
+export function startBatch(start: BatchStartContext, { batchId, items, digest }: CheckedBatch) {
   const { partBytes } = start;
   const count = items.length;
   const ordered = inStartOrder(items);
@@ -57,25 +57,25 @@ export function startBatch(start: BatchStart, { batchId, items, digest }: Checke
   const firsts = isSmall ? [] : cutChunks(ordered, partBytes);
   if (firsts.length > MAX_CHUNKS) {
     const text = `the messages are so large that the batch has ${firsts.length} parts; at most ${MAX_CHUNKS} are possible, so divide the batch`;
-    throw invalid('items', text);
+    throw invalidFieldError('items', text);
   }
-  const own = isSmall ? items.map(({ request }) => request) : undefined;
+  const inlineItems = isSmall ? items.map(({ request }) => request) : undefined;
   const chunks = isSmall ? undefined : { items: count, firsts };
   const read = (chunk: number) => Promise.resolve(ordered.slice(firsts[chunk], firsts[chunk + 1]));
-  return runBatch(start, batchId, { items: own, chunks, digest, count, read }, null);
+  return attachOrStartBatch(start, batchId, { items: inlineItems, chunks, digest, count, read }, null);
 }
 
-export async function retryBatch(start: BatchStart, batchId: string): Promise<StartOfBatch | null> {
+export async function retryBatch(start: BatchStartContext, batchId: string): Promise<BatchStartResult | null> {
   const { client, options } = start;
   checkRunOptions(options, ['includeUnknown']);
   const again: TryAgain = options.includeUnknown === true ? 'unsent-or-unknown' : 'unsent';
   const before = await findBatch(client, batchId);
-  const source = await inputOf(client, before);
+  const source = await readBatchInput(client, before);
   if (before.state !== 'running') {
-    const ends = await new BatchEnds(client).news(before);
+    const ends = await new BatchResultReader(client).readNew(before);
     if (ends.length === source.count && !ends.some((end) => mayTryAgain(end, again))) return null;
   }
-  return runBatch(start, batchId, source, again);
+  return attachOrStartBatch(start, batchId, source, again);
 }
 
 /** The latest run of a batch. */
@@ -109,58 +109,58 @@ export function decideBatchStart(
 }
 
 /** A client that was suspended must not start a batch with facts about an earlier run that are older. */
-const FACTS_VALID_MS = 10_000;
+const MAX_DESCRIPTION_AGE_MS = 10_000;
 
 /** Attaches to the batch, or starts it: the chunks and the items that earlier runs started are prepared for the run to follow. */
-async function runBatch(
-  start: BatchStart,
+async function attachOrStartBatch(
+  start: BatchStartContext,
   batchId: string,
   source: Source,
   again: TryAgain | null,
-): Promise<StartOfBatch> {
+): Promise<BatchStartResult> {
   const { client, signal } = start;
   const { chunks, digest, count } = source;
   const workflowId = batchWorkflowId(batchId);
   // The first run of a few items needs no preparation.
   let prepared = chunks ? null : { after: '', startedEarlier: null as StartedItems | null };
   for (;;) {
-    const startBy = Date.now() + FACTS_VALID_MS;
-    const before = await lookForBatch(client, batchId);
-    const digestBefore = before && again === null ? (await inputOf(client, before)).digest : digest;
-    const existing = before && { ...before, digest: digestBefore, again: before.memo?.again ?? null };
+    const startBy = Date.now() + MAX_DESCRIPTION_AGE_MS;
+    const previousRun = await describeBatch(client, batchId);
+    const digestBefore = previousRun && again === null ? (await readBatchInput(client, previousRun)).digest : digest;
+    const existing = previousRun && { ...previousRun, digest: digestBefore, again: previousRun.memo?.again ?? null };
     const decision = decideBatchStart(existing, { digest, again });
     const started = { batchId, workflowId, items: count, resumedAfter: null };
-    if (decision === 'conflict') throw batchConflict(batchId);
-    if (decision === 'still running') throw wrongState(workflowId, 'running');
+    if (decision === 'conflict') throw batchConflictError(batchId);
+    if (decision === 'still running') throw wrongStateError(workflowId, 'running');
     if (decision === 'attach') return { ...started, attached: 'running' };
     if (decision === 'done') return { ...started, attached: 'ended' };
-    if (prepared === null || (before !== null && before.runId !== prepared.after)) {
+    if (prepared === null || (previousRun !== null && previousRun.runId !== prepared.after)) {
       await storeChunks(start, batchId, source);
-      const startedEarlier = before && (await startedBefore(client, before, signal));
-      prepared = { after: before?.runId ?? '', startedEarlier };
-    } else if (await startRun(start, batchId, source, { before, startBy, again, ...prepared }))
-      return { ...started, attached: false, resumedAfter: before?.state ?? null };
+      const startedEarlier = previousRun && (await findStartedItems(client, previousRun, signal));
+      prepared = { after: previousRun?.runId ?? '', startedEarlier };
+    } else if (await startRun(start, batchId, source, { previousRun: previousRun, startBy, again, ...prepared }))
+      return { ...started, attached: false, resumedAfter: previousRun?.state ?? null };
     // Another client started a run; or the ID does not belong to a batch.
     else await findBatch(client, batchId);
   }
 }
 
 interface NextRun extends Pick<BatchRequest, 'again'> {
-  readonly before: BatchReport | null;
+  readonly previousRun: BatchReport | null;
   readonly startBy: number;
   readonly startedEarlier: StartedItems | null;
 }
 
 /** @returns false if another client was faster */
 async function startRun(
-  { client, taskQueue, options, signal }: BatchStart,
+  { client, taskQueue, options, signal }: BatchStartContext,
   batchId: string,
   { items, chunks, digest, count }: Source,
-  { before, startBy, startedEarlier, again }: NextRun,
+  { previousRun: previousRun, startBy, startedEarlier, again }: NextRun,
 ): Promise<boolean> {
-  const concurrency = options.concurrency ?? before?.memo?.concurrency ?? CONCURRENCY.default;
+  const concurrency = options.concurrency ?? previousRun?.memo?.concurrency ?? CONCURRENCY.default;
   const maxFailures =
-    (options.maxFailures === undefined ? before?.memo?.maxFailures : options.maxFailures) ?? null;
+    (options.maxFailures === undefined ? previousRun?.memo?.maxFailures : options.maxFailures) ?? null;
   const settings = { batchId, concurrency, maxFailures, digest, startedEarlier, again };
   signal.throwIfAborted();
   const runAgain = again === null ? 'ALLOW_DUPLICATE_FAILED_ONLY' : 'ALLOW_DUPLICATE';
@@ -172,7 +172,7 @@ async function startRun(
         taskQueue,
         args: [{ ...settings, items, chunks } satisfies BatchInput],
         workflowIdConflictPolicy: 'FAIL',
-        workflowIdReusePolicy: before === null ? 'REJECT_DUPLICATE' : runAgain,
+        workflowIdReusePolicy: previousRun === null ? 'REJECT_DUPLICATE' : runAgain,
         staticSummary: batchSummary(count),
       }),
     );
@@ -188,7 +188,7 @@ const CHUNK_DELAY = '365 days';
 
 /** Stores the items before the batch starts: if the caller stops meanwhile, nothing was started, and the call can be repeated. */
 async function storeChunks(
-  { client, taskQueue, signal }: BatchStart,
+  { client, taskQueue, signal }: BatchStartContext,
   batchId: string,
   { chunks, digest, read }: Source,
 ): Promise<void> {

@@ -13,7 +13,7 @@ export const { runItems } = proxyActivities<BatchActivities>({
     initialInterval: 5_000,
     backoffCoefficient: 1,
     maximumInterval: '5 minutes',
-    nonRetryableErrorTypes: ['ItemsGoneError'],
+    nonRetryableErrorTypes: ['BatchItemsUnavailableError'],
   },
 });
 

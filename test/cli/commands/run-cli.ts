@@ -1,21 +1,21 @@
 import { Readable } from 'node:stream';
 import type { NewJob } from '../../../sandbox';
-import { run } from '../../../src/cli/program';
+import { runCli as runProgram } from '../../../src/cli/program';
 import { type TestBatch, FASTEST_OPTIONS } from '../../harness/test-batch';
 import { type FollowUpTestClient, taskQueueVariables } from '../../harness/follow-up-under-test';
 import { temporal } from '../../harness/temporal';
 
-/** One command of the starter, in this process. What only a process has is in starter.process.test.ts. */
-async function command(args: readonly string[], env: NodeJS.ProcessEnv, stdin = '') {
+/** Runs the CLI in this process. test/starter.process.test.ts runs the CLI as a process. */
+async function runInProcess(args: readonly string[], env: NodeJS.ProcessEnv, stdin = '') {
   let stdout = '';
   let stderr = '';
-  const code = await run({
+  const code = await runProgram({
     args,
     env,
     stdin: Readable.from([Buffer.from(stdin)]),
     stdout: { write: (text) => (stdout += text) },
     stderr: { write: (text) => (stderr += text) },
-    calledAs: 'npm run starter --',
+    commandPrefix: 'npm run starter --',
     version: '0.0.0',
   });
   return { code, stdout, stderr };
@@ -24,13 +24,13 @@ async function command(args: readonly string[], env: NodeJS.ProcessEnv, stdin = 
 /** In an environment. */
 export function runCli({ taskQueues }: FollowUpTestClient, args: readonly string[], stdin?: string) {
   const ui = { TEMPORAL_UI_URL: 'http://ui.example/' };
-  return command(args, { ...temporal().env, ...taskQueueVariables(taskQueues), ...ui }, stdin);
+  return runInProcess(args, { ...temporal().env, ...taskQueueVariables(taskQueues), ...ui }, stdin);
 }
 
 /** Where nothing listens: what it says, it says before it connects. */
 export function runCliOffline(args: readonly string[], stdin?: string) {
   const env = { TEMPORAL_CONFIG_FILE: '/nowhere/temporal.toml', TEMPORAL_ADDRESS: '127.0.0.1:1' };
-  return command(args, env, stdin);
+  return runInProcess(args, env, stdin);
 }
 
 /** A new job, and the words of a swift `send` to it. */

@@ -2,8 +2,8 @@ import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { Readable } from 'node:stream';
 import { describe, expect, it } from '@jest/globals';
-import { COLUMNS, readBatch } from '../../../src/cli/flags/batch-input';
-import { FLAG_OF_FIELD, type RequestFlags } from '../../../src/cli/flags/request-flags';
+import { COLUMNS, readBatchFile } from '../../../src/cli/flags/batch-input';
+import { FLAG_BY_FIELD, type RequestFlags } from '../../../src/cli/flags/request-flags';
 import { checkBatch } from '../../../src/client/batch/check';
 import { InvalidRequestError } from '../../../src/client/errors';
 import { problemText } from '../../../src/contract/checks';
@@ -19,14 +19,14 @@ function* piecesOf(text: Text) {
 
 async function requestsOf(text: Text, flags: RequestFlags = {}, file = '-'): Promise<unknown> {
   let requests: unknown;
-  await readBatch(Readable.from(piecesOf(text)), file, flags, (given) => checkBatch((requests = given)));
+  await readBatchFile(Readable.from(piecesOf(text)), file, flags, (given) => checkBatch((requests = given)));
   return requests;
 }
 
 async function problemsOf(text: Text, flags?: RequestFlags): Promise<readonly string[]> {
   const error: unknown = await requestsOf(text, flags).catch((thrown: unknown) => thrown);
   if (!(error instanceof InvalidRequestError)) throw new Error('it is no problem', { cause: error });
-  return error.problems.map((problem) => problemText(problem, FLAG_OF_FIELD));
+  return error.problems.map((problem) => problemText(problem, FLAG_BY_FIELD));
 }
 
 const REQUEST = { projectId: 'p', jobId: 'j', prompt: 'm' };

@@ -2,7 +2,7 @@ import timers from 'node:timers/promises';
 import { expect, it, jest } from '@jest/globals';
 import { type Client, ServiceError, WorkflowFailedError } from '@temporalio/client';
 import { defaultPayloadConverter, TerminatedFailure } from '@temporalio/common';
-import { BatchEnds, findBatch, looksAt, viewOf } from '../../../src/client/batch/describe';
+import { BatchResultReader, findBatch, watchBatch, readBatchView } from '../../../src/client/batch/describe';
 import { BATCH_WORKFLOW } from '../../../src/contract/names';
 import { ITEM_RESULT } from '../../harness/fixtures';
 
@@ -24,7 +24,7 @@ it('of a batch that was terminated the reason is told, and no trouble of its act
   const pendingActivities = [{ activityType: { name: 'runItems' }, paused: true }];
   const failed = new WorkflowFailedError('it failed', new TerminatedFailure('the wrong prompt'), 'TIMEOUT');
   const client = clientOf(described('TERMINATED', { pendingActivities }), () => Promise.reject(failed));
-  expect(await viewOf(client, await findBatch(client, 'b'))).toMatchObject({
+  expect(await readBatchView(client, await findBatch(client, 'b'))).toMatchObject({
     state: 'terminated',
     message: 'the wrong prompt',
   });
@@ -33,11 +33,11 @@ it('of a batch that was terminated the reason is told, and no trouble of its act
 it('the last ends of a batch are told at the next look if the server did not answer while they were read', async () => {
   const client = clientOf(described('COMPLETED'));
   const cause = Object.assign(new Error('14 UNAVAILABLE'), { code: 14, details: '', metadata: {} });
-  const news = jest.spyOn(BatchEnds.prototype, 'news').mockResolvedValue([ITEM_RESULT]);
+  const news = jest.spyOn(BatchResultReader.prototype, 'readNew').mockResolvedValue([ITEM_RESULT]);
   news.mockRejectedValueOnce(new ServiceError('away', { cause }));
   jest.spyOn(timers, 'setTimeout').mockResolvedValue(undefined);
   const told: unknown[] = [];
-  for await (const { ends } of looksAt(client, 'b', undefined)) told.push(ends);
+  for await (const { results: ends } of watchBatch(client, 'b', undefined)) told.push(ends);
   jest.restoreAllMocks();
   expect(told).toEqual([[], [ITEM_RESULT]]);
 });

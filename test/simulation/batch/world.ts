@@ -3,7 +3,7 @@ import { BatchHandle } from '../../../src/client/batch/batch-client';
 import { checkBatch, type CheckedBatch, type RunOptions } from '../../../src/client/batch/check';
 import { type BatchReport, findBatch } from '../../../src/client/batch/describe';
 import { startBatch } from '../../../src/client/batch/start';
-import { Calls } from '../../../src/client/call';
+import { CallRunner } from '../../../src/client/call';
 import { retryFollowUp, startFollowUp } from '../../../src/client/start';
 import { requestIdOf } from '../../../src/batch/items';
 import type { BatchItemResult } from '../../../src/batch/progress';
@@ -215,7 +215,7 @@ export class BatchWorld extends World<BatchPlan, BatchOperation> {
   }
 
   /** By a connection that is slow now and then. */
-  private createSlowCalls(): Calls {
+  private createSlowCalls(): CallRunner {
     const { server, random, clock, plan } = this;
     const pause = (method: string) =>
       clock.sleep(random.between(`their ${method}`, 1, random.chance('is slow', 0.15) ? plan.paceMs : 60));
@@ -227,7 +227,7 @@ export class BatchWorld extends World<BatchPlan, BatchOperation> {
       return value;
     };
     const named = { namespace: `${server.namespace} of client`, identity: 'client' };
-    return new Calls(createClient(server, reach, named), TASK_QUEUES.followUp);
+    return new CallRunner(createClient(server, reach, named), TASK_QUEUES.followUp);
   }
 
   /** Until all has ended, and nobody does anything more. */

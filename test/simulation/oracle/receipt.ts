@@ -203,7 +203,7 @@ export const RECEIPT_RULES: readonly ReceiptRule[] = [
     if (run.closedAt < deadlineAt) yield `its deadline was ${deadlineAt - run.closedAt} ms away`;
     if (receipt.delivery.verdict !== 'accepted' || !isUndisturbed) return;
     if (!polls.some(({ requestedAt }) => requestedAt >= deadlineAt)) yield 'overdue without a last read';
-    const since = Math.max(world.service.life.settledSince() ?? Infinity, Date.parse(receipt.sentAt ?? ''));
+    const since = Math.max(world.service.life.terminalSince() ?? Infinity, Date.parse(receipt.sentAt ?? ''));
     const { maximumMs, initialMs } = plan.polling;
     const waitMs = 2 * plan.maxStalenessMs + plan.prLinkTimeoutMs + 2 * (maximumMs + initialMs) + END_DELAY_MS;
     if (world.plan.jobs[0].faults.length === 0 && since + waitMs < deadlineAt)

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { StartedFollowUp } from '../../../src/entries/client';
 import { type DevServer, startDevServer } from '../../../tools/lib/dev-server';
-import { openBrowser, pageOf } from '../../../tools/lib/browser';
+import { openBrowser, workflowPageUrl } from '../../../tools/lib/browser';
 import { Environment } from '../../harness/environment';
 import { eventually } from '../../../tools/lib/eventually';
 import { ENDLESS_TURN } from '../../harness/follow-up-under-test';
@@ -74,7 +74,7 @@ async function userMetadata(page: string, count: number): Promise<string[]> {
   return texts;
 }
 
-const followUpPage = () => pageOf(server.uiUrl ?? '', handle.workflowId, handle.runId);
+const followUpPage = () => workflowPageUrl(server.uiUrl ?? '', handle.workflowId, handle.runId);
 
 describe('the Web UI', () => {
   it('shows of a follow-up its summary, options and story, where it stands, and its end with the pull request', async () => {
@@ -112,7 +112,7 @@ describe('the Web UI', () => {
     const job = { projectId: 'handbook', id: 'job-7', ...ENDLESS_TURN };
     const following = await environment.follow(job, RARE_POLL_OPTIONS);
     await waitForLongBackoff(following);
-    const page = pageOf(server.uiUrl ?? '', following.handle.workflowId, following.firstRunId);
+    const page = workflowPageUrl(server.uiUrl ?? '', following.handle.workflowId, following.firstRunId);
     const timeline = await shownAt(page, 'poll 2 and later ones');
     expect(timeline).toMatch(
       /Attempt\s+\d+\s+\/\s+∞\s+•\s+pollJob\s+•\s+poll 2 and later ones, until active changes/,
@@ -135,7 +135,7 @@ describe('the Web UI', () => {
       deadline: '1h',
     } as const;
     const following = await environment.follow({ status: 'active', ...ENDLESS_TURN }, asked, lost);
-    const page = pageOf(server.uiUrl ?? '', following.handle.workflowId, following.firstRunId);
+    const page = workflowPageUrl(server.uiUrl ?? '', following.handle.workflowId, following.firstRunId);
     await shownAt(page, 'pollJob • poll');
     const [current] = await userMetadata(page, 1);
     expect(current).toMatch(/why:\s+nobody can tell whether the message arrived: http 503/);

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, it } from '@jest/globals';
-import { costOf } from '../../../tools/lib/history-cost';
+import { computeCost } from '../../../tools/lib/history-cost';
 import type { FollowUpResult } from '../../../src/contract/result';
 import { recordedEvents } from './recorded';
 
@@ -27,7 +27,7 @@ it.each([
     const recorded = recordedEvents('0.3.0', name);
     const ended = recorded.at(-1)?.workflowExecutionCompletedEventAttributes;
     const result = Buffer.from(ended?.result?.payloads?.[0]?.data ?? []).toString();
-    const { events, bytes, workflowTasks, actions } = costOf(recorded);
+    const { events, bytes, workflowTasks, actions } = computeCost(recorded);
     const cost = [
       (JSON.parse(result) as FollowUpResult).receipt.polls,
       events,
@@ -48,5 +48,5 @@ it.each([
 it('events, workflow tasks and actions of a recorded follow-up with ten polls by timers are counted correctly', () => {
   // The actions are the start, 11 timers, 11 activities, 3 changes of search attributes, and 2 tasks with a local activity.
   const cost = { events: 128, workflowTasks: 22, actions: 28 };
-  expect(costOf(recordedEvents('0.3.0', 'ten-polls-by-timers'))).toMatchObject(cost);
+  expect(computeCost(recordedEvents('0.3.0', 'ten-polls-by-timers'))).toMatchObject(cost);
 });

@@ -200,7 +200,7 @@ async function main(): Promise<void> {
   const bundlePath = path.join(scratch, 'workflow-bundle.js');
   await writeFile(bundlePath, await bundleCode());
 
-  const cli = (await findTemporalCli({ env: process.env, say: console.error })).path;
+  const cli = (await findTemporalCli({ env: process.env, report: console.error })).path;
   try {
     await mkdir(folder, { recursive: true });
     await record(paths, folder, bundlePath, cli);
