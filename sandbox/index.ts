@@ -1,12 +1,12 @@
 import { AgentService, type KeyAccess } from './agent-service';
-import { ActiveFaults, type FaultSetting } from './fault-board';
+import { ActiveFaults, type FaultSetting } from './active-faults';
 import type { JobChange } from './job-life';
 import { type JobKey, type JobReport, Jobs, type NewJob } from './jobs';
 import { Journal } from './journal';
 import { seededRandom } from './random';
 import { SandboxServer } from './server';
 
-export type { FaultSetting } from './fault-board';
+export type { FaultSetting } from './active-faults';
 export type { JobChange, TurnPlan } from './job-life';
 export type { JobKey, JobReport, NewJob } from './jobs';
 export type { JournalEntry } from './journal';

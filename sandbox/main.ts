@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { type FaultSetting, listFaults, parseFault } from './fault-board';
+import { type FaultSetting, listFaults, parseFault } from './active-faults';
 import { parseWithSchema, duration, InputError } from './input';
 import { type Sandbox, SEED_JOBS, startSandbox } from '.';
 

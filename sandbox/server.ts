@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { inspect } from 'node:util';
 import { z } from 'zod';
-import { decideReaction, type SandboxParts } from './exchange';
+import { decideReaction, type SandboxParts } from './handle-request';
 import type { Operation } from './faults';
 import { parseWithSchema, InputError, parseJson, readBody } from './input';
 import type { JobKey } from './jobs';

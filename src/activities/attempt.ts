@@ -17,7 +17,7 @@ export function serverClock(): () => number {
 }
 
 /** The failure with which an activity requests its next attempt; until then, the activity takes no slot. */
-export function pollAgainIn(waitMs: number, message: string, ...details: unknown[]): ApplicationFailure {
+export function pollAgainError(waitMs: number, message: string, ...details: unknown[]): ApplicationFailure {
   return ApplicationFailure.create({
     type: POLL_AGAIN,
     message,

@@ -5,8 +5,8 @@ import type { BatchActivities } from '../batch/memo';
 import { closeChunks, runItems } from './batch/run-items';
 import { followUpResult } from './follow-up-result';
 import { releaseJobLock, waitForJobLock } from './job-lock';
-import { measured } from './measured';
-import { countPollReads, stopSend } from './pending';
+import { withMetrics } from './agent-api-metrics';
+import { countPollReads, stopSend } from './pending-activities';
 import { type NotifyOptions, createPostNotification } from './post-notification';
 import { createPollJob } from './poll-job';
 import { createSendMessage } from './send-message';
@@ -16,7 +16,7 @@ export function createActivities(
   settings: WorkerSettings,
   notify?: NotifyOptions,
 ): FollowUpActivities & BatchActivities & Partial<NotificationActivities> {
-  const api = measured(agentApi);
+  const api = withMetrics(agentApi);
   return {
     workerSettings: () => Promise.resolve({ ...settings, ...(notify && { notify: true }) }),
     getJob: createGetJob(api),

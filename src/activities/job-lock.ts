@@ -8,9 +8,9 @@ import {
 } from '../contract/activities';
 import { jobLockWorkflowId } from '../contract/ids';
 import { JOB_LOCK_WORKFLOW, MEMO_JOB_LOCK_HOLDER } from '../contract/names';
-import { describeWorkflow, getFirstRunId, ignoreClosedWorkflow, toRunState } from '../temporal/existing-run';
-import { undecodedClientOptions } from '../temporal/lists';
-import { pollAgainIn } from './attempt';
+import { describeWorkflow, getFirstRunId, ignoreClosedWorkflow, toRunState } from '../temporal/workflow-executions';
+import { undecodedClientOptions } from '../temporal/visibility';
+import { pollAgainError } from './attempt';
 
 /** The same interval for every waiting follow-up: with growing intervals, the newest one would be the fastest. */
 const RETRY_MS = 10_000;
@@ -20,7 +20,7 @@ const MAX_TRIES = 5;
 /** No worker runs a lock: it ends when its follow-up releases it, or when the next follow-up acquires it. */
 const START_DELAY = '365 days';
 
-export type JobLock =
+export type JobLockAttempt =
   | { readonly kind: 'acquired'; readonly lockRunId: string }
   | { readonly kind: 'held'; readonly holder: JobLockHolder };
 
@@ -31,9 +31,9 @@ export type JobLock =
 export async function acquireJobLock(
   client: Client,
   { projectId, jobId }: JobAddress,
-  own: JobLockHolder,
+  ownHolder: JobLockHolder,
   taskQueue: string,
-): Promise<JobLock> {
+): Promise<JobLockAttempt> {
   const workflowId = jobLockWorkflowId(projectId, jobId);
   for (let tries = 0; tries < MAX_TRIES; tries += 1) {
     try {
@@ -41,7 +41,7 @@ export async function acquireJobLock(
         workflowId,
         taskQueue,
         startDelay: START_DELAY,
-        memo: { [MEMO_JOB_LOCK_HOLDER]: own },
+        memo: { [MEMO_JOB_LOCK_HOLDER]: ownHolder },
         workflowIdConflictPolicy: 'FAIL',
         workflowIdReusePolicy: 'ALLOW_DUPLICATE',
         staticSummary: 'Lock of a job: one follow-up at a time',
@@ -57,7 +57,7 @@ export async function acquireJobLock(
     if (!isJobLockHolder(holder))
       return { kind: 'held', holder: { workflowId, firstRunId: getFirstRunId(lock) } };
     // An earlier attempt, or the run before a reset, has acquired it.
-    if (holder.firstRunId === own.firstRunId) return { kind: 'acquired', lockRunId: lock.runId };
+    if (holder.firstRunId === ownHolder.firstRunId) return { kind: 'acquired', lockRunId: lock.runId };
     if (await isRunning(client, holder)) return { kind: 'held', holder };
     await client.workflow
       .getHandle(workflowId, lock.runId)
@@ -67,21 +67,21 @@ export async function acquireJobLock(
   return { kind: 'held', holder: { workflowId, firstRunId: '' } };
 }
 
-export const waitForJobLock: FollowUpActivities['waitForJobLock'] = async (job, own) => {
+export const waitForJobLock: FollowUpActivities['waitForJobLock'] = async (job, ownHolder) => {
   const { client, info } = Context.current();
-  const lock = await acquireJobLock(client, job, own, info.taskQueue);
+  const lock = await acquireJobLock(client, job, ownHolder, info.taskQueue);
   if (lock.kind === 'acquired') return lock.lockRunId;
-  throw pollAgainIn(RETRY_MS, `waiting for the job lock, which ${lock.holder.workflowId} holds`);
+  throw pollAgainError(RETRY_MS, `waiting for the job lock, which ${lock.holder.workflowId} holds`);
 };
 
-export const releaseJobLock: FollowUpActivities['releaseJobLock'] = async (job, own, lockRunId) => {
+export const releaseJobLock: FollowUpActivities['releaseJobLock'] = async (job, ownHolder, lockRunId) => {
   const { client } = Context.current();
   const workflowId = jobLockWorkflowId(job.projectId, job.jobId);
   let runId = lockRunId;
   if (runId === null) {
     const lock = await describeWorkflow(client, workflowId);
     const holder = lock?.memo?.[MEMO_JOB_LOCK_HOLDER];
-    if (lock === null || !isJobLockHolder(holder) || holder.firstRunId !== own.firstRunId) return;
+    if (lock === null || !isJobLockHolder(holder) || holder.firstRunId !== ownHolder.firstRunId) return;
     ({ runId } = lock);
   }
   await client.workflow.getHandle(workflowId, runId).terminate('its follow-up has ended').catch(ignoreClosedWorkflow);

@@ -1,10 +1,10 @@
 import { Context } from '@temporalio/activity';
 import type { AgentApi } from '../agent-api/client';
-import { type FollowUpActivities, readsBeforeAttempt } from '../contract/activities';
-import { sameState } from '../contract/job';
+import { type FollowUpActivities, countReadsBeforeAttempt } from '../contract/activities';
+import { isSameState } from '../contract/job';
 import { formatDuration } from '../contract/duration';
-import { pollInterval } from '../follow-up/cadence';
-import { pollAgainIn, serverClock } from './attempt';
+import { pollIntervalMs } from '../follow-up/cadence';
+import { pollAgainError, serverClock } from './attempt';
 
 /**
  * Makes one read with each attempt after the first. While the job stays the same, the attempt fails with the next interval as its
@@ -12,23 +12,23 @@ import { pollAgainIn, serverClock } from './attempt';
  * only waits in this way, because a timer before the activity would add five events. The read at `until` is returned in any case.
  */
 export function createPollJob(agentApi: AgentApi): FollowUpActivities['pollJob'] {
-  return async ({ projectId, jobId, known, firstReadAt, until, since, polling, pollsBefore }) => {
+  return async ({ projectId, jobId, lastState: lastState, firstReadAt, decidesAt: decidesAt, pollingStartedAt: pollingStartedAt, polling, pollsBefore }) => {
     const { attempt } = Context.current().info;
     const serverTime = serverClock();
     const requestedAt = serverTime();
     const pollAgain = (reads: number, waitMs: number) => {
       const poll = pollsBefore + reads === 0 ? '' : `poll ${pollsBefore + reads}: `;
-      const message = `${poll}${known.status}, next read in ${formatDuration(waitMs)}`;
+      const message = `${poll}${lastState.status}, next read in ${formatDuration(waitMs)}`;
       // A retry delay of 0 would mean the maximum interval of the retry policy.
-      return pollAgainIn(Math.max(1, waitMs), message, { reads });
+      return pollAgainError(Math.max(1, waitMs), message, { reads });
     };
     if (attempt === 1) throw pollAgain(0, firstReadAt - requestedAt);
 
-    const reads = readsBeforeAttempt(attempt) + 1;
+    const reads = countReadsBeforeAttempt(attempt) + 1;
     const response = await agentApi.getJob({ projectId, jobId });
-    const isUnchanged = response.kind === 'job' && sameState(response.job, known);
-    if (!isUnchanged || requestedAt >= until) return { reads, response, requestedAt };
+    const isUnchanged = response.kind === 'job' && isSameState(response.job, lastState);
+    if (!isUnchanged || requestedAt >= decidesAt) return { reads, response, requestedAt };
     const now = serverTime();
-    throw pollAgain(reads, Math.min(pollInterval(polling, now - since, Math.random), until - now));
+    throw pollAgain(reads, Math.min(pollIntervalMs(polling, now - pollingStartedAt, Math.random), decidesAt - now));
   };
 }

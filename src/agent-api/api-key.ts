@@ -1,7 +1,7 @@
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { formatDuration } from '../contract/duration';
-import { failureFromError } from './error-failures';
+import { failureFromError } from './failure-from-error';
 import { canBeRedacted, MIN_SECRET_CHARACTERS } from './redaction';
 
 export interface ApiKeySource {

@@ -4,9 +4,9 @@ import { idProblem } from '../contract/check-request';
 import { percentEncode } from '../contract/ids';
 import { type ApiKeySource, parseApiKey } from './api-key';
 import { Cooldowns, type PostCooldown } from './cooldowns';
-import { failureFromError, requestFailure } from './error-failures';
-import { type HttpResult, sendHttpRequest, type HttpRequestOptions, type NoResponse } from './exchange';
-import { INVALID_ID, toJobResponse, PROXY_CREDENTIALS, toPostOutcome, startsCooldown } from './read-response';
+import { failureFromError, requestFailure } from './failure-from-error';
+import { type HttpResult, sendHttpRequest, type HttpRequestOptions, type NoResponse } from './http-request';
+import { INVALID_ID, toJobResponse, PROXY_CREDENTIALS, toPostOutcome, startsCooldown } from './interpret-response';
 import { Redactor } from './redaction';
 import { readRetryAfter } from './retry-after';
 

@@ -1,6 +1,6 @@
 import type { RequestFailure } from '../contract/activities';
 import { limitRetryAfter, type Random } from '../follow-up/cadence';
-import { counted } from '../contract/text';
+import { pluralize } from '../contract/text';
 
 /** The failure of a POST that is not made, because its project has a cool-down. */
 export type PostCooldown = RequestFailure & {
@@ -74,7 +74,7 @@ export class Cooldowns {
     const reason =
       backoffs === 0
         ? 'the agent service requested this wait with Retry-After'
-        : `the agent service returned 429 for ${counted(backoffs, 'POST')} in a row`;
+        : `the agent service returned 429 for ${pluralize(backoffs, 'POST')} in a row`;
     return {
       label: COOLDOWN_LABEL,
       message: `the project's POSTs are paused until ${untilText}, because ${reason}`,

@@ -1,4 +1,4 @@
-import type { HttpResponse } from './exchange';
+import type { HttpResponse } from './http-request';
 
 export function readRetryAfter({ headers }: HttpResponse): number | undefined {
   return parseRetryAfter(headers.retryAfter, headers.date);

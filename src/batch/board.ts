@@ -1,9 +1,9 @@
-import { type Checked, count, fields, listOf, mapOf, orNull, text, time } from '../contract/checks';
-import { type End, endFields, endWithoutReceipt, isFailure, mayTryAgain } from '../contract/outcome';
+import { type Checked, count, objectOf, listOf, mapOf, orNull, text, time } from '../contract/checks';
+import { type RecordedOutcome, recordedOutcomeFields, createOutcomeWithoutReceipt, isFailure, shouldRetry } from '../contract/outcome';
 import { isTerminal } from '../contract/job';
 import { addCounts } from '../contract/response-counts';
 import type { BatchSettings } from './memo';
-import { isStartedItems, type Lane, startedFields, wasStarted } from './started-items';
+import { isStartedItems, type Lane, startedFields, isCertainlyStarted } from './started-items';
 
 const countFields = {
   ended: count,
@@ -11,7 +11,7 @@ const countFields = {
   byFailure: mapOf(count),
   byEvidence: mapOf(count),
   unknownDeliveries: count,
-  firstFailures: listOf(fields({ workflowId: text, outcome: endFields.outcome, message: endFields.message })),
+  firstFailures: listOf(objectOf({ workflowId: text, outcome: recordedOutcomeFields.outcome, message: recordedOutcomeFields.message })),
 };
 
 export const COUNTS = Object.keys(countFields) as (keyof typeof countFields)[];
@@ -26,17 +26,17 @@ const boardFields = {
   /** When the latest item ended that took at most `QUICK_ITEM_MS`, in milliseconds since the epoch; 0 if none did. */
   quickEndAt: time,
   /** The item that can't proceed, and the reason. */
-  waitsFor: orNull(fields({ workflowId: text, reason: text })),
+  blockedItem: orNull(objectOf({ workflowId: text, reason: text })),
 };
 
 export const BOARD_FIELDS = Object.keys(boardFields) as (keyof typeof boardFields)[];
 
 /** How far a batch is. It never changes: the functions below make new boards, and return the same board if nothing changed. */
-export const isBatchBoard = fields(boardFields);
+export const isBatchBoard = objectOf(boardFields);
 export type BatchBoard = Checked<typeof isBatchBoard>;
 
 export const EMPTY_BOARD: BatchBoard = {
-  ...{ cursor: 0, lanes: [], startedEarlier: null, open: 0, quickEndAt: 0, waitsFor: null },
+  ...{ cursor: 0, lanes: [], startedEarlier: null, open: 0, quickEndAt: 0, blockedItem: null },
   ...{ ended: 0, byStatus: {}, byFailure: {}, byEvidence: {}, unknownDeliveries: 0, firstFailures: [] },
 };
 
@@ -45,13 +45,13 @@ const QUICK_ITEM_MS = 10_000;
 
 /** What the Temporal server reports about one item. */
 export type ItemFact = { readonly workflowId: string } & (
-  | { readonly kind: 'running'; readonly isOfBatch: boolean }
+  | { readonly kind: 'running'; readonly isStartedByBatch: boolean }
   /** The follow-up has ended, and its outcome can't be read now. */
   | { readonly kind: 'unreadable'; readonly reason: string }
   | {
       readonly kind: 'ended';
       /** `missing` if the follow-up does not exist. */
-      readonly outcome: End;
+      readonly outcome: RecordedOutcome;
       readonly runId?: string | undefined;
       /** When its latest run started and ended, in milliseconds since the epoch; undefined if it does not exist. */
       readonly startedAt?: number | undefined;
@@ -61,11 +61,11 @@ export type ItemFact = { readonly workflowId: string } & (
     }
 );
 
-type Settings = Pick<BatchSettings, 'ending' | 'again' | 'startedAt'>;
+type Settings = Pick<BatchSettings, 'stopReason' | 'retryScope' | 'startedAt'>;
 
 /** Whether the next item of a lane may have been started, so that the Temporal server must be queried. */
-export function mayHaveStarted({ startedEarlier }: BatchBoard, { next, state }: Lane): boolean {
-  return state !== 'pending' || wasStarted(startedEarlier, next);
+export function isPossiblyStarted({ startedEarlier }: BatchBoard, { next, state }: Lane): boolean {
+  return state !== 'pending' || isCertainlyStarted(startedEarlier, next);
 }
 
 /**
@@ -73,25 +73,25 @@ export function mayHaveStarted({ startedEarlier }: BatchBoard, { next, state }: 
  *
  * @returns the lane, and the outcome with which the item ends; null if it does not end
  */
-export function laneAfter(
+export function advanceLane(
   lane: Lane,
   fact: ItemFact,
   settings: Settings,
-): { readonly lane: Lane; readonly outcome: End | null } {
+): { readonly lane: Lane; readonly outcome: RecordedOutcome | null } {
   const { next, end, state } = lane;
-  const isCancelled = settings.ending === 'cancel-running';
-  const passed = (outcome: End) => ({ lane: { next: next + 1, end, state: 'pending' }, outcome }) as const;
-  if (fact.kind === 'running' && isCancelled && !fact.isOfBatch)
-    return passed(endWithoutReceipt('left-running'));
+  const isCancelled = settings.stopReason === 'cancel-running';
+  const completeItem = (outcome: RecordedOutcome) => ({ lane: { next: next + 1, end, state: 'pending' }, outcome }) as const;
+  if (fact.kind === 'running' && isCancelled && !fact.isStartedByBatch)
+    return completeItem(createOutcomeWithoutReceipt('left-running'));
   if (fact.kind !== 'ended') return { lane: { next, end, state: 'running' }, outcome: null };
   const { outcome, isFinal = false, runId, startedAt } = fact;
   const pending = { next, end, state: 'pending' } as const;
   if (outcome.outcome === 'missing' && state === 'starting') return { lane: pending, outcome: null };
-  if (isFinal || !mayTryAgain(outcome, settings.again)) return passed(outcome);
+  if (isFinal || !shouldRetry(outcome, settings.retryScope)) return completeItem(outcome);
   // A retry gives each follow-up one more run: a run that started later is that run.
   const runStartedAt = startedAt ?? (state === 'pending' ? 0 : Infinity);
-  if (runStartedAt >= Date.parse(settings.startedAt)) return passed(outcome);
-  return { lane: runId === undefined ? pending : { ...pending, retryOf: runId }, outcome: null };
+  if (runStartedAt >= Date.parse(settings.startedAt)) return completeItem(outcome);
+  return { lane: runId === undefined ? pending : { ...pending, retriedRunId: runId }, outcome: null };
 }
 
 /** Applies facts about items, by the numbers of the items, to every lane. */
@@ -100,22 +100,22 @@ export function applyFacts(
   settings: Settings,
   facts: ReadonlyMap<number, ItemFact>,
 ): BatchBoard {
-  let counted = board;
+  let currentBoard = board;
   const lanes = board.lanes.map((lane) => {
-    let after = lane;
-    for (let fact = facts.get(after.next); fact !== undefined; fact = facts.get(after.next)) {
-      const change = laneAfter(after, fact, settings);
-      const isUnchanged = change.lane.state === after.state && change.lane.retryOf === after.retryOf;
-      if (change.outcome === null) return isUnchanged ? after : change.lane;
-      counted = withQuickEnd(withOutcome(counted, fact.workflowId, change.outcome), after, fact);
-      after = change.lane;
-      if (after.next >= after.end) break;
+    let currentLane = lane;
+    for (let fact = facts.get(currentLane.next); fact !== undefined; fact = facts.get(currentLane.next)) {
+      const change = advanceLane(currentLane, fact, settings);
+      const isUnchanged = change.lane.state === currentLane.state && change.lane.retriedRunId === currentLane.retriedRunId;
+      if (change.outcome === null) return isUnchanged ? currentLane : change.lane;
+      currentBoard = withQuickEnd(withOutcome(currentBoard, fact.workflowId, change.outcome), currentLane, fact);
+      currentLane = change.lane;
+      if (currentLane.next >= currentLane.end) break;
     }
-    return after;
+    return currentLane;
   });
   return lanes.every((lane, index) => lane === board.lanes[index])
     ? board
-    : { ...counted, lanes: lanes.filter(({ next, end }) => next < end) };
+    : { ...currentBoard, lanes: lanes.filter(({ next, end }) => next < end) };
 }
 
 /** An item of this run that ended quickly brings the next round forward. */
@@ -129,10 +129,10 @@ function withQuickEnd(board: BatchBoard, { state }: Lane, fact: ItemFact): Batch
 
 const MAX_FIRST_FAILURES = 20;
 
-export function withOutcome(board: BatchBoard, workflowId: string, end: End): BatchBoard {
-  const { outcome, evidence, delivery, message } = end;
+export function withOutcome(board: BatchBoard, workflowId: string, recordedOutcome: RecordedOutcome): BatchBoard {
+  const { outcome, evidence, delivery, message } = recordedOutcome;
   const { byEvidence, firstFailures } = board;
-  const isNamed = isFailure(end) && firstFailures.length < MAX_FIRST_FAILURES;
+  const isNamed = isFailure(recordedOutcome) && firstFailures.length < MAX_FIRST_FAILURES;
   const by = isTerminal(outcome) ? 'byStatus' : 'byFailure';
   return {
     ...board,
@@ -162,19 +162,19 @@ export function markStarting(board: BatchBoard, starting: readonly Lane[]): Batc
 /** What a round reports besides the items' outcomes. */
 export function withRound(
   board: BatchBoard,
-  { open, waitsFor }: Pick<BatchBoard, 'open' | 'waitsFor'>,
+  { open, blockedItem: blockedItem }: Pick<BatchBoard, 'open' | 'blockedItem'>,
 ): BatchBoard {
   const isSame =
-    board.waitsFor?.workflowId === waitsFor?.workflowId && board.waitsFor?.reason === waitsFor?.reason;
-  return board.open === open && isSame ? board : { ...board, open, waitsFor };
+    board.blockedItem?.workflowId === blockedItem?.workflowId && board.blockedItem?.reason === blockedItem?.reason;
+  return board.open === open && isSame ? board : { ...board, open, blockedItem: blockedItem };
 }
 
-export function isIdle({ lanes }: Pick<BatchBoard, 'lanes'>): boolean {
+export function isEveryLanePending({ lanes }: Pick<BatchBoard, 'lanes'>): boolean {
   return lanes.every(({ state }) => state === 'pending');
 }
 
 /** The number of items that ended as failures, see {@link isFailure}. */
-export function failuresOf({ ended, byStatus }: BatchBoard): number {
+export function countFailures({ ended, byStatus }: BatchBoard): number {
   return ended - (byStatus.completed ?? 0) - (byStatus.archived ?? 0);
 }
 
@@ -185,5 +185,5 @@ export function isMaxFailuresExceeded(
   if (maxFailures === null) return false;
   // In floating point, 29% of 100 are less than 29.
   const maximum = 'items' in maxFailures ? maxFailures.items : (maxFailures.percent * items) / 100 + 1e-6;
-  return failuresOf(board) > maximum;
+  return countFailures(board) > maximum;
 }

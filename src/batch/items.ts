@@ -1,9 +1,9 @@
 import { checkRequest, nameProblem } from '../contract/check-request';
 import { count, isRecord, type JsonObject, type Problem } from '../contract/checks';
-import { chunkWorkflowId, digestOf, followUpWorkflowId } from '../contract/ids';
-import { fieldOf, type FollowUpRequest, REQUEST_FIELDS, requestWith } from '../contract/request';
-import { keyword } from '../contract/follow-up-start';
-import { counted, jsonBytes, MAX_WORKFLOW_ID_BYTES, quote, utf8Bytes } from '../contract/text';
+import { chunkWorkflowId, sha256Hex, followUpWorkflowId } from '../contract/ids';
+import { getField, type FollowUpRequest, REQUEST_FIELDS, buildRequest } from '../contract/request';
+import { keywordAttribute } from '../contract/follow-up-start-options';
+import { pluralize, jsonByteLength, MAX_WORKFLOW_ID_BYTES, quote, utf8ByteLength } from '../contract/text';
 import { parseDuration } from '../contract/duration';
 
 export const MAX_BATCH_ITEMS = 100_000;
@@ -38,38 +38,38 @@ export type MaxFailures = { readonly items: number } | { readonly percent: numbe
 const KEY_DIGITS = 16;
 
 /** Makes the items of requests. The requests of a batch that was rejected may be any values. Equal requests are equal JSON. */
-export function itemsOf(requests: readonly FollowUpRequest[]): BatchItem[] {
+export function toBatchItems(requests: readonly FollowUpRequest[]): BatchItem[] {
   const occurrences = new Map<string, number>();
   return requests.map((checked) => {
-    const tidy = { ...(withBatchCadence(checked) as JsonObject) };
-    const fields = Object.keys(REQUEST_FIELDS).map((field) => [field, fieldOf(tidy, field)] as const);
-    const request = requestWith(fields) as unknown as FollowUpRequest;
+    const tidy = { ...(withBatchPolling(checked) as JsonObject) };
+    const fields = Object.keys(REQUEST_FIELDS).map((field) => [field, getField(tidy, field)] as const);
+    const request = buildRequest(fields) as unknown as FollowUpRequest;
     const { projectId, jobId, prompt, requestId } = request;
     if (requestId !== undefined) return { key: null, request };
-    const message = [projectId, jobId, digestOf(prompt)];
+    const message = [projectId, jobId, sha256Hex(prompt)];
     const name = JSON.stringify(message);
     const occurrence = (occurrences.get(name) ?? 0) + 1;
     occurrences.set(name, occurrence);
-    return { key: digestOf(JSON.stringify([...message, occurrence])).slice(0, KEY_DIGITS), request };
+    return { key: sha256Hex(JSON.stringify([...message, occurrence])).slice(0, KEY_DIGITS), request };
   });
 }
 
-export function requestIdOf(batchId: string, { key, request }: BatchItem): string {
+export function toItemRequestId(batchId: string, { key, request }: BatchItem): string {
   return request.requestId ?? `${batchId}-${key ?? ''}`;
 }
 
-function withBatchCadence(input: unknown): unknown {
+function withBatchPolling(input: unknown): unknown {
   if (!isRecord(input)) return input;
   const polling = input.polling ?? {};
   if (!isRecord(polling) || (polling.initial ?? undefined) !== undefined) return input;
-  const usual = parseDuration(BATCH_POLLING_INITIAL);
+  const defaultInterval = parseDuration(BATCH_POLLING_INITIAL);
   const longest = parseDuration(polling.maximum);
-  const isShorter = 'ms' in longest && 'ms' in usual && longest.ms < usual.ms;
+  const isShorter = 'ms' in longest && 'ms' in defaultInterval && longest.ms < defaultInterval.ms;
   return { ...input, polling: { ...polling, initial: isShorter ? polling.maximum : BATCH_POLLING_INITIAL } };
 }
 
 /** The order of the start: the items of a job one after another, as in the input; projects take turns with their jobs. */
-export function inStartOrder(items: readonly BatchItem[]): BatchItem[] {
+export function sortByStartOrder(items: readonly BatchItem[]): BatchItem[] {
   const projects = groupsBy(items, ({ request }) => request.projectId);
   const jobs = projects.flatMap((project) =>
     groupsBy(project, ({ request }) => request.jobId).map((job, turn) => ({ job, turn })),
@@ -93,29 +93,29 @@ export function cutChunks(items: readonly BatchItem[], maxBytes: number = MAX_CH
   let bytes = Infinity;
   for (const [index, item] of items.entries()) {
     // An item needs a comma, too.
-    const own = jsonBytes(item) + 1;
-    bytes += own;
+    const itemBytes = jsonByteLength(item) + 1;
+    bytes += itemBytes;
     if (bytes <= maxBytes) continue;
     firsts.push(index);
-    bytes = own;
+    bytes = itemBytes;
   }
   return firsts;
 }
 
 /**
  * @param batchId part of the items' names; if it is not known yet, any text of the same length
- * @param enough the check ends after so many problems
+ * @param maxProblems the check ends after so many problems
  * @returns the items that are requests, and every problem in the order of the items, which are numbered from 1
  */
-export function checkItems(inputs: readonly unknown[], batchId: string, enough = Infinity) {
+export function checkItems(inputs: readonly unknown[], batchId: string, maxProblems = Infinity) {
   const requestId = `${batchId}-${'x'.repeat(KEY_DIGITS)}`;
   const problems: Problem[] = [];
   const numbers: number[] = [];
   const requests: FollowUpRequest[] = [];
   for (const [index, input] of inputs.entries()) {
-    if (problems.length >= enough) break;
+    if (problems.length >= maxProblems) break;
     const item = index + 1;
-    const request = withBatchCadence(input);
+    const request = withBatchPolling(input);
     const checked = checkRequest(
       isRecord(request) ? { ...request, requestId: request.requestId ?? requestId } : request,
     );
@@ -124,10 +124,10 @@ export function checkItems(inputs: readonly unknown[], batchId: string, enough =
       requests.push(request as FollowUpRequest);
     } else problems.push(...checked.problems.map((problem) => ({ ...problem, item })));
   }
-  const items = itemsOf(requests);
+  const items = toBatchItems(requests);
   const named = items.map((each, index) => {
     const { projectId, jobId } = each.request;
-    const name = requestIdOf(batchId, each);
+    const name = toItemRequestId(batchId, each);
     return { item: numbers[index] ?? 0, name, workflowId: followUpWorkflowId(projectId, jobId, name) };
   });
   for (const same of groupsBy(named, ({ workflowId }) => workflowId).filter(({ length }) => length > 1))
@@ -145,7 +145,7 @@ export function batchIdProblem(batchId: unknown): string | undefined {
   if (problem !== undefined || typeof batchId !== 'string') return problem;
   if (batchId.includes('/'))
     return "must not hold a slash, which Temporal's HTTP API can't carry in a workflow id";
-  const bytes = utf8Bytes(chunkWorkflowId(batchId, 'x'.repeat(64), MAX_CHUNKS));
+  const bytes = utf8ByteLength(chunkWorkflowId(batchId, 'x'.repeat(64), MAX_CHUNKS));
   if (bytes <= MAX_WORKFLOW_ID_BYTES) return undefined;
   return `is too long: it would make workflow ids of ${bytes} bytes, and at most ${MAX_WORKFLOW_ID_BYTES} are possible`;
 }
@@ -167,11 +167,11 @@ export function settingProblems(concurrency: unknown, maxFailures: unknown): Pro
 
 export function batchStart(batchId: string) {
   return {
-    typedSearchAttributes: [keyword('FollowUpBatch', batchId)],
+    typedSearchAttributes: [keywordAttribute('FollowUpBatch', batchId)],
     priority: BATCH_PRIORITY,
   };
 }
 
-export function batchSummary(items: number): string {
-  return `Batch of ${counted(items, 'follow-up')}`;
+export function batchSummaryText(items: number): string {
+  return `Batch of ${pluralize(items, 'follow-up')}`;
 }

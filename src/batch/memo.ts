@@ -1,5 +1,5 @@
-import { type Checked, count, fields, type JsonObject, listOf } from '../contract/checks';
-import type { TryAgain } from '../contract/outcome';
+import { type Checked, count, objectOf, type JsonObject, listOf } from '../contract/checks';
+import type { RetryScope } from '../contract/outcome';
 import type { FollowUpRequest } from '../contract/request';
 import { type BatchBoard, BOARD_FIELDS, isBatchBoard } from './board';
 import type { MaxFailures } from './items';
@@ -18,31 +18,31 @@ export interface BatchSettings {
   readonly items: number;
   /** A hash of items, options and order; null if another client started the batch. */
   readonly digest: string | null;
-  readonly again: TryAgain | null;
+  readonly retryScope: RetryScope | null;
   readonly startedAt: string;
   readonly concurrency: number;
   readonly maxFailures: MaxFailures;
-  readonly paused: boolean;
+  readonly isPaused: boolean;
   /** The number of `runItems` activities so far, each of which ends with a report. */
   readonly rounds: number;
   /** The activity must not start the items from here on yet. */
-  readonly bound: number;
+  readonly startLimit: number;
   /**
    * Why the batch starts no further item. `interrupted`: an operator reset it, completed its activity or deleted its items.
    */
-  readonly ending: 'max-failures' | 'cancelled' | 'cancel-running' | 'interrupted' | null;
+  readonly stopReason: 'max-failures' | 'cancelled' | 'cancel-running' | 'interrupted' | null;
   /** Since when an activity may be ahead of the board, in milliseconds since the epoch; null if the board is exact. */
-  readonly movingSince: number | null;
+  readonly roundStartedAt: number | null;
 }
 
 export type BatchMemo = BatchSettings & BatchBoard;
 
-export function batchMemo(memo: JsonObject | undefined): BatchMemo | null {
+export function readBatchMemo(memo: JsonObject | undefined): BatchMemo | null {
   const value = memo?.[MEMO_BATCH];
   return isBatchBoard(value) ? (value as BatchMemo) : null;
 }
 
-export function boardOfMemo(memo: BatchMemo): BatchBoard {
+export function boardFromMemo(memo: BatchMemo): BatchBoard {
   return pick(memo, BOARD_FIELDS);
 }
 
@@ -51,7 +51,7 @@ export function pick<T, Name extends keyof T>(whole: T, names: readonly Name[]):
 }
 
 /** The chunks of a large batch, which batch ID, digest and number identify. The activity checks whether they exist. */
-export const isChunks = fields({
+export const isChunks = objectOf({
   items: count,
   /** The number of the first item of each chunk, in the order of the start. */
   firsts: listOf(count),
@@ -66,13 +66,13 @@ export interface BatchSource {
 }
 
 /** Besides the items. Defaults: the batch ID of the workflow ID, a `concurrency` of 50, and otherwise null. */
-export type BatchGiven = Pick<
+export type BatchInputSettings = Pick<
   BatchMemo,
-  'batchId' | 'concurrency' | 'maxFailures' | 'digest' | 'startedEarlier' | 'again'
+  'batchId' | 'concurrency' | 'maxFailures' | 'digest' | 'startedEarlier' | 'retryScope'
 >;
 
 /** The input of `followUpBatch`. */
-export type BatchInput = BatchSource & Partial<BatchGiven>;
+export type BatchInput = BatchSource & Partial<BatchInputSettings>;
 
 export interface BatchActivities {
   /** Starts the items and waits for them with retries, until the workflow must decide something or write the board. */

@@ -1,4 +1,4 @@
-import { type BatchBoard, isMaxFailuresExceeded, isIdle } from './board';
+import { type BatchBoard, isMaxFailuresExceeded, isEveryLanePending } from './board';
 import type { BatchMemo } from './memo';
 import type { Lane } from './started-items';
 
@@ -34,7 +34,7 @@ export const GROUP_SIZE = 10;
 
 /** Between rounds: while items end, and while nothing happens. A caller who watches sees an outcome within ten seconds. */
 const BUSY_WAIT_MS = 1_000;
-const QUIET_WAIT_MS = 5_000;
+const UNCHANGED_WAIT_MS = 5_000;
 
 /** For so long after an item ended quickly, rounds follow each other as while items end. */
 const QUICK_WINDOW_MS = 20_000;
@@ -45,35 +45,35 @@ const REPORT_MS = 60_000;
 
 /** Decides the next step. For every board, there is exactly one. */
 export function nextBatchStep(board: BatchBoard, settings: BatchMemo, running: RunningItems): BatchStep {
-  const { ending, bound, items, concurrency } = settings;
-  const waitMs = roundWait(board, running);
-  if (ending === 'cancel-running')
+  const { stopReason: stopReason, startLimit: startLimit, items, concurrency } = settings;
+  const waitMs = nextRoundWaitMs(board, running);
+  if (stopReason === 'cancel-running')
     return running.count === 0 ? { do: 'report' } : { do: 'cancel items', waitMs };
-  const isBeyond = ending === null && isMaxFailuresExceeded(settings, board);
-  if (board.ended >= items || ending === 'cancelled' || isBeyond) return { do: 'report' };
-  if (settings.paused || ending !== null)
-    return isIdle(board) || isReportDue(board, settings, running)
+  const isBeyond = stopReason === null && isMaxFailuresExceeded(settings, board);
+  if (board.ended >= items || stopReason === 'cancelled' || isBeyond) return { do: 'report' };
+  if (settings.isPaused || stopReason !== null)
+    return isEveryLanePending(board) || isReportDue(board, settings, running)
       ? { do: 'report' }
       : { do: 'next round', waitMs };
   if (!running.isRoundOver) {
     const free = concurrency - running.count;
     const pending = board.lanes.filter(({ state }) => state === 'pending');
     const count = free - pending.length;
-    if (count > 0 && board.cursor < bound) return { do: 'add lanes', count };
-    const ready = pending.filter(({ next, end }) => next < bound && !running.busyLanes.has(end));
+    if (count > 0 && board.cursor < startLimit) return { do: 'add lanes', count };
+    const ready = pending.filter(({ next, end }) => next < startLimit && !running.busyLanes.has(end));
     const lanes = ready.slice(0, Math.max(0, Math.min(GROUP_SIZE, free)));
     if (lanes.length > 0) return { do: 'start', lanes };
   }
   // The workflow must write a further bound to the memo before items beyond the bound may start.
-  const needsBound = board.cursor >= bound && bound < items;
+  const needsBound = board.cursor >= startLimit && startLimit < items;
   return needsBound || isReportDue(board, settings, running)
     ? { do: 'report' }
     : { do: 'next round', waitMs };
 }
 
-function roundWait({ quickEndAt, waitsFor }: BatchBoard, { now, hasChanged }: RunningItems): number {
+function nextRoundWaitMs({ quickEndAt, blockedItem: blockedItem }: BatchBoard, { now, hasChanged }: RunningItems): number {
   const isQuick = now - quickEndAt < QUICK_WINDOW_MS;
-  return isQuick || (hasChanged && waitsFor === null) ? BUSY_WAIT_MS : QUIET_WAIT_MS;
+  return isQuick || (hasChanged && blockedItem === null) ? BUSY_WAIT_MS : UNCHANGED_WAIT_MS;
 }
 
 function isReportDue(

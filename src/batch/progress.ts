@@ -1,19 +1,19 @@
-import type { End } from '../contract/outcome';
-import { counted, markdownCode as code, markdownTable } from '../contract/text';
+import type { RecordedOutcome } from '../contract/outcome';
+import { pluralize, markdownCode as code, markdownTable } from '../contract/text';
 import { formatDuration } from '../contract/duration';
-import { COUNTS, failuresOf } from './board';
+import { COUNTS, countFailures } from './board';
 import { type BatchMemo, pick } from './memo';
 
 /** The result of `followUpBatch`: a summary without the items. */
-export interface BatchSummary extends Pick<BatchMemo, (typeof SUMMED)[number]> {
+export interface BatchSummary extends Pick<BatchMemo, (typeof SUMMARY_FIELDS)[number]> {
   /** ISO 8601, UTC. */
   readonly endedAt: string;
 }
 
-const SUMMED = ['batchId', 'items', ...COUNTS, 'startedAt'] as const;
+const SUMMARY_FIELDS = ['batchId', 'items', ...COUNTS, 'startedAt'] as const;
 
 /** How one item of a batch ended. */
-export interface BatchItemResult extends End {
+export interface BatchItemResult extends RecordedOutcome {
   readonly workflowId: string;
   readonly projectId: string;
   readonly jobId: string;
@@ -54,33 +54,33 @@ export interface BatchView extends Pick<BatchProgress, 'state'> {
   readonly summary: BatchProgress | null;
 }
 
-export function summaryOf(memo: BatchMemo) {
-  return pick(memo, SUMMED);
+export function toSummaryFields(memo: BatchMemo) {
+  return pick(memo, SUMMARY_FIELDS);
 }
 
 /** @param run the state of the workflow, as `stateOf` names it @param endedAt ISO 8601, UTC; null while the workflow runs */
-export function progressOf(memo: BatchMemo, run: string, endedAt: string | null = null): BatchProgress {
-  const { open, concurrency, paused, ending, waitsFor } = memo;
-  const end = endOf(memo);
-  const running = ending !== null ? 'ending' : paused ? 'paused' : 'running';
-  const wasKilled = run === 'terminated' || run === 'timed-out';
-  const ended = wasKilled ? 'terminated' : run === 'cancelled' ? run : end.state;
-  const state = run === 'running' ? running : ended;
-  const waits = run === 'running' && waitsFor ? `Waits for ${waitsFor.workflowId}: ${waitsFor.reason}` : null;
-  const message = (state === end.state || ending !== null ? end.message : null) ?? waits;
-  return { ...summaryOf(memo), state, message, open, concurrency, endedAt };
+export function toBatchProgress(memo: BatchMemo, run: string, endedAt: string | null = null): BatchProgress {
+  const { open, concurrency, isPaused: isPaused, stopReason: stopReason, blockedItem: blockedItem } = memo;
+  const outcome = toBatchOutcome(memo);
+  const running = stopReason !== null ? 'ending' : isPaused ? 'paused' : 'running';
+  const isTerminated = run === 'terminated' || run === 'timed-out';
+  const endedState = isTerminated ? 'terminated' : run === 'cancelled' ? run : outcome.state;
+  const state = run === 'running' ? running : endedState;
+  const waits = run === 'running' && blockedItem ? `Waits for ${blockedItem.workflowId}: ${blockedItem.reason}` : null;
+  const message = (state === outcome.state || stopReason !== null ? outcome.message : null) ?? waits;
+  return { ...toSummaryFields(memo), state, message, open, concurrency, endedAt };
 }
 
 /** How a batch ends that is not terminated: if it ends before its items, the reason, and what helps. */
-export function endOf(memo: BatchMemo) {
-  const { items, ended, ending } = memo;
+export function toBatchOutcome(memo: BatchMemo) {
+  const { items, ended, stopReason: stopReason } = memo;
   // After its update alone, without a request to cancel the workflow, the Temporal server shows the batch as failed.
-  if (ending === 'cancel-running' || ending === 'cancelled')
+  if (stopReason === 'cancel-running' || stopReason === 'cancelled')
     return { state: 'cancelled', type: 'cancelled', message: null } as const;
-  const count = `${ended} of ${counted(items, 'item')} ended.`;
-  if (ending === 'max-failures') {
+  const count = `${ended} of ${pluralize(items, 'item')} ended.`;
+  if (stopReason === 'max-failures') {
     const message =
-      `${counted(failuresOf(memo), 'item')} failed, which is more than the maximum. ${count} Started again, the batch ` +
+      `${pluralize(countFailures(memo), 'item')} failed, which is more than the maximum. ${count} Started again, the batch ` +
       'starts nothing unless the maximum is raised (`--max-failures`); a retry sends the items that were not sent or were rejected.';
     return { state: 'max-failures-exceeded', type: 'MaxFailuresExceeded', message } as const;
   }
@@ -89,17 +89,17 @@ export function endOf(memo: BatchMemo) {
   return { state: 'incomplete', type: 'BatchIncomplete', message } as const;
 }
 
-const AFTER_FAILURES =
+const ADVICE_AFTER_FAILURES =
   '`batch results` prints the outcome of each item; `batch retry` sends the items that were not sent or were rejected';
-const AFTER_STOP =
+const ADVICE_AFTER_STOP =
   '`batch run` with the same file continues the batch; running items continue unless they were cancelled too';
 
-const NEXT_STEP: Partial<Record<BatchState, string>> = {
+const ADVICE_BY_STATE: Partial<Record<BatchState, string>> = {
   paused: '`batch resume` starts items again; running items continue meanwhile',
-  'max-failures-exceeded': AFTER_FAILURES,
-  incomplete: AFTER_STOP,
-  cancelled: AFTER_STOP,
-  terminated: AFTER_STOP,
+  'max-failures-exceeded': ADVICE_AFTER_FAILURES,
+  incomplete: ADVICE_AFTER_STOP,
+  cancelled: ADVICE_AFTER_STOP,
+  terminated: ADVICE_AFTER_STOP,
 };
 
 /** The rows that the Web UI and the CLI show. */
@@ -107,15 +107,15 @@ export function batchRows({ state, message, summary }: BatchView) {
   const hasFailures = state === 'done' && Object.keys(summary?.byFailure ?? {}).length > 0;
   // A batch has a summary from its first task on, unless its input was rejected.
   const isRejected = state === 'incomplete' && summary === null;
-  const next = isRejected ? 'correct the input, and start the batch with another batch ID' : NEXT_STEP[state];
+  const next = isRejected ? 'correct the input, and start the batch with another batch ID' : ADVICE_BY_STATE[state];
   const rows: [name: string, value: string | null | undefined][] = [
     ['state', state],
     ['why', message],
-    ['what to do', hasFailures ? AFTER_FAILURES : next],
+    ['what to do', hasFailures ? ADVICE_AFTER_FAILURES : next],
   ];
   if (summary !== null) {
     const { ended, items, open, concurrency, unknownDeliveries, startedAt, endedAt } = summary;
-    const inWords = (counts: Readonly<Record<string, number>>) =>
+    const formatCounts = (counts: Readonly<Record<string, number>>) =>
       Object.entries(counts)
         .map(([each, count]) => `${each} × ${count}`)
         .join(', ');
@@ -123,9 +123,9 @@ export function batchRows({ state, message, summary }: BatchView) {
     rows.push(
       ['items', `${ended} of ${items} ended`],
       ['open', endedAt === null ? `${open} (concurrency ${concurrency})` : null],
-      ['status', inWords(summary.byStatus)],
-      ['failure', inWords(summary.byFailure)],
-      ['evidence', inWords(summary.byEvidence)],
+      ['status', formatCounts(summary.byStatus)],
+      ['failure', formatCounts(summary.byFailure)],
+      ['evidence', formatCounts(summary.byEvidence)],
       ['unknown', `${unknownDeliveries} deliveries`],
       ['started', startedAt],
       ['ended', endedAt && `${endedAt} (after ${formatDuration(lasted)})`],

@@ -1,14 +1,14 @@
-import { type Checked, count, fields, listOf, oneOf, optional, text } from '../contract/checks';
+import { type Checked, count, objectOf, listOf, literalOf, optional, text } from '../contract/checks';
 
-const isLane = fields({
+const isLane = objectOf({
   /** The first item that has not ended. */
   next: count,
   /** The number after the last item of the job. It identifies the lane. */
   end: count,
   /** Of the item `next`: it was not started, may have been started, or was started. */
-  state: oneOf('pending', 'starting', 'running'),
+  state: literalOf('pending', 'starting', 'running'),
   /** The run that ended and is retried. */
-  retryOf: optional(text),
+  retriedRunId: optional(text),
 });
 /** The items of one job that have not ended. They run one after another. */
 export type Lane = Checked<typeof isLane>;
@@ -20,27 +20,27 @@ export const startedFields = {
 };
 
 /** Every item before the cursor was started, except for the items that a lane has not started yet. */
-export const isStartedItems = fields(startedFields);
+export const isStartedItems = objectOf(startedFields);
 export type StartedItems = Checked<typeof isStartedItems>;
 
 /** Whether an item was certainly started. */
-export function wasStarted(started: StartedItems | null, item: number): boolean {
+export function isCertainlyStarted(started: StartedItems | null, item: number): boolean {
   if (started === null || item >= started.cursor) return false;
   const lane = started.lanes.find(({ next, end }) => next <= item && item < end);
   return lane === undefined || (lane.next === item && lane.state === 'running');
 }
 
 /** The items that a run and the runs before it started. The run may have checked only a part of the earlier items. */
-export function mergeStarted({ cursor, lanes }: StartedItems, earlier: StartedItems | null): StartedItems {
+export function mergeStartedItems({ cursor, lanes }: StartedItems, earlier: StartedItems | null): StartedItems {
   if (earlier === null) return { cursor, lanes };
   const unchecked = earlier.lanes.filter(({ end }) => end > cursor);
   const checked = lanes.flatMap((lane): Lane[] => {
     if (lane.end > earlier.cursor) return [lane];
-    const before = earlier.lanes.find(({ end }) => end === lane.end);
+    const earlierLane = earlier.lanes.find(({ end }) => end === lane.end);
     // The earlier runs started every item of the lane.
-    if (before === undefined) return [];
-    const isFurther = before.next > lane.next || (before.next === lane.next && before.state === 'running');
-    return [isFurther ? before : lane];
+    if (earlierLane === undefined) return [];
+    const isFurther = earlierLane.next > lane.next || (earlierLane.next === lane.next && earlierLane.state === 'running');
+    return [isFurther ? earlierLane : lane];
   });
   return { cursor: Math.max(cursor, earlier.cursor), lanes: [...checked, ...unchecked] };
 }
@@ -62,7 +62,7 @@ export interface CheckedLane {
  * order, so no item after a missing one was started. Lanes that have ended, and lanes after the last one that was started, are
  * left out: otherwise, there could be as many lanes as items.
  */
-export function startedAfterCheck(cursor: number, checks: readonly CheckedLane[]): StartedItems {
+export function startedItemsFromChecks(cursor: number, checks: readonly CheckedLane[]): StartedItems {
   let furthest = cursor;
   const lanes: Lane[] = [];
   for (const { lane, firstMissing, isLastRunning } of checks) {
@@ -73,7 +73,7 @@ export function startedAfterCheck(cursor: number, checks: readonly CheckedLane[]
     else if (firstMissing < end || isLastRunning)
       lanes.push({ next: firstMissing - 1, end, state: 'running' });
   }
-  const kept = lanes.filter(({ end }) => end <= furthest).sort((one, other) => one.next - other.next);
+  const orderedLanes = lanes.filter(({ end }) => end <= furthest).sort((one, other) => one.next - other.next);
   // The items after the last lane are started by their IDs, as in a first run.
-  return { cursor: kept[MAX_LANES]?.next ?? furthest, lanes: kept.slice(0, MAX_LANES) };
+  return { cursor: orderedLanes[MAX_LANES]?.next ?? furthest, lanes: orderedLanes.slice(0, MAX_LANES) };
 }

@@ -1,10 +1,10 @@
 import { Command, CommanderError, type OutputConfiguration } from 'commander';
 import { batchCommand } from './commands/batch';
 import { addFollowUpCommands } from './commands/follow-up';
-import { setupCommand } from './commands/namespace';
+import { setupCommand } from './commands/setup';
 import { scheduleCommand } from './commands/schedule';
 import { addSendCommand } from './commands/send';
-import { commandOutcomeFromError, EXIT_CODE, EXIT_CODES_HELP, printOutcome } from './ends';
+import { commandOutcomeFromError, EXIT_CODE, EXIT_CODES_HELP, printOutcome } from './command-outcome';
 import { printableLines } from './render/text';
 import { type OutputStream, Session } from './session';
 

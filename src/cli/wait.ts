@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type BatchHandle, type FollowUpHandle, hasCode } from '../entries/client';
 import { isFailure } from '../contract/outcome';
 import { truncate } from '../contract/text';
-import { awaitOutcome, EXIT_CODE, printOutcome } from './ends';
+import { awaitOutcome, EXIT_CODE, printOutcome } from './command-outcome';
 import { batchLine, itemLine, printBatchOutcome } from './render/batch';
 import { decideCommand, progressKey, progressText, serverText } from './render/follow-up';
 import { printable } from './render/text';

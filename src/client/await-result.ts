@@ -7,7 +7,7 @@ import {
   WorkflowFailedError,
   WorkflowNotFoundError,
 } from '@temporalio/client';
-import { cancelledInWords, failureOf, IN_HISTORY } from '../contract/outcome';
+import { describeCancellation, parseFollowUpFailure, DELIVERY_IN_HISTORY } from '../contract/outcome';
 import { FollowUpError } from '../contract/follow-up-error';
 import { type FollowUpResult, isFollowUpResult, type Receipt } from '../contract/result';
 import { isTransient } from '../temporal/grpc-status';
@@ -62,8 +62,8 @@ export function resultError(
   receipt: Receipt | null,
 ): FollowUpError {
   if (cause instanceof CancelledFailure)
-    return new FollowUpCancelledError('CANCELLED', cancelledInWords(receipt), { workflowId, receipt });
-  const ended = (words: string) => `The workflow ${words}; ${IN_HISTORY}`;
+    return new FollowUpCancelledError('CANCELLED', describeCancellation(receipt), { workflowId, receipt });
+  const ended = (words: string) => `The workflow ${words}; ${DELIVERY_IN_HISTORY}`;
   if (cause instanceof TerminatedFailure) {
     const message = ended(`was terminated (${cause.message})`);
     return new FollowUpTerminatedError('TERMINATED', message, { workflowId });
@@ -72,13 +72,13 @@ export function resultError(
     return new FollowUpError('WORKFLOW_TIMED_OUT', ended('exceeded a timeout set by its caller'), {
       workflowId,
     });
-  const failure = cause && failureOf(cause);
+  const failure = cause && parseFollowUpFailure(cause);
   if (cause && failure) return followUpFailureError(failure.type, cause.message, { workflowId, details: failure.details });
   return unexpectedFailureError(workflowId, cause?.message ?? 'a failure without a cause', cause);
 }
 
 /** A bug, or another program's workflow. */
 function unexpectedFailureError(workflowId: string, message: string, cause?: Error): FollowUpError {
-  const text = `The workflow ended in a way that no follow-up does (${message}); ${IN_HISTORY}`;
+  const text = `The workflow ended in a way that no follow-up does (${message}); ${DELIVERY_IN_HISTORY}`;
   return new FollowUpError('UNEXPECTED_FAILURE', text, { workflowId, cause });
 }

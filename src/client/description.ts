@@ -1,10 +1,10 @@
 import type { Client, WorkflowExecutionDescription, WorkflowExecutionInfo } from '@temporalio/client';
 import { FOLLOW_UP_WORKFLOW, type KeywordName, MEMO_RECEIPT } from '../contract/names';
 import { isReceipt, isVerdict, type Phase, type Receipt, type Verdict } from '../contract/result';
-import { keyword, keywordKey, OUTCOME_KEY } from '../contract/follow-up-start';
+import { keywordAttribute, keywordAttributeKey, OUTCOME_KEY } from '../contract/follow-up-start-options';
 import { singleLine } from '../contract/text';
-import { describeWorkflow, type RunState, toRunState } from '../temporal/existing-run';
-import { listWorkflows } from '../temporal/lists';
+import { describeWorkflow, type RunState, toRunState } from '../temporal/workflow-executions';
+import { listWorkflows } from '../temporal/visibility';
 import { findPendingActivity } from '../temporal/sdk-internals';
 import { notFoundError, throwIfProblems } from './errors';
 import { nameProblems, unknownOptions } from './options';
@@ -74,7 +74,7 @@ export async function findFollowUp(client: Client, workflowId: string) {
 
 function toDescription(info: Omit<WorkflowExecutionInfo, 'raw'>): FollowUpDescription {
   const readAttribute = (name: KeywordName): string | null =>
-    info.typedSearchAttributes.get(keywordKey(name)) ?? null;
+    info.typedSearchAttributes.get(keywordAttributeKey(name)) ?? null;
   // A server need not keep the order of a KeywordList.
   const values = info.typedSearchAttributes.get(OUTCOME_KEY) ?? [];
   const receipt = info.memo?.[MEMO_RECEIPT];
@@ -149,7 +149,7 @@ export async function* listFollowUps(
   { outcome, ...exact }: FollowUpFilter,
 ): AsyncGenerator<FollowUpDescription, void, undefined> {
   const filters = Object.entries(exact).flatMap(([field, value]) =>
-    value === undefined ? [] : [keyword(FILTER_ATTRIBUTES[field as keyof typeof FILTER_ATTRIBUTES], value)],
+    value === undefined ? [] : [keywordAttribute(FILTER_ATTRIBUTES[field as keyof typeof FILTER_ATTRIBUTES], value)],
   );
   const restriction = outcome === undefined ? '' : ` AND ${OUTCOME_KEY.name} = '${outcome}'`;
   for await (const info of listWorkflows(client, filters, { restriction })) {

@@ -3,7 +3,7 @@ import { DEFAULT_TASK_QUEUES } from '../contract/names';
 import type { FollowUpResult } from '../contract/result';
 import { type ConnectOptions, connectClient } from './connect';
 import { BatchClient } from './batch/batch-client';
-import { type CallOptions, CallRunner, checkTimeout } from './call';
+import { type CallOptions, CallRunner, checkTimeout } from './call-runner';
 import { checkFilter, type FollowUpDescription, type FollowUpFilter, listFollowUps } from './description';
 import { FollowUpHandle, type StartedFollowUp } from './follow-up-handle';
 import { InvalidRequestError, type CallState } from './errors';

@@ -2,7 +2,7 @@ import type { Client } from '@temporalio/client';
 import { UPDATE_EXTEND_DEADLINE, UPDATE_POLL_NOW, UPDATE_RESOLVE_DELIVERY } from '../contract/names';
 import type { DeliveryDecision, FollowUpProgress, FollowUpResult } from '../contract/result';
 import type { DurationText } from '../contract/duration';
-import type { CallOptions, CallRunner } from './call';
+import type { CallOptions, CallRunner } from './call-runner';
 import { describeFollowUp, type FollowUpDescription } from './description';
 import { type CallState, wrongStateError } from './errors';
 import { type ProgressReport, readProgress, type WorkflowUpdate, updateFollowUp } from './progress';

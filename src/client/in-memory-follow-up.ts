@@ -1,12 +1,12 @@
 import type { DeliveryDecision, FollowUpProgress, Receipt } from '../contract/result';
 import { apply, type FollowUpEvent } from '../follow-up/apply';
-import { invalidRequest, outcomeName } from '../follow-up/failure-details';
+import { createInvalidRequestParts, toOutcomeName } from '../follow-up/failure-details';
 import { nextStep } from '../follow-up/next-step';
-import { progressOf, receiptOf, reportedDelivery } from '../follow-up/receipt';
-import { type FollowUpStart, type FollowUpState, initialState } from '../follow-up/state';
+import { toFollowUpProgress, toReceipt, reportedDelivery } from '../follow-up/receipt';
+import { type RunStart, type FollowUpState, initialState } from '../follow-up/state';
 import { endWithFailure, type Step } from '../follow-up/step';
 import type { FollowUpDescription } from './description';
-import { outcomeFromClient, outcomeFromEngine, failedRunOutcome, type RunOutcome } from './in-memory-end';
+import { outcomeFromClient, outcomeFromEngine, failedRunOutcome, type RunOutcome } from './in-memory-outcome';
 import {
   activeJob,
   hasReachedOutcome,
@@ -29,7 +29,7 @@ export class InMemoryFollowUp {
   end: RunOutcome | null = null;
   /** The start delay is over, and a worker runs the workflow. */
   hasStarted = false;
-  private readonly start: FollowUpStart;
+  private readonly start: RunStart;
   private state: FollowUpState;
   private step: Step;
   private script: Script;
@@ -67,11 +67,11 @@ export class InMemoryFollowUp {
   }
 
   get receipt(): Receipt {
-    return receiptOf(this.state, this.end?.at ?? null);
+    return toReceipt(this.state, this.end?.at ?? null);
   }
 
   get progress(): FollowUpProgress {
-    return progressOf(this.state, this.step, false);
+    return toFollowUpProgress(this.state, this.step, false);
   }
 
   /** @throws Error if the follow-up has ended, or no follow-up in its state can have this outcome */
@@ -110,7 +110,7 @@ export class InMemoryFollowUp {
     this.apply({ kind: 'read requested', at: this.now });
     const { job, failures } = this.state;
     const isRead = this.step.do === 'read' || this.step.do === 'poll';
-    if (isRead && job !== null && failures.last === null)
+    if (isRead && job !== null && failures.lastFailure === null)
       this.apply(this.readEnded(this.now, { kind: 'job', job }));
     else this.perform();
     this.finish({});
@@ -176,7 +176,7 @@ export class InMemoryFollowUp {
       const end = script.send.kind === 'posted' ? { ...script.send, sentAt: at } : script.send;
       this.apply({
         kind: 'send ended',
-        end,
+        outcome: end,
         lockRunId: null,
         startedAt: at,
         at: at + 1,
@@ -188,7 +188,7 @@ export class InMemoryFollowUp {
   /** The outcome or the phase that the follow-up has. */
   private outcomeOrPhase({ end, phase }: SimulatedOutcome): string {
     const { step } = this;
-    if (step.do === 'end') return outcomeName(step.outcome);
+    if (step.do === 'end') return toOutcomeName(step.outcome);
     return phase === undefined && (end === 'terminated' || end === 'timed-out') ? end : step.phase;
   }
 
@@ -202,7 +202,7 @@ export class InMemoryFollowUp {
 
   private endAsInvalid({ message = 'is rejected by the worker' }: SimulatedOutcome): void {
     const problems = [{ field: 'request', text: message }];
-    const parts = invalidRequest(problems, this.workflowId, this.start, this.now);
+    const parts = createInvalidRequestParts(problems, this.workflowId, this.start, this.now);
     this.step = endWithFailure(parts.type, message);
     this.endRun(failedRunOutcome(parts, this.now));
   }

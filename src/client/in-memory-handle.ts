@@ -1,6 +1,6 @@
 import { DELIVERY_DECISIONS, type DeliveryDecision, type FollowUpProgress } from '../contract/result';
 import { type DurationText, parseDuration } from '../contract/duration';
-import type { CallOptions, CallRunner } from './call';
+import type { CallOptions, CallRunner } from './call-runner';
 import type { FollowUpDescription } from './description';
 import { waitTimeoutError, type CallState, explainMissingResponse, updateRejectedError, wrongStateError } from './errors';
 import type { InMemoryFollowUp } from './in-memory-follow-up';

@@ -1,5 +1,5 @@
-import { digestOf, followUpWorkflowId } from '../contract/ids';
-import { conflictInWords } from '../contract/outcome';
+import { sha256Hex, followUpWorkflowId } from '../contract/ids';
+import { describeConflict } from '../contract/outcome';
 import { TemporalUnreachableError } from '../temporal/server-error';
 import { ConflictError, interruptedCallError, notFoundError, type CallState } from './errors';
 import { InMemoryFollowUp } from './in-memory-follow-up';
@@ -71,8 +71,8 @@ export class InMemoryServer {
     const found = this.followUps.findLast((followUp) => followUp.workflowId === workflowId);
     if (found === undefined) return undefined;
     const { promptDigest, runId, end } = found;
-    if (promptDigest !== digestOf(prompt))
-      throw new ConflictError('CONFLICT', conflictInWords(workflowId), { workflowId });
+    if (promptDigest !== sha256Hex(prompt))
+      throw new ConflictError('CONFLICT', describeConflict(workflowId), { workflowId });
     return {
       workflowId,
       requestId,

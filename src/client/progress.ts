@@ -7,7 +7,7 @@ import {
   WorkflowUpdateFailedError,
   WorkflowUpdateRPCTimeoutOrCancelledError,
 } from '@temporalio/client';
-import { readsBeforeAttempt } from '../contract/activities';
+import { countReadsBeforeAttempt } from '../contract/activities';
 import { isRecord } from '../contract/checks';
 import { QUERY_PROGRESS } from '../contract/names';
 import type { Delivery, FollowUpProgress } from '../contract/result';
@@ -15,7 +15,7 @@ import { singleLine } from '../contract/text';
 import { addCounts } from '../contract/response-counts';
 import { findGrpcError } from '../temporal/grpc-status';
 import { optionalTsToDate, findPendingActivity, listPollingWorkers } from '../temporal/sdk-internals';
-import { SERVER_TIMEOUT_MS, withTimeout, WORKER_TIMEOUT_MS } from './call';
+import { SERVER_TIMEOUT_MS, withTimeout, WORKER_TIMEOUT_MS } from './call-runner';
 import {
   describeFollowUp,
   findFollowUp,
@@ -130,7 +130,7 @@ function withPendingSend(progress: FollowUpProgress, pending: Pending, deliveryB
 /** The reads of a pending poll returned the job as the workflow knows it. */
 function withPendingPoll(progress: FollowUpProgress, pending: Pending): FollowUpProgress {
   const nextPollAt = nextAttemptAt(pending);
-  const reads = readsBeforeAttempt(pending.attempt ?? 1);
+  const reads = countReadsBeforeAttempt(pending.attempt ?? 1);
   // A read before the send is not a poll, and no receipt counts it.
   if (progress.delivery.verdict === 'not-sent' || reads === 0 || progress.job === null)
     return { ...progress, nextPollAt };

@@ -6,16 +6,16 @@ import {
   ScheduleNotFoundError,
   type ScheduleOptions,
 } from '@temporalio/client';
-import { BATCH_PRIORITY, batchIdProblem, batchSummary, MAX_INPUT_BYTES } from '../batch/items';
+import { BATCH_PRIORITY, batchIdProblem, batchSummaryText, MAX_INPUT_BYTES } from '../batch/items';
 import type { BatchInput } from '../batch/memo';
 import { isRecord, type Problem } from '../contract/checks';
 import { batchWorkflowId } from '../contract/ids';
 import { BATCH_WORKFLOW } from '../contract/names';
 import type { FollowUpRequest } from '../contract/request';
-import { jsonBytes, markdownCode } from '../contract/text';
+import { jsonByteLength, markdownCode } from '../contract/text';
 import { findGrpcError, hasGrpcStatus } from '../temporal/grpc-status';
 import { type BatchItems, checkBatch, checkRunOptions, type RunOptions } from './batch/check';
-import type { CallOptions, CallRunner } from './call';
+import type { CallOptions, CallRunner } from './call-runner';
 import { invalidFieldError, notFoundError, throwIfProblems, scheduleConflictError, scheduleUpdateConflictError } from './errors';
 import { checkName } from './options';
 
@@ -124,7 +124,7 @@ export class ScheduleClient {
   }
 
   #startOf(scheduleId: string, items: readonly FollowUpRequest[]) {
-    const staticSummary = `${batchSummary(items.length)} by the schedule ${markdownCode(scheduleId)}`;
+    const staticSummary = `${batchSummaryText(items.length)} by the schedule ${markdownCode(scheduleId)}`;
     return { taskQueue: this.#calls.taskQueue, staticSummary };
   }
 }
@@ -142,7 +142,7 @@ export async function checkSchedule(scheduleId: string, requests: BatchItems<unk
   const problems: Problem[] = [];
   for (const [index, { key }] of items.entries())
     if (key === null) problems.push({ item: index + 1, field: 'requestId', text: NO_REQUEST_IDS });
-  const mib = jsonBytes(checked) / MAX_INPUT_BYTES;
+  const mib = jsonByteLength(checked) / MAX_INPUT_BYTES;
   const tooMuch = `${mib.toFixed(1)} MiB as JSON, and a schedule holds 1 MiB at most; let cron run "batch run" instead`;
   if (mib > 1) problems.push({ field: 'items', text: tooMuch });
   throwIfProblems(problems);

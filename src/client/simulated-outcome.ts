@@ -1,5 +1,5 @@
-import type { JobResponse, RequestFailure, SendEnd } from '../contract/activities';
-import { ACTIVE, type AgentJob, isTerminal, type TerminalStatus } from '../contract/job';
+import type { JobResponse, RequestFailure, SendOutcome } from '../contract/activities';
+import { ACTIVE_STATUS, type AgentJob, isTerminal, type TerminalStatus } from '../contract/job';
 import type { FailureDetails, FailureType, Phase, Verdict } from '../contract/result';
 import type { FollowUpState } from '../follow-up/state';
 import type { Step } from '../follow-up/step';
@@ -20,7 +20,7 @@ export interface SimulatedOutcome extends Pick<FailureDetails, 'httpStatus' | 's
 
 /** How the simulated agent service behaves. */
 export interface Script {
-  readonly send: SendEnd;
+  readonly send: SendOutcome;
   /** The agent works on a message that was sent: the first read after the POST returns `active`. */
   readonly hasTurn: boolean;
   /** The response to every other read. */
@@ -71,7 +71,7 @@ export function respond(script: Script, state: FollowUpState, jobId: string): Jo
   const reads = 'reads' in delivery ? delivery.reads : null;
   // The send of another outcome would find the job still active.
   if (waitingForJob !== null && script.send.kind !== 'job-not-ready') return jobResponse(idleJob(jobId));
-  return script.hasTurn && reads?.seenActive === false ? jobResponse(activeJob(jobId)) : script.read;
+  return script.hasTurn && reads?.hasSeenActive === false ? jobResponse(activeJob(jobId)) : script.read;
 }
 
 /** Whether the follow-up has the outcome, or at least the state in which a client ends it. */
@@ -88,7 +88,7 @@ export function hasReachedOutcome({ end = 'completed', phase, verdict }: Simulat
   return step.phase === before[verdict ?? 'accepted'];
 }
 
-function simulateSend(name: string, verdict: Verdict, outcome: SimulatedOutcome, jobId: string): SendEnd {
+function simulateSend(name: string, verdict: Verdict, outcome: SimulatedOutcome, jobId: string): SendOutcome {
   const baseline = idleJob(jobId);
   const posted = { kind: 'posted', baseline, sentAt: 0 } as const;
   switch (verdict) {
@@ -103,7 +103,7 @@ function simulateSend(name: string, verdict: Verdict, outcome: SimulatedOutcome,
   }
 }
 
-function simulateUnsentSend(name: string, outcome: SimulatedOutcome, jobId: string): SendEnd {
+function simulateUnsentSend(name: string, outcome: SimulatedOutcome, jobId: string): SendOutcome {
   switch (name) {
     case 'waiting-for-job':
       return { kind: 'job-not-ready', job: activeJob(jobId, outcome.job) };
@@ -148,5 +148,5 @@ function idleJob(id: string): AgentJob {
 }
 
 export function activeJob(id: string, job: Partial<AgentJob> = {}): AgentJob {
-  return { ...idleJob(id), ...job, status: ACTIVE, prLink: null, archivedAt: null };
+  return { ...idleJob(id), ...job, status: ACTIVE_STATUS, prLink: null, archivedAt: null };
 }

@@ -1,17 +1,17 @@
 import { type Client, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
 import { SEND_PERMISSION_MS } from '../contract/activities';
 import { checkRequest } from '../contract/check-request';
-import { conflictInWords, sentInWords } from '../contract/outcome';
+import { describeConflict, describeReceipt } from '../contract/outcome';
 import { FollowUpError } from '../contract/follow-up-error';
-import { digestOf } from '../contract/ids';
+import { sha256Hex } from '../contract/ids';
 import { FOLLOW_UP_WORKFLOW, MEMO_START_DELAY } from '../contract/names';
 import type { FollowUpPlan, FollowUpRequest } from '../contract/request';
-import { mayBeRetried, type Receipt } from '../contract/result';
-import { keywordKey } from '../contract/follow-up-start';
+import { canRetry, type Receipt } from '../contract/result';
+import { keywordAttributeKey } from '../contract/follow-up-start-options';
 import { type DurationText, parseDuration } from '../contract/duration';
-import { readPromptDigest, readFirstRunInput } from '../temporal/existing-run';
-import { retryOptions, startOptions } from '../temporal/start-follow-up';
-import type { CallOptions } from './call';
+import { readPromptDigest, readFirstRunInput } from '../temporal/workflow-executions';
+import { retryOptions, startOptions } from '../temporal/start-options';
+import type { CallOptions } from './call-runner';
 import { describeFollowUp, findFollowUp } from './description';
 import {
   ConflictError,
@@ -75,8 +75,8 @@ export async function startFollowUp(
   reached.unconfirmed = undefined;
   const existing = await findFollowUp(client, workflowId);
   const digest = await readPromptDigest(client, existing);
-  if (digest !== undefined && digest !== digestOf(plan.prompt))
-    throw new ConflictError('CONFLICT', conflictInWords(workflowId), { workflowId });
+  if (digest !== undefined && digest !== sha256Hex(plan.prompt))
+    throw new ConflictError('CONFLICT', describeConflict(workflowId), { workflowId });
   const { runId, closeTime } = existing;
   // A paused follow-up has not ended either.
   const attached = closeTime === undefined ? 'running' : 'ended';
@@ -86,8 +86,8 @@ export async function startFollowUp(
 /** @throws FollowUpError `RETRY_NOT_ALLOWED` unless the receipt proves that the message was not sent, or was rejected */
 export function checkRetry(workflowId: string, receipt: Receipt | null): void {
   const verdict = receipt?.delivery.verdict;
-  if (mayBeRetried(verdict)) return;
-  const reason = verdict === 'accepted' ? 'Its message was accepted.' : sentInWords(receipt);
+  if (canRetry(verdict)) return;
+  const reason = verdict === 'accepted' ? 'Its message was accepted.' : describeReceipt(receipt);
   throw retryNotAllowedError(workflowId, reason, receipt);
 }
 
@@ -120,7 +120,7 @@ export async function retryFollowUp(
   const input = (await readFirstRunInput(client, workflowId, runId))?.input;
   if (input === undefined)
     throw retryNotAllowedError(workflowId, 'Its history was deleted, and its message with it.', receipt);
-  const batchId = existing.typedSearchAttributes.get(keywordKey('FollowUpBatch'));
+  const batchId = existing.typedSearchAttributes.get(keywordAttributeKey('FollowUpBatch'));
   signal.throwIfAborted();
   try {
     const { firstExecutionRunId } = await client.withDeadline(startBy, () =>

@@ -3,7 +3,7 @@ import type { Client } from '@temporalio/client';
 import { FollowUpError } from '../contract/follow-up-error';
 import { DEFAULT_TASK_QUEUES } from '../contract/names';
 import type { FollowUpResult } from '../contract/result';
-import { type CallOptions, CallRunner } from './call';
+import { type CallOptions, CallRunner } from './call-runner';
 import { checkFilter, type FollowUpDescription, type FollowUpFilter } from './description';
 import type { CallState } from './errors';
 import { awaitInMemoryResult, InMemoryFollowUpHandle } from './in-memory-handle';
@@ -12,7 +12,7 @@ import type { BatchClientLike, FollowUpClientLike, ScheduleClientLike } from './
 import { checkName } from './options';
 import type { SimulatedOutcome } from './simulated-outcome';
 import { type NamedRequest, parseStartDelay, planFromRequest, type FollowUpStartResult, type StartOptions } from './start';
-import { startOptions } from '../temporal/start-follow-up';
+import { startOptions } from '../temporal/start-options';
 
 export type { Availability } from './in-memory-server';
 export type { SimulatedOutcome } from './simulated-outcome';

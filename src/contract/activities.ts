@@ -1,12 +1,12 @@
 import {
-  anyOf,
+  unionOf,
   boolean,
   type Check,
   type Checked,
   count,
-  fields,
+  objectOf,
   number,
-  oneOf,
+  literalOf,
   optional,
   orNull,
   text,
@@ -45,45 +45,45 @@ const requestFailure = {
   /** The cause is a configuration error: every repetition would fail in the same way. */
   isPermanent: optional(boolean),
 };
-export const isRequestFailure = fields(requestFailure);
+export const isRequestFailure = objectOf(requestFailure);
 /** Why one request did not bring the job. */
 export type RequestFailure = Checked<typeof isRequestFailure>;
 
 /** The response to one read. A failure only postpones the next read, and is never the job's failure. */
-export const isJobResponse = anyOf(
-  fields({ kind: oneOf('job'), job: isAgentJob }),
-  fields({ kind: oneOf('failure'), ...requestFailure }),
+export const isJobResponse = unionOf(
+  objectOf({ kind: literalOf('job'), job: isAgentJob }),
+  objectOf({ kind: literalOf('failure'), ...requestFailure }),
 );
 export type JobResponse = Checked<typeof isJobResponse>;
 
 export interface PollJobInput extends JobAddress {
   /** The job as the workflow knows it: any other response ends the activity. */
-  readonly known: JobState;
+  readonly lastState: JobState;
   /** When the first read is due, in milliseconds since the epoch. */
   readonly firstReadAt: number;
   /** When a read decides something whatever it returns, in milliseconds since the epoch: that read ends the activity. */
-  readonly until: number;
+  readonly decidesAt: number;
   /** When the turn (or the wait for an idle job) started, in milliseconds since the epoch: the interval grows with its age. */
-  readonly since: number;
+  readonly pollingStartedAt: number;
   readonly polling: Polling;
   /** The number of polls before this activity, for its messages. */
   readonly pollsBefore: number;
 }
 
 /** How many reads `pollJob` has made before an attempt. The first attempt only waits, and each later one makes one read. */
-export function readsBeforeAttempt(attempt: number): number {
+export function countReadsBeforeAttempt(attempt: number): number {
   return Math.max(0, attempt - 2);
 }
 
 /** Sums of such numbers stay counts. */
-const reads: Check<number> = (value): value is number => count(value) && value <= 2 ** 32;
+const isReadCount: Check<number> = (value): value is number => count(value) && value <= 2 ** 32;
 
 /** The first detail of a failure of the type `PollAgain`: how many reads the activity has made. */
-export const isPollProgress = fields({ reads });
+export const isPollProgress = objectOf({ reads: isReadCount });
 
-export const isPollJobResult = fields({
+export const isPollJobResult = objectOf({
   /** How many reads the activity made, including the one that ended it. */
-  reads,
+  reads: isReadCount,
   /** The response that differs from the known job. */
   response: isJobResponse,
   /** When the read that ended the activity was requested at the earliest, by the Temporal server's clock. */
@@ -92,7 +92,7 @@ export const isPollJobResult = fields({
 export type PollJobResult = Checked<typeof isPollJobResult>;
 
 /** The follow-up that holds a job lock. A retry of the follow-up has another first run, and is another holder. */
-export const isJobLockHolder = fields({ workflowId: text, firstRunId: text });
+export const isJobLockHolder = objectOf({ workflowId: text, firstRunId: text });
 export type JobLockHolder = Checked<typeof isJobLockHolder>;
 
 export interface SendInput extends JobAddress {
@@ -109,11 +109,11 @@ export interface SendInput extends JobAddress {
 }
 
 /** What one POST proved; docs/guarantees.md has the table. */
-const isPostOutcome = anyOf(
-  fields({ verdict: oneOf('accepted'), job: isAgentJob }),
-  fields({ verdict: oneOf('rejected', 'unknown'), ...requestFailure }),
-  fields({
-    verdict: oneOf('not-sent'),
+const isPostOutcome = unionOf(
+  objectOf({ verdict: literalOf('accepted'), job: isAgentJob }),
+  objectOf({ verdict: literalOf('rejected', 'unknown'), ...requestFailure }),
+  objectOf({
+    verdict: literalOf('not-sent'),
     ...requestFailure,
     /** The agent service received the request and did not process it (429, 401). The POST then counts as a send. */
     reachedService: boolean,
@@ -121,9 +121,9 @@ const isPostOutcome = anyOf(
 );
 export type PostOutcome = Checked<typeof isPostOutcome>;
 
-/** The outcome of a POST that was not reported. @param why one sentence */
-export function noReport(why: string): PostOutcome {
-  return { verdict: 'unknown', label: 'no_report', message: singleLine(why, 300) };
+/** The outcome of a POST that was not reported. @param reason one sentence */
+export function createUnreportedOutcome(reason: string): PostOutcome {
+  return { verdict: 'unknown', label: 'no_report', message: singleLine(reason, 300) };
 }
 
 const checkpoint = {
@@ -140,54 +140,54 @@ const checkpoint = {
 export const SEND_PERMISSION_MS = 10_000;
 
 /** The details of the heartbeat with which the Temporal server grants the send permission. No POST starts without it. */
-export const isSendCheckpoint = fields(checkpoint);
+export const isSendCheckpoint = objectOf(checkpoint);
 export type SendCheckpoint = Checked<typeof isSendCheckpoint>;
 
-const isPosted = fields({ kind: oneOf('posted'), ...checkpoint, outcome: isPostOutcome });
-export type Posted = Checked<typeof isPosted>;
+const isPostedSendOutcome = objectOf({ kind: literalOf('posted'), ...checkpoint, outcome: isPostOutcome });
+export type PostedSendOutcome = Checked<typeof isPostedSendOutcome>;
 
 /** How one send activity ended. Only `posted` and `reset` mean that a message may have been sent. */
-const isSendEnd = anyOf(
+const isSendOutcome = unionOf(
   /** Another follow-up holds the job lock. */
-  fields({ kind: oneOf('lock-held'), holder: isJobLockHolder }),
+  objectOf({ kind: literalOf('lock-held'), holder: isJobLockHolder }),
   /** The baseline read failed; or a cool-down, the deadline or the Temporal server does not allow the POST now. */
-  fields({
-    kind: oneOf('not-read', 'postponed'),
+  objectOf({
+    kind: literalOf('not-read', 'postponed'),
     ...requestFailure,
     /** The baseline read, if it returned the job. */
     job: optional(isAgentJob),
   }),
   /** `decideSend` does not allow the POST for this job. */
-  fields({ kind: oneOf('job-not-ready'), job: isAgentJob }),
+  objectOf({ kind: literalOf('job-not-ready'), job: isAgentJob }),
   /** Another run has the permit, and the run before this one may have sent the message. */
-  fields({ kind: oneOf('reset'), ...requestFailure, baseline: orNull(isAgentJob) }),
-  isPosted,
+  objectOf({ kind: literalOf('reset'), ...requestFailure, baseline: orNull(isAgentJob) }),
+  isPostedSendOutcome,
 );
-export type SendEnd = Checked<typeof isSendEnd>;
+export type SendOutcome = Checked<typeof isSendOutcome>;
 
-export const isSendResult = fields({
-  end: isSendEnd,
+export const isSendResult = objectOf({
+  outcome: isSendOutcome,
   /** The run ID of the job lock that this follow-up holds; null if it holds none. */
   lockRunId: orNull(text),
 });
 export type SendResult = Checked<typeof isSendResult>;
 
 /** What the Temporal server has recorded of a send that is stopped, at a moment after which it grants no permission. */
-export const isSendRecord = anyOf(
-  fields({ kind: oneOf('checkpoint'), ...checkpoint }),
-  fields({ kind: oneOf('nothing') }),
-  fields({ kind: oneOf('unknown') }),
+export const isSendRecord = unionOf(
+  objectOf({ kind: literalOf('checkpoint'), ...checkpoint }),
+  objectOf({ kind: literalOf('nothing') }),
+  objectOf({ kind: literalOf('unknown') }),
 );
 export type SendRecord = Checked<typeof isSendRecord>;
 
-export interface NamedFollowUp {
+export interface FollowUpReference {
   readonly workflowId: string;
   /** Of the prompt that the follow-up must carry. */
   readonly promptDigest: string;
   /** A run from before, with another prompt, is not the asker's own. @default 0 */
-  readonly foreignBefore?: number;
+  readonly foreignIfStartedBefore?: number;
   /** The result or the failure itself, and not only how it ended. @default false */
-  readonly wantsResult?: boolean;
+  readonly shouldIncludeResult?: boolean;
 }
 
 /** The activities as the workflows see them. Activities that wait are retried, with failures of the type `PollAgain`. */
@@ -208,7 +208,7 @@ export interface FollowUpActivities {
   /** Ends the lock workflow. @param lockRunId null if it is not known whether the follow-up holds the lock */
   releaseJobLock(job: JobAddress, holder: JobLockHolder, lockRunId: string | null): Promise<void>;
   /** Waits for a result, for another client's workflow. @throws ApplicationFailure as `ChildFollowUp.result` */
-  followUpResult(followUp: NamedFollowUp): Promise<FollowUpResult>;
+  followUpResult(followUp: FollowUpReference): Promise<FollowUpResult>;
 }
 
 /** A webhook message, as Standard Webhooks 1.0.0 defines it. docs/notifications.md has the fields of `data`; none has the prompt. */
@@ -220,5 +220,5 @@ export interface Notification {
 }
 
 export interface NotificationActivities {
-  postNotification(notice: Notification): Promise<void>;
+  postNotification(notification: Notification): Promise<void>;
 }

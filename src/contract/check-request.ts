@@ -1,20 +1,20 @@
 import { isRecord, type JsonObject, type Problem, typeName } from './checks';
 import { followUpWorkflowId } from './ids';
 import {
-  fieldOf,
-  fieldOfPlan,
+  getField,
+  toPlanFieldName,
   type FollowUpPlan,
   REQUEST_FIELDS,
   type RequestRow,
-  requestWith,
+  buildRequest,
 } from './request';
 import {
   MAX_ID_CHARACTERS,
   MAX_PROMPT_BYTES,
   MAX_WORKFLOW_ID_BYTES,
   quote,
-  utf8Bytes,
-  visible,
+  utf8ByteLength,
+  replaceUnsafe,
 } from './text';
 import { parseDuration } from './duration';
 
@@ -34,52 +34,52 @@ export function checkRequest(input: unknown, workflowId?: string): CheckedReques
     return { ok: false, problems: [{ field: 'input', text }] };
   }
   const problems: Problem[] = [];
-  const refuse = (field: string, text: string) => problems.push({ field, text });
+  const addProblem = (field: string, text: string) => problems.push({ field, text });
   const values = Object.entries<RequestRow>(REQUEST_FIELDS).map(([field, row]) => {
-    const read = readField(row, fieldOf(input, field));
-    if ('problem' in read) refuse(field, visible(read.problem));
-    return [fieldOfPlan(field, row), 'value' in read ? read.value : null] as const;
+    const read = readField(row, getField(input, field));
+    if ('problem' in read) addProblem(field, replaceUnsafe(read.problem));
+    return [toPlanFieldName(field, row), 'value' in read ? read.value : null] as const;
   });
-  const polling = fieldOf(input, 'polling') ?? {};
-  if (isRecord(polling)) problems.push(...otherFields(polling, 'polling.'));
-  else refuse('polling', `must be an object, not ${typeName(polling)}`);
-  problems.push(...otherFields(input));
+  const polling = getField(input, 'polling') ?? {};
+  if (isRecord(polling)) problems.push(...unknownFieldProblems(polling, 'polling.'));
+  else addProblem('polling', `must be an object, not ${typeName(polling)}`);
+  problems.push(...unknownFieldProblems(input));
   // The cast is valid without problems: every value then has the kind of its row.
-  const plan = { requestId: workflowId, ...requestWith(values) } as unknown as FollowUpPlan;
+  const plan = { requestId: workflowId, ...buildRequest(values) } as unknown as FollowUpPlan;
   if (problems.length === 0) {
     const { deadlineMs, maxStalenessMs } = plan;
     const { initialMs, maximumMs } = plan.polling;
     if (deadlineMs <= maxStalenessMs)
-      refuse('deadline', `must be longer than maxStaleness, ${maxStalenessMs} ms; it is ${deadlineMs} ms`);
+      addProblem('deadline', `must be longer than maxStaleness, ${maxStalenessMs} ms; it is ${deadlineMs} ms`);
     if (maximumMs < initialMs)
-      refuse(
+      addProblem(
         'polling.maximum',
         `must not be below the initial interval, ${initialMs} ms; it is ${maximumMs} ms`,
       );
   }
-  const hasName = fieldOf(input, 'requestId') !== undefined;
-  if (!hasName && workflowId === undefined)
-    refuse('requestId', 'is missing; it must be a name of 1 to 128 characters');
-  const text = problems.length === 0 && hasName ? workflowIdProblem(plan, workflowId) : undefined;
-  if (text !== undefined) refuse('requestId', text);
+  const hasRequestId = getField(input, 'requestId') !== undefined;
+  if (!hasRequestId && workflowId === undefined)
+    addProblem('requestId', 'is missing; it must be a name of 1 to 128 characters');
+  const text = problems.length === 0 && hasRequestId ? workflowIdProblem(plan, workflowId) : undefined;
+  if (text !== undefined) addProblem('requestId', text);
   return problems.length > 0 ? { ok: false, problems } : { ok: true, plan };
 }
 
-function identityProblem(kind: 'id' | 'name' | 'prompt', given: unknown): string | undefined {
-  if (kind === 'prompt') return promptProblem(given);
-  return kind === 'id' ? idProblem(given) : nameProblem(given, MAX_ID_CHARACTERS);
+function identityProblem(kind: 'id' | 'name' | 'prompt', value: unknown): string | undefined {
+  if (kind === 'prompt') return promptProblem(value);
+  return kind === 'id' ? idProblem(value) : nameProblem(value, MAX_ID_CHARACTERS);
 }
 
 function readField(
   row: RequestRow,
-  given: unknown,
+  input: unknown,
 ): { readonly value: unknown } | { readonly problem: string } {
   if ('required' in row) {
-    if (given === undefined && !row.required) return { value: given };
-    const problem = identityProblem(row.kind, given);
-    return problem === undefined ? { value: given } : { problem };
+    if (input === undefined && !row.required) return { value: input };
+    const problem = identityProblem(row.kind, input);
+    return problem === undefined ? { value: input } : { problem };
   }
-  const value = given ?? row.default;
+  const value = input ?? row.default;
   if (row.kind === 'duration') {
     const parsed = parseDuration(value);
     if ('problem' in parsed) return parsed;
@@ -94,8 +94,8 @@ function readField(
   const isWithin = typeof value === 'number' && value >= minimum && value <= maximum;
   if (kind === 'number' ? isWithin : value === 'all' || (isWithin && Number.isInteger(value)))
     return { value };
-  const [what, other] = kind === 'count' ? ['whole number', ', or all'] : ['number', ''];
-  return { problem: `must be a ${what} from ${minimum} to ${maximum}${other}; it is ${quote(value)}` };
+  const [valueKind, other] = kind === 'count' ? ['whole number', ', or all'] : ['number', ''];
+  return { problem: `must be a ${valueKind} from ${minimum} to ${maximum}${other}; it is ${quote(value)}` };
 }
 
 const FIELDS = Object.keys(REQUEST_FIELDS);
@@ -104,23 +104,23 @@ const FIELDS = Object.keys(REQUEST_FIELDS);
 const MAX_OTHER_FIELDS = 50;
 
 /** Reports unknown fields, because a misspelled option would otherwise silently have its default. */
-function otherFields(given: JsonObject, group = ''): Problem[] {
+function unknownFieldProblems(input: JsonObject, group = ''): Problem[] {
   const names = FIELDS.map((field) => field.split('.')).map(([name, inner]) => (group === '' ? name : inner));
-  const others = Object.keys(given).filter((name) => !names.includes(name) && given[name] !== undefined);
+  const others = Object.keys(input).filter((name) => !names.includes(name) && input[name] !== undefined);
   const text = `is not a field here; the fields are ${FIELDS.join(', ')}`;
-  return others.slice(0, MAX_OTHER_FIELDS).map((name) => ({ field: visible(group + quote(name)), text }));
+  return others.slice(0, MAX_OTHER_FIELDS).map((name) => ({ field: replaceUnsafe(group + quote(name)), text }));
 }
 
 function workflowIdProblem(
   { projectId, jobId, requestId }: FollowUpPlan,
-  given: string | undefined,
+  workflowId: string | undefined,
 ): string | undefined {
   const derived = followUpWorkflowId(projectId, jobId, requestId);
   // Every character of a percent-encoded text has one byte.
   if (derived.length > MAX_WORKFLOW_ID_BYTES)
     return `the workflow id made of project, job and request id would be ${derived.length} bytes long; at most ${MAX_WORKFLOW_ID_BYTES} are possible, so shorten one of them`;
-  if (given === undefined || given === derived) return undefined;
-  return `its follow-up must have the workflow id ${quote(derived, MAX_WORKFLOW_ID_BYTES)}; this workflow's id is ${quote(given, MAX_WORKFLOW_ID_BYTES)}`;
+  if (workflowId === undefined || workflowId === derived) return undefined;
+  return `its follow-up must have the workflow id ${quote(derived, MAX_WORKFLOW_ID_BYTES)}; this workflow's id is ${quote(workflowId, MAX_WORKFLOW_ID_BYTES)}`;
 }
 
 /** Returns why a value is not a project ID or a job ID, or undefined if it is one. A URL has each of them as one path segment. */
@@ -148,7 +148,7 @@ export function nameProblem(value: unknown, maximum: number): string | undefined
 
 function promptProblem(value: unknown): string | undefined {
   return textProblem(value, (text) => {
-    const bytes = utf8Bytes(text);
+    const bytes = utf8ByteLength(text);
     if (bytes <= MAX_PROMPT_BYTES) return undefined;
     return `must be at most ${MAX_PROMPT_BYTES} bytes of UTF-8; it is ${bytes}`;
   });

@@ -91,16 +91,16 @@ export function mapOf<T>(check: Check<T>): Check<Readonly<Record<string, T>>> {
     isRecord(value) && Object.entries(value).every(([name, each]) => text(name) && check(each));
 }
 
-export function oneOf<const T>(...values: readonly T[]): Check<T> {
+export function literalOf<const T>(...values: readonly T[]): Check<T> {
   return (value): value is T => values.some((each) => each === value);
 }
 
-export function fields<F extends Checks>(checks: F): Check<Fields<F>> {
+export function objectOf<F extends Checks>(checks: F): Check<Fields<F>> {
   return (value): value is Fields<F> =>
     isRecord(value) && Object.entries(checks).every(([name, check]) => check(value[name]));
 }
 
-export function anyOf<T extends readonly unknown[]>(
+export function unionOf<T extends readonly unknown[]>(
   ...checks: { readonly [K in keyof T]: Check<T[K]> }
 ): Check<T[number]> {
   return (value): value is T[number] => checks.some((check) => check(value));

@@ -38,14 +38,14 @@ export function formatDuration(ms: number): string {
   if (ms < 1_000) return `${Math.max(0, Math.round(ms))}ms`;
   const seconds = Math.round(ms / 1_000);
   if (seconds < 60) return `${seconds}s`;
-  if (seconds < 3_600) return inTwo(seconds, 60, 'm', 's');
+  if (seconds < 3_600) return formatTwoUnits(seconds, 60, 'm', 's');
   const minutes = Math.round(seconds / 60);
-  if (minutes < 1_440) return inTwo(minutes, 60, 'h', 'm');
+  if (minutes < 1_440) return formatTwoUnits(minutes, 60, 'h', 'm');
   const hours = Math.round(minutes / 60);
-  return inTwo(hours, 24, 'd', 'h');
+  return formatTwoUnits(hours, 24, 'd', 'h');
 }
 
-function inTwo(value: number, size: number, large: string, small: string): string {
+function formatTwoUnits(value: number, size: number, large: string, small: string): string {
   const rest = value % size;
   return `${Math.floor(value / size)}${large}${rest === 0 ? '' : ` ${rest}${small}`}`;
 }

@@ -1,6 +1,6 @@
 import { sha256 } from '@noble/hashes/sha2.js';
 import { bytesToHex } from '@noble/hashes/utils.js';
-import { MAX_WORKFLOW_ID_BYTES, utf8Bytes } from './text';
+import { MAX_WORKFLOW_ID_BYTES, utf8ByteLength } from './text';
 
 /**
  * `follow-up:{projectId}:{jobId}:{requestId}`, each part percent-encoded. Clients in every language derive the same
@@ -13,7 +13,7 @@ export function followUpWorkflowId(projectId: string, jobId: string, requestId: 
 }
 
 /** The part of a follow-up's workflow id that names the job. */
-export function jobOf(workflowId: string): string {
+export function jobKeyFromWorkflowId(workflowId: string): string {
   return workflowId.slice(0, workflowId.lastIndexOf(':'));
 }
 
@@ -21,9 +21,9 @@ export function jobOf(workflowId: string): string {
 export function jobLockWorkflowId(projectId: string, jobId: string): string {
   const names = [projectId, jobId].map(percentEncode).join(':');
   const workflowId = `follow-up-job-lock:${names}`;
-  return utf8Bytes(workflowId) <= MAX_WORKFLOW_ID_BYTES
+  return utf8ByteLength(workflowId) <= MAX_WORKFLOW_ID_BYTES
     ? workflowId
-    : `follow-up-job-lock:${digestOf(names)}`;
+    : `follow-up-job-lock:${sha256Hex(names)}`;
 }
 
 const BATCH = 'follow-up-batch:';
@@ -34,7 +34,7 @@ export function batchWorkflowId(batchId: string): string {
 }
 
 /** A batch may be named by its id or by its workflow id. */
-export function batchIdOf(batch: string): string {
+export function toBatchId(batch: string): string {
   return batch.startsWith(BATCH) ? batch.slice(BATCH.length) : batch;
 }
 
@@ -59,11 +59,11 @@ const MAX_FAIRNESS_KEY_BYTES = 64;
 
 /** By it each project gets its share of a queue, and its own limit. */
 export function fairnessKey(projectId: string): string {
-  const isShort = utf8Bytes(projectId) <= MAX_FAIRNESS_KEY_BYTES;
-  return isShort ? projectId : `hash-${digestOf(projectId).slice(0, 32)}`;
+  const isShort = utf8ByteLength(projectId) <= MAX_FAIRNESS_KEY_BYTES;
+  return isShort ? projectId : `hash-${sha256Hex(projectId).slice(0, 32)}`;
 }
 
 /** SHA-256 in hexadecimal digits. A workflow has no `crypto`. */
-export function digestOf(text: string): string {
+export function sha256Hex(text: string): string {
   return bytesToHex(sha256(new TextEncoder().encode(text)));
 }

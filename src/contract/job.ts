@@ -1,22 +1,22 @@
-import { type Checked, fields, orNull, text } from './checks';
+import { type Checked, objectOf, orNull, text } from './checks';
 
 /** An agent job as the service reports it; null where it gave nothing. Times are ISO 8601 in UTC. */
 export const jobFields = {
   id: text,
   /** `active`, one of {@link TERMINAL_STATUSES}, or a word that the service added later. At most 64 characters. */
   status: text,
-  source: fields({ repository: orNull(text), ref: orNull(text) }),
+  source: objectOf({ repository: orNull(text), ref: orNull(text) }),
   model: orNull(text),
   /** No sign of completion: it survives turns, and may be filled after `completed`. */
   prLink: orNull(text),
   createdAt: orNull(text),
   archivedAt: orNull(text),
 };
-export const isAgentJob = fields(jobFields);
+export const isAgentJob = objectOf(jobFields);
 export type AgentJob = Checked<typeof isAgentJob>;
 
 /** The only status that shows a turn. */
-export const ACTIVE = 'active';
+export const ACTIVE_STATUS = 'active';
 
 /** Any other word is not terminal (specification, "Polling rule"). */
 export const TERMINAL_STATUSES = ['completed', 'archived', 'failed'] as const;
@@ -27,18 +27,18 @@ export function isTerminal(status: string): status is TerminalStatus {
 }
 
 /** Anybody may archive a job, only a turn ends otherwise. */
-export function endsTurn(status: string): boolean {
+export function isTurnEndStatus(status: string): boolean {
   return isTerminal(status) && status !== 'archived';
 }
 
 /** What distinguishes two answers about a job. */
-export const isJobState = fields({ status: text, prLink: orNull(text), archivedAt: orNull(text) });
+export const isJobState = objectOf({ status: text, prLink: orNull(text), archivedAt: orNull(text) });
 export type JobState = Checked<typeof isJobState>;
 
-export function sameState(one: JobState, other: JobState): boolean {
+export function isSameState(one: JobState, other: JobState): boolean {
   return one.status === other.status && one.prLink === other.prLink && one.archivedAt === other.archivedAt;
 }
 
-export function jobState(job: JobState): JobState {
+export function toJobState(job: JobState): JobState {
   return { status: job.status, prLink: job.prLink, archivedAt: job.archivedAt };
 }

@@ -19,8 +19,8 @@ type Labels = Readonly<Record<string, readonly string[] | null>>;
 
 /** @param by a workflow, the activities that ask the agent service, or the worker */
 function row<const K extends string>(kind: K) {
-  return <const L extends Labels>(name: string, by: string, labels: L, meaning: string, buckets?: number[]) =>
-    ({ name: `agent_follow_up_${name}`, kind, by, labels, meaning, buckets }) as const;
+  return <const L extends Labels>(name: string, recordedBy: string, labels: L, meaning: string, buckets?: number[]) =>
+    ({ name: `agent_follow_up_${name}`, kind, recordedBy: recordedBy, labels, meaning, buckets }) as const;
 }
 const [counter, gauge, histogram] = [row('counter'), row('gauge'), row('histogram')];
 
@@ -105,7 +105,7 @@ export interface Meter {
  * @param labels null is `none`; a value that the row does not list is `other`, for `result` with its hundred
  * @param sdkLabels for the worker: what the SDK adds by itself in activities and workflows
  */
-export function measure<K extends MetricKey>(
+export function recordMetric<K extends MetricKey>(
   meter: Meter,
   key: K,
   value: number,
@@ -115,7 +115,7 @@ export function measure<K extends MetricKey>(
   const { name, kind, meaning, labels: row } = METRICS[key];
   const listed: Labels = row;
   const all: Record<string, string> = { ...sdkLabels };
-  for (const [label, text] of Object.entries<string | null>(labels)) all[label] = inSet(text, listed[label]);
+  for (const [label, text] of Object.entries<string | null>(labels)) all[label] = toAllowedLabelValue(text, listed[label]);
   // For a negative one, as of a clock that was set back, the SDK throws; a workflow would stall.
   const amount = Math.max(0, value);
   // No unit is passed on: the name has it.
@@ -125,9 +125,9 @@ export function measure<K extends MetricKey>(
 }
 
 /** Prometheus takes a counter that begins at 1 for no increase: each one that `by` records begins with 0, for all labels. */
-export function beginCounters(meter: Meter, by: string, sdkLabels: Readonly<Record<string, string>>): void {
-  for (const { name, kind, by: recorder, labels, meaning } of Object.values(METRICS)) {
-    if (kind !== 'counter' || recorder !== by) continue;
+export function initializeCounters(meter: Meter, recordedBy: string, sdkLabels: Readonly<Record<string, string>>): void {
+  for (const { name, kind, recordedBy: recorder, labels, meaning } of Object.values(METRICS)) {
+    if (kind !== 'counter' || recorder !== recordedBy) continue;
     let combinations = [sdkLabels];
     for (const [label, values] of Object.entries(labels))
       combinations = combinations.flatMap((each) => values.map((value) => ({ ...each, [label]: value })));
@@ -136,10 +136,10 @@ export function beginCounters(meter: Meter, by: string, sdkLabels: Readonly<Reco
   }
 }
 
-function inSet(text: string | null, values: readonly string[] | null = []): string {
+function toAllowedLabelValue(text: string | null, values: readonly string[] | null = []): string {
   const value = text ?? 'none';
-  const hundred = value.replace(/^(http_\d)\d\d$/, '$1xx');
-  return [value, hundred].find((each) => values === null || values.includes(each)) ?? 'other';
+  const statusClass = value.replace(/^(http_\d)\d\d$/, '$1xx');
+  return [value, statusClass].find((each) => values === null || values.includes(each)) ?? 'other';
 }
 
 /** For `histogramBucketOverrides` of the SDK's runtime. */

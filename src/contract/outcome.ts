@@ -1,4 +1,4 @@
-import { type Checked, fields, oneOf, orNull, text } from './checks';
+import { type Checked, objectOf, literalOf, orNull, text } from './checks';
 import { isTerminal, TERMINAL_STATUSES } from './job';
 import {
   FAILURE_TYPES,
@@ -7,7 +7,7 @@ import {
   isFollowUpResult,
   isReceipt,
   isVerdict,
-  mayBeRetried,
+  canRetry,
   type Delivery,
   type Receipt,
 } from './result';
@@ -32,8 +32,8 @@ export function isFailure({ outcome }: { readonly outcome: Outcome }): boolean {
   return outcome !== 'completed' && outcome !== 'archived';
 }
 
-export const endFields = {
-  outcome: oneOf(...OUTCOMES),
+export const recordedOutcomeFields = {
+  outcome: literalOf(...OUTCOMES),
   /** Null where no receipt tells. */
   delivery: orNull(isVerdict),
   evidence: orNull(isEvidence),
@@ -43,35 +43,35 @@ export const endFields = {
 };
 
 /** How a follow-up ended. */
-export type End = Checked<ReturnType<typeof fields<typeof endFields>>>;
+export type RecordedOutcome = Checked<ReturnType<typeof objectOf<typeof recordedOutcomeFields>>>;
 
 /** A list of the server holds a hundred memos. */
 const MAX_MESSAGE_CHARACTERS = 300;
 
-const { outcome, prLink, message } = endFields;
-const isMemoOfEnd = fields({ outcome, prLink, message });
+const { outcome, prLink, message } = recordedOutcomeFields;
+const isOutcomeMemo = objectOf({ outcome, prLink, message });
 
 /** What an item that ends leaves in its memo, so that a list of the server tells it. */
-export function memoOfEnd(receipt: Receipt, { outcome, prLink, message }: End): object {
+export function toOutcomeMemo(receipt: Receipt, { outcome, prLink, message }: RecordedOutcome): object {
   return { ...receipt, outcome, prLink, message };
 }
 
-/** Null where a memo holds no {@link memoOfEnd}. */
-export function endOfMemo(memo: unknown): End | null {
-  if (!isReceipt(memo) || !isMemoOfEnd(memo)) return null;
+/** Null where a memo holds no {@link toOutcomeMemo}. */
+export function outcomeFromMemo(memo: unknown): RecordedOutcome | null {
+  if (!isReceipt(memo) || !isOutcomeMemo(memo)) return null;
   const { outcome, prLink, message } = memo;
-  return { outcome, ...byReceipt(memo), prLink, message };
+  return { outcome, ...fieldsFromReceipt(memo), prLink, message };
 }
 
-export function endOfResult(result: unknown): End {
-  if (!isFollowUpResult(result) || !isTerminal(result.status)) return endWithoutReceipt('unreadable');
+export function outcomeFromResult(result: unknown): RecordedOutcome {
+  if (!isFollowUpResult(result) || !isTerminal(result.status)) return createOutcomeWithoutReceipt('unreadable');
   const { status, prLink, receipt } = result;
-  return { outcome: status, ...byReceipt(receipt), prLink: boundedLink(prLink), message: null };
+  return { outcome: status, ...fieldsFromReceipt(receipt), prLink: boundedLink(prLink), message: null };
 }
 
-export const IN_HISTORY = 'whether the message was sent is in its history.';
+export const DELIVERY_IN_HISTORY = 'whether the message was sent is in its history.';
 
-export function deliveryInWords({ verdict, confirmedBy, sends }: Delivery): string {
+export function describeDelivery({ verdict, confirmedBy, sends }: Delivery): string {
   return {
     // An answered 429 was sent, and not processed.
     'not-sent': sends === 0 ? 'Nothing was sent.' : 'The service has processed nothing.',
@@ -82,18 +82,18 @@ export function deliveryInWords({ verdict, confirmedBy, sends }: Delivery): stri
 }
 
 /** Whether the message was sent, by what a follow-up that has ended left. */
-export function sentInWords(receipt: Receipt | null): string {
-  if (receipt === null) return `It left no receipt: ${IN_HISTORY}`;
-  const words = deliveryInWords(receipt.delivery);
-  if (receipt.delivery.verdict === 'accepted') return `${words} The agent continues.`;
-  return receipt.delivery.verdict === 'unknown' ? `${words} If it did, the agent continues.` : words;
+export function describeReceipt(receipt: Receipt | null): string {
+  if (receipt === null) return `It left no receipt: ${DELIVERY_IN_HISTORY}`;
+  const description = describeDelivery(receipt.delivery);
+  if (receipt.delivery.verdict === 'accepted') return `${description} The agent continues.`;
+  return receipt.delivery.verdict === 'unknown' ? `${description} If it did, the agent continues.` : description;
 }
 
-export function cancelledInWords(receipt: Receipt | null): string {
-  return `The follow-up was cancelled. ${sentInWords(receipt)}`;
+export function describeCancellation(receipt: Receipt | null): string {
+  return `The follow-up was cancelled. ${describeReceipt(receipt)}`;
 }
 
-export function conflictInWords(workflowId: string): string {
+export function describeConflict(workflowId: string): string {
   const requestId = decodeURIComponent(workflowId.split(':').at(-1) ?? '');
   return (
     `The follow-up ${workflowId} exists with another prompt: request id ${JSON.stringify(requestId)} is taken. ` +
@@ -101,7 +101,7 @@ export function conflictInWords(workflowId: string): string {
   );
 }
 
-const WITHOUT_RECEIPT: Partial<Record<Outcome, string>> = {
+const MESSAGES_WITHOUT_RECEIPT: Partial<Record<Outcome, string>> = {
   terminated: 'Somebody terminated the follow-up.',
   'timed-out': 'The workflow ran into its time limit.',
   missing:
@@ -112,30 +112,30 @@ const WITHOUT_RECEIPT: Partial<Record<Outcome, string>> = {
   unreadable: 'Its result is no job with a receipt.',
 };
 
-export function endWithoutReceipt(outcome: Outcome, message = WITHOUT_RECEIPT[outcome] ?? outcome): End {
+export function createOutcomeWithoutReceipt(outcome: Outcome, message = MESSAGES_WITHOUT_RECEIPT[outcome] ?? outcome): RecordedOutcome {
   // A foreign program's words may hold half a character, which would end the worker (sdk-core 1.24).
-  const words = truncate(message, MAX_MESSAGE_CHARACTERS).toWellFormed();
-  return { outcome, delivery: null, evidence: null, prLink: null, message: words };
+  const boundedMessage = truncate(message, MAX_MESSAGE_CHARACTERS).toWellFormed();
+  return { outcome, delivery: null, evidence: null, prLink: null, message: boundedMessage };
 }
 
-export function endOfCancelled(receipt: unknown): End {
-  return { ...endWithoutReceipt('cancelled'), ...(isReceipt(receipt) && byReceipt(receipt)) };
+export function createCancelledOutcome(receipt: unknown): RecordedOutcome {
+  return { ...createOutcomeWithoutReceipt('cancelled'), ...(isReceipt(receipt) && fieldsFromReceipt(receipt)) };
 }
 
 /**
- * @param isCompared false where nothing is left to compare its prompt with
+ * @param isPromptComparable false where nothing is left to compare its prompt with
  * @param isForeign false where a follow-up of the asker's own, deleted since, may have sent its message
  */
-export function endOfConflict(isCompared: boolean, isForeign: boolean): End {
-  if (!isCompared)
-    return endWithoutReceipt(
+export function createConflictOutcome(isPromptComparable: boolean, isForeign: boolean): RecordedOutcome {
+  if (!isPromptComparable)
+    return createOutcomeWithoutReceipt(
       'conflict',
       'A follow-up of this name exists, and its prompt can no longer be compared.',
     );
-  const words = 'A follow-up of this name carries another prompt';
+  const reason = 'A follow-up of this name carries another prompt';
   return isForeign
-    ? { ...endWithoutReceipt('conflict', `${words}; nothing was sent.`), delivery: 'not-sent' }
-    : endWithoutReceipt('conflict', `${words}. Nobody can tell whether an earlier one sent this one.`);
+    ? { ...createOutcomeWithoutReceipt('conflict', `${reason}; nothing was sent.`), delivery: 'not-sent' }
+    : createOutcomeWithoutReceipt('conflict', `${reason}. Nobody can tell whether an earlier one sent this one.`);
 }
 
 interface Failure extends Error {
@@ -144,21 +144,21 @@ interface Failure extends Error {
 }
 
 /** Undefined for a failure that is none of a follow-up. */
-export function failureOf({ type, details }: Failure) {
-  const own = FAILURE_TYPES.find((each) => each === type);
+export function parseFollowUpFailure({ type, details }: Failure) {
+  const failureType = FAILURE_TYPES.find((each) => each === type);
   const detail = details?.[0];
-  return own !== undefined && isFailureDetails(detail) ? { type: own, details: detail } : undefined;
+  return failureType !== undefined && isFailureDetails(detail) ? { type: failureType, details: detail } : undefined;
 }
 
-export function endOfFailure(failure: Failure): End {
-  const own = failureOf(failure);
-  if (own === undefined) return endWithoutReceipt('unreadable', failure.message);
-  const { job, receipt } = own.details;
+export function outcomeFromFailure(failure: Failure): RecordedOutcome {
+  const followUpFailure = parseFollowUpFailure(failure);
+  if (followUpFailure === undefined) return createOutcomeWithoutReceipt('unreadable', failure.message);
+  const { job, receipt } = followUpFailure.details;
   const prLink = boundedLink(job?.prLink);
-  return { ...endWithoutReceipt(own.type, failure.message), ...byReceipt(receipt), prLink };
+  return { ...createOutcomeWithoutReceipt(followUpFailure.type, failure.message), ...fieldsFromReceipt(receipt), prLink };
 }
 
-function byReceipt({ delivery, evidence }: Receipt) {
+function fieldsFromReceipt({ delivery, evidence }: Receipt) {
   return { delivery: delivery.verdict, evidence };
 }
 
@@ -167,13 +167,13 @@ function boundedLink(link: string | null = null): string | null {
 }
 
 /** Which items start again: those provably not sent or rejected, or also those of unknown delivery. */
-export const TRY_AGAIN = ['unsent', 'unsent-or-unknown'] as const;
-export type TryAgain = (typeof TRY_AGAIN)[number];
+export const RETRY_SCOPES = ['unsent', 'unsent-or-unknown'] as const;
+export type RetryScope = (typeof RETRY_SCOPES)[number];
 
-/** @param again null for a run that is no retry */
-export function mayTryAgain({ outcome, delivery }: End, again: TryAgain | null): boolean {
+/** @param retryScope null for a run that is no retry */
+export function shouldRetry({ outcome, delivery }: RecordedOutcome, retryScope: RetryScope | null): boolean {
   // The name belongs to somebody else's message.
-  if (again === null || outcome === 'conflict') return false;
-  if (mayBeRetried(delivery)) return true;
-  return again === 'unsent-or-unknown' && (delivery === 'unknown' || delivery === null);
+  if (retryScope === null || outcome === 'conflict') return false;
+  if (canRetry(delivery)) return true;
+  return retryScope === 'unsent-or-unknown' && (delivery === 'unknown' || delivery === null);
 }

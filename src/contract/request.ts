@@ -1,4 +1,4 @@
-import { anyOf, type Checked, count, fields, isRecord, type JsonObject, number, oneOf, text } from './checks';
+import { unionOf, type Checked, count, objectOf, isRecord, type JsonObject, number, literalOf, text } from './checks';
 import { type DurationText, durationText } from './duration';
 
 export const WHEN_ACTIVE = ['send', 'wait', 'reject'] as const;
@@ -49,30 +49,30 @@ export interface PollingRequest {
   readonly timerPolls?: number | 'all' | undefined;
 }
 
-const isPolling = fields({
+const isPolling = objectOf({
   initialMs: number,
   growth: number,
   maximumMs: number,
   jitter: number,
-  timerPolls: anyOf(oneOf('all'), count),
+  timerPolls: unionOf(literalOf('all'), count),
 });
 export type Polling = Checked<typeof isPolling>;
 
 /** A checked request with its defaults, without its message; durations in milliseconds. */
-export const isWatchPlan = fields({
+export const isPlanWithoutPrompt = objectOf({
   projectId: text,
   jobId: text,
   /** Or the workflow id if the caller left it out. */
   requestId: text,
-  whenActive: oneOf(...WHEN_ACTIVE),
-  onUnknownDelivery: oneOf(...ON_UNKNOWN_DELIVERY),
+  whenActive: literalOf(...WHEN_ACTIVE),
+  onUnknownDelivery: literalOf(...ON_UNKNOWN_DELIVERY),
   deadlineMs: number,
   reconcileTimeoutMs: number,
   prLinkTimeoutMs: number,
   maxStalenessMs: number,
   polling: isPolling,
 });
-export type FollowUpPlan = Checked<typeof isWatchPlan> & { readonly prompt: string };
+export type FollowUpPlan = Checked<typeof isPlanWithoutPrompt> & { readonly prompt: string };
 
 /** Field names and values in the help are Markdown code. The help has no final period, because the CLI adds the limits and the default. */
 export type RequestOption = { readonly help: string } & (
@@ -201,20 +201,20 @@ export const REQUEST_FIELDS = { ...REQUEST_IDENTITY, ...REQUEST_OPTIONS };
 export type RequestField = keyof typeof REQUEST_FIELDS;
 export type RequestRow = RequestOption | (typeof REQUEST_IDENTITY)[keyof typeof REQUEST_IDENTITY];
 
-export function fieldOfPlan(field: string, { kind }: { readonly kind: string }): string {
+export function toPlanFieldName(field: string, { kind }: { readonly kind: string }): string {
   return kind === 'duration' ? `${field}Ms` : field;
 }
 
 /** The options of a checked request as a caller would write them. */
 export function optionTexts(plan: FollowUpPlan): [option: string, text: string][] {
   return Object.entries<RequestOption>(REQUEST_OPTIONS).map(([name, option]) => {
-    const value = fieldOf({ ...plan }, fieldOfPlan(name, option));
+    const value = getField({ ...plan }, toPlanFieldName(name, option));
     return [name, option.kind === 'duration' ? durationText(Number(value)) : String(value)];
   });
 }
 
 /** Of an unchecked request; undefined for null too. */
-export function fieldOf(request: JsonObject, field: string): unknown {
+export function getField(request: JsonObject, field: string): unknown {
   const [name = '', inner] = field.split('.');
   const value = request[name];
   if (inner === undefined) return value ?? undefined;
@@ -222,7 +222,7 @@ export function fieldOf(request: JsonObject, field: string): unknown {
 }
 
 /** An unchecked request of these fields, but for those that are undefined or null. */
-export function requestWith(fields: Iterable<readonly [field: string, value: unknown]>): JsonObject {
+export function buildRequest(fields: Iterable<readonly [field: string, value: unknown]>): JsonObject {
   const request: Record<string, unknown> = {};
   for (const [field, value] of fields) {
     if (value === undefined || value === null) continue;

@@ -2,10 +2,10 @@ import {
   type Check,
   type Checked,
   count,
-  fields,
+  objectOf,
   mapOf,
   number,
-  oneOf,
+  literalOf,
   optional,
   orNull,
   text,
@@ -14,11 +14,11 @@ import { type AgentJob, isAgentJob, isJobState, jobFields } from './job';
 
 /** Whether the message arrived. */
 export const VERDICTS = ['not-sent', 'accepted', 'rejected', 'unknown'] as const;
-export const isVerdict = oneOf(...VERDICTS);
+export const isVerdict = literalOf(...VERDICTS);
 export type Verdict = Checked<typeof isVerdict>;
 
 /** The one rule of every retry, of a follow-up or of a batch. */
-export function mayBeRetried(verdict: Verdict | null | undefined): boolean {
+export function canRetry(verdict: Verdict | null | undefined): boolean {
   return verdict === 'not-sent' || verdict === 'rejected';
 }
 
@@ -26,7 +26,7 @@ export function mayBeRetried(verdict: Verdict | null | undefined): boolean {
 export type ConfirmedBy = 'response' | 'read' | 'operator' | 'assumed';
 
 /** `confirmedBy` is null unless accepted; `sends` counts POSTs that were not provably kept from the service. */
-const isDelivery = fields({
+const isDelivery = objectOf({
   verdict: isVerdict,
   confirmedBy: orNull(text as Check<ConfirmedBy>),
   sends: count,
@@ -46,7 +46,7 @@ export type Evidence = (typeof EVIDENCES)[number];
 export const isEvidence = text as Check<Evidence>;
 
 /** The receipt of a follow-up. docs/result.md describes each field. Times are ISO 8601 in UTC. */
-export const isReceipt = fields({
+export const isReceipt = objectOf({
   requestId: text,
   delivery: isDelivery,
   /** Null until a terminal status is accepted. */
@@ -67,7 +67,7 @@ export const isReceipt = fields({
 export type Receipt = Checked<typeof isReceipt>;
 
 /** The final job, and the receipt that says how it is known. */
-export const isFollowUpResult = fields({ ...jobFields, receipt: isReceipt });
+export const isFollowUpResult = objectOf({ ...jobFields, receipt: isReceipt });
 export type FollowUpResult = Checked<typeof isFollowUpResult>;
 
 /** The types of the `ApplicationFailure` with which a follow-up can end. */
@@ -81,7 +81,7 @@ export const FAILURE_TYPES = [
 export type FailureType = (typeof FAILURE_TYPES)[number];
 
 /** Their `details[0]`. */
-export const isFailureDetails = fields({
+export const isFailureDetails = objectOf({
   /** The job in the latest readable response. */
   job: orNull(isAgentJob),
   receipt: isReceipt,
@@ -93,7 +93,7 @@ export const isFailureDetails = fields({
 export type FailureDetails = Checked<typeof isFailureDetails>;
 
 /** The action of a follow-up in each phase. The phases are the values of the search attribute `FollowUpPhase`. */
-const DOING = {
+const PHASE_ACTIONS = {
   starting: 'reads the job, then sends the message; a rate limit can delay both',
   'waiting-for-job':
     'waits for the job lock and until the job is idle (whenActive is wait); then sends the message',
@@ -108,8 +108,8 @@ const DOING = {
   failed: 'nothing; it has ended, and its failure says why (in the Web UI under Event History)',
   cancelled: 'nothing; the watch has ended, and the agent continues if the message arrived',
 } as const;
-export type Phase = keyof typeof DOING;
-export const PHASES = Object.keys(DOING) as readonly Phase[];
+export type Phase = keyof typeof PHASE_ACTIONS;
+export const PHASES = Object.keys(PHASE_ACTIONS) as readonly Phase[];
 
 /**
  * The result of the query and the updates. The reads of a pending `pollJob` are not in it; the client adds them from the Temporal
@@ -131,16 +131,16 @@ export interface FollowUpProgress extends Pick<Receipt, 'evidence' | 'responseCo
   readonly lastResponse: string | null;
 }
 
-const WAIT =
+const WAIT_ADVICE =
   'nothing, unless the last answer is an error that stays: then mend its cause. Cancelling ends the watch, not the agent';
-const NEW_KEY =
+const NEW_KEY_ADVICE =
   'give the workers a valid AGENT_API_KEY or AGENT_API_KEY_FILE; the follow-up then continues automatically';
-const RETRY =
+const RETRY_ADVICE =
   "mend the cause; then the starter's `retry` sends the message. A corrected request needs a new request id";
 
-const AFTER: Readonly<Record<Verdict, string>> = {
-  'not-sent': RETRY,
-  rejected: RETRY,
+const ADVICE_BY_VERDICT: Readonly<Record<Verdict, string>> = {
+  'not-sent': RETRY_ADVICE,
+  rejected: RETRY_ADVICE,
   unknown: 'look at the job: if the message is there, nothing; if not, a new request id sends it again',
   accepted: 'look at the job: the agent may still work on it',
 };
@@ -157,24 +157,24 @@ export function phaseRows(
   const rows: [string, string][] = [['phase', phase]];
   // A later version may have another phase.
   if (!PHASES.includes(phase)) return [...rows, ['doing', 'see its worker, which is newer']];
-  rows.push(['doing', DOING[phase]]);
+  rows.push(['doing', PHASE_ACTIONS[phase]]);
   if (phase === 'needs-decision') {
-    const why = `nobody can tell whether the message arrived: ${deliveryUnknownReason ?? 'the send has no answer'}`;
+    const reason = `nobody can tell whether the message arrived: ${deliveryUnknownReason ?? 'the send has no answer'}`;
     const effect = 'delivered waits for the end of the job, not-delivered sends the message once more';
-    return [...rows, ['why', why], ['what to do', `look at the job; then ${decide}: ${effect}`]];
+    return [...rows, ['why', reason], ['what to do', `look at the job; then ${decide}: ${effect}`]];
   }
   if (phase === 'unauthorized') {
-    const why = "the agent service rejects the worker's key; the last response has its error text";
-    return [...rows, ['why', why], ['what to do', NEW_KEY]];
+    const reason = "the agent service rejects the worker's key; the last response has its error text";
+    return [...rows, ['why', reason], ['what to do', NEW_KEY_ADVICE]];
   }
   if (phase === 'done') return rows;
   const isOver = phase === 'failed' || phase === 'cancelled';
-  return [...rows, ['what to do', isOver ? adviceAfter(delivery) : WAIT]];
+  return [...rows, ['what to do', isOver ? getAdviceAfterEnd(delivery) : WAIT_ADVICE]];
 }
 
 /** The required action for a follow-up that ended without a final job. */
-export function adviceAfter({ verdict }: Pick<Delivery, 'verdict'>): string {
-  return verdict in AFTER ? AFTER[verdict] : AFTER.unknown;
+export function getAdviceAfterEnd({ verdict }: Pick<Delivery, 'verdict'>): string {
+  return verdict in ADVICE_BY_VERDICT ? ADVICE_BY_VERDICT[verdict] : ADVICE_BY_VERDICT.unknown;
 }
 
 /** An operator's decision about an unknown delivery. */

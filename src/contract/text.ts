@@ -19,13 +19,13 @@ export const MAX_WORKFLOW_ID_BYTES = 255;
 const UNSAFE = /[\p{Cc}\p{Zl}\p{Zp}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
 
 /** A field from outside. Unsafe characters become U+FFFD, so that `completed` with a hidden one still differs. */
-export function plainText(text: string, limit: number): string {
+export function sanitizeField(text: string, limit: number): string {
   return truncate(text.toWellFormed().replace(UNSAFE, '\ufffd'), limit);
 }
 
 /** Words from outside on one line. */
 export function singleLine(text: string, limit: number): string {
-  return truncate(visible(text).replace(/\s+/g, ' ').trim(), limit);
+  return truncate(replaceUnsafe(text).replace(/\s+/g, ' ').trim(), limit);
 }
 
 /** With an ellipsis where it is cut; a surrogate pair is never split. */
@@ -35,7 +35,7 @@ export function truncate(text: string, limit: number): string {
 }
 
 /** With a space for each unsafe character. Half a pair of surrogates would end the worker process (sdk-core 1.24, measured). */
-export function visible(text: string): string {
+export function replaceUnsafe(text: string): string {
   return text.toWellFormed().replace(UNSAFE, ' ');
 }
 
@@ -77,7 +77,7 @@ export function markdownCounts(counts: Readonly<Record<string, number>>): string
 }
 
 /** `1 item`, `2 items`. */
-export function counted(count: number, thing: string): string {
+export function pluralize(count: number, thing: string): string {
   return `${count} ${thing}${count === 1 ? '' : 's'}`;
 }
 
@@ -86,10 +86,10 @@ export function markdownTable(rows: readonly (readonly [name: string, value: str
   return ['| | |', '|---|---|', ...rows.map(([name, value]) => `| ${name}: | ${value} |`)].join('\n');
 }
 
-export function jsonBytes(value: unknown): number {
-  return utf8Bytes(JSON.stringify(value));
+export function jsonByteLength(value: unknown): number {
+  return utf8ByteLength(JSON.stringify(value));
 }
 
-export function utf8Bytes(text: string): number {
+export function utf8ByteLength(text: string): number {
   return new TextEncoder().encode(text).length;
 }

@@ -9,7 +9,7 @@ export {
   type RunOptions,
 } from '../client/batch/check';
 export type { RetryOptions } from '../client/batch/start';
-export type { CallOptions } from '../client/call';
+export type { CallOptions } from '../client/call-runner';
 export type { FollowUpDescription, FollowUpFilter } from '../client/description';
 export {
   ConflictError,
@@ -55,6 +55,6 @@ export type {
   Receipt,
 } from '../contract/result';
 export { type ConnectOptions, connectClient } from '../client/connect';
-export type { RunState } from '../temporal/existing-run';
+export type { RunState } from '../temporal/workflow-executions';
 export { ensureSearchAttributes } from '../temporal/search-attributes';
 export { SearchAttributesError, TemporalUnreachableError } from '../temporal/server-error';

@@ -1,18 +1,18 @@
-import type { JobResponse, SendEnd } from '../contract/activities';
+import type { JobResponse, SendOutcome } from '../contract/activities';
 import { type AgentJob, isTerminal } from '../contract/job';
 import type { DeliveryDecision } from '../contract/result';
-import { applySendEnd } from './apply-send';
-import { observe, showsDelivery } from './evidence';
-import { addFailure, NO_FAILURES } from './failures';
-import { operatorPermit, resendPermit } from './permits';
+import { applySendOutcome } from './apply-send';
+import { addObservation, isDeliveryShown } from './evidence';
+import { addFailure, NO_FAILURES } from './failure-streak';
+import { grantOperatorPermit, grantResendPermit } from './permits';
 import { addCounts } from '../contract/response-counts';
-import { type DeliveryState, type FollowUpState, readsOf } from './state';
+import { type DeliveryState, type FollowUpState, getDeliveryReads } from './state';
 
 /** What happened to a follow-up. Times are in milliseconds, by the workflow's clock. */
 export type FollowUpEvent =
   | {
       readonly kind: 'send ended';
-      readonly end: SendEnd;
+      readonly outcome: SendOutcome;
       /** See `SendResult`; null if the send did not report it. */
       readonly lockRunId: string | null;
       /** When the send started. */
@@ -21,13 +21,13 @@ export type FollowUpEvent =
       /** When a POST of a run before a reset has ended at the latest. */
       readonly earlierPostEndsAt: number;
     }
-  | ({ readonly kind: 'read ended' } & Read)
+  | ({ readonly kind: 'read ended' } & CompletedRead)
   /** `pollJob` ended: its reads that returned the known job, and the response that differs, if it reported one. */
   | {
       readonly kind: 'poll ended';
       readonly unchangedReads: number;
       readonly status: string;
-      readonly last: Omit<Read, 'at'> | null;
+      readonly last: Omit<CompletedRead, 'at'> | null;
       /** An update interrupted the poll, so that one read follows at once. */
       readonly isInterrupted: boolean;
       readonly at: number;
@@ -42,7 +42,7 @@ export type FollowUpEvent =
   | { readonly kind: 'delivery decided'; readonly decision: DeliveryDecision; readonly runId: string }
   | { readonly kind: 'cancelled' };
 
-interface Read {
+interface CompletedRead {
   readonly response: JobResponse;
   readonly requestedAt: number;
   /** When the response was received. */
@@ -53,7 +53,7 @@ interface Read {
 export function apply(state: FollowUpState, event: FollowUpEvent): FollowUpState {
   switch (event.kind) {
     case 'send ended':
-      return applySendEnd(state, event);
+      return applySendOutcome(state, event);
     case 'read ended':
       return applyRead(state, event);
     case 'poll ended':
@@ -73,7 +73,7 @@ export function apply(state: FollowUpState, event: FollowUpEvent): FollowUpState
   }
 }
 
-function applyRead(state: FollowUpState, { response, requestedAt, at }: Read): FollowUpState {
+function applyRead(state: FollowUpState, { response, requestedAt, at }: CompletedRead): FollowUpState {
   const { readRequestedAt } = state;
   const after = {
     ...countReads(state, response.kind === 'job' ? response.job.status : response.label, 1),
@@ -98,8 +98,8 @@ function observeDelivery(
   at: number,
 ): DeliveryState {
   if (delivery.kind !== 'unknown' && delivery.kind !== 'accepted') return delivery;
-  const reads = observe(delivery.reads, job, requestedAt, at);
-  if (delivery.kind === 'unknown' && showsDelivery(reads))
+  const reads = addObservation(delivery.reads, job, requestedAt, at);
+  if (delivery.kind === 'unknown' && isDeliveryShown(reads))
     return { kind: 'accepted', confirmedBy: 'read', reads };
   return { ...delivery, reads };
 }
@@ -121,7 +121,7 @@ function countReads(state: FollowUpState, label: string, reads: number): FollowU
     ...state,
     waitingForJob: waitingForJob && { ...waitingForJob, reads: waitingForJob.reads + reads },
   };
-  if (reads === 0 || readsOf(state) === null) return counted;
+  if (reads === 0 || getDeliveryReads(state) === null) return counted;
   return {
     ...counted,
     polls: polls + reads,
@@ -135,7 +135,7 @@ function applyReconciled(state: FollowUpState): FollowUpState {
   if (delivery.kind !== 'unknown') return state;
   if (plan.onUnknownDelivery === 'assume-delivered')
     return { ...state, delivery: { kind: 'accepted', confirmedBy: 'assumed', reads: delivery.reads } };
-  const permit = plan.onUnknownDelivery === 'resend' ? resendPermit(state) : null;
+  const permit = plan.onUnknownDelivery === 'resend' ? grantResendPermit(state) : null;
   return {
     ...state,
     delivery: { ...delivery, isReconciled: true, permit },
@@ -147,6 +147,6 @@ function applyDecision(state: FollowUpState, decision: DeliveryDecision, runId: 
   const { delivery } = state;
   if (delivery.kind !== 'unknown') return state;
   if (decision === 'not-delivered')
-    return { ...state, delivery: { ...delivery, permit: operatorPermit(runId) } };
+    return { ...state, delivery: { ...delivery, permit: grantOperatorPermit(runId) } };
   return { ...state, delivery: { kind: 'accepted', confirmedBy: 'operator', reads: delivery.reads } };
 }

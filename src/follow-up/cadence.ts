@@ -1,5 +1,5 @@
 import type { Polling } from '../contract/request';
-import { type FailureStreak, MIN_NOT_FOUND } from './failures';
+import { type FailureStreak, MIN_NOT_FOUND } from './failure-streak';
 
 /** Returns a number from 0 to 1. A replay of a workflow repeats the numbers of `Math.random`. */
 export type Random = () => number;
@@ -21,7 +21,7 @@ export function limitRetryAfter(waitMs: number): number {
  *
  * @param ageMs the age of the turn, or of the wait for an idle job
  */
-export function pollInterval(polling: Polling, ageMs: number, random: Random): number {
+export function pollIntervalMs(polling: Polling, ageMs: number, random: Random): number {
   const grown = Math.max(polling.initialMs, Math.min(polling.maximumMs, polling.growth * ageMs));
   return Math.round(grown * (1 + polling.jitter * (2 * random() - 1)));
 }
@@ -34,13 +34,13 @@ export function pollInterval(polling: Polling, ageMs: number, random: Random): n
  * - After one of the first five responses with status 404, this is the initial interval, because the job may be deleted.
  * - After any other failure, the wait doubles with each failure up to five minutes, and is never shorter than the interval.
  */
-export function nextWait(polling: Polling, ageMs: number, streak: FailureStreak, random: Random): number {
-  const { last, count, notFound } = streak;
-  if (last === null) return pollInterval(polling, ageMs, random);
-  if (last.retryAfterMs !== undefined)
-    return Math.round(limitRetryAfter(last.retryAfterMs) * (1 + polling.jitter * random()));
-  if (notFound !== null && notFound.count <= MIN_NOT_FOUND) return pollInterval(polling, 0, random);
+export function nextWaitMs(polling: Polling, ageMs: number, streak: FailureStreak, random: Random): number {
+  const { lastFailure: lastFailure, count, notFound } = streak;
+  if (lastFailure === null) return pollIntervalMs(polling, ageMs, random);
+  if (lastFailure.retryAfterMs !== undefined)
+    return Math.round(limitRetryAfter(lastFailure.retryAfterMs) * (1 + polling.jitter * random()));
+  if (notFound !== null && notFound.count <= MIN_NOT_FOUND) return pollIntervalMs(polling, 0, random);
   const backoffMs = Math.min(MAX_FAILURE_WAIT_MS, polling.initialMs * 2 ** Math.min(count - 1, 20));
   // The wait is random, so that the follow-ups do not all return at once.
-  return Math.max(pollInterval(polling, ageMs, random), Math.round(backoffMs * (0.5 + 0.5 * random())));
+  return Math.max(pollIntervalMs(polling, ageMs, random), Math.round(backoffMs * (0.5 + 0.5 * random())));
 }

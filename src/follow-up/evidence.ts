@@ -1,12 +1,12 @@
-import { boolean, type Checked, fields, orNull, time } from '../contract/checks';
+import { boolean, type Checked, objectOf, orNull, time } from '../contract/checks';
 import {
-  ACTIVE,
+  ACTIVE_STATUS,
   type AgentJob,
-  endsTurn,
+  isTurnEndStatus,
   isAgentJob,
   isJobState,
   isTerminal,
-  jobState,
+  toJobState,
   type JobState,
 } from '../contract/job';
 import type { WhenActive } from '../contract/request';
@@ -17,40 +17,40 @@ import type { Evidence } from '../contract/result';
  * longer than both delays together. Only a fresh response decides, whose read was requested at least `maxStaleness` after the
  * POST ended.
  */
-export const isObservations = fields({
+export const isObservations = objectOf({
   /** The job right before the POST; null if the worker that read it could not report it. */
   baseline: orNull(isJobState),
   /** The time from which on a requested read is fresh. */
   freshFrom: time,
   /** Whether any read since the POST returned `active`. */
-  seenActive: boolean,
+  hasSeenActive: boolean,
   /** The latest readable response, fresh or not; null before the first one. */
   last: orNull(isJobState),
   /**
    * The fresh responses in a row that have the same status, up to the latest one: its job, when the first one was received, and
    * when the latest one was requested.
    */
-  fresh: orNull(fields({ job: isAgentJob, since: time, requestedAt: time })),
+  freshStreak: orNull(objectOf({ job: isAgentJob, since: time, requestedAt: time })),
 });
 export type Observations = Checked<typeof isObservations>;
 
 /** The job in the POST's own response is not observed: only reads are evidence. */
-export function startObservations(baseline: JobState | null, freshFrom: number): Observations {
-  return { baseline: baseline && jobState(baseline), freshFrom, seenActive: false, last: null, fresh: null };
+export function createObservations(baseline: JobState | null, freshFrom: number): Observations {
+  return { baseline: baseline && toJobState(baseline), freshFrom, hasSeenActive: false, last: null, freshStreak: null };
 }
 
-export function observe(
+export function addObservation(
   observations: Observations,
   job: AgentJob,
   requestedAt: number,
   receivedAt: number,
 ): Observations {
-  const seenActive = observations.seenActive || job.status === ACTIVE;
-  const seen = { ...observations, seenActive, last: jobState(job) };
+  const hasSeenActive = observations.hasSeenActive || job.status === ACTIVE_STATUS;
+  const seen = { ...observations, seenActive: hasSeenActive, last: toJobState(job) };
   if (requestedAt < observations.freshFrom) return seen;
-  const isSame = observations.fresh?.job.status === job.status;
-  const since = isSame ? observations.fresh.since : receivedAt;
-  return { ...seen, fresh: { job, since, requestedAt } };
+  const isSame = observations.freshStreak?.job.status === job.status;
+  const since = isSame ? observations.freshStreak.since : receivedAt;
+  return { ...seen, freshStreak: { job, since, requestedAt } };
 }
 
 /**
@@ -63,13 +63,13 @@ export type EndJudgment =
   | { readonly kind: 'open' };
 
 /** Applies the evidence rules 2 and 3 of the contract (docs/result.md). */
-export function judgeEnd({ baseline, seenActive, fresh }: Observations, maxStalenessMs: number): EndJudgment {
-  if (fresh === null || !isTerminal(fresh.job.status)) return { kind: 'open' };
-  const { job, since, requestedAt } = fresh;
+export function judgeEnd({ baseline, hasSeenActive: hasSeenActive, freshStreak: freshStreak }: Observations, maxStalenessMs: number): EndJudgment {
+  if (freshStreak === null || !isTerminal(freshStreak.job.status)) return { kind: 'open' };
+  const { job, since, requestedAt } = freshStreak;
   const accepted = (evidence: Evidence) => ({ kind: 'accepted', evidence, job, since }) as const;
   const wasIdle = baseline !== null && isTerminal(baseline.status);
-  if (wasIdle && seenActive) return accepted('seen-active');
-  if (wasIdle && job.status !== baseline.status && endsTurn(job.status)) return accepted('status-changed');
+  if (wasIdle && hasSeenActive) return accepted('seen-active');
+  if (wasIdle && job.status !== baseline.status && isTurnEndStatus(job.status)) return accepted('status-changed');
   // The true time for which the status stayed the same is never shorter than the time from the arrival of the first response to
   // the request of the latest one. A single response never qualifies, because its request comes before its arrival.
   const until = since + maxStalenessMs;
@@ -80,8 +80,8 @@ export function judgeEnd({ baseline, seenActive, fresh }: Observations, maxStale
 }
 
 /** Whether a read before the first fresh one can show anything: only that the turn of a job that was idle has started. */
-export function canShowTurn({ baseline, seenActive }: Observations): boolean {
-  return !seenActive && baseline !== null && isTerminal(baseline.status);
+export function canShowTurn({ baseline, hasSeenActive: hasSeenActive }: Observations): boolean {
+  return !hasSeenActive && baseline !== null && isTerminal(baseline.status);
 }
 
 /** Whether reading can show that a message of unknown delivery arrived: only if the job was idle before. */
@@ -90,28 +90,28 @@ export function canShowDelivery({ baseline }: Observations): boolean {
 }
 
 /** Whether the latest fresh response shows that a message of unknown delivery arrived (rule 6 of the contract). */
-export function showsDelivery({ baseline, fresh }: Observations): boolean {
-  return fresh !== null && showsTurn(baseline, fresh.job);
+export function isDeliveryShown({ baseline, freshStreak: freshStreak }: Observations): boolean {
+  return freshStreak !== null && isTurnShown(baseline, freshStreak.job);
 }
 
 /**
  * Whether a job shows a turn that its baseline did not have. A job that was active before shows nothing, and neither does
  * archiving, because any client can archive and restore a job.
  */
-function showsTurn(baseline: JobState | null, job: JobState): boolean {
+function isTurnShown(baseline: JobState | null, job: JobState): boolean {
   if (baseline === null || !isTerminal(baseline.status)) return false;
-  if (!isTerminal(job.status)) return job.status === ACTIVE;
-  return job.status !== baseline.status && endsTurn(job.status) && endsTurn(baseline.status);
+  if (!isTerminal(job.status)) return job.status === ACTIVE_STATUS;
+  return job.status !== baseline.status && isTurnEndStatus(job.status) && isTurnEndStatus(baseline.status);
 }
 
 /**
  * Until when a late `prLink` of a completed job is read for; null if no read is needed. Only a response that was requested at the
  * end of that time or later shows that there is no link.
  */
-export function linkWaitEnd({ fresh }: Observations, prLinkTimeoutMs: number): number | null {
-  if (fresh?.job.prLink !== null || fresh.job.status !== 'completed') return null;
-  const endsAt = fresh.since + prLinkTimeoutMs;
-  return fresh.requestedAt >= endsAt ? null : endsAt;
+export function linkWaitEndsAt({ freshStreak: freshStreak }: Observations, prLinkTimeoutMs: number): number | null {
+  if (freshStreak?.job.prLink !== null || freshStreak.job.status !== 'completed') return null;
+  const endsAt = freshStreak.since + prLinkTimeoutMs;
+  return freshStreak.requestedAt >= endsAt ? null : endsAt;
 }
 
 /**
@@ -125,6 +125,6 @@ export function decideSend(
   whenActive: WhenActive,
   earlierBaseline: JobState | null,
 ): WhenActive | 'arrived' {
-  if (showsTurn(earlierBaseline, job)) return 'arrived';
+  if (isTurnShown(earlierBaseline, job)) return 'arrived';
   return isTerminal(job.status) ? 'send' : whenActive;
 }

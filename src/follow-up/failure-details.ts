@@ -1,8 +1,8 @@
 import { type Problem, problemTexts } from '../contract/checks';
-import { deliveryInWords } from '../contract/outcome';
+import { describeDelivery } from '../contract/outcome';
 import type { AgentJob } from '../contract/job';
 import type { FailureDetails, FailureType, Receipt } from '../contract/result';
-import type { FollowUpStart } from './state';
+import type { RunStart } from './state';
 import type { FollowUpOutcome } from './step';
 
 /** The parts of the `ApplicationFailure` with which a follow-up ends. */
@@ -13,21 +13,21 @@ interface FailureParts {
 }
 
 /** The message states the reason, and whether anything was sent. @param job the last job that was read */
-export function failureWithReceipt(
+export function toFailureParts(
   { type, reason, cause }: FollowUpOutcome & { kind: 'failure' },
   job: AgentJob | null,
   receipt: Receipt,
 ): FailureParts {
   const { httpStatus, serviceMessage } = cause ?? {};
-  const message = `${reason} ${deliveryInWords(receipt.delivery)}`;
+  const message = `${reason} ${describeDelivery(receipt.delivery)}`;
   return { type, message, details: { job, receipt, httpStatus, serviceMessage } };
 }
 
 /** The failure of a workflow whose input is not a request. A run that a reset made can't know whether anything was sent. */
-export function invalidRequest(
+export function createInvalidRequestParts(
   problems: readonly Problem[],
   workflowId: string,
-  { isReset }: FollowUpStart,
+  { isReset }: RunStart,
   now: number,
 ): FailureParts {
   const verdict = isReset ? 'unknown' : 'not-sent';
@@ -43,12 +43,12 @@ export function invalidRequest(
     endedAt: new Date(now).toISOString(),
     responseCounts: {},
   };
-  const message = `${deliveryInWords(delivery)} Invalid request: ${problemTexts(problems)}.`;
+  const message = `${describeDelivery(delivery)} Invalid request: ${problemTexts(problems)}.`;
   return { type: 'InvalidRequest', message, details: { job: null, receipt } };
 }
 
 /** The outcome as lists and metrics have it: the job's status, the failure's type, or `cancelled`. */
-export function outcomeName(outcome: FollowUpOutcome): string {
+export function toOutcomeName(outcome: FollowUpOutcome): string {
   switch (outcome.kind) {
     case 'result':
       return outcome.job.status;

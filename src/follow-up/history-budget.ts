@@ -24,7 +24,7 @@ const EVENTS_PER_READ = 12;
  * The shortest wait in milliseconds with which a long history still lasts until the deadline, if its next events are as large as
  * its events so far. It is 0 for a short history.
  */
-export function waitForHistory(history: HistorySize, untilDeadlineMs: number): number {
+export function minWaitForHistoryMs(history: HistorySize, untilDeadlineMs: number): number {
   const share = usedShare(history);
   if (share < LONG_HISTORY) return 0;
   const eventsLeft = history.historyLength * (1 / share - 1);

@@ -1,12 +1,12 @@
 import type { RequestFailure } from '../contract/activities';
 import { isTerminal } from '../contract/job';
 import type { Random } from './cadence';
-import { canShowDelivery, canShowTurn, judgeEnd, linkWaitEnd } from './evidence';
-import { isJobLost } from './failures';
-import { firstPermit, type SendPermit } from './permits';
+import { canShowDelivery, canShowTurn, judgeEnd, linkWaitEndsAt } from './evidence';
+import { isJobMissing } from './failure-streak';
+import { grantFirstPermit, type SendPermit } from './permits';
 import { lastResponseText, reportedDelivery, sentence, unknownDeliveryReason } from './receipt';
-import { type AcceptedDelivery, type DeliveryState, type FollowUpState, readsOf } from './state';
-import { earliestRequestAt, endAs, endWithFailure, readAt, readOrPoll, requestPhase } from './step';
+import { type AcceptedDelivery, type DeliveryState, type FollowUpState, getDeliveryReads } from './state';
+import { earliestRequestAt, endAs, endWithFailure, readAt, readOrPoll, phaseForRequest } from './step';
 import type { Moment, Step } from './step';
 
 /**
@@ -25,7 +25,7 @@ export function nextStep(state: FollowUpState, now: number, random: Random, minW
   if (state.isCancelled) return endAs({ kind: 'cancelled' });
   switch (delivery.kind) {
     case 'unsent':
-      return nextSendStep(state, firstPermit(state), moment);
+      return nextSendStep(state, grantFirstPermit(state), moment);
     case 'unknown':
       return delivery.permit === null
         ? nextReconcileStep(state, delivery, moment)
@@ -33,42 +33,42 @@ export function nextStep(state: FollowUpState, now: number, random: Random, minW
     case 'accepted':
       return nextWatchStep(state, delivery, moment);
     case 'rejected':
-      return undeliveredEnd(state, delivery.reason);
+      return endUndelivered(state, delivery.reason);
   }
 }
 
 /** A POST is permitted: waits for the job lock or an idle job if the latest send found that it must, and sends otherwise. */
 function nextSendStep(state: FollowUpState, permit: SendPermit, moment: Moment): Step {
   const { delivery, job, deadlineAt, lockHolder, waitingForJob } = state;
-  const end = sendEnd(state);
-  if (end !== null) return end;
-  if (moment.now >= deadlineAt) return overdueEnd(state);
+  const endStep = endIfNotSendable(state);
+  if (endStep !== null) return endStep;
+  if (moment.now >= deadlineAt) return endAfterDeadline(state);
   if (lockHolder !== null) return { do: 'wait for job lock', phase: 'waiting-for-job', holder: lockHolder };
   if (waitingForJob !== null) return readOrPoll(state, 'waiting-for-job', deadlineAt, moment);
   const at = earliestRequestAt(state, moment);
-  const phase = requestPhase(state, job === null ? 'starting' : 'sending');
+  const phase = phaseForRequest(state, job === null ? 'starting' : 'sending');
   // After a POST of unknown delivery, a baseline read that is fresh for that POST can show that it arrived: then nothing is sent.
   const isFresh = delivery.kind === 'unknown' && at >= delivery.reads.freshFrom;
   return { do: 'send', phase, at, permit, earlierBaseline: isFresh ? delivery.reads.baseline : null };
 }
 
 /** The end that the latest send or read causes while nothing is delivered; null if the follow-up continues. */
-function sendEnd(state: FollowUpState): Step | null {
+function endIfNotSendable(state: FollowUpState): Step | null {
   const { plan, job, failures, delivery, waitingForJob } = state;
-  const { last } = failures;
+  const { lastFailure: lastFailure } = failures;
   if (waitingForJob !== null && plan.whenActive === 'reject')
-    return undeliveredEnd(state, null, `The job is ${job?.status ?? 'active'}, and whenActive is reject.`);
-  if (last?.isPermanent === true) return undeliveredEnd(state, last);
+    return endUndelivered(state, null, `The job is ${job?.status ?? 'active'}, and whenActive is reject.`);
+  if (lastFailure?.isPermanent === true) return endUndelivered(state, lastFailure);
   // Once the job was read, or the message may have arrived, a rejected read only delays the follow-up.
-  if (job !== null || delivery.kind !== 'unsent') return jobLostEnd(state);
-  if (last?.httpStatus === 404)
+  if (job !== null || delivery.kind !== 'unsent') return endIfJobMissing(state);
+  if (lastFailure?.httpStatus === 404)
     return endWithFailure(
       'JobNotFound',
-      `The agent service has no such job: ${sentence(last.message)}`,
-      last,
+      `The agent service has no such job: ${sentence(lastFailure.message)}`,
+      lastFailure,
     );
-  if (last?.httpStatus === 400 || last?.httpStatus === 403)
-    return undeliveredEnd(state, last, `The job can't be read: ${sentence(last.message)}`);
+  if (lastFailure?.httpStatus === 400 || lastFailure?.httpStatus === 403)
+    return endUndelivered(state, lastFailure, `The job can't be read: ${sentence(lastFailure.message)}`);
   return null;
 }
 
@@ -91,18 +91,18 @@ function nextReconcileStep(
   // `reconcileTimeout` counts from the end of the POST, and a read is fresh from `maxStaleness` after it. Reading continues until
   // there was at least one fresh response.
   const endsAt = reads.freshFrom - plan.maxStalenessMs + plan.reconcileTimeoutMs;
-  const isReadToTheEnd = reads.fresh !== null && state.lastRequestAt >= endsAt;
+  const isReadToTheEnd = reads.freshStreak !== null && state.lastRequestAt >= endsAt;
 
   // With `fail`, or if the one resend was used before.
   if (isReconciled && plan.onUnknownDelivery !== 'ask')
     return endWithFailure('DeliveryUnknown', unknownDeliveryReason(state, delivery), delivery.reason);
-  if (moment.now >= deadlineAt) return overdueEnd(state);
+  if (moment.now >= deadlineAt) return endAfterDeadline(state);
   if (!isReconciled && (!canShowDelivery(reads) || isReadToTheEnd))
     return { do: 'conclude reconciling', phase: 'reconciling' };
-  const lost = jobLostEnd(state);
-  if (lost !== null) return lost;
+  const endStep = endIfJobMissing(state);
+  if (endStep !== null) return endStep;
   if (isReconciled) return readOrPoll(state, 'needs-decision', deadlineAt, moment);
-  if (reads.fresh === null) return readAt(state, 'reconciling', reads.freshFrom, moment);
+  if (reads.freshStreak === null) return readAt(state, 'reconciling', reads.freshFrom, moment);
   return readOrPoll(state, 'reconciling', endsAt, moment);
 }
 
@@ -115,26 +115,26 @@ function nextWatchStep(state: FollowUpState, { reads }: AcceptedDelivery, moment
   const judgment = judgeEnd(reads, plan.maxStalenessMs);
 
   if (judgment.kind === 'accepted') {
-    const linkUntil = linkWaitEnd(reads, plan.prLinkTimeoutMs);
+    const linkUntil = linkWaitEndsAt(reads, plan.prLinkTimeoutMs);
     if (linkUntil === null || moment.now >= deadlineAt) return endAs({ ...judgment, kind: 'result' });
     return readOrPoll(state, 'waiting-for-link', linkUntil, moment, judgment.since);
   }
-  const lost = jobLostEnd(state);
-  if (lost !== null) return lost;
+  const endStep = endIfJobMissing(state);
+  if (endStep !== null) return endStep;
   // At the deadline, one last read is made.
   if (moment.now >= deadlineAt)
-    return lastRequestAt >= deadlineAt ? overdueEnd(state) : readAt(state, 'watching', deadlineAt, moment);
+    return lastRequestAt >= deadlineAt ? endAfterDeadline(state) : readAt(state, 'watching', deadlineAt, moment);
   const phase = reads.last !== null && isTerminal(reads.last.status) ? 'confirming' : 'watching';
   // Nothing shows that the terminal status is new: one read decides, when the status has stayed the same for long enough.
   if (judgment.kind === 'held') return readAt(state, phase, judgment.until, moment);
-  if (reads.fresh !== null) return readOrPoll(state, phase, deadlineAt, moment);
+  if (reads.freshStreak !== null) return readOrPoll(state, phase, deadlineAt, moment);
   // Before a read is fresh, it can only show that the turn has started, and only if the job was idle before.
   if (!canShowTurn(reads)) return readAt(state, phase, reads.freshFrom, moment);
   return readOrPoll(state, phase, reads.freshFrom, moment);
 }
 
 /** The agent service rejected the message, or the message can't be sent. An earlier POST may have arrived all the same. */
-function undeliveredEnd(
+function endUndelivered(
   state: FollowUpState,
   cause: RequestFailure | null,
   reason = sentence(cause?.message ?? 'The message was rejected'),
@@ -144,15 +144,15 @@ function undeliveredEnd(
 }
 
 /** The end because the job no longer exists; null if it still exists, as far as the reads show. */
-function jobLostEnd(state: FollowUpState): Step | null {
+function endIfJobMissing(state: FollowUpState): Step | null {
   const { failures, lastRequestAt, plan } = state;
-  if (!isJobLost(failures, lastRequestAt, plan.maxStalenessMs, readsOf(state)?.freshFrom)) return null;
+  if (!isJobMissing(failures, lastRequestAt, plan.maxStalenessMs, getDeliveryReads(state)?.freshFrom)) return null;
   const reason = 'The job no longer exists: the agent service has returned 404 for all recent reads.';
-  return endWithFailure('JobNotFound', reason, failures.last);
+  return endWithFailure('JobNotFound', reason, failures.lastFailure);
 }
 
 /** The deadline has passed: nothing is sent after it. */
-function overdueEnd(state: FollowUpState): Step {
+function endAfterDeadline(state: FollowUpState): Step {
   const response = lastResponseText(state) ?? 'none';
   const status = state.job?.status ?? 'never read';
   const reason = `The deadline passed. The last status of the job was: ${status}. The last response was: ${sentence(response)}`;

@@ -9,26 +9,26 @@ export interface SendPermit {
 }
 
 /** The permit that every follow-up starts with. It holds while the message is unsent. */
-export function firstPermit({ firstRunId }: { readonly firstRunId: string }): SendPermit {
-  return permit('first', firstRunId);
+export function grantFirstPermit({ firstRunId }: { readonly firstRunId: string }): SendPermit {
+  return createPermit('first', firstRunId);
 }
 
 /** The permit for the one further POST of `onUnknownDelivery: resend`; null if it was used before. */
-export function resendPermit({
+export function grantResendPermit({
   firstRunId,
   isResendUsed,
 }: {
   readonly firstRunId: string;
   readonly isResendUsed: boolean;
 }): SendPermit | null {
-  return isResendUsed ? null : permit('resend', firstRunId);
+  return isResendUsed ? null : createPermit('resend', firstRunId);
 }
 
 /** The permit of an operator who decided `not-delivered`. @param runId the run that the operator named */
-export function operatorPermit(runId: string): SendPermit {
-  return permit('operator', runId);
+export function grantOperatorPermit(runId: string): SendPermit {
+  return createPermit('operator', runId);
 }
 
-function permit(kind: SendPermit['kind'], runId: string): SendPermit {
+function createPermit(kind: SendPermit['kind'], runId: string): SendPermit {
   return { kind, runId } as SendPermit;
 }

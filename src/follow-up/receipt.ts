@@ -2,7 +2,7 @@ import { isTerminal } from '../contract/job';
 import { formatDuration } from '../contract/duration';
 import type { Delivery, Evidence, FollowUpProgress, Receipt } from '../contract/result';
 import { canShowDelivery, judgeEnd, type Observations } from './evidence';
-import { type DeliveryState, type FollowUpState, readsOf } from './state';
+import { type DeliveryState, type FollowUpState, getDeliveryReads } from './state';
 import type { Step } from './step';
 
 /** The delivery as receipts report it. A run that a reset made can't know that nothing was sent. */
@@ -23,18 +23,18 @@ export function reportedDelivery(state: FollowUpState): Delivery {
 }
 
 /** Null until a terminal status is accepted as the end of the message's turn. */
-export function evidenceOf({ delivery, plan }: FollowUpState): Evidence | null {
+export function findEvidence({ delivery, plan }: FollowUpState): Evidence | null {
   if (delivery.kind !== 'accepted') return null;
   const judgment = judgeEnd(delivery.reads, plan.maxStalenessMs);
   return judgment.kind === 'accepted' ? judgment.evidence : null;
 }
 
 /** @param endedAt null while the follow-up runs */
-export function receiptOf(state: FollowUpState, endedAt: number | null): Receipt {
+export function toReceipt(state: FollowUpState, endedAt: number | null): Receipt {
   return {
     requestId: state.plan.requestId,
     delivery: reportedDelivery(state),
-    evidence: evidenceOf(state),
+    evidence: findEvidence(state),
     baseline: state.baseline,
     promptDigest: state.promptDigest,
     polls: state.polls,
@@ -50,13 +50,13 @@ export function receiptOf(state: FollowUpState, endedAt: number | null): Receipt
  *
  * @param isSending whether the step `send` has started its activity
  */
-export function progressOf(state: FollowUpState, step: Step, isSending: boolean): FollowUpProgress {
+export function toFollowUpProgress(state: FollowUpState, step: Step, isSending: boolean): FollowUpProgress {
   const delivery = reportedDelivery(state);
   const reason = state.delivery.kind === 'unknown' ? unknownDeliveryReason(state, state.delivery) : undefined;
   const common = {
     phase: step.phase,
     job: state.job,
-    evidence: evidenceOf(state),
+    evidence: findEvidence(state),
     responseCounts: state.responseCounts,
     polls: state.polls,
     nextPollAt: isoTime('at' in step && !isSending ? step.at : null),
@@ -77,30 +77,30 @@ export function unknownDeliveryReason(
   { plan }: FollowUpState,
   { reason, reads, isReconciled }: DeliveryState & { kind: 'unknown' },
 ): string {
-  const lost = sentence(reason.message);
-  if (!isReconciled) return lost;
-  const forSoLong = formatDuration(plan.reconcileTimeoutMs);
+  const failureSentence = sentence(reason.message);
+  if (!isReconciled) return failureSentence;
+  const readingTime = formatDuration(plan.reconcileTimeoutMs);
   return canShowDelivery(reads)
-    ? `${lost} Reading the job for ${forSoLong} showed no change that the message caused.`
-    : `${lost} Reading the job can't show whether it arrived, because the job was active before the POST or is not known.`;
+    ? `${failureSentence} Reading the job for ${readingTime} showed no change that the message caused.`
+    : `${failureSentence} Reading the job can't show whether it arrived, because the job was active before the POST or is not known.`;
 }
 
 /** The latest response in words, such as `completed` or `http 503: try later`; null before the first one. */
 export function lastResponseText(state: FollowUpState): string | null {
   const { delivery, failures, job, lockHolder } = state;
-  if (failures.last !== null) return failures.last.message;
+  if (failures.lastFailure !== null) return failures.lastFailure.message;
   if (lockHolder !== null) return `waiting for the job lock, which ${lockHolder.workflowId} holds`;
-  const reads = readsOf(state);
+  const reads = getDeliveryReads(state);
   if (delivery.kind === 'unknown' && reads?.last === null) return delivery.reason.message;
   if (delivery.kind === 'rejected') return delivery.reason.message;
   if (job === null || reads === null) return job?.status ?? null;
-  return job.status + notAcceptedYet(reads, state);
+  return job.status + describeAcceptanceDelay(reads, state);
 }
 
 /** Why a terminal status is not accepted yet. */
-function notAcceptedYet(reads: Observations, { plan }: FollowUpState): string {
+function describeAcceptanceDelay(reads: Observations, { plan }: FollowUpState): string {
   if (reads.last === null || !isTerminal(reads.last.status)) return '';
-  if (reads.fresh === null) return `; a response is accepted from ${isoSecond(reads.freshFrom)} on`;
+  if (reads.freshStreak === null) return `; a response is accepted from ${isoSecond(reads.freshFrom)} on`;
   const judgment = judgeEnd(reads, plan.maxStalenessMs);
   return judgment.kind === 'held' ? `; must stay the same until ${isoSecond(judgment.until)}` : '';
 }

@@ -4,19 +4,19 @@ import {
   type Check,
   type Checked,
   count,
-  fields,
+  objectOf,
   mapOf,
-  oneOf,
+  literalOf,
   orNull,
   text,
   time,
 } from '../contract/checks';
-import { digestOf } from '../contract/ids';
+import { sha256Hex } from '../contract/ids';
 import { isAgentJob, isJobState } from '../contract/job';
-import { type FollowUpPlan, isWatchPlan } from '../contract/request';
+import { type FollowUpPlan, isPlanWithoutPrompt } from '../contract/request';
 import type { ConfirmedBy } from '../contract/result';
 import { isObservations, type Observations } from './evidence';
-import { isFailureStreak, NO_FAILURES } from './failures';
+import { isFailureStreak, NO_FAILURES } from './failure-streak';
 import type { SendPermit } from './permits';
 
 /** What is known about the delivery of the message. The reads since a POST belong to it, so that no POST has no reads. */
@@ -37,21 +37,21 @@ export type DeliveryState =
   /** The agent service rejected a POST. An earlier POST may still have arrived. */
   | { readonly kind: 'rejected'; readonly reason: RequestFailure; readonly isEarlierPostUnknown: boolean };
 
-const isAccepted = fields({
-  kind: oneOf('accepted'),
+const isAcceptedDelivery = objectOf({
+  kind: literalOf('accepted'),
   confirmedBy: text as Check<ConfirmedBy>,
   reads: isObservations,
 });
-export type AcceptedDelivery = Checked<typeof isAccepted>;
+export type AcceptedDelivery = Checked<typeof isAcceptedDelivery>;
 
 /** The reads since the latest POST that may have been processed; null without one. */
-export function readsOf({ delivery }: { readonly delivery: DeliveryState }): Observations | null {
+export function getDeliveryReads({ delivery }: { readonly delivery: DeliveryState }): Observations | null {
   return delivery.kind === 'accepted' || delivery.kind === 'unknown' ? delivery.reads : null;
 }
 
 /** The facts of every state apart from the delivery. Times are in milliseconds, by the workflow's clock. */
 const facts = {
-  plan: isWatchPlan,
+  plan: isPlanWithoutPrompt,
   /** SHA-256 of the prompt, in hexadecimal digits. */
   promptDigest: text,
   /** The first run of the workflow, which has the first permit. */
@@ -70,11 +70,11 @@ const facts = {
   /** The one further POST of `onUnknownDelivery: resend` was allowed before. */
   isResendUsed: boolean,
   /** The job lock that this follow-up has acquired; its run ID is null if no send has reported it. */
-  jobLock: orNull(fields({ runId: orNull(text) })),
+  jobLock: orNull(objectOf({ runId: orNull(text) })),
   /** The follow-up that holds the job lock, as far as the latest send knows; null if none does. */
   lockHolder: orNull(isJobLockHolder),
   /** The send found that the job is not idle: since when the follow-up waits, and its reads since then. */
-  waitingForJob: orNull(fields({ since: time, reads: count })),
+  waitingForJob: orNull(objectOf({ since: time, reads: count })),
   failures: isFailureStreak,
   /** The reads since the POST whose response was reported, and how often each response was received. */
   polls: count,
@@ -89,7 +89,7 @@ const facts = {
 };
 
 /** Everything that a follow-up knows, as one immutable JSON value. Only `apply` makes a new one. */
-export interface FollowUpState extends Checked<ReturnType<typeof fields<typeof facts>>> {
+export interface FollowUpState extends Checked<ReturnType<typeof objectOf<typeof facts>>> {
   readonly delivery: DeliveryState;
 }
 
@@ -103,8 +103,8 @@ export function isDecisionNeeded({ delivery, plan }: FollowUpState): boolean {
  * The input of a run that continues this one. It has neither a message nor a permit, so that the run can't send: only the watch
  * of an accepted message continues as new.
  */
-export const isContinued = fields({ continued: fields({ ...facts, delivery: isAccepted }) });
-export type ContinuedFollowUp = Checked<typeof isContinued>;
+export const isContinuedFollowUp = objectOf({ continued: objectOf({ ...facts, delivery: isAcceptedDelivery }) });
+export type ContinuedFollowUp = Checked<typeof isContinuedFollowUp>;
 
 /** The input of the next run; null if the state must not continue in another run. */
 export function continuation(state: FollowUpState): ContinuedFollowUp | null {
@@ -112,7 +112,7 @@ export function continuation(state: FollowUpState): ContinuedFollowUp | null {
   return delivery.kind === 'accepted' && !isCancelled ? { continued: { ...state, delivery } } : null;
 }
 
-export interface FollowUpStart {
+export interface RunStart {
   readonly startedAt: number;
   readonly firstRunId: string;
   readonly isReset: boolean;
@@ -121,11 +121,11 @@ export interface FollowUpStart {
 /** @param startedAt when the workflow started, after its start delay: the deadline counts from then */
 export function initialState(
   { prompt, ...plan }: FollowUpPlan,
-  { startedAt, firstRunId, isReset }: FollowUpStart,
+  { startedAt, firstRunId, isReset }: RunStart,
 ): FollowUpState {
   return {
     plan,
-    promptDigest: digestOf(prompt),
+    promptDigest: sha256Hex(prompt),
     firstRunId,
     isReset,
     deadlineAt: startedAt + plan.deadlineMs,

@@ -1,10 +1,10 @@
 import type { JobLockHolder, RequestFailure } from '../contract/activities';
 import { type AgentJob, type JobState } from '../contract/job';
 import type { Evidence, FailureType, Phase } from '../contract/result';
-import { nextWait, type Random } from './cadence';
-import { isUnauthorized } from './failures';
+import { nextWaitMs, type Random } from './cadence';
+import { isUnauthorized } from './failure-streak';
 import type { SendPermit } from './permits';
-import { type FollowUpState, readsOf } from './state';
+import { type FollowUpState, getDeliveryReads } from './state';
 
 /** How a follow-up ends. */
 export type FollowUpOutcome =
@@ -37,9 +37,9 @@ export type Step = { readonly phase: Phase } &
     | {
         readonly do: 'poll';
         readonly at: number;
-        readonly until: number;
-        readonly known: JobState;
-        readonly since: number;
+        readonly decidesAt: number;
+        readonly lastState: JobState;
+        readonly pollingStartedAt: number;
       }
     /** Applies `onUnknownDelivery`, because no read can show any more whether the message arrived. */
     | { readonly do: 'conclude reconciling' }
@@ -64,7 +64,7 @@ export function endWithFailure(type: FailureType, reason: string, cause: Request
 }
 
 /** The phase of a step that sends a request: `unauthorized` while the agent service rejects the API key. */
-export function requestPhase({ failures }: FollowUpState, phase: Phase): Phase {
+export function phaseForRequest({ failures }: FollowUpState, phase: Phase): Phase {
   // A follow-up that needs a decision can be found by its phase, whatever its reads return.
   return phase !== 'needs-decision' && isUnauthorized(failures) ? 'unauthorized' : phase;
 }
@@ -73,13 +73,13 @@ export function requestPhase({ failures }: FollowUpState, phase: Phase): Phase {
 function nextRequestAt(state: FollowUpState, ageMs: number, moment: Moment): number {
   const { now, random, minWaitMs } = moment;
   if (state.readRequestedAt !== null) return now;
-  const waitMs = Math.max(minWaitMs, nextWait(state.plan.polling, ageMs, state.failures, random));
+  const waitMs = Math.max(minWaitMs, nextWaitMs(state.plan.polling, ageMs, state.failures, random));
   return Math.max(now, Math.min(state.lastResponseAt + waitMs, state.deadlineAt));
 }
 
 /** The earliest time for a request that needs no poll interval: now, but after a failure not before the wait that it causes. */
 export function earliestRequestAt(state: FollowUpState, moment: Moment): number {
-  const isDelayed = state.failures.last !== null || moment.minWaitMs > 0;
+  const isDelayed = state.failures.lastFailure !== null || moment.minWaitMs > 0;
   return isDelayed ? nextRequestAt(state, 0, moment) : moment.now;
 }
 
@@ -88,7 +88,7 @@ export function readAt(state: FollowUpState, phase: Phase, decidesAt: number, mo
   const earliest = earliestRequestAt(state, moment);
   const isRequested = state.readRequestedAt !== null;
   const at = isRequested ? earliest : Math.max(earliest, Math.min(decidesAt, state.deadlineAt));
-  return { do: 'read', phase: requestPhase(state, phase), at };
+  return { do: 'read', phase: phaseForRequest(state, phase), at };
 }
 
 /**
@@ -101,35 +101,35 @@ const MAX_SINGLE_READS_BEFORE_DELIVERY = 200;
  * Reads at the next interval: the first `timerPolls` times, after a failure, and if an operator requested it, with a single read;
  * otherwise with `pollJob`.
  *
- * @param until when a read decides something whatever it returns: a single read, or the last one of `pollJob`
- * @param since the poll interval grows with the time since then @default the start of the turn, or of the wait for an idle job
+ * @param decidesAt when a read decides something whatever it returns: a single read, or the last one of `pollJob`
+ * @param pollingStartedAt the poll interval grows with the time since then @default the start of the turn, or of the wait for an idle job
  */
 export function readOrPoll(
   state: FollowUpState,
   phase: Phase,
-  until: number,
+  decidesAt: number,
   moment: Moment,
-  since = startOfPolling(state),
+  pollingStartedAt = getPollingStart(state),
 ): Step {
   const { plan, failures, waitingForJob, deadlineAt, polls } = state;
   const { timerPolls } = plan.polling;
-  const due = nextRequestAt(state, moment.now - since, moment);
-  const endsAt = Math.min(until, deadlineAt);
-  const at = failures.last !== null ? due : Math.max(moment.now, Math.min(due, endsAt));
+  const due = nextRequestAt(state, moment.now - pollingStartedAt, moment);
+  const endsAt = Math.min(decidesAt, deadlineAt);
+  const at = failures.lastFailure !== null ? due : Math.max(moment.now, Math.min(due, endsAt));
   const all = state.delivery.kind === 'accepted' ? Infinity : MAX_SINGLE_READS_BEFORE_DELIVERY;
   const isSingle =
-    failures.last !== null ||
+    failures.lastFailure !== null ||
     state.readRequestedAt !== null ||
     at >= endsAt ||
     (waitingForJob?.reads ?? polls) < (timerPolls === 'all' ? all : timerPolls);
-  const known = waitingForJob === null ? (readsOf(state)?.last ?? null) : state.job;
-  const step = { phase: requestPhase(state, phase), at };
-  return isSingle || known === null
+  const lastState = waitingForJob === null ? (getDeliveryReads(state)?.last ?? null) : state.job;
+  const step = { phase: phaseForRequest(state, phase), at };
+  return isSingle || lastState === null
     ? { do: 'read', ...step }
-    : { do: 'poll', ...step, until: endsAt, known, since };
+    : { do: 'poll', ...step, decidesAt: endsAt, lastState: lastState, pollingStartedAt: pollingStartedAt };
 }
 
-function startOfPolling(state: FollowUpState): number {
+function getPollingStart(state: FollowUpState): number {
   // The run before a reset may have made a POST at an unknown time.
-  return state.waitingForJob?.since ?? state.sentAt ?? readsOf(state)?.freshFrom ?? 0;
+  return state.waitingForJob?.since ?? state.sentAt ?? getDeliveryReads(state)?.freshFrom ?? 0;
 }

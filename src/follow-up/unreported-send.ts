@@ -1,7 +1,7 @@
-import { noReport, type SendEnd, type SendRecord } from '../contract/activities';
+import { createUnreportedOutcome, type SendOutcome, type SendRecord } from '../contract/activities';
 
 /** How a send activity ended that did not report a `SendResult`. */
-export type UnreportedSend =
+export type UnreportedSendCause =
   /** The worker reported that nothing was sent: the activity was paused or reset before its send permission. */
   | 'failed before permission'
   /** No attempt reported in time. The Temporal server's timeout carries the record of the latest heartbeat. */
@@ -30,33 +30,33 @@ export type UnreportedSend =
  *   if neither is known
  * @param at now, in milliseconds since the epoch
  */
-export function endOfUnreportedSend(ended: UnreportedSend, record: SendRecord, at: number): SendEnd {
+export function outcomeFromUnreportedSend(cause: UnreportedSendCause, record: SendRecord, at: number): SendOutcome {
   const isNothingRecorded = record.kind === 'nothing';
-  switch (ended) {
+  switch (cause) {
     case 'failed before permission':
-      return notSent('the send was paused or reset before its send permission');
+      return createNotSentOutcome('the send was paused or reset before its send permission');
     case 'timed out':
       return isNothingRecorded
-        ? notSent(
+        ? createNotSentOutcome(
             'no worker sent the message in time: none polls the task queue for sends, or a rate limit delays it',
           )
-        : maybeSent('the worker that was to send the message did not report', record, at);
+        : createUnknownOutcome('the worker that was to send the message did not report', record, at);
     case 'cancelled':
       return isNothingRecorded
-        ? notSent('no worker had started to send the message')
-        : maybeSent('the send was stopped before it reported', record, at);
+        ? createNotSentOutcome('no worker had started to send the message')
+        : createUnknownOutcome('the send was stopped before it reported', record, at);
     case 'pending':
-      return maybeSent('the send was stopped, and its worker did not report', record, at);
+      return createUnknownOutcome('the send was stopped, and its worker did not report', record, at);
     case 'completed by another client':
-      return maybeSent('another client ended the send', record, at);
+      return createUnknownOutcome('another client ended the send', record, at);
   }
 }
 
-function notSent(message: string): SendEnd {
+function createNotSentOutcome(message: string): SendOutcome {
   return { kind: 'postponed', label: 'not_started', message };
 }
 
-function maybeSent(why: string, record: SendRecord, at: number): SendEnd {
+function createUnknownOutcome(reason: string, record: SendRecord, at: number): SendOutcome {
   const { baseline, sentAt } = record.kind === 'checkpoint' ? record : { baseline: null, sentAt: at };
-  return { kind: 'posted', baseline, sentAt, outcome: noReport(why) };
+  return { kind: 'posted', baseline, sentAt, outcome: createUnreportedOutcome(reason) };
 }

@@ -1,7 +1,7 @@
 import { phaseRows } from '../contract/result';
 import { markdownCode as code, markdownCounts, markdownTable, markdownText } from '../contract/text';
 import { formatDuration } from '../contract/duration';
-import { isoSecond, lastResponseText, progressOf } from './receipt';
+import { isoSecond, lastResponseText, toFollowUpProgress } from './receipt';
 import type { FollowUpState } from './state';
 import type { Step } from './step';
 
@@ -21,7 +21,7 @@ export function activitySummary({ polls, sends, waitingForJob }: FollowUpState, 
     case 'send':
       return `read the job, then send the message${sends === 0 ? '' : ` (POST ${sends + 1})`}`;
     case 'poll':
-      return `poll ${polls + 1} and later ones, until ${step.known.status} changes`;
+      return `poll ${polls + 1} and later ones, until ${step.lastState.status} changes`;
     default:
       return waitingForJob === null ? `poll ${polls + 1}` : 'read the job until it is idle';
   }
@@ -32,19 +32,19 @@ export function currentDetails(state: FollowUpState, step: Step): string {
   const { plan, job } = state;
   const isSending = step.do === 'send';
   const { phase, evidence, polls, responseCounts, lastResponse, deliveryUnknownReason, delivery } =
-    progressOf(state, step, false);
+    toFollowUpProgress(state, step, false);
   const prLink = job?.prLink ?? null;
   const reason = deliveryUnknownReason && markdownText(deliveryUnknownReason);
   const confirmedBy = delivery.confirmedBy === null ? '' : ` (by ${delivery.confirmedBy})`;
-  const later = step.do === 'poll' ? '; the pending activity has the later reads' : '';
+  const laterReadsNote = step.do === 'poll' ? '; the pending activity has the later reads' : '';
   const rows: (readonly [string, string])[] = [
     ...phaseRows({ phase, delivery, deliveryUnknownReason: reason }, HOW_TO_DECIDE),
-    ['last response', (lastResponse === null ? 'none yet' : responseText(lastResponse)) + later],
+    ['last response', (lastResponse === null ? 'none yet' : responseText(lastResponse)) + laterReadsNote],
     ['delivery', isSending ? 'open until the next send reports' : delivery.verdict + confirmedBy],
     ['evidence', evidence ?? 'none yet'],
-    ['polls', String(polls) + later],
-    ['responses', markdownCounts(responseCounts) + later],
-    ['next read', 'at' in step ? isoSecond(step.at) + later : '-'],
+    ['polls', String(polls) + laterReadsNote],
+    ['responses', markdownCounts(responseCounts) + laterReadsNote],
+    ['next read', 'at' in step ? isoSecond(step.at) + laterReadsNote : '-'],
     ['deadline', isoSecond(state.deadlineAt)],
     ['pull request', prLink === null ? 'none' : link(prLink)],
   ];

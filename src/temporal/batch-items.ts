@@ -1,11 +1,11 @@
 import type { Client } from '@temporalio/client';
-import { type BatchItem, inStartOrder, itemsOf, MAX_INPUT_BYTES, requestIdOf } from '../batch/items';
+import { type BatchItem, sortByStartOrder, toBatchItems, MAX_INPUT_BYTES, toItemRequestId } from '../batch/items';
 import type { BatchInput, BatchSettings, BatchSource } from '../batch/memo';
 import { FollowUpError } from '../contract/follow-up-error';
-import { chunkWorkflowId, digestOf, followUpWorkflowId, jobOf } from '../contract/ids';
+import { chunkWorkflowId, sha256Hex, followUpWorkflowId, jobKeyFromWorkflowId } from '../contract/ids';
 import type { FollowUpRequest } from '../contract/request';
-import { readRunInput } from './existing-run';
-import { RunCache } from './kept';
+import { readRunInput } from './workflow-executions';
+import { RunCache } from './run-cache';
 
 /** Where the items of a batch are: in chunks, or in the input of this run of the batch. */
 export interface ItemsSource
@@ -49,7 +49,7 @@ export class BatchItemReader {
 
   async readRequest(number: number): Promise<FollowUpRequest> {
     const item = this.pick(await this.readChunk(number), number);
-    return { ...item.request, requestId: requestIdOf(this.source.batchId, item) };
+    return { ...item.request, requestId: toItemRequestId(this.source.batchId, item) };
   }
 
   /** The items of the chunk that has an item. */
@@ -60,7 +60,7 @@ export class BatchItemReader {
       const run = await readRunInput(this.client, workflowId, runId);
       const { items: list } = (run?.input ?? {}) as BatchInput;
       const given = Array.isArray(list) ? (list as FollowUpRequest[]) : [];
-      const items = chunks ? (given as readonly unknown[] as BatchItem[]) : inStartOrder(itemsOf(given));
+      const items = chunks ? (given as readonly unknown[] as BatchItem[]) : sortByStartOrder(toBatchItems(given));
       if (items.length !== end - first) throw new BatchItemsUnavailableError(batchId);
       return items;
     };
@@ -69,11 +69,11 @@ export class BatchItemReader {
 
   /** The number after the last item of the job that an item is for. */
   readonly findLaneEnd = async (number: number): Promise<number> => {
-    const job = jobOf((await this.identify(number)).workflowId);
+    const job = jobKeyFromWorkflowId((await this.identify(number)).workflowId);
     for (let next = number; next < this.source.items;) {
       const { first, end } = this.findChunk(next);
       const { list } = await this.readIdentities(next);
-      const other = list.findIndex((item, index) => first + index >= next && jobOf(item.workflowId) !== job);
+      const other = list.findIndex((item, index) => first + index >= next && jobKeyFromWorkflowId(item.workflowId) !== job);
       if (other >= 0) return first + other;
       next = end;
     }
@@ -106,9 +106,9 @@ export class BatchItemReader {
       const callerNamed = new Map<string, number>();
       const list = (await this.readChunk(number)).map((item, index) => {
         const { projectId, jobId, prompt } = item.request;
-        const name = followUpWorkflowId(projectId, jobId, requestIdOf(this.source.batchId, item));
+        const name = followUpWorkflowId(projectId, jobId, toItemRequestId(this.source.batchId, item));
         if (item.key === null) callerNamed.set(name, index);
-        return { workflowId: name, promptDigest: digestOf(prompt) };
+        return { workflowId: name, promptDigest: sha256Hex(prompt) };
       });
       return { list, callerNamed };
     };

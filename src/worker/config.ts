@@ -1,9 +1,9 @@
-import { SECRETS, webhooksOf } from '../activities/post-notification';
+import { SECRETS_FORMAT, createWebhooks } from '../activities/post-notification';
 import { ApiKeyError, type ApiKeySource, keyFromFile, keyFromText } from '../agent-api/api-key';
 import type { Proxy } from '../agent-api/client';
 import { Redactor } from '../agent-api/redaction';
 import { type Problem, problemText } from '../contract/checks';
-import { counted } from '../contract/text';
+import { pluralize } from '../contract/text';
 import {
   ConfigurationError,
   type Environment,
@@ -104,7 +104,7 @@ export async function loadAll<T extends readonly unknown[]>(parts: {
 
 export function configurationText(problems: readonly Problem[]): string {
   const lines = problems.map((problem) => `  ${problemText(problem)}\n`).join('');
-  const count = counted(problems.length, 'problem');
+  const count = pluralize(problems.length, 'problem');
   return `The worker cannot start: its configuration has ${count} (docs/configuration.md, --help).\n${lines}`;
 }
 
@@ -120,8 +120,8 @@ async function loadApiKey({ AGENT_API_KEY: text, AGENT_API_KEY_FILE: path }: Def
 async function loadNotifySecrets({ FOLLOW_UP_NOTIFY_SECRET_FILE: path }: DefinedVariables) {
   if (path === undefined) return undefined;
   return readSecret('FOLLOW_UP_NOTIFY_SECRET_FILE', async () => {
-    const source = await keyFromFile(path, SECRETS);
-    webhooksOf(await source.current());
+    const source = await keyFromFile(path, SECRETS_FORMAT);
+    createWebhooks(await source.current());
     return source;
   });
 }

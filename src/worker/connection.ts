@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Logger, NativeConnection, Runtime } from '@temporalio/worker';
-import { histogramBuckets, type LabelsOf, measure } from '../contract/metrics';
+import { histogramBuckets, type LabelsOf, recordMetric } from '../contract/metrics';
 import { formatDuration } from '../contract/duration';
 import type { TemporalConfig } from '../temporal/connection-config';
 import { ensureSearchAttributes } from '../temporal/search-attributes';
@@ -49,7 +49,7 @@ export function installRuntime(
     const connection = await NativeConnection.connect(options);
     isInstalled = true;
     // Only now: an earlier runtime is gone with its metrics.
-    measure(Runtime.instance().metricMeter, 'workerInfo', 1, infoLabels);
+    recordMetric(Runtime.instance().metricMeter, 'workerInfo', 1, infoLabels);
     return connection;
   };
   return { connect, metricsAddress: bindAddress };

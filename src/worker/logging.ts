@@ -4,7 +4,7 @@ import pino from 'pino';
 import { isColorSupported, prettyFactory } from 'pino-pretty';
 import type { Redactor } from '../agent-api/redaction';
 import { isRecord } from '../contract/checks';
-import { truncate, visible } from '../contract/text';
+import { truncate, replaceUnsafe } from '../contract/text';
 import type { LogLevelName } from './variables';
 
 export interface LogDestination {
@@ -88,5 +88,5 @@ function safeLine(line: string, redactor: Redactor): string {
 
 /** Removes control characters, which a terminal would obey. A stack trace keeps its lines. */
 function logText(text: string, redactor: Redactor): string {
-  return redactor.redact(text).split('\n').map(visible).join('\n');
+  return redactor.redact(text).split('\n').map(replaceUnsafe).join('\n');
 }

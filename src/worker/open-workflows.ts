@@ -1,6 +1,6 @@
 import { noopMetricMeter } from '@temporalio/common';
 import { Runtime, type Worker } from '@temporalio/worker';
-import { measure, type OpenState } from '../contract/metrics';
+import { recordMetric, type OpenState } from '../contract/metrics';
 import { BATCH_WORKFLOW, FOLLOW_UP_WORKFLOW } from '../contract/names';
 
 /** Each worker costs the server five counts a time. */
@@ -28,10 +28,10 @@ export function startOpenWorkflowGauges({ connection, options }: Worker): NodeJS
         for (const [state, query] of Object.entries(QUERIES)) {
           const running = { namespace, query: `${query} AND ExecutionStatus = 'Running'` };
           const { count } = await connection.workflowService.countWorkflowExecutions(running);
-          measure(metricMeter, 'open', Number(count), { state }, { namespace });
+          recordMetric(metricMeter, 'open', Number(count), { state }, { namespace });
         }
       });
-      measure(metricMeter, 'openCountedAt', Date.now() / 1_000, {}, { namespace });
+      recordMetric(metricMeter, 'openCountedAt', Date.now() / 1_000, {}, { namespace });
     } catch (error) {
       logger.warn('the server does not count what is open', { error });
     }

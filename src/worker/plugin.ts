@@ -8,10 +8,10 @@ import {
   type WorkerPlugin,
 } from '@temporalio/worker';
 import { createActivities } from '../activities';
-import { checkNotify, type NotifyOptions } from '../activities/post-notification';
+import { checkNotifyOptions, type NotifyOptions } from '../activities/post-notification';
 import type { AgentApi } from '../agent-api/client';
 import { FollowUpError } from '../contract/follow-up-error';
-import { beginCounters } from '../contract/metrics';
+import { initializeCounters } from '../contract/metrics';
 import { BATCH_WORKFLOW, FOLLOW_UP_WORKFLOW } from '../contract/names';
 import type { FollowUpActivities } from '../contract/activities';
 import { ACTIVATION_TIMEOUT } from '../temporal/sdk-internals';
@@ -132,15 +132,15 @@ export class FollowUpPlugin implements WorkerPlugin, BundlerPlugin {
     const { taskQueue, namespace } = worker.options;
     const { taskQueues } = this.getRegistration(taskQueue);
     // With the labels that the SDK adds to what activities and workflows record.
-    const initializeCounters = (by: string, labels: Readonly<Record<string, string>>) => {
-      beginCounters(Runtime.instance().metricMeter, by, { namespace, taskQueue, ...labels });
+    const initialize = (by: string, labels: Readonly<Record<string, string>>) => {
+      initializeCounters(Runtime.instance().metricMeter, by, { namespace, taskQueue, ...labels });
     };
     for (const [activityType, queue] of QUEUE_BY_ACTIVITY)
-      if (taskQueues[queue] === taskQueue) initializeCounters('activities', { activityType });
+      if (taskQueues[queue] === taskQueue) initialize('activities', { activityType });
     const runsWorkflows = taskQueue === taskQueues.followUp;
     if (runsWorkflows) {
-      for (const workflowType of COUNTING_TYPES) initializeCounters(workflowType, { workflowType });
-      if (this.options.notify !== undefined) await checkNotify(this.options.notify);
+      for (const workflowType of COUNTING_TYPES) initialize(workflowType, { workflowType });
+      if (this.options.notify !== undefined) await checkNotifyOptions(this.options.notify);
       if (worker.connection !== undefined) await ensureSearchAttributes(worker.connection, namespace);
     }
     const gaugeTimer = runsWorkflows ? startOpenWorkflowGauges(worker) : undefined;

@@ -29,19 +29,19 @@ export const { workerSettings } = proxyLocalActivities<FollowUpActivities>({
  * behind a rate limit. Each has one attempt and no schedule-to-close timeout: the SDK's core never ends a local activity whose next
  * attempt would start after that timeout (SDK 1.24).
  */
-const local = proxyLocalActivities<FollowUpActivities>({
+const localActivities = proxyLocalActivities<FollowUpActivities>({
   startToCloseTimeout: 5_000,
   retry: { maximumAttempts: 1 },
 });
 
 /** Returns how many reads the pending `pollJob` has made; 0 if the Temporal server does not respond. */
 export function countPollReads(): Promise<number> {
-  return orIfUnavailable(local.countPollReads(), 0);
+  return withFallback(localActivities.countPollReads(), 0);
 }
 
 /** Keeps the pending send from starting, and returns what it has recorded. */
 export function stopSend(): Promise<SendRecord> {
-  return orIfUnavailable(local.stopSend(), { kind: 'unknown' });
+  return withFallback(localActivities.stopSend(), { kind: 'unknown' });
 }
 
 /** Releases the job lock, if the Temporal server responds. */
@@ -50,19 +50,19 @@ export function releaseJobLock(
   holder: JobLockHolder,
   lockRunId: string | null,
 ): Promise<void> {
-  return orIfUnavailable(local.releaseJobLock(job, holder, lockRunId), undefined);
+  return withFallback(localActivities.releaseJobLock(job, holder, lockRunId), undefined);
 }
 
 /**
  * The failure of a local activity is an `ActivityFailure` or its bare cause, and a replay may have the other one (SDK 1.24): the two
  * must have the same effect.
  */
-async function orIfUnavailable<T>(request: Promise<T>, otherwise: T): Promise<T> {
+async function withFallback<T>(request: Promise<T>, fallback: T): Promise<T> {
   try {
     return await request;
   } catch (error) {
     if (isCancellation(error) || !(error instanceof TemporalFailure)) throw error;
-    return otherwise;
+    return fallback;
   }
 }
 
@@ -113,7 +113,7 @@ export function pollJob(
     taskQueue: readTaskQueue,
     startToCloseTimeout: httpTimeoutMs + REPORT_MARGIN_MS,
     scheduleToCloseTimeout:
-      Math.max(0, input.until - Date.now()) + httpTimeoutMs + queueWaitMs(deadlineAt - input.until),
+      Math.max(0, input.decidesAt - Date.now()) + httpTimeoutMs + queueWaitMs(deadlineAt - input.decidesAt),
     retry: {
       initialInterval: LOST_WORKER_RETRY_MS,
       backoffCoefficient: 1,
@@ -132,7 +132,7 @@ export function pollJob(
  *
  * @param taskQueue @default the task queue of the calling workflow
  */
-export function serverQuestionProxy(summary: string, taskQueue?: string) {
+export function serverCallProxy(summary: string, taskQueue?: string) {
   return proxyActivities<Pick<FollowUpActivities, 'followUpResult' | 'waitForJobLock'>>({
     ...(taskQueue !== undefined && { taskQueue }),
     startToCloseTimeout: 60_000,

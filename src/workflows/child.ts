@@ -10,16 +10,16 @@ import {
   ParentClosePolicy,
   startChild,
 } from '@temporalio/workflow';
-import type { NamedFollowUp } from '../contract/activities';
+import type { FollowUpReference } from '../contract/activities';
 import { checkRequest } from '../contract/check-request';
-import { digestOf } from '../contract/ids';
+import { sha256Hex } from '../contract/ids';
 import { DEFAULT_TASK_QUEUES, FOLLOW_UP_WORKFLOW } from '../contract/names';
 import { problemTexts } from '../contract/checks';
 import type { FollowUpRequest } from '../contract/request';
 import type { FollowUpResult } from '../contract/result';
-import { followUpStart } from '../contract/follow-up-start';
-import { serverQuestionProxy } from './activity-proxies';
-import { failure } from './failure';
+import { followUpStartOptions } from '../contract/follow-up-start-options';
+import { serverCallProxy } from './activity-proxies';
+import { nonRetryableError } from './non-retryable-error';
 
 export interface ChildFollowUpOptions {
   /** The task queue of the follow-ups' worker. @default 'follow-up' */
@@ -52,11 +52,11 @@ export async function startFollowUp(
 ): Promise<ChildFollowUp> {
   const checked = checkRequest(request);
   if (!checked.ok)
-    throw failure('InvalidRequest', problemTexts(checked.problems), { job: null, receipt: null });
-  const start = followUpStart(checked.plan);
+    throw nonRetryableError('InvalidRequest', problemTexts(checked.problems), { job: null, receipt: null });
+  const start = followUpStartOptions(checked.plan);
   const { workflowId } = start;
-  const existing = () =>
-    endOfExisting(taskQueue, { workflowId, promptDigest: digestOf(checked.plan.prompt) });
+  const awaitExisting = () =>
+    awaitExistingResult(taskQueue, { workflowId, promptDigest: sha256Hex(checked.plan.prompt) });
   const scope = CancellationScope.current();
   if (scope.consideredCancelled) await scope.cancelRequested;
   try {
@@ -70,11 +70,11 @@ export async function startFollowUp(
         cancellationType: ChildWorkflowCancellationType.ABANDON,
       }),
     );
-    const result = () => endOfChild(child.result() as Promise<FollowUpResult>, existing);
+    const result = () => awaitChildResult(child.result() as Promise<FollowUpResult>, awaitExisting);
     return { workflowId, attached: false, result };
   } catch (error) {
     if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
-    return { workflowId, attached: true, result: existing };
+    return { workflowId, attached: true, result: awaitExisting };
   }
 }
 
@@ -83,19 +83,19 @@ export async function executeFollowUp(...start: Parameters<typeof startFollowUp>
   return (await startFollowUp(...start)).result();
 }
 
-async function endOfChild(result: Promise<FollowUpResult>, existing: ChildFollowUp['result']) {
+async function awaitChildResult(result: Promise<FollowUpResult>, awaitExisting: ChildFollowUp['result']) {
   try {
     // By itself the SDK would wait for an abandoned child after a cancellation.
     return await Promise.race([result, CancellationScope.current().cancelRequested]);
   } catch (error) {
     if (!(error instanceof ChildWorkflowFailure)) throw error;
     if (error.cause instanceof ApplicationFailure) throw error.cause;
-    return existing();
+    return awaitExisting();
   }
 }
 
-async function endOfExisting(taskQueue: string, followUp: NamedFollowUp): Promise<FollowUpResult> {
-  const { followUpResult } = serverQuestionProxy('the end of a follow-up that exists already', taskQueue);
+async function awaitExistingResult(taskQueue: string, followUp: FollowUpReference): Promise<FollowUpResult> {
+  const { followUpResult } = serverCallProxy('the end of a follow-up that exists already', taskQueue);
   try {
     return await followUpResult(followUp);
   } catch (error) {

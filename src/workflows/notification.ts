@@ -10,9 +10,9 @@ import {
 } from '@temporalio/workflow';
 import { NOTIFICATION_WORKFLOW } from '../contract/names';
 import type { Notification, NotificationActivities, WorkerSettings } from '../contract/activities';
-import { keywordKey } from '../contract/follow-up-start';
+import { keywordAttributeKey } from '../contract/follow-up-start-options';
 import { workerSettings } from './activity-proxies';
-import { evidenceOf, reportedDelivery } from '../follow-up/receipt';
+import { findEvidence, reportedDelivery } from '../follow-up/receipt';
 import type { FollowUpState } from '../follow-up/state';
 
 /** An attempt has ten seconds, and five more to begin and report; the next one may come when the receiver asks for it. */
@@ -24,8 +24,8 @@ const { postNotification } = proxyActivities<NotificationActivities>({
 });
 
 /** Sends one notification. The workflow ID is the `webhook-id`. @throws ActivityFailure after a day, or if the receiver returned 410 */
-export async function followUpNotification(notice: Notification): Promise<void> {
-  await postNotification(notice);
+export async function followUpNotification(notification: Notification): Promise<void> {
+  await postNotification(notification);
 }
 
 /**
@@ -34,21 +34,21 @@ export async function followUpNotification(notice: Notification): Promise<void> 
  *
  * A replay makes the same workflow ID. An ID made from the run's ID would be another one in a run that a reset made.
  *
- * @param known the worker's settings; null if they are not known yet
+ * @param knownSettings the worker's settings; null if they are not known yet
  */
 export async function notify(
   event: Omit<Notification, 'timestamp'>,
-  known: WorkerSettings | null = null,
+  knownSettings: WorkerSettings | null = null,
 ): Promise<void> {
-  const settings = known ?? (await workerSettings());
+  const settings = knownSettings ?? (await workerSettings());
   if (settings.notify !== true) return;
-  const notice = { ...event, timestamp: new Date(Date.now()).toISOString() };
+  const notification = { ...event, timestamp: new Date(Date.now()).toISOString() };
   try {
     await CancellationScope.nonCancellable(() =>
       startChild(NOTIFICATION_WORKFLOW, {
         // A full stop would break the signature, which joins the ID and other parts with full stops.
         workflowId: `follow-up-notification-${uuid4()}`,
-        args: [notice],
+        args: [notification],
         parentClosePolicy: ParentClosePolicy.ABANDON,
         cancellationType: ChildWorkflowCancellationType.ABANDON,
         staticSummary: event.type,
@@ -72,12 +72,12 @@ export async function notifyOfFollowUp(
     projectId: plan.projectId,
     jobId: plan.jobId,
     requestId: plan.requestId,
-    batchId: typedSearchAttributes.get(keywordKey('FollowUpBatch')) ?? null,
+    batchId: typedSearchAttributes.get(keywordAttributeKey('FollowUpBatch')) ?? null,
     outcome,
     status: job?.status ?? null,
     prLink: job?.prLink ?? null,
     verdict: reportedDelivery(state).verdict,
-    evidence: evidenceOf(state),
+    evidence: findEvidence(state),
   };
   const type = outcome === null ? 'follow-up.needs-decision' : 'follow-up.ended';
   await notify({ type, data }, settings);

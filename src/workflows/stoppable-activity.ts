@@ -2,9 +2,9 @@ import { CancellationScope, condition } from '@temporalio/workflow';
 import type { FollowUpRun } from './follow-up/run';
 
 /** The activity of a step. Only the step cancels it, and not the cancellation of the workflow. */
-export class StoppableActivity<End> {
+export class StoppableActivity<Outcome> {
   /** The end of the activity; undefined while it is pending. */
-  end: End | undefined;
+  outcome: Outcome | undefined;
   private readonly scope = new CancellationScope({
     cancellable: true,
     parent: new CancellationScope({ cancellable: false }),
@@ -12,46 +12,46 @@ export class StoppableActivity<End> {
 
   /** @param start returns the end, also for a failed activity */
   constructor(
-    private readonly run: Pick<FollowUpRun, 'state' | 'touch'>,
-    start: () => Promise<End>,
+    private readonly run: Pick<FollowUpRun, 'state' | 'deferRunEnd'>,
+    start: () => Promise<Outcome>,
   ) {
     // A bug in `start` must fail the workflow task, as in any other code.
     void this.scope.run(async () => {
-      this.end = await start();
+      this.outcome = await start();
     });
   }
 
   /** Waits until the activity has ended or an event has changed the state in this way. */
-  async endedOr(isInterrupted: () => boolean): Promise<void> {
-    await condition(() => this.end !== undefined || isInterrupted());
+  async waitForEndOr(isInterrupted: () => boolean): Promise<void> {
+    await condition(() => this.outcome !== undefined || isInterrupted());
   }
 
   /** Waits until the activity has ended, the follow-up is cancelled, or its deadline has passed. */
-  async endedOrDue(): Promise<void> {
+  async waitForEndOrDeadline(): Promise<void> {
     for (;;) {
       const { isCancelled, deadlineAt } = this.run.state;
       const leftMs = deadlineAt - Date.now();
-      if (this.end !== undefined || isCancelled || leftMs <= 0) return;
-      const isOver = () => {
+      if (this.outcome !== undefined || isCancelled || leftMs <= 0) return;
+      const shouldStopWaiting = () => {
         const { state } = this.run;
-        return this.end !== undefined || state.isCancelled || state.deadlineAt !== deadlineAt;
+        return this.outcome !== undefined || state.isCancelled || state.deadlineAt !== deadlineAt;
       };
-      await condition(isOver, leftMs, { summary: 'wait until the deadline' });
+      await condition(shouldStopWaiting, leftMs, { summary: 'wait until the deadline' });
     }
   }
 
   /**
    * Cancels the activity, and waits for its end.
    *
-   * @param limitMs the longest wait, in milliseconds @default none
+   * @param timeoutMs the longest wait, in milliseconds @default none
    * @returns the end; undefined if the activity is still pending
    */
-  async stop(limitMs?: number): Promise<End | undefined> {
-    this.run.touch();
+  async stop(timeoutMs?: number): Promise<Outcome | undefined> {
+    this.run.deferRunEnd();
     this.scope.cancel();
-    const hasEnded = () => this.end !== undefined;
-    if (limitMs === undefined) await condition(hasEnded);
-    else await condition(hasEnded, limitMs);
-    return this.end;
+    const hasEnded = () => this.outcome !== undefined;
+    if (timeoutMs === undefined) await condition(hasEnded);
+    else await condition(hasEnded, timeoutMs);
+    return this.outcome;
   }
 }

@@ -1,9 +1,9 @@
 import { expect, it } from '@jest/globals';
-import { failureFromError } from '../../src/agent-api/error-failures';
-import { parseBody } from '../../src/agent-api/exchange';
-import { readJob, toPostOutcome, toJobResponse, verdictFromStatus } from '../../src/agent-api/read-response';
+import { failureFromError } from '../../src/agent-api/failure-from-error';
+import { parseBody } from '../../src/agent-api/http-request';
+import { readJob, toPostOutcome, toJobResponse, verdictFromStatus } from '../../src/agent-api/interpret-response';
 import { Redactor, WITHHELD } from '../../src/agent-api/redaction';
-import { serviceMessage } from '../../src/agent-api/response-failures';
+import { serviceMessage } from '../../src/agent-api/failure-from-response';
 import { parseRetryAfter } from '../../src/agent-api/retry-after';
 import type { PostOutcome } from '../../src/contract/activities';
 import { JOB } from '../harness/fixtures';

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { expect, it, jest } from '@jest/globals';
-import { sendHttpRequest } from '../../src/agent-api/exchange';
+import { sendHttpRequest } from '../../src/agent-api/http-request';
 import { WITHHELD } from '../../src/agent-api/redaction';
 import { holdTimers } from '../harness/hold-timers';
 import {

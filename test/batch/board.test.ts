@@ -6,35 +6,35 @@ import {
   EMPTY_BOARD,
   isMaxFailuresExceeded,
   type ItemFact,
-  laneAfter,
+  advanceLane,
   markStarting,
-  mayHaveStarted,
+  isPossiblyStarted,
   withOutcome,
   withRound,
 } from '../../src/batch/board';
 import type { BatchMemo } from '../../src/batch/memo';
 import type { Lane } from '../../src/batch/started-items';
-import { type End, endWithoutReceipt, type Outcome } from '../../src/contract/outcome';
+import { type RecordedOutcome, createOutcomeWithoutReceipt, type Outcome } from '../../src/contract/outcome';
 import { ITEM_RESULT } from '../harness/fixtures';
 
 const STARTED_AT = Date.parse('2026-01-01T00:00:00.000Z');
-const RUN = { ending: null, again: null, startedAt: '2026-01-01T00:00:00.000Z' } as const;
-const RETRY = { ...RUN, again: 'unsent' } as const;
-const RETRY_ALL = { ...RUN, again: 'unsent-or-unknown' } as const;
-const CANCELLED = { ...RUN, ending: 'cancel-running' } as const;
+const RUN = { stopReason: null, retryScope: null, startedAt: '2026-01-01T00:00:00.000Z' } as const;
+const RETRY = { ...RUN, retryScope: 'unsent' } as const;
+const RETRY_ALL = { ...RUN, retryScope: 'unsent-or-unknown' } as const;
+const CANCELLED = { ...RUN, stopReason: 'cancel-running' } as const;
 
 const lane = (next: number, end: number, state: Lane['state'] = 'pending'): Lane => ({ next, end, state });
-const running = (isOfBatch = true): ItemFact => ({ kind: 'running', workflowId: 'w', isOfBatch });
+const running = (isOfBatch = true): ItemFact => ({ kind: 'running', workflowId: 'w', isStartedByBatch: isOfBatch });
 const UNREADABLE: ItemFact = { kind: 'unreadable', workflowId: 'w', reason: 'no key' };
 
-const COMPLETED: End = ITEM_RESULT;
-const UNSENT: End = { ...endWithoutReceipt('DeadlineExceeded'), delivery: 'not-sent' };
-const UNKNOWN: End = { ...endWithoutReceipt('DeliveryUnknown'), delivery: 'unknown' };
-const CONFLICT: End = { ...endWithoutReceipt('conflict'), delivery: 'not-sent' };
-const GONE = endWithoutReceipt('missing');
+const COMPLETED: RecordedOutcome = ITEM_RESULT;
+const UNSENT: RecordedOutcome = { ...createOutcomeWithoutReceipt('DeadlineExceeded'), delivery: 'not-sent' };
+const UNKNOWN: RecordedOutcome = { ...createOutcomeWithoutReceipt('DeliveryUnknown'), delivery: 'unknown' };
+const CONFLICT: RecordedOutcome = { ...createOutcomeWithoutReceipt('conflict'), delivery: 'not-sent' };
+const GONE = createOutcomeWithoutReceipt('missing');
 
 /** Of a run that started so many milliseconds after the batch. */
-const ended = (outcome: End, afterMs = 1_000, more: object = {}): ItemFact => ({
+const ended = (outcome: RecordedOutcome, afterMs = 1_000, more: object = {}): ItemFact => ({
   ...{ kind: 'ended', workflowId: 'w', outcome, runId: 'run', startedAt: STARTED_AT + afterMs },
   closedAt: STARTED_AT + afterMs + 60_000,
   ...more,
@@ -100,7 +100,7 @@ describe('laneAfter', () => {
       ends(UNSENT),
     ],
   ])('%s', (_, state, fact, settings, expected) => {
-    expect(laneAfter(lane(3, 5, state), fact, settings)).toEqual(expected);
+    expect(advanceLane(lane(3, 5, state), fact, settings)).toEqual(expected);
   });
 });
 
@@ -113,7 +113,7 @@ describe('mayHaveStarted', () => {
     [lane(5, 6), false],
     [lane(5, 6, 'running'), true],
   ])('of %j is %s', (own, may) => {
-    expect(mayHaveStarted(board, own)).toBe(may);
+    expect(isPossiblyStarted(board, own)).toBe(may);
   });
 });
 
@@ -185,12 +185,12 @@ it('markStarting marks only the given lanes, and keeps the run to retry', () => 
 
 it('withRound returns the same board if neither the number of running items nor the waiting item changed', () => {
   const waitsFor = { workflowId: 'w', reason: 'no key' };
-  const board = withRound(EMPTY_BOARD, { open: 3, waitsFor });
+  const board = withRound(EMPTY_BOARD, { open: 3, blockedItem: waitsFor });
   expect(board).toEqual({ ...EMPTY_BOARD, open: 3, waitsFor });
-  expect(withRound(board, { open: 3, waitsFor: { ...waitsFor } })).toBe(board);
-  expect(withRound(board, { open: 3, waitsFor: { ...waitsFor, reason: 'other' } })).not.toBe(board);
-  expect(withRound(board, { open: 2, waitsFor })).toMatchObject({ open: 2, waitsFor });
-  expect(withRound(board, { open: 3, waitsFor: null }).waitsFor).toBeNull();
+  expect(withRound(board, { open: 3, blockedItem: { ...waitsFor } })).toBe(board);
+  expect(withRound(board, { open: 3, blockedItem: { ...waitsFor, reason: 'other' } })).not.toBe(board);
+  expect(withRound(board, { open: 2, blockedItem: waitsFor })).toMatchObject({ open: 2, waitsFor });
+  expect(withRound(board, { open: 3, blockedItem: null }).blockedItem).toBeNull();
 });
 
 // The simulation checks the counts.
@@ -198,7 +198,7 @@ it('the first twenty failures of a batch are named, whether jobs failed or follo
   const many = (outcome: Outcome) => Array<Outcome>(18).fill(outcome);
   const outcomes = ['completed', 'archived', ...many('failed'), ...many('missing')];
   const { firstFailures } = outcomes.reduce<BatchBoard>(
-    (board, outcome, nth) => withOutcome(board, `w-${nth}`, { ...ITEM_RESULT, outcome } as End),
+    (board, outcome, nth) => withOutcome(board, `w-${nth}`, { ...ITEM_RESULT, outcome } as RecordedOutcome),
     EMPTY_BOARD,
   );
   const named = outcomes.map((outcome, nth) => ({ workflowId: `w-${nth}`, outcome, message: null }));

@@ -5,14 +5,14 @@ import {
   type BatchItem,
   checkItems,
   cutChunks,
-  inStartOrder,
-  itemsOf,
+  sortByStartOrder,
+  toBatchItems,
   MAX_CHUNKS,
 } from '../../src/batch/items';
 import { problemText } from '../../src/contract/checks';
 import { chunkWorkflowId } from '../../src/contract/ids';
 import type { FollowUpRequest } from '../../src/contract/request';
-import { jsonBytes, MAX_PROMPT_BYTES, MAX_WORKFLOW_ID_BYTES, utf8Bytes } from '../../src/contract/text';
+import { jsonByteLength, MAX_PROMPT_BYTES, MAX_WORKFLOW_ID_BYTES, utf8ByteLength } from '../../src/contract/text';
 
 fc.configureGlobal({ seed: 1 });
 
@@ -38,8 +38,8 @@ describe('the order of the start', () => {
   it('has the items of a job one after the other, as in the file, and the jobs of the projects by turns', () => {
     fc.assert(
       fc.property(files, (file) => {
-        const items = itemsOf(file);
-        const ordered = inStartOrder(items);
+        const items = toBatchItems(file);
+        const ordered = sortByStartOrder(items);
         const jobs = [...new Set(ordered.map(jobOf))];
         expect(ordered).toHaveLength(items.length);
         expect(ordered).toEqual(jobs.flatMap((job) => items.filter((item) => jobOf(item) === job)));
@@ -58,7 +58,7 @@ it('the keys of items differ by project, job, prompt and how often it came, and 
   const others = [{}, {}, { jobId: 'k' }, { projectId: 'q' }, { prompt: 'rebase.' }];
   const confusable = [{ projectId: 'p","j', jobId: 'j' }, { jobId: 'j","j' }];
   const requests = [...others, ...confusable].map(request);
-  expect(new Set(itemsOf(requests).map(({ key }) => key)).size).toBe(requests.length);
+  expect(new Set(toBatchItems(requests).map(({ key }) => key)).size).toBe(requests.length);
 });
 
 describe('the chunks of a batch', () => {
@@ -69,15 +69,15 @@ describe('the chunks of a batch', () => {
     const prompts = fc.array(prompt, { maxLength: 12 });
     fc.assert(
       fc.property(prompts, (all) => {
-        const items = itemsOf(all.map(([character, times]) => request({ prompt: character.repeat(times) })));
+        const items = toBatchItems(all.map(([character, times]) => request({ prompt: character.repeat(times) })));
         const firsts = cutChunks(items);
         expect(firsts[0] ?? 0).toBe(0);
         for (const [chunk, first] of firsts.entries()) {
           const next = firsts[chunk + 1] ?? items.length;
           expect(next).toBeGreaterThan(first);
-          const bytes = jsonBytes(items.slice(first, next));
+          const bytes = jsonByteLength(items.slice(first, next));
           expect(next === first + 1 || bytes <= CHUNK_BYTES + 1).toBe(true);
-          const isFull = jsonBytes(items.slice(first, next + 1)) > CHUNK_BYTES;
+          const isFull = jsonByteLength(items.slice(first, next + 1)) > CHUNK_BYTES;
           expect(next === items.length || isFull).toBe(true);
         }
       }),
@@ -87,9 +87,9 @@ describe('the chunks of a batch', () => {
 
   it('have the largest item there can be by itself, below the 2 MiB of a payload', () => {
     // 256 KiB of a character whose JSON is six bytes for one.
-    const items = itemsOf([request(), request({ prompt: '\u0001'.repeat(MAX_PROMPT_BYTES) }), request()]);
+    const items = toBatchItems([request(), request({ prompt: '\u0001'.repeat(MAX_PROMPT_BYTES) }), request()]);
     expect(cutChunks(items)).toEqual([0, 1, 2]);
-    expect(jsonBytes(items[1])).toBeLessThan(2 * 1_024 * 1_024 - 64 * 1_024);
+    expect(jsonByteLength(items[1])).toBeLessThan(2 * 1_024 * 1_024 - 64 * 1_024);
   });
 });
 
@@ -111,11 +111,11 @@ describe('the items of any client', () => {
   });
 
   it('are refused where two are the same follow-up, and still read where they are nothing', () => {
-    const [{ key } = { key: '' }] = itemsOf([request()]);
+    const [{ key } = { key: '' }] = toBatchItems([request()]);
     const named = request({ requestId: `nightly-${key ?? ''}` });
     const words = `requestId: "nightly-${key ?? ''}" is the name of 2 items for the same job; give each its own`;
     expect(itemProblems([request(), request(), named])).toEqual([`item 1: ${words}`, `item 3: ${words}`]);
-    expect(itemsOf([null] as never)).toHaveLength(1);
+    expect(toBatchItems([null] as never)).toHaveLength(1);
   });
 });
 
@@ -124,7 +124,7 @@ describe('a batch id', () => {
     for (const batchId of ['x'.repeat(100), 'nightly-2026-01-31T00:00:00Z', 'é'.repeat(100), '🙂']) {
       expect(batchIdProblem(batchId)).toBeUndefined();
       const longest = chunkWorkflowId(batchId, 'f'.repeat(64), MAX_CHUNKS);
-      expect(utf8Bytes(longest)).toBeLessThanOrEqual(MAX_WORKFLOW_ID_BYTES);
+      expect(utf8ByteLength(longest)).toBeLessThanOrEqual(MAX_WORKFLOW_ID_BYTES);
     }
   });
 

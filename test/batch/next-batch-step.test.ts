@@ -15,9 +15,9 @@ const NOW = 1_000_000;
 /** A batch of 100 items, whose first ten are before the cursor, and of which 50 may start. */
 const MEMO: BatchMemo = {
   ...EMPTY_BOARD,
-  ...{ batchId: 'nightly', items: 100, digest: null, again: null, startedAt: '2026-01-01T00:00:00.000Z' },
-  ...{ concurrency: 5, maxFailures: null, rounds: 1, paused: false, ending: null, movingSince: 0 },
-  ...{ cursor: 10, bound: 50, ended: 6, byStatus: { completed: 6 } },
+  ...{ batchId: 'nightly', items: 100, digest: null, retryScope: null, startedAt: '2026-01-01T00:00:00.000Z' },
+  ...{ concurrency: 5, maxFailures: null, rounds: 1, isPaused: false, stopReason: null, roundStartedAt: 0 },
+  ...{ cursor: 10, startLimit: 50, ended: 6, byStatus: { completed: 6 } },
 };
 
 const RUNNING: RunningItems = {
@@ -91,10 +91,10 @@ describe('nextBatchStep', () => {
       { running: { isRoundOver: true } },
       nextRound(5_000),
     ],
-    ['starts nothing while the batch is paused', { ...ONE_RUNS, memo: { paused: true } }, nextRound(5_000)],
+    ['starts nothing while the batch is paused', { ...ONE_RUNS, memo: { isPaused: true } }, nextRound(5_000)],
     [
       'reports a paused batch that has nothing running',
-      { memo: { paused: true }, board: { lanes: pending(2) } },
+      { memo: { isPaused: true }, board: { lanes: pending(2) } },
       REPORT,
     ],
     [
@@ -104,21 +104,21 @@ describe('nextBatchStep', () => {
     ],
     [
       'waits for the running items of a batch that exceeded it',
-      { ...ONE_RUNS, memo: { ending: 'max-failures' } },
+      { ...ONE_RUNS, memo: { stopReason: 'max-failures' } },
       nextRound(5_000),
     ],
     [
       'reports when none of these runs any more',
-      { memo: { ending: 'max-failures' }, board: { lanes: pending(2) } },
+      { memo: { stopReason: 'max-failures' }, board: { lanes: pending(2) } },
       REPORT,
     ],
-    ['reports at once when the batch is cancelled', { ...ONE_RUNS, memo: { ending: 'cancelled' } }, REPORT],
+    ['reports at once when the batch is cancelled', { ...ONE_RUNS, memo: { stopReason: 'cancelled' } }, REPORT],
     [
       'cancels the items with the batch',
-      { ...FULL, memo: { ending: 'cancel-running' } },
+      { ...FULL, memo: { stopReason: 'cancel-running' } },
       { do: 'cancel items', waitMs: 5_000 },
     ],
-    ['reports when all cancelled items have ended', { memo: { ending: 'cancel-running' } }, REPORT],
+    ['reports when all cancelled items have ended', { memo: { stopReason: 'cancel-running' } }, REPORT],
     ['reports when all items have ended', { board: { cursor: 100, ended: 100 } }, REPORT],
     ['reports when it needs a further bound', { ...FULL, board: { cursor: 50 } }, REPORT],
   ])('%s', (_, known, expected) => {
@@ -129,7 +129,7 @@ describe('nextBatchStep', () => {
     ['news is reported when a report is due', { board: { ended: 7 }, running: DUE }, REPORT],
     [
       'also of a paused batch',
-      { memo: { paused: true }, board: { ended: 7, lanes: [lane(9, 10, 'running')] }, running: DUE },
+      { memo: { isPaused: true }, board: { ended: 7, lanes: [lane(9, 10, 'running')] }, running: DUE },
       REPORT,
     ],
     ['nothing is reported without news', { running: DUE }, nextRound(5_000)],
@@ -151,7 +151,7 @@ describe('nextBatchStep', () => {
     ['until enough items have ended', { memo: { rounds: 14 }, board: { ended: 14 }, running: DUE }, REPORT],
     [
       'the last items are awaited after the last bound',
-      { memo: { bound: 100, cursor: 100 }, ...FULL },
+      { memo: { startLimit: 100, cursor: 100 }, ...FULL },
       nextRound(5_000),
     ],
   ])('%s', (_, known, expected) => {
@@ -165,7 +165,7 @@ describe('nextBatchStep', () => {
     ['an item ended quickly some time ago', { board: { quickEndAt: NOW - 20_000 } }, 5_000],
     [
       'an item that can’t proceed changes in every round',
-      { board: { waitsFor: { workflowId: 'w', reason: 'rejected' } }, running: { hasChanged: true } },
+      { board: { blockedItem: { workflowId: 'w', reason: 'rejected' } }, running: { hasChanged: true } },
       5_000,
     ],
   ])('the wait for the next round if %s', (_, { board = {}, running = {} }, waitMs) => {
@@ -179,9 +179,9 @@ describe('nextBatchStep', () => {
       others: fc.integer({ min: 0, max: 30 }),
       concurrency: fc.integer({ min: 1, max: 30 }),
       cursor: fc.integer({ min: 30, max: 100 }),
-      bound: fc.integer({ min: 30, max: 100 }),
-      paused: fc.boolean(),
-      ending: fc.constantFrom(null, 'max-failures' as const, 'cancelled' as const, 'cancel-running' as const),
+      startLimit: fc.integer({ min: 30, max: 100 }),
+      isPaused: fc.boolean(),
+      stopReason: fc.constantFrom(null, 'max-failures' as const, 'cancelled' as const, 'cancel-running' as const),
     });
     fc.assert(
       fc.property(known, ({ lanes: all, others, cursor, ...memo }) => {

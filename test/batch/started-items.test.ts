@@ -3,13 +3,13 @@ import fc from 'fast-check';
 import { EMPTY_BOARD } from '../../src/batch/board';
 import {
   type Lane,
-  mergeStarted,
-  startedAfterCheck,
+  mergeStartedItems,
+  startedItemsFromChecks,
   type StartedItems,
-  wasStarted,
+  isCertainlyStarted,
 } from '../../src/batch/started-items';
 import { checkStartedItems } from '../../src/client/batch/earlier-runs';
-import type { RunState } from '../../src/temporal/existing-run';
+import type { RunState } from '../../src/temporal/workflow-executions';
 
 const lane = (next: number, end: number, state: Lane['state'] = 'pending'): Lane => ({ next, end, state });
 
@@ -29,8 +29,8 @@ describe('wasStarted', () => {
     [7, false, 'an earlier item of its lane is running'],
     [9, false, 'it is after the cursor'],
   ])('of item %i is %s if %s', (item, was) => {
-    expect(wasStarted(started, item)).toBe(was);
-    expect(wasStarted(null, item)).toBe(false);
+    expect(isCertainlyStarted(started, item)).toBe(was);
+    expect(isCertainlyStarted(null, item)).toBe(false);
   });
 });
 
@@ -67,12 +67,12 @@ describe('mergeStarted', () => {
       { cursor: 3, lanes: [lane(1, 3, 'running')] },
     ],
   ])('%s', (_, own, earlier, merged) => {
-    expect(mergeStarted(own, earlier)).toEqual(merged);
+    expect(mergeStartedItems(own, earlier)).toEqual(merged);
   });
 });
 
 describe('startedAfterCheck', () => {
-  it.each<[string, Parameters<typeof startedAfterCheck>, StartedItems]>([
+  it.each<[string, Parameters<typeof startedItemsFromChecks>, StartedItems]>([
     [
       'an item that exists was started, and its lane continues after it',
       [0, [{ lane: lane(0, 3), firstMissing: 1, isLastRunning: false }]],
@@ -108,7 +108,7 @@ describe('startedAfterCheck', () => {
       ...each,
       firstMissing: Math.max(each.lane.next, each.firstMissing),
     }));
-    expect(startedAfterCheck(cursor, own)).toEqual(started);
+    expect(startedItemsFromChecks(cursor, own)).toEqual(started);
   });
 });
 
@@ -131,7 +131,7 @@ function runOf(
     const { next, end, state } = own;
     if (state === 'running') return lane(next + 1, end);
     if (state === 'starting') return lane(next, end, begun.size < begun.add(next).size ? state : 'running');
-    if (begun.has(next) && wasStarted(before, next)) return lane(next + 1, end);
+    if (begun.has(next) && isCertainlyStarted(before, next)) return lane(next + 1, end);
     return next < bound ? lane(next, end, 'starting') : own;
   };
   for (const step of steps) {
@@ -169,9 +169,9 @@ describe('the items that earlier runs started', () => {
           const state = (item: number): RunState => (item % 2 === 0 ? 'running' : 'completed');
           const describeItem = (item: number) =>
             Promise.resolve(begun.has(item) && !missing.has(item) ? state(item) : null);
-          before = await checkStartedItems(mergeStarted(started, before), bound, endOfLane, describeItem);
+          before = await checkStartedItems(mergeStartedItems(started, before), bound, endOfLane, describeItem);
           for (let item = 0; item < (ends.at(-1) ?? 0); item += 1)
-            expect({ item, was: wasStarted(before, item) }).toEqual({ item, was: begun.has(item) });
+            expect({ item, was: isCertainlyStarted(before, item) }).toEqual({ item, was: begun.has(item) });
           // Only items that were known before: an item that is deleted earlier leaves no trace.
           for (const item of deleted) if (begun.has(item)) missing.add(item);
         }
@@ -191,6 +191,6 @@ describe('the items that earlier runs started', () => {
     const started = await checkStartedItems({ cursor: 0, lanes: [] }, 100_000, endOfLane, describeItem);
     expect(started.lanes).toContainEqual(lane(100, 101, 'running'));
     expect(JSON.stringify(started).length).toBeLessThan(100_000);
-    for (let item = 0; item < 4_000; item += 1) expect(wasStarted(started, item)).toBe(exists(item));
+    for (let item = 0; item < 4_000; item += 1) expect(isCertainlyStarted(started, item)).toBe(exists(item));
   });
 });

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import { expect, it } from '@jest/globals';
-import { commandOutcomeFromError, commandOutcomeFromResult } from '../../src/cli/ends';
+import { commandOutcomeFromError, commandOutcomeFromResult } from '../../src/cli/command-outcome';
 import { batchLine, itemLine } from '../../src/cli/render/batch';
 import { progressKey, progressRows, progressText } from '../../src/cli/render/follow-up';
 import { printable, table } from '../../src/cli/render/text';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { planFromRequest } from '../../src/client/start';
-import { followUpStart } from '../../src/contract/follow-up-start';
-import { staticDetails } from '../../src/temporal/start-follow-up';
+import { followUpStartOptions } from '../../src/contract/follow-up-start-options';
+import { staticDetails } from '../../src/temporal/start-options';
 
 const SECRET_PROMPT = 'the prompt, which is nobody else’s business';
 const NAMED = { projectId: 'docs', jobId: 'job-1', prompt: SECRET_PROMPT, requestId: 'r' };
@@ -11,7 +11,7 @@ const longest = planFromRequest({ ...NAMED, projectId: 'p'.repeat(120), jobId: '
 describe('what the Web UI shows from the start', () => {
   it('describes the prompt by length and digest, shows nothing of it, and lets no name become markup', () => {
     const plan = planFromRequest({ ...NAMED, projectId: 'a`|b', jobId: '<b>' });
-    const [details, { staticSummary }] = [staticDetails(plan), followUpStart(plan)];
+    const [details, { staticSummary }] = [staticDetails(plan), followUpStartOptions(plan)];
     expect(details).toMatch(/\| prompt: \| 45 bytes, sha256 `[0-9a-f]{12}`… \|/);
     expect(details).toContain('| projectId: | `a b` |');
     expect(staticSummary).toContain('`<b>`');
@@ -19,9 +19,9 @@ describe('what the Web UI shows from the start', () => {
   });
 
   it('keeps within what the server takes', () => {
-    expect(Buffer.byteLength(followUpStart(longest).staticSummary)).toBeLessThanOrEqual(400);
+    expect(Buffer.byteLength(followUpStartOptions(longest).staticSummary)).toBeLessThanOrEqual(400);
     expect(Buffer.byteLength(staticDetails(longest))).toBeLessThan(20_000);
-    for (const { value } of followUpStart(longest, '').typedSearchAttributes)
+    for (const { value } of followUpStartOptions(longest, '').typedSearchAttributes)
       expect(value.length).toBeLessThanOrEqual(255);
   });
 });

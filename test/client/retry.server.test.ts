@@ -1,8 +1,8 @@
 import { describe, expect, it, jest } from '@jest/globals';
 import { FollowUpRejectedError, hasCode } from '../../src/entries/client';
 import { SEND_PERMISSION_MS } from '../../src/contract/activities';
-import { keywordKey } from '../../src/contract/follow-up-start';
-import { readFirstRunInput } from '../../src/temporal/existing-run';
+import { keywordAttributeKey } from '../../src/contract/follow-up-start-options';
+import { readFirstRunInput } from '../../src/temporal/workflow-executions';
 import { sharedEnvironment } from '../harness/shared-environment';
 
 const { open, newBatch } = sharedEnvironment();
@@ -69,6 +69,6 @@ describe('a retry of a follow-up', () => {
     await followUps.getHandle(workflowId).retry();
     const { priority, typedSearchAttributes } = await client.workflow.getHandle(workflowId).describe();
     expect(priority).toMatchObject({ priorityKey: 4 });
-    expect(typedSearchAttributes.get(keywordKey('FollowUpBatch'))).toBe(batch.batchId);
+    expect(typedSearchAttributes.get(keywordAttributeKey('FollowUpBatch'))).toBe(batch.batchId);
   });
 });

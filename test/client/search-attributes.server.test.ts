@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Client, Connection, type ConnectionLike } from '@temporalio/client';
 import { ensureSearchAttributes, FollowUpClient, SearchAttributesError } from '../../src/entries/client';
 import { FOLLOW_UP_WORKFLOW, SEARCH_ATTRIBUTE_TYPES, SEARCH_ATTRIBUTES } from '../../src/contract/names';
-import { outcomeKeywords } from '../../src/contract/follow-up-start';
+import { outcomeAttribute } from '../../src/contract/follow-up-start-options';
 import { type DevServer, startDevServer } from '../../tools/lib/dev-server';
 import { eventually } from '../../tools/lib/eventually';
 import { collectWorkflowIds } from '../harness/workflow-ids';
@@ -76,7 +76,7 @@ describe('a namespace that is not set up', () => {
       await client.workflow.start(FOLLOW_UP_WORKFLOW, {
         workflowId: outcome,
         taskQueue: 'nobody',
-        typedSearchAttributes: [outcomeKeywords(outcome, verdict)],
+        typedSearchAttributes: [outcomeAttribute(outcome, verdict)],
       });
     const query = (value: string) => `FollowUpOutcome = "${value}"`;
     const find = async (value: string) =>

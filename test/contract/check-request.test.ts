@@ -4,11 +4,11 @@ import { describe, expect, it } from '@jest/globals';
 import { checkRequest } from '../../src/contract/check-request';
 import { problemText } from '../../src/contract/checks';
 import {
-  fieldOf,
-  fieldOfPlan,
+  getField,
+  toPlanFieldName,
   REQUEST_OPTIONS,
   type RequestOption,
-  requestWith,
+  buildRequest,
 } from '../../src/contract/request';
 
 const good = { projectId: 'docs', jobId: 'job-1', prompt: 'Fix the links.', requestId: 'r1' };
@@ -40,8 +40,8 @@ describe('checkRequest', () => {
   it.each(Object.entries<RequestOption>(REQUEST_OPTIONS))('carries the option %s', (field, option) => {
     const values = { duration: '4m', number: 0.25, count: 7 };
     const asked = option.kind === 'choice' ? option.choices.at(-1) : values[option.kind];
-    const checked = checkRequest({ ...good, ...requestWith([[field, asked]]) });
-    const used = checked.ok ? fieldOf({ ...checked.plan }, fieldOfPlan(field, option)) : checked.problems;
+    const checked = checkRequest({ ...good, ...buildRequest([[field, asked]]) });
+    const used = checked.ok ? getField({ ...checked.plan }, toPlanFieldName(field, option)) : checked.problems;
     expect(used).toBe(option.kind === 'duration' ? 240_000 : asked);
   });
 

@@ -9,9 +9,9 @@ import {
   type SendResult,
 } from '../../src/contract/activities';
 import { type BatchBoard, isBatchBoard } from '../../src/batch/board';
-import { endFields, endOfResult } from '../../src/contract/outcome';
+import { recordedOutcomeFields, outcomeFromResult } from '../../src/contract/outcome';
 import type { AgentJob } from '../../src/contract/job';
-import { count, fields, isRecord } from '../../src/contract/checks';
+import { count, objectOf, isRecord } from '../../src/contract/checks';
 import { isFollowUpResult } from '../../src/contract/result';
 import { JOB as JOB_OF_NOTHING, RECEIPT } from '../harness/fixtures';
 
@@ -22,7 +22,7 @@ const FAILURE = { label: 'http_503', message: 'http 503', httpStatus: 503 } as c
 const POLL: PollJobResult = { reads: 3, response: { kind: 'job', job: JOB }, requestedAt: 1_000 };
 
 const POSTED = { kind: 'posted', baseline: JOB, sentAt: 1_000 } as const;
-const ENDS: readonly SendResult['end'][] = [
+const ENDS: readonly SendResult['outcome'][] = [
   { kind: 'lock-held', holder: { workflowId: 'w', firstRunId: 'r' } },
   { kind: 'not-read', ...FAILURE },
   { kind: 'job-not-ready', job: JOB },
@@ -45,7 +45,7 @@ const BOARD: BatchBoard = {
   ...{ cursor: 9, lanes: [LANE, { next: 5, end: 9, state: 'pending' }] },
   ...{ ended: 3, byStatus: { completed: 2 }, byFailure: { missing: 1 }, byEvidence: { unchanged: 2 } },
   firstFailures: [{ workflowId: 'w', outcome: 'missing', message: 'none' }],
-  ...{ unknownDeliveries: 1, open: 1, quickEndAt: 1_000, waitsFor: { workflowId: 'w', reason: 'no key' } },
+  ...{ unknownDeliveries: 1, open: 1, quickEndAt: 1_000, blockedItem: { workflowId: 'w', reason: 'no key' } },
   startedEarlier: { cursor: 4, lanes: [{ next: 1, end: 2, state: 'starting' }] },
 };
 
@@ -67,7 +67,7 @@ it.each([
   ['the record of a send', isSendRecord, RECORDS],
   ['a holder of the job lock', isJobLockHolder, [{ workflowId: 'w', firstRunId: 'r' }]],
   ['a round of a batch', isBatchBoard, [BOARD]],
-  ['a follow-up', fields(endFields), [endOfResult({ ...JOB, status: 'completed', receipt: RECEIPT })]],
+  ['a follow-up', objectOf(recordedOutcomeFields), [outcomeFromResult({ ...JOB, status: 'completed', receipt: RECEIPT })]],
 ] as const)(
   'the result of %s is known, and nothing else is one',
   (_, isResult: (value: unknown) => boolean, results) => {
@@ -90,7 +90,7 @@ it('the result of a later version is taken with words for evidence and delivery 
   const delivery = { ...RECEIPT.delivery, confirmedBy: 'the-service' };
   const receipt = { ...RECEIPT, evidence: 'told-by-the-service', delivery };
   const result = { ...JOB, status: 'completed', receipt };
-  expect(endOfResult(result)).toMatchObject({
+  expect(outcomeFromResult(result)).toMatchObject({
     ...{ outcome: 'completed', delivery: 'accepted', evidence: 'told-by-the-service' },
   });
   expect(isFollowUpResult(result)).toBe(true);

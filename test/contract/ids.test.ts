@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import {
-  batchIdOf,
+  toBatchId,
   batchWorkflowId,
   chunkWorkflowId,
   fairnessKey,
@@ -10,7 +10,7 @@ import {
 // docs/workflow-id-vectors.json has many more (test/docs).
 it('the workflow ids of a batch and of its chunks hold its id as it is', () => {
   for (const batchId of ['night é 1', 'a%20b'])
-    expect([batchId, batchWorkflowId(batchId)].map(batchIdOf)).toEqual([batchId, batchId]);
+    expect([batchId, batchWorkflowId(batchId)].map(toBatchId)).toEqual([batchId, batchId]);
   expect(batchWorkflowId('night é 1')).toBe('follow-up-batch:night é 1');
   expect(chunkWorkflowId('night:1', '0123456789abcdef', 12)).toBe(
     'follow-up-batch-items:night:1:0123456789ab:12',

@@ -1,5 +1,5 @@
 import { expect, it, jest } from '@jest/globals';
-import { measure } from '../../src/contract/metrics';
+import { recordMetric } from '../../src/contract/metrics';
 
 it.each([
   ['job', 'job'],
@@ -13,8 +13,8 @@ it.each([
   (result, shown) => {
     const add = jest.fn();
     const meter = { createCounter: () => ({ add }) } as never;
-    measure(meter, 'requests', 1, { operation: 'read', result });
-    measure(meter, 'ended', 1, { outcome: 'hibernating', evidence: null });
+    recordMetric(meter, 'requests', 1, { operation: 'read', result });
+    recordMetric(meter, 'ended', 1, { outcome: 'hibernating', evidence: null });
     const labels = [
       { operation: 'read', result: shown },
       { outcome: 'other', evidence: 'none' },

@@ -1,13 +1,13 @@
 import { describe, expect, it } from '@jest/globals';
-import { plainText, quote, safeJson, singleLine, visible } from '../../src/contract/text';
+import { sanitizeField, quote, safeJson, singleLine, replaceUnsafe } from '../../src/contract/text';
 
 const HOSTILE = 'a\u0000\u001b[2J\u009b2J\u2028\u202e\u2067\ud800b\n\u200f';
 const UNSAFE = /[\p{Cc}\p{Zl}\p{Zp}\u200f\u202e\u2067]/u;
 
 describe('a text from outside', () => {
   it.each([
-    ['one line', visible],
-    ['a field', (text: string) => plainText(text, 64)],
+    ['one line', replaceUnsafe],
+    ['a field', (text: string) => sanitizeField(text, 64)],
     ['a message', (text: string) => singleLine(text, 64)],
     ['a quotation', (text: string) => quote(text)],
   ])('is well-formed and has no control characters as %s', (_, made) => {
@@ -17,12 +17,12 @@ describe('a text from outside', () => {
   });
 
   it('as a field is another word where something was replaced, and as a message one line', () => {
-    expect(plainText('completed\u0000', 64)).toBe('completed\ufffd');
+    expect(sanitizeField('completed\u0000', 64)).toBe('completed\ufffd');
     expect(singleLine(' http 500:\r\n\u001b[31mred\u2029\ud800 ', 100)).toBe('http 500: [31mred \ufffd');
   });
 
   it('is cut at its limit, and never through a surrogate pair', () => {
-    for (const limited of [plainText, singleLine]) expect(limited('x'.repeat(20), 9)).toBe('xxxxxxxx…');
+    for (const limited of [sanitizeField, singleLine]) expect(limited('x'.repeat(20), 9)).toBe('xxxxxxxx…');
     for (const limit of [7, 8]) expect(singleLine('🎉'.repeat(10), limit)).toBe('🎉🎉🎉…');
     expect(quote('123456🙂', 8)).toBe('"123456🙂"');
     expect(quote('123456🙂', 7)).toBe('"123456…"');

@@ -3,10 +3,10 @@ import path from 'node:path';
 import { expect, it } from '@jest/globals';
 import { allowScripts, scripts } from '../../package.json';
 import { packages } from '../../package-lock.json';
-import { EXIT_CODE } from '../../src/cli/ends';
+import { EXIT_CODE } from '../../src/cli/command-outcome';
 import { SEARCH_ATTRIBUTES } from '../../src/contract/names';
 import { FAILURE_TYPES, PHASES } from '../../src/contract/result';
-import { parseFault } from '../../sandbox/fault-board';
+import { parseFault } from '../../sandbox/active-faults';
 import { VARIABLES } from '../../src/worker/variables';
 import { Program } from '../harness/program';
 

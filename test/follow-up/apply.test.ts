@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { jobState } from '../../src/contract/job';
+import { toJobState } from '../../src/contract/job';
 import {
   ACCEPTED,
   accepted,
@@ -116,7 +116,7 @@ it.each([
   'a POST that is %s starts the reads, which are fresh maxStaleness after its end',
   (_, { delivery }, freshFrom) => {
     expect(delivery).toMatchObject({
-      reads: { baseline: jobState(job('completed')), freshFrom, seenActive: false, last: null, fresh: null },
+      reads: { baseline: toJobState(job('completed')), freshFrom, seenActive: false, last: null, fresh: null },
     });
   },
 );

@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
-import { limitRetryAfter, nextWait, pollInterval } from '../../src/follow-up/cadence';
-import { addFailure, NO_FAILURES } from '../../src/follow-up/failures';
+import { limitRetryAfter, nextWaitMs, pollIntervalMs } from '../../src/follow-up/cadence';
+import { addFailure, NO_FAILURES } from '../../src/follow-up/failure-streak';
 import { httpFailure, ms, PLAN, REFUSED } from './states';
 
 const POLLING = { ...PLAN.polling, initialMs: 5_000, growth: 0.1, maximumMs: 300_000 };
@@ -16,12 +16,12 @@ it.each([
   ['grows up to the maximum', HOUR, 300],
   ['stays at the maximum', 10 * HOUR, 300],
 ])('the poll interval %s', (_, age, interval) => {
-  expect(pollInterval(POLLING, ms(age), () => 0.5)).toBe(ms(interval));
+  expect(pollIntervalMs(POLLING, ms(age), () => 0.5)).toBe(ms(interval));
 });
 
 it('the poll interval varies at its maximum too, so that follow-ups do not poll at the same moment', () => {
   const polling = { ...POLLING, jitter: 0.1 };
-  const intervals = [LOWEST, HIGHEST].map((random) => pollInterval(polling, ms(10 * HOUR), () => random));
+  const intervals = [LOWEST, HIGHEST].map((random) => pollIntervalMs(polling, ms(10 * HOUR), () => random));
   expect(intervals).toEqual([270_000, 330_000]);
 });
 
@@ -82,13 +82,13 @@ it.each([
     10,
   ],
 ])('the wait after failures %s', (_, streak, age, random, expected) => {
-  expect(nextWait(POLLING, ms(age), streak, () => random)).toBe(ms(expected));
+  expect(nextWaitMs(POLLING, ms(age), streak, () => random)).toBe(ms(expected));
 });
 
 it('jitter only lengthens a Retry-After', () => {
   const streak = failures(httpFailure(429, { retryAfterMs: ms(60) }), 1);
   const waits = [LOWEST, HIGHEST].map((random) =>
-    nextWait({ ...POLLING, jitter: 0.5 }, 0, streak, () => random),
+    nextWaitMs({ ...POLLING, jitter: 0.5 }, 0, streak, () => random),
   );
   expect(waits).toEqual([60_000, 90_000]);
 });

@@ -4,19 +4,19 @@ import {
   canShowTurn,
   decideSend,
   judgeEnd,
-  linkWaitEnd,
-  observe,
-  showsDelivery,
-  startObservations,
+  linkWaitEndsAt,
+  addObservation,
+  isDeliveryShown,
+  createObservations,
 } from '../../src/follow-up/evidence';
 import { FRESH_FROM, job, LINK, ms, reads, SEND_ENDS } from './states';
 
 /** What the reads have shown, as `reads` describes them. The POST ended at 100 s, and the baseline read returned `baseline`. */
 function observed(baseline: string | null, words: string, freshFrom = FRESH_FROM) {
-  const start = startObservations(baseline === null ? null : job(baseline), ms(freshFrom));
+  const start = createObservations(baseline === null ? null : job(baseline), ms(freshFrom));
   return reads(words).reduce(
     (before, { response, requestedAt, at }) =>
-      response.kind === 'job' ? observe(before, response.job, requestedAt, at) : before,
+      response.kind === 'job' ? addObservation(before, response.job, requestedAt, at) : before,
     start,
   );
 }
@@ -155,7 +155,7 @@ it('observations keep the latest response, fresh or not, and whether any was act
     fresh: null,
   });
   const fresh = observed('completed', '130-131 completed, 140-142 completed+link');
-  expect(fresh.fresh).toEqual({ job: job('completed+link'), since: ms(131), requestedAt: ms(140) });
+  expect(fresh.freshStreak).toEqual({ job: job('completed+link'), since: ms(131), requestedAt: ms(140) });
 });
 
 // Rule 4: before a response can be fresh, a read can only show that the turn has started.
@@ -188,7 +188,7 @@ it.each<[baseline: string | null, statuses: string[]]>([
   'a message of unknown delivery with baseline %j is shown to have arrived by the statuses %j',
   (baseline, statuses) => {
     const shown = (second: number) =>
-      LATER.filter((status) => showsDelivery(observed(baseline, `${second} ${status}`)));
+      LATER.filter((status) => isDeliveryShown(observed(baseline, `${second} ${status}`)));
     expect(shown(FRESH_FROM)).toEqual(statuses);
     // Only a fresh response shows it.
     expect(shown(FRESH_FROM - 0.001)).toEqual([]);
@@ -198,7 +198,7 @@ it.each<[baseline: string | null, statuses: string[]]>([
 );
 
 it('a message of unknown delivery is not shown to have arrived by a turn that only a stale read saw', () => {
-  expect(showsDelivery(observed('completed', '110 active, 130 completed'))).toBe(false);
+  expect(isDeliveryShown(observed('completed', '110 active, 130 completed'))).toBe(false);
 });
 
 // Rule 5, with a prLinkTimeout of 20 s.
@@ -213,11 +213,11 @@ it.each<[title: string, reads: string, until: number | null]>([
   ['the link disappeared', '130-131 completed+link, 140 completed', 151],
   ['the job was active in between', '130 completed, 140 active, 145 completed', 165],
 ])('the wait for a late link: %s', (_, reads, until) => {
-  expect(linkWaitEnd(observed('active', reads), ms(20))).toBe(until === null ? null : ms(until));
+  expect(linkWaitEndsAt(observed('active', reads), ms(20))).toBe(until === null ? null : ms(until));
 });
 
 it('without a prLinkTimeout, a completed job without a link is not read again', () => {
-  expect(linkWaitEnd(observed('active', '130-130 completed'), 0)).toBeNull();
+  expect(linkWaitEndsAt(observed('active', '130-130 completed'), 0)).toBeNull();
 });
 
 // The columns are the values of whenActive.

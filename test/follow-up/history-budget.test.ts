@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { isHistoryFull, waitForHistory } from '../../src/follow-up/history-budget';
+import { isHistoryFull, minWaitForHistoryMs } from '../../src/follow-up/history-budget';
 
 const MIB = 1_024 * 1_024;
 const DAY = 86_400_000;
@@ -12,7 +12,7 @@ it.each([
   ['from a quarter of 40 MiB on too', 100, 10, 3_456],
   ['the history is full: the next wait is until the deadline', 40_000, 1, 86_400],
 ])('the wait that makes a history last: %s', (_, historyLength, size, wait) => {
-  const waitMs = waitForHistory({ historyLength, historySize: size * MIB }, DAY);
+  const waitMs = minWaitForHistoryMs({ historyLength, historySize: size * MIB }, DAY);
   expect(Math.round(waitMs / 1_000)).toBe(wait);
 });
 
@@ -34,7 +34,7 @@ it.each([
   for (let leftMs = untilDeadlineMs; leftMs > 0;) {
     historyLength += 12;
     historySize += 12 * 300 + messageBytes;
-    leftMs -= Math.max(everyMs, waitForHistory({ historyLength, historySize }, leftMs));
+    leftMs -= Math.max(everyMs, minWaitForHistoryMs({ historyLength, historySize }, leftMs));
   }
   expect(historyLength).toBeLessThan(51_200);
   expect(historySize).toBeLessThan(50 * MIB);

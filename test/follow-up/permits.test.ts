@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, it } from '@jest/globals';
-import { firstPermit, operatorPermit, resendPermit } from '../../src/follow-up/permits';
+import { grantFirstPermit, grantOperatorPermit, grantResendPermit } from '../../src/follow-up/permits';
 import {
   ACCEPTED,
   accepted,
@@ -53,13 +53,13 @@ it('only one step makes a POST, and it carries a permit', () => {
 });
 
 it('a permit names the only run that may use it', () => {
-  expect(firstPermit({ firstRunId: 'run-1' })).toEqual({ kind: 'first', runId: 'run-1' });
-  expect(resendPermit({ firstRunId: 'run-1', isResendUsed: false })).toEqual({
+  expect(grantFirstPermit({ firstRunId: 'run-1' })).toEqual({ kind: 'first', runId: 'run-1' });
+  expect(grantResendPermit({ firstRunId: 'run-1', isResendUsed: false })).toEqual({
     kind: 'resend',
     runId: 'run-1',
   });
-  expect(resendPermit({ firstRunId: 'run-1', isResendUsed: true })).toBeNull();
-  expect(operatorPermit('run-2')).toEqual({ kind: 'operator', runId: 'run-2' });
+  expect(grantResendPermit({ firstRunId: 'run-1', isResendUsed: true })).toBeNull();
+  expect(grantOperatorPermit('run-2')).toEqual({ kind: 'operator', runId: 'run-2' });
 });
 
 it.each([

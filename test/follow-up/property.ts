@@ -1,20 +1,20 @@
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
-import type { JobResponse, PostOutcome, SendEnd, SendRecord } from '../../src/contract/activities';
+import type { JobResponse, PostOutcome, SendOutcome, SendRecord } from '../../src/contract/activities';
 import { type AgentJob, isTerminal } from '../../src/contract/job';
 import { apply, type FollowUpEvent } from '../../src/follow-up/apply';
 import { decideSend } from '../../src/follow-up/evidence';
 import { nextStep } from '../../src/follow-up/next-step';
-import { receiptOf, reportedDelivery } from '../../src/follow-up/receipt';
+import { toReceipt, reportedDelivery } from '../../src/follow-up/receipt';
 import {
   continuation,
   type FollowUpState,
   initialState,
-  isContinued,
+  isContinuedFollowUp,
   isDecisionNeeded,
 } from '../../src/follow-up/state';
 import type { FollowUpOutcome, Step } from '../../src/follow-up/step';
-import { endOfUnreportedSend, type UnreportedSend } from '../../src/follow-up/unreported-send';
+import { outcomeFromUnreportedSend, type UnreportedSendCause } from '../../src/follow-up/unreported-send';
 import { HOLDER, httpFailure, job, ms, PLAN, REFUSED, RUN_ID } from './states';
 
 /*
@@ -196,7 +196,7 @@ class Sequence {
       check(Number.isFinite(step.at) && step.at >= now, 'a step is never in the past');
       check(step.at <= Math.max(now, state.deadlineAt), 'a step is never beyond the deadline');
     }
-    if (step.do === 'poll') check(step.at < step.until && step.until <= state.deadlineAt, 'a poll has time');
+    if (step.do === 'poll') check(step.at < step.decidesAt && step.decidesAt <= state.deadlineAt, 'a poll has time');
     if (step.do === 'send') {
       check(
         now < state.deadlineAt && !state.isCancelled,
@@ -238,7 +238,7 @@ class Sequence {
 
   /** An activity takes time: none, or so much that the deadline passes. */
   private elapse(step: Step): void {
-    if (this.isEnding) this.now = step.do === 'poll' ? step.until : this.now + 1;
+    if (this.isEnding) this.now = step.do === 'poll' ? step.decidesAt : this.now + 1;
     else if (this.choose.oneIn(16)) this.now += this.choose.pick(ms(30), ms(30), ms(600), ms(100_000));
     else this.now += this.choose.pick(1, 0, 300, 5_000);
   }
@@ -282,7 +282,7 @@ class Sequence {
         return {
           kind: 'poll ended',
           unchangedReads: choose.pick(3, 0, 50),
-          status: step.known.status,
+          status: step.lastState.status,
           last: this.isEnding || choose.oneIn(4) ? null : last,
           isInterrupted,
           at,
@@ -317,7 +317,7 @@ class Sequence {
     const { whenActive } = state.plan;
     const times = { startedAt, at, earlierPostEndsAt: at + EARLIER_POST_MS };
     const lockRunId = whenActive === 'wait' ? choose.pick('lock-1', null) : null;
-    const reported = (end: SendEnd) => ({ kind: 'send ended', end, lockRunId, ...times }) as const;
+    const reported = (outcome: SendOutcome) => ({ kind: 'send ended', outcome, lockRunId, ...times }) as const;
 
     if (this.isEnding && step.permit.runId === this.runId)
       return reported(this.post(this.job(), { verdict: 'accepted', job: job('active') }));
@@ -328,7 +328,7 @@ class Sequence {
     const read = this.response();
     if (step.permit.runId !== this.runId) {
       const baseline = read.kind === 'job' ? read.job : null;
-      const end: SendEnd = { kind: 'reset', baseline, label: 'reset', message: 'reset' };
+      const end: SendOutcome = { kind: 'reset', baseline, label: 'reset', message: 'reset' };
       this.recordPost(at + EARLIER_POST_MS);
       return reported(end);
     }
@@ -358,7 +358,7 @@ class Sequence {
   }
 
   /** A POST was made. */
-  private post(baseline: AgentJob, outcome: PostOutcome): SendEnd {
+  private post(baseline: AgentJob, outcome: PostOutcome): SendOutcome {
     const { verdict } = outcome;
     if (verdict !== 'not-sent') this.posts += 1;
     if (verdict === 'accepted' || verdict === 'unknown') this.recordPost(this.now);
@@ -374,7 +374,7 @@ class Sequence {
   }
 
   /** The Temporal server has the record of every send that may have posted, except if it does not answer. */
-  private unreportedEnd(step: Step & { do: 'send' }): SendEnd {
+  private unreportedEnd(step: Step & { do: 'send' }): SendOutcome {
     const { choose, now: at } = this;
     const hasPosted = step.permit.runId === this.runId && choose.pick(true, false);
     const checkpoint: SendRecord = { kind: 'checkpoint', baseline: this.job(), sentAt: at };
@@ -383,7 +383,7 @@ class Sequence {
     const atEnd = hasPosted ? choose.pick(checkpoint, unknown) : choose.pick(nothing, unknown, checkpoint);
     // An activity that is still pending, or that another client ended, can post after the record was read.
     const earlier = choose.pick(checkpoint, nothing, unknown);
-    const ended = choose.pick<UnreportedSend[]>(
+    const ended = choose.pick<UnreportedSendCause[]>(
       'timed out',
       'cancelled',
       'pending',
@@ -391,7 +391,7 @@ class Sequence {
       ...(hasPosted ? [] : ['failed before permission' as const]),
     );
     const isRecordFinal = ended === 'timed out' || ended === 'cancelled';
-    const end = endOfUnreportedSend(ended, isRecordFinal ? atEnd : earlier, at);
+    const end = outcomeFromUnreportedSend(ended, isRecordFinal ? atEnd : earlier, at);
     if (hasPosted) this.posts += 1;
     if (hasPosted || end.kind === 'posted') this.recordPost(at);
     return end;
@@ -399,7 +399,7 @@ class Sequence {
 
   private apply(event: FollowUpEvent): void {
     this.figures.events += 1;
-    count(this.figures.eventKinds, event.kind === 'send ended' ? `send ${event.end.kind}` : event.kind);
+    count(this.figures.eventKinds, event.kind === 'send ended' ? `send ${event.outcome.kind}` : event.kind);
     this.events.push({ at: this.now, ...event });
     const before = this.state;
     // A frozen state can't be mutated.
@@ -444,14 +444,14 @@ class Sequence {
     const next = continuation(state);
     if (next === null) return;
     const input: unknown = jsonCopy(next);
-    check(isContinued(input), 'the next run accepts the state');
+    check(isContinuedFollowUp(input), 'the next run accepts the state');
     const { continued } = input as typeof next;
     check(
       isDeepStrictEqual(jsonCopy(nextStep(continued, this.now, () => 0.5)), jsonCopy(step)),
       'the next run continues',
     );
     check(
-      isDeepStrictEqual(receiptOf(continued, null), receiptOf(copy, null)),
+      isDeepStrictEqual(toReceipt(continued, null), toReceipt(copy, null)),
       'the next run keeps the receipt',
     );
   }

@@ -1,11 +1,11 @@
 import { expect, it } from '@jest/globals';
-import { digestOf } from '../../src/contract/ids';
+import { sha256Hex } from '../../src/contract/ids';
 import { nextStep } from '../../src/follow-up/next-step';
 import {
   isoSecond,
   lastResponseText,
-  progressOf,
-  receiptOf,
+  toFollowUpProgress,
+  toReceipt,
   reportedDelivery,
 } from '../../src/follow-up/receipt';
 import type { FollowUpState } from '../../src/follow-up/state';
@@ -99,12 +99,12 @@ it.each<[title: string, state: FollowUpState, verdict: string, confirmedBy: stri
 const DONE = afterReads(accepted('failed'), '110 active, 130 completed+link');
 
 it('a receipt states what was sent and read, without the prompt', () => {
-  expect(receiptOf(DONE, ms(131))).toEqual({
+  expect(toReceipt(DONE, ms(131))).toEqual({
     requestId: 'r',
     delivery: { verdict: 'accepted', confirmedBy: 'response', sends: 1 },
     evidence: 'seen-active',
     baseline: { status: 'failed', prLink: null, archivedAt: null },
-    promptDigest: digestOf('Hello'),
+    promptDigest: sha256Hex('Hello'),
     polls: 2,
     sentAt: '1970-01-01T00:01:39.500Z',
     endedAt: '1970-01-01T00:02:11.000Z',
@@ -117,11 +117,11 @@ it.each([
   ['the delivery is unknown', afterReads(unknown('active'), '130 completed, 160 completed')],
   ['no status is accepted yet', afterReads(accepted('completed'), '130 completed')],
 ])('a receipt has no evidence if %s', (_, state) => {
-  expect(receiptOf(state, null)).toMatchObject({ evidence: null, endedAt: null });
+  expect(toReceipt(state, null)).toMatchObject({ evidence: null, endedAt: null });
 });
 
 const progress = (state: FollowUpState, second: number, isSending: boolean) =>
-  progressOf(
+  toFollowUpProgress(
     state,
     nextStep(state, ms(second), () => 0.5),
     isSending,

@@ -3,7 +3,7 @@ import type {
   JobResponse,
   PostOutcome,
   RequestFailure,
-  SendEnd,
+  SendOutcome,
 } from '../../src/contract/activities';
 import type { AgentJob } from '../../src/contract/job';
 import type { FollowUpPlan } from '../../src/contract/request';
@@ -109,15 +109,15 @@ export const NOT_CONNECTED = {
 } as const satisfies PostOutcome;
 
 /* Ends of a send. */
-export function posted(outcome: PostOutcome, baseline: string | null = 'completed'): SendEnd {
+export function posted(outcome: PostOutcome, baseline: string | null = 'completed'): SendOutcome {
   return { kind: 'posted', baseline: baseline === null ? null : job(baseline), sentAt: ms(99.5), outcome };
 }
 
-export function notReady(status: string): SendEnd {
+export function notReady(status: string): SendOutcome {
   return { kind: 'job-not-ready', job: job(status) };
 }
 
-export function notRead(short: number | RequestFailure): SendEnd {
+export function notRead(short: number | RequestFailure): SendOutcome {
   return { kind: 'not-read', ...(typeof short === 'number' ? httpFailure(short) : short) };
 }
 
@@ -125,17 +125,17 @@ export const POSTPONED = {
   kind: 'postponed',
   label: 'cooling_down',
   message: 'cooling down',
-} as const satisfies SendEnd;
-export const LOCK_HELD: SendEnd = { kind: 'lock-held', holder: HOLDER };
-export function resetEnd(baseline: string | null): SendEnd {
+} as const satisfies SendOutcome;
+export const LOCK_HELD: SendOutcome = { kind: 'lock-held', holder: HOLDER };
+export function resetEnd(baseline: string | null): SendOutcome {
   const read = baseline === null ? null : job(baseline);
   return { kind: 'reset', baseline: read, label: 'reset', message: 'the run was reset' };
 }
 
 /* Events. */
-export function sendEnded(end: SendEnd, at = SEND_ENDS, lockRunId: string | null = null): FollowUpEvent {
+export function sendEnded(end: SendOutcome, at = SEND_ENDS, lockRunId: string | null = null): FollowUpEvent {
   const times = { startedAt: ms(at - 1), at: ms(at), earlierPostEndsAt: ms(at + 40) };
-  return { kind: 'send ended', end, lockRunId, ...times };
+  return { kind: 'send ended', outcome: end, lockRunId, ...times };
 }
 
 /** A read that is requested at `at` and takes no time. */
@@ -183,7 +183,7 @@ export function unsentAfterReset(changes: PlanChanges = {}): FollowUpState {
 }
 
 /** The first send ended in this way, at 100 s. */
-export function afterSend(end: SendEnd, changes: PlanChanges = {}): FollowUpState {
+export function afterSend(end: SendOutcome, changes: PlanChanges = {}): FollowUpState {
   return play(unsent(changes), sendEnded(end));
 }
 
@@ -213,7 +213,7 @@ export function resendAllowed(baseline: string | null = 'completed'): FollowUpSt
 }
 
 /** The one resend ended in this way, at 230 s. */
-export function afterResend(end: SendEnd): FollowUpState {
+export function afterResend(end: SendOutcome): FollowUpState {
   return play(resendAllowed(), sendEnded(end, 230));
 }
 
@@ -252,7 +252,7 @@ function formatStep(step: Step): string {
     case 'read':
       return `${step.phase}: read at ${at}`;
     case 'poll':
-      return `${step.phase}: poll ${step.known.status} from ${at} to ${step.until / 1_000}`;
+      return `${step.phase}: poll ${step.lastState.status} from ${at} to ${step.decidesAt / 1_000}`;
     case 'conclude reconciling':
       return `${step.phase}: conclude`;
     case 'end':

@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import type { SendRecord } from '../../src/contract/activities';
-import { endOfUnreportedSend, type UnreportedSend } from '../../src/follow-up/unreported-send';
+import { outcomeFromUnreportedSend, type UnreportedSendCause } from '../../src/follow-up/unreported-send';
 import { job, ms } from './states';
 
 const BASELINE = job('completed');
@@ -9,8 +9,8 @@ const NOTHING: SendRecord = { kind: 'nothing' };
 const UNKNOWN: SendRecord = { kind: 'unknown' };
 
 /** `not-sent`, or `unknown` with the baseline and the time of the POST. */
-function effect(ended: UnreportedSend, record: SendRecord): string {
-  const end = endOfUnreportedSend(ended, record, ms(100));
+function effect(ended: UnreportedSendCause, record: SendRecord): string {
+  const end = outcomeFromUnreportedSend(ended, record, ms(100));
   if (end.kind === 'postponed') return 'not-sent';
   if (end.kind !== 'posted') return end.kind;
   return `${end.outcome.verdict}, baseline ${end.baseline?.status ?? 'unknown'}, sent at ${end.sentAt / 1_000}`;
@@ -20,7 +20,7 @@ const SENT = 'unknown, baseline completed, sent at 99';
 const PERHAPS = 'unknown, baseline unknown, sent at 100';
 
 // The columns are the records: a checkpoint, nothing, unknown.
-it.each<[ended: UnreportedSend, checkpoint: string, nothing: string, unknown: string]>([
+it.each<[ended: UnreportedSendCause, checkpoint: string, nothing: string, unknown: string]>([
   ['failed before permission', 'not-sent', 'not-sent', 'not-sent'],
   ['timed out', SENT, 'not-sent', PERHAPS],
   ['cancelled', SENT, 'not-sent', PERHAPS],
@@ -31,7 +31,7 @@ it.each<[ended: UnreportedSend, checkpoint: string, nothing: string, unknown: st
 });
 
 it('the message of an unreported send states the reason', () => {
-  const end = (ended: UnreportedSend, record: SendRecord) => endOfUnreportedSend(ended, record, ms(100));
+  const end = (ended: UnreportedSendCause, record: SendRecord) => outcomeFromUnreportedSend(ended, record, ms(100));
   expect(end('failed before permission', UNKNOWN)).toEqual({
     kind: 'postponed',
     label: 'not_started',

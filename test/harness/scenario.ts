@@ -1,4 +1,4 @@
-import { keywordKey } from '../../src/contract/follow-up-start';
+import { keywordAttributeKey } from '../../src/contract/follow-up-start-options';
 import type { Phase } from '../../src/contract/result';
 import type { FollowUpRequest } from '../../src/contract/request';
 import type { NewJob } from '../../sandbox';
@@ -49,6 +49,6 @@ export async function withWorker(
 export async function waitForPhase({ handle }: FollowUpUnderTest, phase: Phase): Promise<void> {
   await eventually(`the phase is shown as ${phase}`, async () => {
     const { typedSearchAttributes } = await handle.describe();
-    return typedSearchAttributes.get(keywordKey('FollowUpPhase')) === phase;
+    return typedSearchAttributes.get(keywordAttributeKey('FollowUpPhase')) === phase;
   });
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { WorkflowHandle } from '@temporalio/client';
 import { type BatchHandle, checkBatch, type FollowUpClient } from '../../src/entries/client';
-import { requestIdOf } from '../../src/batch/items';
+import { toItemRequestId } from '../../src/batch/items';
 import type { BatchInput } from '../../src/batch/memo';
 import type { BatchProgress } from '../../src/batch/progress';
 import { batchWorkflowId, followUpWorkflowId } from '../../src/contract/ids';
@@ -105,7 +105,7 @@ export class TestBatch {
     const { items } = await checkBatch(this.requests, { batchId: this.batchId });
     return items.map((item) => {
       const { projectId, jobId } = item.request;
-      return followUpWorkflowId(projectId, jobId, requestIdOf(this.batchId, item));
+      return followUpWorkflowId(projectId, jobId, toItemRequestId(this.batchId, item));
     });
   }
 

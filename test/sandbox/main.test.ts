@@ -1,5 +1,5 @@
 import { afterAll, expect, it } from '@jest/globals';
-import { listFaults, parseFault } from '../../sandbox/fault-board';
+import { listFaults, parseFault } from '../../sandbox/active-faults';
 import { FAULTS } from '../../sandbox/faults';
 import { Program } from '../harness/program';
 import { ROOT } from '../harness/worker-process';

@@ -4,7 +4,7 @@ import type {
   HttpResult,
   sendHttpRequest as realExchange,
   HttpRequestOptions,
-} from '../../src/agent-api/exchange';
+} from '../../src/agent-api/http-request';
 import { type AgentJob } from '../../src/contract/job';
 import { JobLife } from '../../sandbox/job-life';
 import type { VirtualClock } from './clock';

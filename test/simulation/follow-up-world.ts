@@ -14,7 +14,7 @@ import {
   UPDATE_RESOLVE_DELIVERY,
 } from '../../src/contract/names';
 import { type FollowUpProgress, PHASES } from '../../src/contract/result';
-import { followUpStart } from '../../src/contract/follow-up-start';
+import { followUpStartOptions } from '../../src/contract/follow-up-start-options';
 import { findGrpcError } from '../../src/temporal/grpc-status';
 import type { Operation, MachineOperation } from './operations';
 import type { AgentService, Request } from './agent-service';
@@ -118,7 +118,7 @@ export class FollowUpWorld extends World<Plan, Operation, UpdateEnd> {
 
   private startFollowUp(): Run | null {
     const { request, startDelayMs } = this.plan;
-    const { workflowId, memo, typedSearchAttributes } = followUpStart(request);
+    const { workflowId, memo, typedSearchAttributes } = followUpStartOptions(request);
     const of = [workflowId, FOLLOW_UP_WORKFLOW, TASK_QUEUES.followUp] as const;
     const delay = startDelayMs > 0 ? { [MEMO_START_DELAY]: startDelayMs } : {};
     const start = startRequest(...of, request, { ...memo, ...delay }, typedSearchAttributes);

@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import { startFollowUp } from '../../src/client/start';
-import { listRunningIdsForJobs } from '../../src/temporal/lists';
+import { listRunningIdsForJobs } from '../../src/temporal/visibility';
 import { eventually } from '../../tools/lib/eventually';
 import { sharedEnvironment } from '../harness/shared-environment';
 

@@ -8,7 +8,7 @@ import { Command } from 'commander';
 import getPort from 'get-port';
 import type { JobKey } from '../../sandbox';
 import type { Polling } from '../../src/contract/request';
-import { pollInterval } from '../../src/follow-up/cadence';
+import { pollIntervalMs } from '../../src/follow-up/cadence';
 import { eachConcurrently } from '../../src/temporal/each-concurrently';
 import { ours } from './subjects';
 import { type BenchEnvironment, IN_CONTAINER, readMetric } from './bench-environment';
@@ -139,7 +139,7 @@ function latenessOfAllowed(
   return keys.map(({ jobId }, index) => {
     const late = (readAt.get(jobId) ?? NaN) - finishedAt;
     const ageMs = finishedAt - (sentAt[index] ?? NaN);
-    return late / (pollInterval(polling, ageMs, () => 1) + 1_000);
+    return late / (pollIntervalMs(polling, ageMs, () => 1) + 1_000);
   });
 }
 

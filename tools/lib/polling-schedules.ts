@@ -3,7 +3,7 @@
  * server, and gives the same figures on each run: `npm run docs` makes the table of docs/performance.md of them.
  */
 import { checkRequest } from '../../src/contract/check-request';
-import { pollInterval, type Random } from '../../src/follow-up/cadence';
+import { pollIntervalMs, type Random } from '../../src/follow-up/cadence';
 import type { Polling } from '../../src/contract/request';
 import { seededRandom } from '../../sandbox/random';
 
@@ -13,7 +13,7 @@ type Schedule = (random: Random) => (ageMs: number) => number;
 /** The schedule of a request that leaves every field to its default, by the worker's own function. */
 export const OURS: Schedule = (random) => {
   const polling = defaultPolling();
-  return (ageMs) => pollInterval(polling, ageMs, random);
+  return (ageMs) => pollIntervalMs(polling, ageMs, random);
 };
 
 /**

@@ -7,7 +7,7 @@ import {
   type StartedBatch,
 } from '../../entries/client';
 import { CONCURRENCY } from '../../batch/items';
-import { counted } from '../../contract/text';
+import { pluralize } from '../../contract/text';
 import { addRunFlags, COLUMNS, readBatchFile } from '../flags/batch-input';
 import { addLineFlags, type RequestFlags, wholeNumberParser } from '../flags/request-flags';
 import { itemLine, printBatch, printBatchOutcome } from '../render/batch';
@@ -118,7 +118,7 @@ async function cancelBatch(session: Session, batch: BatchHandle, cancelRunning: 
   else if (end !== null) printBatch(session, batchId, end);
   session.printStatus(
     cancelRunning
-      ? `Cancelled ${counted(cancelled, 'open follow-up')} that the batch had started.`
+      ? `Cancelled ${pluralize(cancelled, 'open follow-up')} that the batch had started.`
       : `Follow-ups that were open continue; see them with ${session.command('list', '--batch', batchId)}`,
   );
 }
@@ -155,7 +155,7 @@ Example:
       );
       const { batchId, items } = batch;
       // Printed before anything is started, so that an interrupted caller can come back by it.
-      session.printStatus(`batch       ${batchId} (${counted(items.length, 'item')})`);
+      session.printStatus(`batch       ${batchId} (${pluralize(items.length, 'item')})`);
       const nothingToDo = `already run as ${batchId}; give --batch-id to send it once more. This is its end`;
       const { batches: client } = await session.connect();
       await startAndWait(session, client.getHandle(batchId), flags, nothingToDo, (settings) =>

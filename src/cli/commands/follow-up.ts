@@ -2,7 +2,7 @@ import { Argument, type Command, Option } from 'commander';
 import type { FollowUpDescription, FollowUpHandle, FollowUpProgress, Phase } from '../../entries/client';
 import { DELIVERY_DECISIONS, type DeliveryDecision, PHASES } from '../../contract/result';
 import { durationText } from '../../contract/duration';
-import { awaitOutcome, printOutcome } from '../ends';
+import { awaitOutcome, printOutcome } from '../command-outcome';
 import { parseDurationFlag, wholeNumberParser } from '../flags/request-flags';
 import { optionalRows, progressRows, serverText } from '../render/follow-up';
 import { columns, table } from '../render/text';

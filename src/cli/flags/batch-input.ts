@@ -4,7 +4,7 @@ import { parse as parseJson } from 'lossless-json';
 import { InvalidRequestError, type Problem } from '../../entries/client';
 import { checkItems, CONCURRENCY, MAX_BATCH_ITEMS } from '../../batch/items';
 import { isRecord, type JsonObject, problemText, typeName } from '../../contract/checks';
-import { type RequestField, requestWith } from '../../contract/request';
+import { type RequestField, buildRequest } from '../../contract/request';
 import { quote } from '../../contract/text';
 import {
   FIELDS,
@@ -82,7 +82,7 @@ export async function readBatchFile<Checked>(
   const read = /^\s*[[{]/.test(text) ? parseJsonLines : parseCsvLines;
   for (const [line, given] of read(text, report)) {
     lines.push(line);
-    requests.push(requestWith([...defaultFields, ...readFields(given, line, report)]));
+    requests.push(buildRequest([...defaultFields, ...readFields(given, line, report)]));
     // It is clear that they are too many, and the rest is not read.
     if (requests.length > MAX_BATCH_ITEMS) break;
   }

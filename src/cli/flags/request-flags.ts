@@ -10,7 +10,7 @@ import {
   REQUEST_OPTIONS,
   type RequestField,
   type RequestOption,
-  requestWith,
+  buildRequest,
 } from '../../contract/request';
 import { MAX_PROMPT_BYTES } from '../../contract/text';
 import { parseDuration } from '../../contract/duration';
@@ -74,7 +74,7 @@ const OPTIONS_GROUP = 'Options of the follow-up (a duration is a number with a u
 /** The request that the flags describe, unchecked. */
 export function requestFromFlags(flags: JsonObject): JsonObject {
   const nameOf = (field: RequestField) => new Option(`--${splitFieldName(field).join('-')}`).attributeName();
-  return requestWith(FIELDS.map((field) => [field, parseFieldValue(field, flags[nameOf(field)])]));
+  return buildRequest(FIELDS.map((field) => [field, parseFieldValue(field, flags[nameOf(field)])]));
 }
 
 export function parseFieldValue(field: RequestField, text: unknown): unknown {

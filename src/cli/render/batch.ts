@@ -1,6 +1,6 @@
 import type { BatchProgress, BatchView, BatchItemResult } from '../../entries/client';
 import { batchRows } from '../../batch/progress';
-import { EXIT_CODE } from '../ends';
+import { EXIT_CODE } from '../command-outcome';
 import type { Session } from '../session';
 import { columns } from './text';
 

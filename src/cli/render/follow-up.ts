@@ -1,6 +1,6 @@
 import type { AgentJob, FollowUpProgress, ProgressReport, Receipt } from '../../entries/client';
 import { phaseRows } from '../../contract/result';
-import { counted } from '../../contract/text';
+import { pluralize } from '../../contract/text';
 import { formatDuration } from '../../contract/duration';
 import type { Session } from '../session';
 import type { Row } from './text';
@@ -25,7 +25,7 @@ export function receiptRows({
   const by = delivery.confirmedBy === null ? '' : ` by ${delivery.confirmedBy}`;
   const counts = Object.entries(responseCounts).map(([name, count]) => `${name} × ${count}`);
   return [
-    ['delivery', `${delivery.verdict}${by}, ${counted(delivery.sends, 'send')}`],
+    ['delivery', `${delivery.verdict}${by}, ${pluralize(delivery.sends, 'send')}`],
     ['evidence', evidence ?? 'none'],
     ['polls', counts.length === 0 ? String(polls) : `${polls} (${counts.join(', ')})`],
   ];

@@ -1,9 +1,9 @@
 import { stripVTControlCharacters } from 'node:util';
-import { visible } from '../../contract/text';
+import { replaceUnsafe } from '../../contract/text';
 
 /** One line without the control sequences of a text from outside, which a terminal would obey. */
 export function printable(text: string): string {
-  return visible(stripVTControlCharacters(text));
+  return replaceUnsafe(stripVTControlCharacters(text));
 }
 
 export function printableLines(text: string): string {

@@ -3,10 +3,10 @@ import { WorkflowFailedError } from '@temporalio/client';
 import type { BatchProgress, BatchView, BatchItemResult } from '../../batch/progress';
 import type { BatchUpdate } from '../../batch/memo';
 import { hasCode } from '../../contract/follow-up-error';
-import { batchIdOf, batchWorkflowId } from '../../contract/ids';
-import { cancelWorkflows, ignoreClosedWorkflow } from '../../temporal/existing-run';
-import { listRunningIds } from '../../temporal/lists';
-import { type CallOptions, type CallRunner, SERVER_TIMEOUT_MS, withTimeout } from '../call';
+import { toBatchId, batchWorkflowId } from '../../contract/ids';
+import { cancelWorkflows, ignoreClosedWorkflow } from '../../temporal/workflow-executions';
+import { listRunningIds } from '../../temporal/visibility';
+import { type CallOptions, type CallRunner, SERVER_TIMEOUT_MS, withTimeout } from '../call-runner';
 import { type CallState, wrongStateError } from '../errors';
 import { checkName } from '../options';
 import { updateRunning } from '../progress';
@@ -59,7 +59,7 @@ export class BatchClient {
   /** Returns a handle for a batch ID or a batch's workflow ID. Makes no request yet. @throws InvalidRequestError */
   getHandle(batchId: string): BatchHandle {
     checkName('batchId', batchId);
-    return new BatchHandle(this.#calls, batchIdOf(batchId));
+    return new BatchHandle(this.#calls, toBatchId(batchId));
   }
 }
 

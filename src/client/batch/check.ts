@@ -9,7 +9,7 @@ import {
   type MaxFailures,
 } from '../../batch/items';
 import { isRecord, type Problem, typeName } from '../../contract/checks';
-import { batchIdOf, digestOf } from '../../contract/ids';
+import { toBatchId, sha256Hex } from '../../contract/ids';
 import { FollowUpError } from '../../contract/follow-up-error';
 import type { FollowUpRequest } from '../../contract/request';
 import { invalidFieldError, throwIfProblems } from '../errors';
@@ -68,7 +68,7 @@ export async function checkBatch(
   requests: BatchItems<unknown>,
   { batchId: given, ...options }: StartBatchOptions = {},
 ): Promise<CheckedBatch> {
-  const givenBatchId = given && batchIdOf(given);
+  const givenBatchId = given && toBatchId(given);
   const text = given === undefined ? undefined : batchIdProblem(givenBatchId);
   checkRunOptions(options, ['batchId'], text === undefined ? [] : [{ field: 'batchId', text }]);
   const isList = isRecord(requests) || Array.isArray(requests);
@@ -100,9 +100,9 @@ export async function checkBatch(
 /** A hash of the items that depends on neither order nor options: otherwise, a changed option would send every message again. */
 function defaultBatchId(items: readonly BatchItem[]): string {
   const identities = items.map(({ key, request: { projectId, jobId, requestId, prompt } }) =>
-    JSON.stringify(key ?? [projectId, jobId, requestId, digestOf(JSON.stringify(prompt))]),
+    JSON.stringify(key ?? [projectId, jobId, requestId, sha256Hex(JSON.stringify(prompt))]),
   );
-  return digestOf(JSON.stringify(identities.sort())).slice(0, BATCH_ID_DIGITS);
+  return sha256Hex(JSON.stringify(identities.sort())).slice(0, BATCH_ID_DIGITS);
 }
 
 export function itemsDigest(items: readonly BatchItem[]): string {

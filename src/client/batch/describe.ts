@@ -1,22 +1,22 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Client, WorkflowFailedError } from '@temporalio/client';
 import { EMPTY_BOARD, isBatchBoard } from '../../batch/board';
-import { itemsOf } from '../../batch/items';
-import { type BatchInput, batchMemo } from '../../batch/memo';
-import { type BatchView, type BatchItemResult, progressOf } from '../../batch/progress';
-import { mergeStarted, wasStarted } from '../../batch/started-items';
+import { toBatchItems } from '../../batch/items';
+import { type BatchInput, readBatchMemo } from '../../batch/memo';
+import { type BatchView, type BatchItemResult, toBatchProgress } from '../../batch/progress';
+import { mergeStartedItems, isCertainlyStarted } from '../../batch/started-items';
 import { isRecord } from '../../contract/checks';
-import { type End, endWithoutReceipt, mayTryAgain } from '../../contract/outcome';
+import { type RecordedOutcome, createOutcomeWithoutReceipt, shouldRetry } from '../../contract/outcome';
 import { batchWorkflowId } from '../../contract/ids';
 import { BATCH_WORKFLOW, POLL_AGAIN } from '../../contract/names';
 import { BatchItemsUnavailableError, BatchItemReader, type ItemIdentity } from '../../temporal/batch-items';
 import { eachConcurrently } from '../../temporal/each-concurrently';
-import { describeWorkflow, readRunInput, toRunState } from '../../temporal/existing-run';
-import { fetchOutcome } from '../../temporal/follow-up-end';
+import { describeWorkflow, readRunInput, toRunState } from '../../temporal/workflow-executions';
+import { fetchOutcome } from '../../temporal/fetch-outcome';
 import { isTransient } from '../../temporal/grpc-status';
-import { collectOutcomes, finalOutcome, LIST_LAG_MS, type ListedOutcome, listRunningIds } from '../../temporal/lists';
+import { collectOutcomes, finalOutcome, LIST_LAG_MS, type ListedOutcome, listRunningIds } from '../../temporal/visibility';
 import { findPendingActivity, listPollingWorkers } from '../../temporal/sdk-internals';
-import { SERVER_TIMEOUT_MS, withTimeout } from '../call';
+import { SERVER_TIMEOUT_MS, withTimeout } from '../call-runner';
 import { readTaskFailure } from '../description';
 import { notFoundError, explainMissingResponse } from '../errors';
 import { itemsDigest } from './check';
@@ -29,7 +29,7 @@ export async function describeBatch(client: Client, batchId: string) {
   if (info?.type !== BATCH_WORKFLOW) return null;
   const pending = await findPendingActivity(client, info, 'runItems');
   const details = pending?.details;
-  const storedMemo = batchMemo(info.memo);
+  const storedMemo = readBatchMemo(info.memo);
   const memo = storedMemo && isBatchBoard(details) ? { ...storedMemo, ...details } : storedMemo;
   return {
     ...info,
@@ -51,7 +51,7 @@ export async function findBatch(client: Client, batchId: string) {
 
 export async function readBatchView(client: Client, batch: BatchReport): Promise<BatchView> {
   const { pending, memo, taskQueue, state, endedAt } = batch;
-  const progress = memo && progressOf(memo, state, endedAt);
+  const progress = memo && toBatchProgress(memo, state, endedAt);
   const withoutMemo = state === 'running' ? state : state === 'failed' ? 'incomplete' : 'terminated';
   const messages = [progress?.message];
   // The Temporal server shows an activity as pending also after the end of its workflow.
@@ -88,11 +88,11 @@ export async function readBatchInput(client: Client, batch: BatchReport) {
   const { items, chunks, ...input } = (isRecord(run.input) ? run.input : {}) as BatchInput;
   // A run that continues as new has these fields in its memo only. Another client makes no digest.
   const known = input.digest ?? memo?.digest ?? null;
-  const digest = known ?? (Array.isArray(items) ? itemsDigest(itemsOf(items)) : null);
+  const digest = known ?? (Array.isArray(items) ? itemsDigest(toBatchItems(items)) : null);
   const board = memo ?? {
     ...EMPTY_BOARD,
-    bound: 0,
-    movingSince: null,
+    startLimit: 0,
+    roundStartedAt: null,
     startedEarlier: input.startedEarlier ?? null,
   };
   const count = chunks?.items ?? items?.length ?? 0;
@@ -118,12 +118,12 @@ export class BatchResultReader {
     await collectOutcomes(this.client, batchId, this.listedOutcomes, { since });
     for (const { closedAt } of this.listedOutcomes.values()) this.listedUntilMs = Math.max(this.listedUntilMs, +closedAt);
     const runningIds = await listRunningIds(this.client, batchId);
-    const started = mergeStarted(board, board.startedEarlier);
+    const started = mergeStartedItems(board, board.startedEarlier);
     const leftAt = endedAt ?? new Date().toISOString();
     const results: BatchItemResult[] = [];
-    const addResult = (workflowId: string, end: End, itemStartedAt: number, itemEndedAt: string) => {
+    const addResult = (workflowId: string, end: RecordedOutcome, itemStartedAt: number, itemEndedAt: string) => {
       // While a retry runs, an item that it will try again has no outcome yet.
-      if (endedAt === null && itemStartedAt < startedAt && mayTryAgain(end, memo?.again ?? null)) return;
+      if (endedAt === null && itemStartedAt < startedAt && shouldRetry(end, memo?.retryScope ?? null)) return;
       const [, projectId = '', jobId = '', requestId = ''] = workflowId.split(':').map(decodeURIComponent);
       results.push({ workflowId, projectId, jobId, requestId, ...end, endedAt: itemEndedAt });
     };
@@ -134,18 +134,18 @@ export class BatchResultReader {
       if (this.returnedIds.has(workflowId) || runningIds.has(workflowId)) continue;
       const known = this.listedOutcomes.get(workflowId);
       const outcome = finalOutcome(known);
-      const wasItemStarted = wasStarted(started, number);
+      const wasItemStarted = isCertainlyStarted(started, number);
       if (known && outcome) addResult(workflowId, outcome, +known.startedAt, known.closedAt.toISOString());
       // While the batch runs, items that may not have been started are not described.
-      else if (known || wasItemStarted || (endedAt !== null && number < board.bound)) unlistedItems.push([item, wasItemStarted]);
+      else if (known || wasItemStarted || (endedAt !== null && number < board.startLimit)) unlistedItems.push([item, wasItemStarted]);
     }
     const foreignBefore = board.startedEarlier === null ? startedAt : 0;
-    const isCancelled = endedAt !== null && memo?.ending === 'cancel-running';
+    const isCancelled = endedAt !== null && memo?.stopReason === 'cancel-running';
     await eachConcurrently(unlistedItems, async ([item, was]) => {
-      const found = await fetchOutcome(this.client, { ...item, foreignBefore });
+      const found = await fetchOutcome(this.client, { ...item, foreignIfStartedBefore: foreignBefore });
       const { startedAt: itemStartedAt = 0, closedAt = leftAt } = found;
       const unreadableOutcome = endedAt === null ? null : found.unreadableOutcome;
-      const outcome = found.outcome ?? unreadableOutcome ?? (isCancelled ? endWithoutReceipt('left-running') : null);
+      const outcome = found.outcome ?? unreadableOutcome ?? (isCancelled ? createOutcomeWithoutReceipt('left-running') : null);
       if (outcome !== null && (was || outcome.outcome !== 'missing'))
         addResult(item.workflowId, outcome, itemStartedAt, closedAt);
     });

@@ -2,13 +2,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import {
   type CheckedLane,
-  mergeStarted,
-  startedAfterCheck,
+  mergeStartedItems,
+  startedItemsFromChecks,
   type StartedItems,
 } from '../../batch/started-items';
 import { SEND_PERMISSION_MS } from '../../contract/activities';
 import { eachConcurrently } from '../../temporal/each-concurrently';
-import { describeWorkflow, type RunState, toRunState } from '../../temporal/existing-run';
+import { describeWorkflow, type RunState, toRunState } from '../../temporal/workflow-executions';
 import { type BatchReport, readBatchInput } from './describe';
 
 /** A run that was ended early may still start a group of items, as long as its permission is valid. */
@@ -23,12 +23,12 @@ export async function findStartedItems(
   const { startedAt, raw } = batch;
   const wasReset = Boolean(raw.workflowExtendedInfo?.lastResetTime);
   const { board, all, count } = await readBatchInput(client, batch);
-  const { movingSince, lanes } = board;
-  const started = mergeStarted(board, board.startedEarlier);
+  const { roundStartedAt: movingSince, lanes } = board;
+  const started = mergeStartedItems(board, board.startedEarlier);
   if (!wasReset && movingSince === null && lanes.every(({ state }) => state !== 'starting')) return started;
   await sleep(MAX_LATE_START_MS, undefined, { signal });
   // After a reset, the memo is as old as the reset point.
-  const startLimit = wasReset ? count : Math.max(board.bound, started.cursor);
+  const startLimit = wasReset ? count : Math.max(board.startLimit, started.cursor);
   const { namespace } = client.options;
   const { config } = await client.workflowService.describeNamespace({ namespace });
   const retentionMs = 1_000 * Number(config?.workflowExecutionRetentionTtl?.seconds ?? 0);
@@ -64,5 +64,5 @@ export async function checkStartedItems(
       last = found;
     checks.push({ lane, firstMissing, isLastRunning: last === 'running' });
   });
-  return startedAfterCheck(cursor, checks);
+  return startedItemsFromChecks(cursor, checks);
 }

@@ -1,21 +1,21 @@
 import { type Client, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
 import {
   batchStart,
-  batchSummary,
+  batchSummaryText,
   CONCURRENCY,
   cutChunks,
-  inStartOrder,
+  sortByStartOrder,
   MAX_CHUNKS,
   MAX_INPUT_BYTES,
 } from '../../batch/items';
 import { type BatchInput, CHUNK_WORKFLOW } from '../../batch/memo';
 import type { StartedItems } from '../../batch/started-items';
-import { mayTryAgain, type TryAgain } from '../../contract/outcome';
+import { shouldRetry, type RetryScope } from '../../contract/outcome';
 import { batchWorkflowId, chunkWorkflowId } from '../../contract/ids';
 import { BATCH_WORKFLOW } from '../../contract/names';
-import { jsonBytes } from '../../contract/text';
+import { jsonByteLength } from '../../contract/text';
 import { eachConcurrently } from '../../temporal/each-concurrently';
-import type { RunState } from '../../temporal/existing-run';
+import type { RunState } from '../../temporal/workflow-executions';
 import { batchConflictError, invalidFieldError, wrongStateError } from '../errors';
 import { type CheckedBatch, checkRunOptions, type RunOptions } from './check';
 import { BatchResultReader, type BatchReport, findBatch, readBatchInput, describeBatch } from './describe';
@@ -52,8 +52,8 @@ type Source = Omit<Awaited<ReturnType<typeof readBatchInput>>, 'board' | 'all'>;
 export function startBatch(start: BatchStartContext, { batchId, items, digest }: CheckedBatch) {
   const { partBytes } = start;
   const count = items.length;
-  const ordered = inStartOrder(items);
-  const isSmall = jsonBytes(items) <= (partBytes ?? MAX_INPUT_BYTES);
+  const ordered = sortByStartOrder(items);
+  const isSmall = jsonByteLength(items) <= (partBytes ?? MAX_INPUT_BYTES);
   const firsts = isSmall ? [] : cutChunks(ordered, partBytes);
   if (firsts.length > MAX_CHUNKS) {
     const text = `the messages are so large that the batch has ${firsts.length} parts; at most ${MAX_CHUNKS} are possible, so divide the batch`;
@@ -68,14 +68,14 @@ export function startBatch(start: BatchStartContext, { batchId, items, digest }:
 export async function retryBatch(start: BatchStartContext, batchId: string): Promise<BatchStartResult | null> {
   const { client, options } = start;
   checkRunOptions(options, ['includeUnknown']);
-  const again: TryAgain = options.includeUnknown === true ? 'unsent-or-unknown' : 'unsent';
+  const retryScope: RetryScope = options.includeUnknown === true ? 'unsent-or-unknown' : 'unsent';
   const before = await findBatch(client, batchId);
   const source = await readBatchInput(client, before);
   if (before.state !== 'running') {
     const ends = await new BatchResultReader(client).readNew(before);
-    if (ends.length === source.count && !ends.some((end) => mayTryAgain(end, again))) return null;
+    if (ends.length === source.count && !ends.some((end) => shouldRetry(end, retryScope))) return null;
   }
-  return attachOrStartBatch(start, batchId, source, again);
+  return attachOrStartBatch(start, batchId, source, retryScope);
 }
 
 /** The latest run of a batch. */
@@ -83,14 +83,14 @@ export interface ExistingBatch {
   readonly state: RunState;
   readonly digest: string | null;
   /** The retry that the run is; null if it is none. */
-  readonly again: TryAgain | null;
+  readonly retryScope: RetryScope | null;
 }
 
 /** A request to start or to retry a batch. */
 export interface BatchRequest {
   readonly digest: string | null;
   /** Which of the items that have ended are started again; null for a start. */
-  readonly again: TryAgain | null;
+  readonly retryScope: RetryScope | null;
 }
 
 /** `conflict`: the existing batch has other items. `still running`: a run that is not this retry must end first. */
@@ -99,13 +99,13 @@ export type BatchStartDecision = 'conflict' | 'attach' | 'still running' | 'done
 /** Decides what a request to start or to retry a batch does. */
 export function decideBatchStart(
   existing: ExistingBatch | null,
-  { digest, again }: BatchRequest,
+  { digest, retryScope }: BatchRequest,
 ): BatchStartDecision {
   if (existing === null) return 'start';
-  if (again === null && existing.digest !== digest) return 'conflict';
+  if (retryScope === null && existing.digest !== digest) return 'conflict';
   if (existing.state === 'running')
-    return again === null || existing.again === again ? 'attach' : 'still running';
-  return existing.state === 'completed' && again === null ? 'done' : 'resume';
+    return retryScope === null || existing.retryScope === retryScope ? 'attach' : 'still running';
+  return existing.state === 'completed' && retryScope === null ? 'done' : 'resume';
 }
 
 /** A client that was suspended must not start a batch with facts about an earlier run that are older. */
@@ -116,7 +116,7 @@ async function attachOrStartBatch(
   start: BatchStartContext,
   batchId: string,
   source: Source,
-  again: TryAgain | null,
+  retryScope: RetryScope | null,
 ): Promise<BatchStartResult> {
   const { client, signal } = start;
   const { chunks, digest, count } = source;
@@ -126,9 +126,9 @@ async function attachOrStartBatch(
   for (;;) {
     const startBy = Date.now() + MAX_DESCRIPTION_AGE_MS;
     const previousRun = await describeBatch(client, batchId);
-    const digestBefore = previousRun && again === null ? (await readBatchInput(client, previousRun)).digest : digest;
-    const existing = previousRun && { ...previousRun, digest: digestBefore, again: previousRun.memo?.again ?? null };
-    const decision = decideBatchStart(existing, { digest, again });
+    const digestBefore = previousRun && retryScope === null ? (await readBatchInput(client, previousRun)).digest : digest;
+    const existing = previousRun && { ...previousRun, digest: digestBefore, retryScope: previousRun.memo?.retryScope ?? null };
+    const decision = decideBatchStart(existing, { digest, retryScope });
     const started = { batchId, workflowId, items: count, resumedAfter: null };
     if (decision === 'conflict') throw batchConflictError(batchId);
     if (decision === 'still running') throw wrongStateError(workflowId, 'running');
@@ -138,14 +138,14 @@ async function attachOrStartBatch(
       await storeChunks(start, batchId, source);
       const startedEarlier = previousRun && (await findStartedItems(client, previousRun, signal));
       prepared = { after: previousRun?.runId ?? '', startedEarlier };
-    } else if (await startRun(start, batchId, source, { previousRun: previousRun, startBy, again, ...prepared }))
+    } else if (await startRun(start, batchId, source, { previousRun: previousRun, startBy, retryScope, ...prepared }))
       return { ...started, attached: false, resumedAfter: previousRun?.state ?? null };
     // Another client started a run; or the ID does not belong to a batch.
     else await findBatch(client, batchId);
   }
 }
 
-interface NextRun extends Pick<BatchRequest, 'again'> {
+interface NextRun extends Pick<BatchRequest, 'retryScope'> {
   readonly previousRun: BatchReport | null;
   readonly startBy: number;
   readonly startedEarlier: StartedItems | null;
@@ -156,14 +156,14 @@ async function startRun(
   { client, taskQueue, options, signal }: BatchStartContext,
   batchId: string,
   { items, chunks, digest, count }: Source,
-  { previousRun: previousRun, startBy, startedEarlier, again }: NextRun,
+  { previousRun: previousRun, startBy, startedEarlier, retryScope }: NextRun,
 ): Promise<boolean> {
   const concurrency = options.concurrency ?? previousRun?.memo?.concurrency ?? CONCURRENCY.default;
   const maxFailures =
     (options.maxFailures === undefined ? previousRun?.memo?.maxFailures : options.maxFailures) ?? null;
-  const settings = { batchId, concurrency, maxFailures, digest, startedEarlier, again };
+  const settings = { batchId, concurrency, maxFailures, digest, startedEarlier, retryScope };
   signal.throwIfAborted();
-  const runAgain = again === null ? 'ALLOW_DUPLICATE_FAILED_ONLY' : 'ALLOW_DUPLICATE';
+  const runAgain = retryScope === null ? 'ALLOW_DUPLICATE_FAILED_ONLY' : 'ALLOW_DUPLICATE';
   try {
     await client.withDeadline(startBy, () =>
       client.workflow.start(BATCH_WORKFLOW, {
@@ -173,7 +173,7 @@ async function startRun(
         args: [{ ...settings, items, chunks } satisfies BatchInput],
         workflowIdConflictPolicy: 'FAIL',
         workflowIdReusePolicy: previousRun === null ? 'REJECT_DUPLICATE' : runAgain,
-        staticSummary: batchSummary(count),
+        staticSummary: batchSummaryText(count),
       }),
     );
     return true;

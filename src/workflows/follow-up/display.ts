@@ -1,5 +1,5 @@
 import { log, setCurrentDetails, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
-import { keyword, outcomeKeywords } from '../../contract/follow-up-start';
+import { keywordAttribute, outcomeAttribute } from '../../contract/follow-up-start-options';
 import { currentDetails } from '../../follow-up/web-ui';
 import { reportedDelivery } from '../../follow-up/receipt';
 import type { FollowUpState } from '../../follow-up/state';
@@ -7,29 +7,29 @@ import type { Phase } from '../../contract/result';
 import type { FollowUpRun } from './run';
 
 /** Shows the state in the Web UI and in lists. Current details cost no event; search attributes cost one if they change. */
-export function show({ state, step }: FollowUpRun): void {
+export function showState({ state, step }: FollowUpRun): void {
   setCurrentDetails(currentDetails(state, step));
-  if (step.do !== 'end') upsertChanges(attributesOf(state, step.phase));
+  if (step.do !== 'end') upsertChanges(toAttributes(state, step.phase));
 }
 
 /** The last workflow task writes the outcome, so that a run that a reset made to that task writes the verdict of its own receipt. */
 export function showOutcome({ state, step }: FollowUpRun, outcome: string): void {
   upsertChanges([
-    ...attributesOf(state, step.phase),
-    outcomeKeywords(outcome, reportedDelivery(state).verdict),
+    ...toAttributes(state, step.phase),
+    outcomeAttribute(outcome, reportedDelivery(state).verdict),
   ]);
 }
 
-function attributesOf({ plan, job }: FollowUpState, phase: Phase) {
+function toAttributes({ plan, job }: FollowUpState, phase: Phase) {
   return [
-    keyword('FollowUpPhase', phase),
-    keyword('AgentProject', plan.projectId),
-    keyword('AgentJob', plan.jobId),
-    ...(job === null || job.status === '' ? [] : [keyword('AgentJobStatus', job.status)]),
+    keywordAttribute('FollowUpPhase', phase),
+    keywordAttribute('AgentProject', plan.projectId),
+    keywordAttribute('AgentJob', plan.jobId),
+    ...(job === null || job.status === '' ? [] : [keywordAttribute('AgentJobStatus', job.status)]),
   ];
 }
 
-type Attribute = ReturnType<typeof keyword> | ReturnType<typeof outcomeKeywords>;
+type Attribute = ReturnType<typeof keywordAttribute> | ReturnType<typeof outcomeAttribute>;
 
 function upsertChanges(all: readonly Attribute[]): void {
   // What the Temporal server has: this run or the caller at the start set it.
@@ -42,7 +42,7 @@ function upsertChanges(all: readonly Attribute[]): void {
 export function logChanges(before: Pick<FollowUpRun, 'state' | 'step'>, { step, state }: FollowUpRun): void {
   const { phase } = step;
   if (before.step.phase !== phase) log.info(`follow-up is ${phase}`, { phase, status: state.job?.status });
-  const { last } = state.failures;
-  if (last !== null && last.message !== before.state.failures.last?.message)
-    log.warn(`request failed: ${last.message}`, { label: last.label });
+  const { lastFailure: lastFailure } = state.failures;
+  if (lastFailure !== null && lastFailure.message !== before.state.failures.lastFailure?.message)
+    log.warn(`request failed: ${lastFailure.message}`, { label: lastFailure.label });
 }

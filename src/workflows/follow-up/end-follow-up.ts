@@ -8,15 +8,15 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import type { WorkerSettings } from '../../contract/activities';
-import { type End, endOfCancelled, endOfFailure, endOfResult, memoOfEnd } from '../../contract/outcome';
-import { measure } from '../../contract/metrics';
+import { type RecordedOutcome, createCancelledOutcome, outcomeFromFailure, outcomeFromResult, toOutcomeMemo } from '../../contract/outcome';
+import { recordMetric } from '../../contract/metrics';
 import { MEMO_RECEIPT } from '../../contract/names';
 import type { FollowUpResult, Receipt } from '../../contract/result';
-import { keywordKey } from '../../contract/follow-up-start';
-import { failureWithReceipt, outcomeName } from '../../follow-up/failure-details';
-import { receiptOf } from '../../follow-up/receipt';
+import { keywordAttributeKey } from '../../contract/follow-up-start-options';
+import { toFailureParts, toOutcomeName } from '../../follow-up/failure-details';
+import { toReceipt } from '../../follow-up/receipt';
 import type { FollowUpOutcome } from '../../follow-up/step';
-import { failure } from '../failure';
+import { nonRetryableError } from '../non-retryable-error';
 import { notifyOfFollowUp } from '../notification';
 import { showOutcome } from './display';
 import { releaseLock } from './wait-for-job-lock';
@@ -32,35 +32,35 @@ export async function endFollowUp(
   settings: WorkerSettings,
 ): Promise<FollowUpResult> {
   const { state } = run;
-  const name = outcomeName(outcome);
+  const name = toOutcomeName(outcome);
   await notifyOfFollowUp(state, name, settings);
   await releaseLock(state);
-  if (run.isTouched) await sleep(1);
+  if (run.shouldDeferRunEnd) await sleep(1);
   await condition(allHandlersFinished);
 
-  const receipt = receiptOf(state, Date.now());
-  measure(metricMeter, 'ended', 1, { outcome: name, evidence: receipt.evidence });
+  const receipt = toReceipt(state, Date.now());
+  recordMetric(metricMeter, 'ended', 1, { outcome: name, evidence: receipt.evidence });
   showOutcome(run, name);
   switch (outcome.kind) {
     case 'result': {
       const result = { ...outcome.job, receipt };
-      writeMemo(receipt, endOfResult(result));
+      writeMemo(receipt, outcomeFromResult(result));
       return result;
     }
     case 'failure': {
-      const { type, message, details } = failureWithReceipt(outcome, state.job, receipt);
-      const error = failure(type, message, details);
-      writeMemo(receipt, endOfFailure(error));
+      const { type, message, details } = toFailureParts(outcome, state.job, receipt);
+      const error = nonRetryableError(type, message, details);
+      writeMemo(receipt, outcomeFromFailure(error));
       throw error;
     }
     case 'cancelled':
-      writeMemo(receipt, endOfCancelled(receipt), true);
+      writeMemo(receipt, createCancelledOutcome(receipt), true);
       throw new CancelledFailure('The follow-up was cancelled.');
   }
 }
 
 /** A cancelled follow-up leaves nothing else, and the visibility list shows the outcome of a batch item. */
-function writeMemo(receipt: Receipt, end: End, isCancelled = false): void {
-  const isItem = workflowInfo().typedSearchAttributes.get(keywordKey('FollowUpBatch')) !== undefined;
-  if (isCancelled || isItem) upsertMemo({ [MEMO_RECEIPT]: memoOfEnd(receipt, end) });
+function writeMemo(receipt: Receipt, recordedOutcome: RecordedOutcome, isCancelled = false): void {
+  const isItem = workflowInfo().typedSearchAttributes.get(keywordAttributeKey('FollowUpBatch')) !== undefined;
+  if (isCancelled || isItem) upsertMemo({ [MEMO_RECEIPT]: toOutcomeMemo(receipt, recordedOutcome) });
 }

@@ -1,14 +1,14 @@
 import { CancellationScope, continueAsNew, metricMeter } from '@temporalio/workflow';
-import { measure } from '../../contract/metrics';
+import { recordMetric } from '../../contract/metrics';
 import type { FollowUpRequest } from '../../contract/request';
 import type { FollowUpResult } from '../../contract/result';
 import { reportedDelivery } from '../../follow-up/receipt';
 import type { ContinuedFollowUp } from '../../follow-up/state';
 import { workerSettings } from '../activity-proxies';
-import { logChanges, show } from './display';
+import { logChanges, showState } from './display';
 import { endFollowUp } from './end-follow-up';
 import { acceptInput } from './input';
-import { receiveUpdates } from './updates';
+import { registerHandlers } from './updates';
 import { perform } from './perform';
 import type { FollowUpRun } from './run';
 
@@ -21,26 +21,26 @@ import type { FollowUpRun } from './run';
  */
 export async function followUp(input: FollowUpRequest | ContinuedFollowUp): Promise<FollowUpResult> {
   const run = acceptInput(input);
-  receiveUpdates(run);
+  registerHandlers(run);
   CancellationScope.current().cancelRequested.catch(() => {
     run.interrupt({ kind: 'cancelled' });
   });
   // A cancellation is an event like any other: it changes the state, and `nextStep` ends the follow-up.
-  return CancellationScope.nonCancellable(() => runToEnd(run));
+  return CancellationScope.nonCancellable(() => runToCompletion(run));
 }
 
-async function runToEnd(run: FollowUpRun): Promise<FollowUpResult> {
+async function runToCompletion(run: FollowUpRun): Promise<FollowUpResult> {
   const settings = await workerSettings();
   let isDelivered = run.state.delivery.kind === 'accepted';
   let before = { state: run.state, step: run.step };
   for (;;) {
-    const step = run.decide();
-    show(run);
+    const step = run.decideStep();
+    showState(run);
     logChanges(before, run);
     before = { state: run.state, step };
     if (!isDelivered && (run.state.delivery.kind === 'accepted' || step.do === 'end')) {
       isDelivered = true;
-      measure(metricMeter, 'deliveries', 1, { verdict: reportedDelivery(run.state).verdict });
+      recordMetric(metricMeter, 'deliveries', 1, { verdict: reportedDelivery(run.state).verdict });
     }
     if (step.do === 'end') return endFollowUp(run, step.outcome, settings);
     const next = run.continuation;

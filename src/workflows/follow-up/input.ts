@@ -6,19 +6,19 @@ import {
 } from '@temporalio/workflow';
 import { checkRequest } from '../../contract/check-request';
 import type { Problem } from '../../contract/checks';
-import { measure } from '../../contract/metrics';
+import { recordMetric } from '../../contract/metrics';
 import { MEMO_START_DELAY } from '../../contract/names';
-import { keyword, outcomeKeywords } from '../../contract/follow-up-start';
+import { keywordAttribute, outcomeAttribute } from '../../contract/follow-up-start-options';
 import { MAX_DURATION_MS } from '../../contract/duration';
-import { invalidRequest } from '../../follow-up/failure-details';
-import { type FollowUpStart, type FollowUpState, initialState, isContinued } from '../../follow-up/state';
-import { failure } from '../failure';
+import { createInvalidRequestParts } from '../../follow-up/failure-details';
+import { type RunStart, type FollowUpState, initialState, isContinuedFollowUp } from '../../follow-up/state';
+import { nonRetryableError } from '../non-retryable-error';
 import { FollowUpRun } from './run';
 
 /** @throws ApplicationFailure `InvalidRequest`, which names every problem; nothing was sent then */
 export function acceptInput(input: unknown): FollowUpRun {
   const { workflowId, cronSchedule } = workflowInfo();
-  const continued = continuedInput(input);
+  const continued = readContinuedState(input);
   if (continued !== null) return new FollowUpRun(continued, null);
 
   const checked = checkRequest(input, workflowId);
@@ -30,25 +30,25 @@ export function acceptInput(input: unknown): FollowUpRun {
       text: 'is for repeated work; use a Temporal Schedule instead',
     });
   if (checked.ok && problems.length === 0)
-    return new FollowUpRun(initialState(checked.plan, startOfRun()), checked.plan.prompt);
+    return new FollowUpRun(initialState(checked.plan, readRunStart()), checked.plan.prompt);
 
-  throw endWithInvalidRequest(problems);
+  throw recordInvalidRequestError(problems);
 }
 
 /** Records the end of a workflow whose input is not a request. */
-function endWithInvalidRequest(problems: readonly Problem[]): ApplicationFailure {
+function recordInvalidRequestError(problems: readonly Problem[]): ApplicationFailure {
   const { workflowId } = workflowInfo();
-  const { message, details } = invalidRequest(problems, workflowId, startOfRun(), Date.now());
-  measure(metricMeter, 'ended', 1, { outcome: 'InvalidRequest', evidence: null });
+  const { message, details } = createInvalidRequestParts(problems, workflowId, readRunStart(), Date.now());
+  recordMetric(metricMeter, 'ended', 1, { outcome: 'InvalidRequest', evidence: null });
   upsertSearchAttributes([
-    keyword('FollowUpPhase', 'failed'),
-    outcomeKeywords('InvalidRequest', details.receipt.delivery.verdict),
+    keywordAttribute('FollowUpPhase', 'failed'),
+    outcomeAttribute('InvalidRequest', details.receipt.delivery.verdict),
   ]);
-  return failure('InvalidRequest', message, details);
+  return nonRetryableError('InvalidRequest', message, details);
 }
 
 /** The deadline counts from the start of the workflow, after the start delay that the client wrote into the memo. */
-function startOfRun(): FollowUpStart {
+function readRunStart(): RunStart {
   const { runId, firstExecutionRunId, startTime, memo } = workflowInfo();
   const delay = memo?.[MEMO_START_DELAY];
   const delayMs = typeof delay === 'number' && delay > 0 && delay <= MAX_DURATION_MS ? delay : 0;
@@ -63,11 +63,11 @@ function startOfRun(): FollowUpStart {
  * The state from the run before; null for a caller's input, which a run by a cron schedule or a retry policy has too. A state that
  * belongs to another follow-up is not accepted.
  */
-function continuedInput(input: unknown): FollowUpState | null {
+function readContinuedState(input: unknown): FollowUpState | null {
   const { continuedFromExecutionRunId, workflowId } = workflowInfo();
-  if (continuedFromExecutionRunId === undefined || !isContinued(input)) return null;
+  if (continuedFromExecutionRunId === undefined || !isContinuedFollowUp(input)) return null;
   const { projectId, jobId, requestId } = input.continued.plan;
-  const named = requestId === workflowId ? {} : { requestId };
-  const isOurs = checkRequest({ projectId, jobId, ...named, prompt: 'a message' }, workflowId).ok;
-  return isOurs ? input.continued : null;
+  const requestIdField = requestId === workflowId ? {} : { requestId };
+  const isOwnState = checkRequest({ projectId, jobId, ...requestIdField, prompt: 'a message' }, workflowId).ok;
+  return isOwnState ? input.continued : null;
 }

@@ -21,14 +21,14 @@ import { POLL_AGAIN } from '../../contract/names';
 import type { FollowUpEvent } from '../../follow-up/apply';
 import type { Step } from '../../follow-up/step';
 import { activitySummary } from '../../follow-up/web-ui';
-import { endOfUnreportedSend, type UnreportedSend } from '../../follow-up/unreported-send';
+import { outcomeFromUnreportedSend, type UnreportedSendCause } from '../../follow-up/unreported-send';
 import { REPORT_MARGIN_MS, stopSend } from '../activity-proxies';
-import { failure } from '../failure';
+import { nonRetryableError } from '../non-retryable-error';
 import { StoppableActivity } from '../stoppable-activity';
 import type { FollowUpRun } from './run';
 
 /** The report of a send activity, or how it ended without one. A timeout carries what the Temporal server has recorded. */
-type SendActivityEnd = SendResult | { readonly ended: UnreportedSend; readonly record?: SendRecord };
+type SendActivityOutcome = SendResult | { readonly cause: UnreportedSendCause; readonly record?: SendRecord };
 
 const UNKNOWN_RECORD: SendRecord = { kind: 'unknown' };
 
@@ -44,7 +44,7 @@ export async function performSend(
   settings: WorkerSettings,
 ): Promise<FollowUpEvent | null> {
   const { prompt, state } = run;
-  if (prompt === null) throw failure('InvalidRequest', 'A run that continues another one has no message.');
+  if (prompt === null) throw nonRetryableError('InvalidRequest', 'A run that continues another one has no message.');
   const { permit, earlierBaseline } = step;
   const { plan, firstRunId, deadlineAt } = state;
   const { projectId, jobId, whenActive } = plan;
@@ -55,28 +55,28 @@ export async function performSend(
   // activity that is started and cancelled in one task, and can't report that nothing was recorded.
   if (state.isCancelled || startedAt >= deadlineAt) return null;
   const summary = activitySummary(state, step);
-  const send = new StoppableActivity<SendActivityEnd>(run, () => startSend(input, settings, summary));
+  const send = new StoppableActivity<SendActivityOutcome>(run, () => startSend(input, settings, summary));
   run.isSending = true;
-  await send.endedOrDue();
-  const end = send.end ?? (await stop(send, settings));
+  await send.waitForEndOrDeadline();
+  const activityOutcome = send.outcome ?? (await stopPendingSend(send, settings));
   run.isSending = false;
   const at = Date.now();
   const earlierPostEndsAt = at + SEND_PERMISSION_MS + settings.httpTimeoutMs;
   const event = { kind: 'send ended', startedAt, at, earlierPostEndsAt } as const;
-  if ('end' in end) return { ...event, end: end.end, lockRunId: end.lockRunId };
-  const { ended, record = UNKNOWN_RECORD } = end;
-  return { ...event, end: endOfUnreportedSend(ended, record, at), lockRunId: null };
+  if ('outcome' in activityOutcome) return { ...event, outcome: activityOutcome.outcome, lockRunId: activityOutcome.lockRunId };
+  const { cause, record = UNKNOWN_RECORD } = activityOutcome;
+  return { ...event, outcome: outcomeFromUnreportedSend(cause, record, at), lockRunId: null };
 }
 
 /** Keeps a pending send from starting, queries what the Temporal server has recorded, and cancels the send. */
-async function stop(
-  send: StoppableActivity<SendActivityEnd>,
+async function stopPendingSend(
+  send: StoppableActivity<SendActivityOutcome>,
   settings: WorkerSettings,
-): Promise<SendActivityEnd> {
+): Promise<SendActivityOutcome> {
   const record = await stopSend();
   // A paused activity with a dead worker never confirms its cancellation, because its timeouts are paused.
-  const end = (await send.stop(attemptTimeoutMs(settings))) ?? ({ ended: 'pending' } as const);
-  return { record, ...end };
+  const activityOutcome = (await send.stop(attemptTimeoutMs(settings))) ?? ({ cause: 'pending' } as const);
+  return { record, ...activityOutcome };
 }
 
 /** One attempt takes at most the baseline read, the POST, and the requests to the Temporal server around them. */
@@ -89,7 +89,7 @@ function attemptTimeoutMs({ httpTimeoutMs }: WorkerSettings): number {
  * another worker can make the next attempt. A heartbeat timeout could end a POST that still gets its response, and a
  * schedule-to-close timeout could hide what was recorded: at the deadline, the workflow queries the record and cancels instead.
  */
-function startSend(input: SendInput, settings: WorkerSettings, summary: string): Promise<SendActivityEnd> {
+function startSend(input: SendInput, settings: WorkerSettings, summary: string): Promise<SendActivityOutcome> {
   const { sendMessage } = proxyActivities<FollowUpActivities>({
     taskQueue: settings.sendTaskQueue,
     startToCloseTimeout: attemptTimeoutMs(settings),
@@ -100,25 +100,25 @@ function startSend(input: SendInput, settings: WorkerSettings, summary: string):
     summary,
   });
   return sendMessage(input).then(
-    (value: unknown) => (isSendResult(value) ? value : { ended: 'completed by another client' }),
-    unreportedSend,
+    (value: unknown) => (isSendResult(value) ? value : { cause: 'completed by another client' }),
+    unreportedSendFromFailure,
   );
 }
 
 /** How a send ended, from the failure of its activity. No other failure is interpreted. */
-function unreportedSend(error: unknown): SendActivityEnd {
+function unreportedSendFromFailure(error: unknown): SendActivityOutcome {
   if (!(error instanceof ActivityFailure)) throw error;
   const { cause } = error;
-  if (cause instanceof CancelledFailure) return { ended: 'cancelled' };
+  if (cause instanceof CancelledFailure) return { cause: 'cancelled' };
   if (cause instanceof TimeoutFailure)
-    return { ended: 'timed out', record: recordOf(cause.lastHeartbeatDetails) };
+    return { cause: 'timed out', record: toSendRecord(cause.lastHeartbeatDetails) };
   if (cause instanceof ApplicationFailure && cause.type === POLL_AGAIN)
-    return { ended: 'failed before permission' };
-  return { ended: 'completed by another client' };
+    return { cause: 'failed before permission' };
+  return { cause: 'completed by another client' };
 }
 
 /** Another client can record anything as a heartbeat, and a POST may have been made all the same. */
-function recordOf(details: unknown): SendRecord {
+function toSendRecord(details: unknown): SendRecord {
   if (details === null || details === undefined) return { kind: 'nothing' };
   return isSendCheckpoint(details) ? { kind: 'checkpoint', ...details } : UNKNOWN_RECORD;
 }

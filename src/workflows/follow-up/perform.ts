@@ -34,7 +34,7 @@ export async function perform(
   settings: WorkerSettings,
 ): Promise<FollowUpEvent | null> {
   // `pollJob` waits by itself.
-  if ('at' in step && step.do !== 'poll' && (await isInterruptedBefore(step, run))) return null;
+  if ('at' in step && step.do !== 'poll' && (await waitUntilDue(step, run))) return null;
   switch (step.do) {
     case 'wait for job lock':
       return performLockWait(run);
@@ -51,7 +51,7 @@ export async function perform(
 }
 
 /** Waits on a durable timer until a step is due. @returns whether an update or a cancellation changed the state before */
-async function isInterruptedBefore(step: Step & { at: number }, run: FollowUpRun): Promise<boolean> {
+async function waitUntilDue(step: Step & { at: number }, run: FollowUpRun): Promise<boolean> {
   const before = run.state;
   const now = Date.now();
   if (step.at <= now) return false;
@@ -71,18 +71,18 @@ async function performRead(
   const summary = activitySummary(run.state, step);
   const read = new StoppableActivity<JobResponse>(run, () =>
     getJob(settings, { projectId, jobId }, deadlineAt - requestedAt, summary).then(
-      (result: unknown) => (isJobResponse(result) ? result : FOREIGN_READ),
-      failedRead,
+      (result: unknown) => (isJobResponse(result) ? result : MANUALLY_COMPLETED_READ),
+      responseFromFailure,
     ),
   );
-  await read.endedOr(() => run.state.isCancelled);
-  if (read.end !== undefined) return { kind: 'read ended', response: read.end, requestedAt, at: Date.now() };
+  await read.waitForEndOr(() => run.state.isCancelled);
+  if (read.outcome !== undefined) return { kind: 'read ended', response: read.outcome, requestedAt, at: Date.now() };
   await read.stop();
   return null;
 }
 
 /** Null if the activity was cancelled. */
-type PollEnd = Pick<FollowUpEvent & { kind: 'poll ended' }, 'unchangedReads' | 'last'> | null;
+type PollOutcome = Pick<FollowUpEvent & { kind: 'poll ended' }, 'unchangedReads' | 'last'> | null;
 
 /** Reads the job with `pollJob` until its response differs. An update or a cancellation ends the activity. */
 async function performPoll(
@@ -92,30 +92,30 @@ async function performPoll(
 ): Promise<FollowUpEvent> {
   const before = run.state;
   const { projectId, jobId, polling } = before.plan;
-  const { at: firstReadAt, known, since, until } = step;
+  const { at: firstReadAt, lastState: lastState, pollingStartedAt: pollingStartedAt, decidesAt: decidesAt } = step;
   const startedAt = Date.now();
-  const input = { projectId, jobId, known, firstReadAt, until, since, polling, pollsBefore: before.polls };
+  const input = { projectId, jobId, lastState: lastState, firstReadAt, decidesAt: decidesAt, pollingStartedAt: pollingStartedAt, polling, pollsBefore: before.polls };
   const summary = activitySummary(before, step);
-  const poll = new StoppableActivity<PollEnd>(run, () =>
+  const poll = new StoppableActivity<PollOutcome>(run, () =>
     pollJob(settings, input, before.deadlineAt, summary).then(
-      (result: unknown) => pollEnd(result, startedAt),
-      (error: unknown) => failedPoll(error, startedAt),
+      (result: unknown) => pollOutcomeFromResult(result, startedAt),
+      (error: unknown) => pollOutcomeFromFailure(error, startedAt),
     ),
   );
-  await poll.endedOr(() => run.state !== before);
-  const event = { kind: 'poll ended', status: known.status } as const;
-  if (poll.end !== undefined && poll.end !== null)
-    return { ...event, ...poll.end, isInterrupted: false, at: Date.now() };
+  await poll.waitForEndOr(() => run.state !== before);
+  const event = { kind: 'poll ended', status: lastState.status } as const;
+  if (poll.outcome !== undefined && poll.outcome !== null)
+    return { ...event, ...poll.outcome, isInterrupted: false, at: Date.now() };
   const unchangedReads = await countPollReads();
   // The poll may have ended by itself while its reads were counted.
-  const end = (await poll.stop()) ?? null;
-  return { ...event, ...(end ?? { unchangedReads, last: null }), isInterrupted: true, at: Date.now() };
+  const pollOutcome = (await poll.stop()) ?? null;
+  return { ...event, ...(pollOutcome ?? { unchangedReads, last: null }), isInterrupted: true, at: Date.now() };
 }
 
-function pollEnd(result: unknown, startedAt: number): PollEnd {
+function pollOutcomeFromResult(result: unknown, startedAt: number): PollOutcome {
   const now = Date.now();
   if (!isPollJobResult(result))
-    return { unchangedReads: 0, last: { response: FOREIGN_READ, requestedAt: startedAt } };
+    return { unchangedReads: 0, last: { response: MANUALLY_COMPLETED_READ, requestedAt: startedAt } };
   const { reads, response } = result;
   // The activity uses the Temporal server's clock; its read was requested after the activity started, and before now.
   const requestedAt = Math.max(startedAt, Math.min(result.requestedAt, now));
@@ -123,17 +123,17 @@ function pollEnd(result: unknown, startedAt: number): PollEnd {
 }
 
 /** No worker completed the last read in time, or the activity failed. The reads before returned the known job. */
-function failedPoll(error: unknown, startedAt: number): PollEnd {
+function pollOutcomeFromFailure(error: unknown, startedAt: number): PollOutcome {
   if (!(error instanceof ActivityFailure)) throw error;
   if (error.cause instanceof CancelledFailure) return null;
   return {
-    unchangedReads: readsBefore(error),
-    last: { response: failedRead(error), requestedAt: startedAt },
+    unchangedReads: countReadsBefore(error),
+    last: { response: responseFromFailure(error), requestedAt: startedAt },
   };
 }
 
 /** The Temporal server reports the failure of the latest attempt as the cause of a timeout. */
-function readsBefore(error: ActivityFailure): number {
+function countReadsBefore(error: ActivityFailure): number {
   for (let cause: unknown = error.cause; cause instanceof Error; cause = cause.cause) {
     if (!(cause instanceof ApplicationFailure) || cause.type !== POLL_AGAIN) continue;
     const progress: unknown = cause.details?.[0];
@@ -143,18 +143,18 @@ function readsBefore(error: ActivityFailure): number {
 }
 
 /** An operator completed the read activity with a value that is not a response. */
-const FOREIGN_READ = {
+const MANUALLY_COMPLETED_READ = {
   kind: 'failure',
   label: 'read_failed',
   message: 'another client completed the read activity, and not with a response about the job',
 } as const satisfies JobResponse;
 
 /** A read that no worker completed in time, or that failed because of a bug, is a failed read like any other. */
-function failedRead(error: unknown): JobResponse {
+function responseFromFailure(error: unknown): JobResponse {
   if (!(error instanceof ActivityFailure)) throw error;
   const { cause } = error;
   if (!(cause instanceof TimeoutFailure))
-    return { ...FOREIGN_READ, message: singleLine(cause?.message ?? error.message, 300) };
+    return { ...MANUALLY_COMPLETED_READ, message: singleLine(cause?.message ?? error.message, 300) };
   const message =
     'no worker completed the read in time: none polls the task queue for reads, or a rate limit delays it';
   return { kind: 'failure', label: 'no_worker', message };

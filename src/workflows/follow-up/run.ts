@@ -1,6 +1,6 @@
 import { allHandlersFinished, workflowInfo } from '@temporalio/workflow';
 import { apply, type FollowUpEvent } from '../../follow-up/apply';
-import { waitForHistory } from '../../follow-up/history-budget';
+import { minWaitForHistoryMs } from '../../follow-up/history-budget';
 import { nextStep } from '../../follow-up/next-step';
 import { continuation, type ContinuedFollowUp, type FollowUpState } from '../../follow-up/state';
 import type { Step } from '../../follow-up/step';
@@ -11,7 +11,7 @@ export class FollowUpRun {
   /** The send activity of the step is scheduled, and its end is not applied yet. */
   isSending = false;
   /** The length of the history in the latest workflow task that received an update or cancelled an activity. */
-  private touchedAt = 0;
+  private deferredAtHistoryLength = 0;
 
   /** @param prompt the message; null in a run that continues another one, which never sends */
   constructor(
@@ -31,35 +31,35 @@ export class FollowUpRun {
 
   /** Applies the event of an update or a cancellation, which interrupts the step that is being performed. */
   interrupt(event: FollowUpEvent): void {
-    this.touch();
+    this.deferRunEnd();
     this.apply(event);
   }
 
-  decide(): Step {
+  decideStep(): Step {
     const { delivery, deadlineAt } = this.current;
     const now = Date.now();
     // A run continues as new only after the delivery: before, its history must last until the deadline.
-    const minWaitMs = delivery.kind === 'accepted' ? 0 : waitForHistory(workflowInfo(), deadlineAt - now);
+    const minWaitMs = delivery.kind === 'accepted' ? 0 : minWaitForHistoryMs(workflowInfo(), deadlineAt - now);
     this.step = nextStep(this.current, now, Math.random, minWaitMs);
     return this.step;
   }
 
-  touch(): void {
-    this.touchedAt = workflowInfo().historyLength;
+  deferRunEnd(): void {
+    this.deferredAtHistoryLength = workflowInfo().historyLength;
   }
 
   /**
    * Whether the current workflow task received an update or cancelled an activity. The Temporal server rejects a task that ends a
    * run if another event arrived for the run (`UNHANDLED_COMMAND`); an update in that task would be lost.
    */
-  get isTouched(): boolean {
-    return workflowInfo().historyLength <= this.touchedAt;
+  get shouldDeferRunEnd(): boolean {
+    return workflowInfo().historyLength <= this.deferredAtHistoryLength;
   }
 
   /** The input with which the run continues as new; null if it must not, or if its history is still short. */
   get continuation(): ContinuedFollowUp | null {
     const { continueAsNewSuggested } = workflowInfo();
-    if (!continueAsNewSuggested || this.isTouched || !allHandlersFinished()) return null;
+    if (!continueAsNewSuggested || this.shouldDeferRunEnd || !allHandlersFinished()) return null;
     return continuation(this.current);
   }
 }

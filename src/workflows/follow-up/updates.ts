@@ -9,19 +9,19 @@ import { DELIVERY_DECISIONS, type DeliveryDecision, type FollowUpProgress } from
 import { quote } from '../../contract/text';
 import { parseDuration } from '../../contract/duration';
 import { isHistoryFull } from '../../follow-up/history-budget';
-import { progressOf } from '../../follow-up/receipt';
+import { toFollowUpProgress } from '../../follow-up/receipt';
 import { isDecisionNeeded } from '../../follow-up/state';
-import { receiveUpdate, rejectUpdate } from '../receive-update';
+import { registerUpdate, rejectUpdateIf } from '../register-update';
 import type { FollowUpRun } from './run';
 
 /** Serves the query and the updates. Each update applies one event, waits for a state, and returns the progress. */
-export function receiveUpdates(run: FollowUpRun): void {
-  const progress = () => progressOf(run.state, run.step, run.isSending);
+export function registerHandlers(run: FollowUpRun): void {
+  const progress = () => toFollowUpProgress(run.state, run.step, run.isSending);
   setHandler(defineQuery<FollowUpProgress>(QUERY_PROGRESS), progress, {
     description:
       'Returns the phase, the last job, the delivery, the evidence, the counts, the next read and the deadline.',
   });
-  receiveUpdate(
+  registerUpdate(
     UPDATE_POLL_NOW,
     async () => {
       run.interrupt({ kind: 'read requested', at: Date.now() });
@@ -30,10 +30,10 @@ export function receiveUpdates(run: FollowUpRun): void {
     },
     {
       description: 'Reads the job now instead of at the next interval, and returns when the job was read.',
-      refusal: () => readProblem(run),
+      findProblem: () => readProblem(run),
     },
   );
-  receiveUpdate(
+  registerUpdate(
     UPDATE_EXTEND_DEADLINE,
     (duration: string) => {
       const parsed = parseDuration(duration);
@@ -42,17 +42,17 @@ export function receiveUpdates(run: FollowUpRun): void {
     },
     {
       description: 'Sets the deadline to now + the duration ("90m"), never to an earlier time than before.',
-      refusal: (duration) => {
+      findProblem: (duration) => {
         const parsed = parseDuration(duration);
         return 'problem' in parsed ? `duration: ${parsed.problem}` : undefined;
       },
     },
   );
-  receiveUpdate(
+  registerUpdate(
     UPDATE_RESOLVE_DELIVERY,
     async (decision: DeliveryDecision, runId?: string) => {
       // Several updates can pass the validator before the first one is applied.
-      rejectUpdate(decisionTimeProblem(run));
+      rejectUpdateIf(decisionTimeProblem(run));
       const { firstExecutionRunId } = workflowInfo();
       run.interrupt({ kind: 'delivery decided', decision, runId: runId ?? firstExecutionRunId });
       const { step } = run;
@@ -62,7 +62,7 @@ export function receiveUpdates(run: FollowUpRun): void {
     {
       description:
         'Decides whether a message of unknown delivery arrived: "delivered", or "not-delivered" with the ID of the run that may send it again.',
-      refusal: (decision, runId?) => decisionTimeProblem(run) ?? decisionProblem(decision, runId),
+      findProblem: (decision, runId?) => decisionTimeProblem(run) ?? decisionProblem(decision, runId),
     },
   );
 }
@@ -91,8 +91,8 @@ function decisionProblem(decision: unknown, namedRunId: unknown): string | undef
   if (decision === 'delivered') return undefined;
   if (isHistoryFull(workflowInfo())) return 'the history of this run has no room for another POST';
   const { runId, firstExecutionRunId } = workflowInfo();
-  const named = namedRunId ?? firstExecutionRunId;
-  if (named === runId) return undefined;
+  const permittedRunId = namedRunId ?? firstExecutionRunId;
+  if (permittedRunId === runId) return undefined;
   // A reset applies the updates of the run before again: only a decision for this run counts.
-  return `runId: this is run ${runId}, which a reset made; a decision not-delivered must name it, and this one names ${quote(named)}`;
+  return `runId: this is run ${runId}, which a reset made; a decision not-delivered must name it, and this one names ${quote(permittedRunId)}`;
 }

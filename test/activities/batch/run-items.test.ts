@@ -1,11 +1,11 @@
 import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import { Context } from '@temporalio/activity';
 import { ServiceError } from '@temporalio/client';
-import { ItemsOnServer } from '../../../src/activities/batch/on-server';
+import { BatchItemStore } from '../../../src/activities/batch/batch-item-store';
 import { closeChunks, runItems } from '../../../src/activities/batch/run-items';
 import { type BatchBoard, EMPTY_BOARD } from '../../../src/batch/board';
 import { type BatchMemo, MEMO_BATCH } from '../../../src/batch/memo';
-import { type End, endWithoutReceipt } from '../../../src/contract/outcome';
+import { type RecordedOutcome, createOutcomeWithoutReceipt } from '../../../src/contract/outcome';
 
 /** Which workflows were cancelled. */
 const cancelled = jest.fn<(workflowId: string) => Promise<void>>(() => Promise.resolve());
@@ -18,9 +18,9 @@ afterEach(() => {
 /** Two jobs with two items each. No item was started, and none is beyond the bound. */
 const MEMO: BatchMemo = {
   ...EMPTY_BOARD,
-  ...{ batchId: 'b', items: 4, digest: null, again: null, startedAt: '2026-01-01T00:00:00.000Z' },
-  ...{ concurrency: 2, maxFailures: null, rounds: 1, paused: false, ending: null, movingSince: 0 },
-  ...{ cursor: 4, bound: 4 },
+  ...{ batchId: 'b', items: 4, digest: null, retryScope: null, startedAt: '2026-01-01T00:00:00.000Z' },
+  ...{ concurrency: 2, maxFailures: null, rounds: 1, isPaused: false, stopReason: null, roundStartedAt: 0 },
+  ...{ cursor: 4, startLimit: 4 },
   lanes: [0, 2].map((next) => ({ next, end: next + 2, state: 'pending' })),
 };
 
@@ -31,7 +31,7 @@ function contextOf(client: object): void {
 }
 
 /** Prepares a round with a Temporal server whose parts are given. */
-function prepareRound(server: Partial<ItemsOnServer>, memo: Partial<BatchMemo>): void {
+function prepareRound(server: Partial<BatchItemStore>, memo: Partial<BatchMemo>): void {
   const describe = () => Promise.resolve({ memo: { [MEMO_BATCH]: { ...MEMO, ...memo } }, raw: {} });
   contextOf({ workflow: { getHandle: (id: string) => ({ describe, cancel: () => cancelled(id) }) } });
   const workflowId = (item: number) => `follow-up:p:${item < 2 ? 'one' : 'two'}:${item}`;
@@ -39,17 +39,17 @@ function prepareRound(server: Partial<ItemsOnServer>, memo: Partial<BatchMemo>):
     named: (item: number) => Promise.resolve({ workflowId: workflowId(item), promptDigest: '' }),
     listRunning: () => Promise.resolve(new Set<string>()),
     lanesWithLaterRunning: () => Promise.resolve([]),
-    fact: () => Promise.resolve(null),
+    getFact: () => Promise.resolve(null),
     ...server,
   };
   for (const [name, part] of Object.entries(parts))
-    jest.spyOn(ItemsOnServer.prototype, name as 'fact').mockImplementation(part as never);
+    jest.spyOn(BatchItemStore.prototype, name as 'getFact').mockImplementation(part as never);
 }
 
 /** Makes a round that another round follows. @returns the board that the round recorded last */
-async function roundOf(server: Partial<ItemsOnServer>, memo: Partial<BatchMemo> = {}): Promise<BatchBoard> {
+async function roundOf(server: Partial<BatchItemStore>, memo: Partial<BatchMemo> = {}): Promise<BatchBoard> {
   prepareRound(server, memo);
-  const record = jest.spyOn(ItemsOnServer.prototype, 'record').mockResolvedValue(() => 10_000);
+  const record = jest.spyOn(BatchItemStore.prototype, 'recordBoard').mockResolvedValue(() => 10_000);
   await expect(runItems({ chunks: undefined })).rejects.toMatchObject({ type: 'PollAgain' });
   return record.mock.lastCall?.[0] ?? EMPTY_BOARD;
 }
@@ -58,34 +58,34 @@ const FIRST = 'follow-up:p:one:0';
 
 describe('a round of a batch', () => {
   it('reports an item that the Temporal server rejects, and starts the others', async () => {
-    const start: ItemsOnServer['start'] = ({ next }) =>
+    const start: BatchItemStore['start'] = ({ next }) =>
       Promise.resolve(
         next === 0
           ? { kind: 'rejected', reason: 'the namespace\nis full' }
-          : { kind: 'running', workflowId: 'w', isOfBatch: true },
+          : { kind: 'running', workflowId: 'w', isStartedByBatch: true },
       );
     expect(await roundOf({ start })).toMatchObject({
       lanes: [{ state: 'starting' }, { state: 'running' }],
-      waitsFor: { workflowId: FIRST, reason: 'the Temporal server rejects its start: the namespace is full' },
+      blockedItem: { workflowId: FIRST, reason: 'the Temporal server rejects its start: the namespace is full' },
     });
   });
 
   it('reports an item whose outcome can’t be read, also in the failure of its attempt', async () => {
-    const fact: ItemsOnServer['fact'] = () =>
+    const fact: BatchItemStore['getFact'] = () =>
       Promise.resolve({ kind: 'unreadable', workflowId: FIRST, reason: 'no key' });
     const lanes = MEMO.lanes.map((lane) => ({ ...lane, state: 'running' }) as const);
-    const board = await roundOf({ fact }, { lanes });
-    expect(board).toMatchObject({ lanes, waitsFor: { workflowId: FIRST, reason: 'no key' } });
+    const board = await roundOf({ getFact: fact }, { lanes });
+    expect(board).toMatchObject({ lanes, blockedItem: { workflowId: FIRST, reason: 'no key' } });
     const message = `the batch waits for ${FIRST}: no key`;
     await expect(runItems({ chunks: undefined })).rejects.toMatchObject({ type: 'PollAgain', message });
   });
 
   it('starts nothing while another client runs a later item of each job, and reports one, with one query for all', async () => {
-    const lanesWithLaterRunning = jest.fn<ItemsOnServer['lanesWithLaterRunning']>((lanes) =>
+    const lanesWithLaterRunning = jest.fn<BatchItemStore['lanesWithLaterRunning']>((lanes) =>
       Promise.resolve([...lanes]),
     );
-    const start = jest.fn<ItemsOnServer['start']>();
-    const { waitsFor } = await roundOf({ lanesWithLaterRunning, start });
+    const start = jest.fn<BatchItemStore['start']>();
+    const { blockedItem: waitsFor } = await roundOf({ lanesWithLaterRunning, start });
     expect(waitsFor).toEqual({
       workflowId: FIRST,
       reason: 'another client started a later item of its job',
@@ -96,16 +96,16 @@ describe('a round of a batch', () => {
 
   // Proves B5, B9.
   it('does not start an item again that an earlier run started and that was deleted, after the Temporal server rejects a retry of the item before it', async () => {
-    const rejected: End = {
+    const rejected: RecordedOutcome = {
       ...{ outcome: 'FollowUpRejected', delivery: 'rejected' },
       ...{ evidence: null, prLink: null, message: null },
     };
-    const fact: ItemsOnServer['fact'] = (_board, _memo, { next }) => {
+    const fact: BatchItemStore['getFact'] = (_board, _memo, { next }) => {
       const workflowId = `follow-up:p:one:${next}`;
       const ended = { kind: 'ended', workflowId, runId: 'run', startedAt: 0 } as const;
-      return Promise.resolve({ ...ended, outcome: next === 0 ? rejected : endWithoutReceipt('missing') });
+      return Promise.resolve({ ...ended, outcome: next === 0 ? rejected : createOutcomeWithoutReceipt('missing') });
     };
-    const start = jest.fn<ItemsOnServer['start']>(({ next, retryOf }) =>
+    const start = jest.fn<BatchItemStore['start']>(({ next, retriedRunId: retryOf }) =>
       Promise.resolve({
         ...{ kind: 'ended', workflowId: `follow-up:p:one:${next}`, isFinal: true },
         ...{ outcome: rejected, runId: retryOf, startedAt: 0 },
@@ -113,19 +113,19 @@ describe('a round of a batch', () => {
     );
     const startedEarlier = { cursor: 2, lanes: [] };
     const lanes = [{ next: 0, end: 2, state: 'pending' } as const];
-    const earlier = { items: 2, cursor: 2, bound: 2, again: 'unsent', startedEarlier } as const;
-    prepareRound({ fact, start, record: () => Promise.resolve(() => 10_000) }, { ...earlier, lanes });
+    const earlier = { items: 2, cursor: 2, startLimit: 2, retryScope: 'unsent', startedEarlier } as const;
+    prepareRound({ getFact: fact, start, recordBoard: () => Promise.resolve(() => 10_000) }, { ...earlier, lanes });
     const board = await runItems({ chunks: undefined });
-    expect(start.mock.calls.map(([{ next, retryOf }]) => [next, retryOf])).toEqual([[0, 'run']]);
+    expect(start.mock.calls.map(([{ next, retriedRunId: retryOf }]) => [next, retryOf])).toEqual([[0, 'run']]);
     expect(board).toMatchObject({ ended: 2, byFailure: { FollowUpRejected: 1, missing: 1 } });
   });
 
   it('cancels every running follow-up with the batch, also one that no lane has', async () => {
     const lanes = [{ next: 0, end: 2, state: 'running' } as const];
-    const fact: ItemsOnServer['fact'] = () =>
-      Promise.resolve({ kind: 'running', workflowId: FIRST, isOfBatch: true });
+    const fact: BatchItemStore['getFact'] = () =>
+      Promise.resolve({ kind: 'running', workflowId: FIRST, isStartedByBatch: true });
     const listRunning = () => Promise.resolve(new Set(['other']));
-    await roundOf({ fact, listRunning }, { lanes, ending: 'cancel-running' });
+    await roundOf({ getFact: fact, listRunning }, { lanes, stopReason: 'cancel-running' });
     expect(cancelled.mock.calls.flat().sort()).toEqual([FIRST, 'other']);
   });
 });

@@ -2,7 +2,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from '@jest/globals';
 import { checkBatch } from '../../../src/client/batch/check';
-import { requestIdOf } from '../../../src/batch/items';
+import { toItemRequestId } from '../../../src/batch/items';
 import type { FollowUpRequest } from '../../../src/contract/request';
 
 setFlagsFromString('--expose-gc');
@@ -72,7 +72,7 @@ it('the name of an item is its own, or made of the batch and its key', async () 
   expect(batchId).toBe('night');
   expect((await checkBatch([one()], { batchId: 'follow-up-batch:night' })).batchId).toBe('night');
   expect(items[0]).toMatchObject({ key: null, request: { requestId: 'mine' } });
-  expect(items.map((item) => requestIdOf('night', item))).toEqual([
+  expect(items.map((item) => toItemRequestId('night', item))).toEqual([
     'mine',
     expect.stringMatching(/^night-[0-9a-f]{16}$/),
   ]);

@@ -6,11 +6,11 @@ import {
   type ExistingBatch,
 } from '../../../src/client/batch/start';
 
-const START: BatchRequest = { digest: 'd', again: null };
-const RETRY: BatchRequest = { digest: 'd', again: 'unsent' };
+const START: BatchRequest = { digest: 'd', retryScope: null };
+const RETRY: BatchRequest = { digest: 'd', retryScope: 'unsent' };
 
 function existing(state: ExistingBatch['state'], more: Partial<ExistingBatch> = {}): ExistingBatch {
-  return { state, digest: 'd', again: null, ...more };
+  return { state, digest: 'd', retryScope: null, ...more };
 }
 
 describe('decideBatchStart', () => {
@@ -18,7 +18,7 @@ describe('decideBatchStart', () => {
     ['starts a batch that does not exist', null, START, 'start'],
     ['starts a batch that was removed before its retry', null, RETRY, 'start'],
     ['attaches to a running batch', existing('running'), START, 'attach'],
-    ['attaches to a running retry', existing('running', { again: 'unsent' }), START, 'attach'],
+    ['attaches to a running retry', existing('running', { retryScope: 'unsent' }), START, 'attach'],
     ['leaves a batch that is done', existing('completed'), START, 'done'],
     ['continues a batch that has failed', existing('failed'), START, 'resume'],
     ['continues a cancelled batch', existing('cancelled'), START, 'resume'],
@@ -29,11 +29,11 @@ describe('decideBatchStart', () => {
     ['rejects items that can’t be compared', existing('completed', { digest: null }), START, 'conflict'],
     ['retries a batch that is done', existing('completed'), RETRY, 'resume'],
     ['retries a batch that has failed', existing('failed'), RETRY, 'resume'],
-    ['attaches to the same retry', existing('running', { again: 'unsent' }), RETRY, 'attach'],
+    ['attaches to the same retry', existing('running', { retryScope: 'unsent' }), RETRY, 'attach'],
     ['waits for a running batch before a retry', existing('running'), RETRY, 'still running'],
     [
       'waits for another kind of retry',
-      existing('running', { again: 'unsent-or-unknown' }),
+      existing('running', { retryScope: 'unsent-or-unknown' }),
       RETRY,
       'still running',
     ],

@@ -1,7 +1,7 @@
 import type { JobLockHolder } from '../../../src/contract/activities';
 import { isMaxFailuresExceeded } from '../../../src/batch/board';
 import { type BatchMemo, CHUNK_WORKFLOW, MEMO_BATCH } from '../../../src/batch/memo';
-import { jobOf } from '../../../src/contract/ids';
+import { jobKeyFromWorkflowId } from '../../../src/contract/ids';
 import { JOB_LOCK_WORKFLOW, MEMO_JOB_LOCK_HOLDER, MEMO_RECEIPT } from '../../../src/contract/names';
 import type { Request } from '../agent-service';
 import { changesInEffect } from '../oracle/case';
@@ -67,7 +67,7 @@ const RULES: readonly ((world: BatchWorld) => Iterable<string>)[] = [
       const most = Math.max(...memos.map(({ memo }) => memo.concurrency));
       if (open.length > most) yield `${run.runId} starts as the ${open.length}th, and ${most} may be open`;
       const other = [...open, ...laterItemsRunning(world, run)].find(
-        (each) => each !== run && jobOf(each.workflowId) === jobOf(run.workflowId),
+        (each) => each !== run && jobKeyFromWorkflowId(each.workflowId) === jobKeyFromWorkflowId(run.workflowId),
       );
       if (other !== undefined) yield `${run.runId} starts while ${other.runId} of its job runs`;
     }
@@ -108,7 +108,7 @@ const RULES: readonly ((world: BatchWorld) => Iterable<string>)[] = [
   function* startsInFileOrder({ starts, names }) {
     const latest = new Map<string, number>();
     for (const { run, batch } of starts) {
-      const key = `${batch.start.firstRunId} ${batch.isReset ? batch.runId : ''} ${jobOf(run.workflowId)}`;
+      const key = `${batch.start.firstRunId} ${batch.isReset ? batch.runId : ''} ${jobKeyFromWorkflowId(run.workflowId)}`;
       const number = names.indexOf(run.workflowId);
       if (number <= (latest.get(key) ?? -1))
         yield `item ${number} starts after item ${latest.get(key) ?? 0} of its job`;
@@ -134,8 +134,8 @@ const RULES: readonly ((world: BatchWorld) => Iterable<string>)[] = [
     for (const batch of world.runs.filter(isBatch)) {
       const memos = memosOf(batch);
       for (const [index, { at, memo }] of memos.entries()) {
-        if (!memo.paused || memos[index - 1]?.memo.paused === true) continue;
-        const until = memos.slice(index).find((each) => !each.memo.paused)?.at ?? Infinity;
+        if (!memo.isPaused || memos[index - 1]?.memo.isPaused === true) continue;
+        const until = memos.slice(index).find((each) => !each.memo.isPaused)?.at ?? Infinity;
         const inBetween = world.starts.filter(
           (each) => each.batch === batch && each.run.startedAt > at && each.run.startedAt < until,
         );

@@ -1,5 +1,5 @@
 import { weighted } from '../random-source';
-import { batchMemo, CHUNK_WORKFLOW, MEMO_BATCH } from '../../../src/batch/memo';
+import { readBatchMemo, CHUNK_WORKFLOW, MEMO_BATCH } from '../../../src/batch/memo';
 import { fromPayload } from '../temporal/history';
 import { isBatch } from './oracle';
 import { failsWith } from '../situations';
@@ -19,7 +19,7 @@ const BASE_SITUATIONS: Situations<BatchWorld> = {
   "somebody else's follow-up is left running": ({ runs }) =>
     runs.some(
       ({ memo }) =>
-        'left-running' in (batchMemo({ [MEMO_BATCH]: fromPayload(memo[MEMO_BATCH]) })?.byFailure ?? {}),
+        'left-running' in (readBatchMemo({ [MEMO_BATCH]: fromPayload(memo[MEMO_BATCH]) })?.byFailure ?? {}),
     ),
   'an item waits for the job lock': ({ runs }) =>
     runs.some(({ events }) =>

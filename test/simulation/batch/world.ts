@@ -3,9 +3,9 @@ import { BatchHandle } from '../../../src/client/batch/batch-client';
 import { checkBatch, type CheckedBatch, type RunOptions } from '../../../src/client/batch/check';
 import { type BatchReport, findBatch } from '../../../src/client/batch/describe';
 import { startBatch } from '../../../src/client/batch/start';
-import { CallRunner } from '../../../src/client/call';
+import { CallRunner } from '../../../src/client/call-runner';
 import { retryFollowUp, startFollowUp } from '../../../src/client/start';
-import { requestIdOf } from '../../../src/batch/items';
+import { toItemRequestId } from '../../../src/batch/items';
 import type { BatchItemResult } from '../../../src/batch/progress';
 import type { BatchBoard } from '../../../src/batch/board';
 import { type BatchMemo, MEMO_BATCH } from '../../../src/batch/memo';
@@ -93,7 +93,7 @@ export class BatchWorld extends World<BatchPlan, BatchOperation> {
       const chosen = this.batch.items[Math.floor(item * this.names.length)];
       if (chosen === undefined) return undefined;
       const prompt = samePrompt ? chosen.request.prompt : 'Another message.';
-      const request = { ...chosen.request, prompt, requestId: requestIdOf(BATCH_ID, chosen) };
+      const request = { ...chosen.request, prompt, requestId: toItemRequestId(BATCH_ID, chosen) };
       return this.calls.run({}, (client) => startFollowUp(client, TASK_QUEUES.followUp, request));
     },
     'retry item': ({ item }) =>
@@ -117,7 +117,7 @@ export class BatchWorld extends World<BatchPlan, BatchOperation> {
     super(plan, workflows);
     this.names = batch.items.map((item) => {
       const { projectId, jobId } = item.request;
-      return followUpWorkflowId(projectId, jobId, requestIdOf(BATCH_ID, item));
+      return followUpWorkflowId(projectId, jobId, toItemRequestId(BATCH_ID, item));
     });
   }
 
@@ -245,7 +245,7 @@ export class BatchWorld extends World<BatchPlan, BatchOperation> {
   private resumeForgottenPause(): void {
     const { latest } = this;
     const memo = fromPayload(latest?.memo[MEMO_BATCH]) as BatchMemo | undefined;
-    const isPaused = latest?.isOpen === true && memo?.paused === true;
+    const isPaused = latest?.isOpen === true && memo?.isPaused === true;
     this.pausedForSeconds = isPaused && this.pendingCount === 0 ? this.pausedForSeconds + 1 : 0;
     if (this.pausedForSeconds < LONGEST_PAUSE_S) return;
     this.pausedForSeconds = 0;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { ConflictError } from '../../../src/entries/client';
-import { batchMemo } from '../../../src/batch/memo';
+import { readBatchMemo } from '../../../src/batch/memo';
 import { ENDLESS_TURN } from '../../harness/follow-up-under-test';
 import { sharedEnvironment } from '../../harness/shared-environment';
 
@@ -36,7 +36,7 @@ describe('a batch', () => {
     });
     expect(await batch.handle.retry()).toMatchObject({ resumedAfter: 'completed' });
     expect(await batch.handle.result()).toMatchObject(done);
-    expect(batchMemo((await batch.workflow.describe()).memo)).toMatchObject(settings);
+    expect(readBatchMemo((await batch.workflow.describe()).memo)).toMatchObject(settings);
     expect(batch.messageCounts()).toEqual([...Array<number>(7).fill(1), 0]);
   });
 

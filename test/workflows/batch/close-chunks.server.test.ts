@@ -1,7 +1,7 @@
 import { afterEach, expect, it, jest } from '@jest/globals';
 import { ServiceError, WorkflowClient } from '@temporalio/client';
 import { chunkWorkflowId } from '../../../src/contract/ids';
-import { batchMemo } from '../../../src/batch/memo';
+import { readBatchMemo } from '../../../src/batch/memo';
 import { LARGE_PROMPT } from '../../harness/test-batch';
 import { sharedEnvironment } from '../../harness/shared-environment';
 
@@ -46,7 +46,7 @@ it('a batch ends although its worker may not terminate the chunks, and tries tha
   expect(deniedTimes()).toBe(chunks.count);
   jest.restoreAllMocks();
   const { client } = batch.environment;
-  const digest = batchMemo((await batch.workflow.describe()).memo)?.digest ?? '';
+  const digest = readBatchMemo((await batch.workflow.describe()).memo)?.digest ?? '';
   for (let chunk = 0; chunk < chunks.count; chunk += 1) {
     const open = client.workflow.getHandle(chunkWorkflowId(batch.batchId, digest, chunk));
     expect((await open.describe()).status.name).toBe('RUNNING');

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { ApplicationFailure } from '@temporalio/common';
-import { checkBatch } from '../../../src/workflows/batch/input';
+import { checkBatchInput } from '../../../src/workflows/batch/input';
 
 const chunks = { items: 3, firsts: [0, 2] };
 const items = [{ projectId: 'p', jobId: 'j', prompt: 'Rebase.' }];
@@ -8,7 +8,7 @@ const startedEarlier = { cursor: 2, lanes: [{ next: 1, end: 2, state: 'running' 
 
 function problemsOf(input: unknown): readonly string[] {
   try {
-    checkBatch(input, 'follow-up-batch:nightly');
+    checkBatchInput(input, 'follow-up-batch:nightly');
     return [];
   } catch (error) {
     if (!(error instanceof ApplicationFailure) || error.type !== 'InvalidBatch') throw error;
@@ -19,12 +19,12 @@ function problemsOf(input: unknown): readonly string[] {
 
 describe('the input of a batch', () => {
   it('has defaults, and its id from its workflow where it names none', () => {
-    const defaults = { concurrency: 50, maxFailures: null, digest: null, startedEarlier: null, again: null };
+    const defaults = { concurrency: 50, maxFailures: null, digest: null, startedEarlier: null, retryScope: null };
     const input = { batchId: 'nightly', items, ...defaults };
-    expect(checkBatch({ items }, 'follow-up-batch:nightly')).toEqual(input);
+    expect(checkBatchInput({ items }, 'follow-up-batch:nightly')).toEqual(input);
     const settings = { concurrency: 2, maxFailures: { percent: 5 } };
-    const given = { batchId: 'b', ...settings, digest: 'd', startedEarlier, again: 'unsent' };
-    expect(checkBatch({ chunks, ...given }, 'follow-up-batch:b')).toEqual({ chunks, ...given });
+    const given = { batchId: 'b', ...settings, digest: 'd', startedEarlier, retryScope: 'unsent' };
+    expect(checkBatchInput({ chunks, ...given }, 'follow-up-batch:b')).toEqual({ chunks, ...given });
   });
 
   // Proves B7.
@@ -45,7 +45,7 @@ describe('the input of a batch', () => {
       'startedEarlier',
     ],
     [{ items, digest: '\ud800' }, 'digest'],
-    [{ items, again: 'all' }, 'again'],
+    [{ items, retryScope: 'all' }, 'retryScope'],
     [{ items, batchId: '\ud800' }, 'batchId'],
     [{ items, concurrency: 0 }, 'concurrency'],
     [{ items, maxFailures: { percent: 101 } }, 'maxFailures'],

@@ -8,7 +8,7 @@ import {
 } from '../entries/client';
 import { problemText } from '../contract/checks';
 import { isTerminal } from '../contract/job';
-import { adviceAfter } from '../contract/result';
+import { getAdviceAfterEnd } from '../contract/result';
 import { FLAG_BY_FIELD, flagsFromFields, splitFieldName } from './flags/request-flags';
 import { jobRows, optionalRows, receiptRows } from './render/follow-up';
 import { columns } from './render/text';
@@ -133,7 +133,7 @@ export function commandOutcomeFromError(error: unknown): CommandOutcome {
     ...(receipt === null ? [] : receiptRows(receipt)),
     ...optionalRows(
       'what to do',
-      code === 'INVALID_REQUEST' ? CORRECT_IT : receipt && adviceAfter(receipt.delivery),
+      code === 'INVALID_REQUEST' ? CORRECT_IT : receipt && getAdviceAfterEnd(receipt.delivery),
     ),
     ...optionalRows('workflow', workflowId),
   ];

@@ -3,16 +3,16 @@ import type { Client } from '@temporalio/client';
 import {
   type FollowUpActivities,
   isSendCheckpoint,
-  readsBeforeAttempt,
+  countReadsBeforeAttempt,
   type SendRecord,
 } from '../contract/activities';
-import { pauseActivity, findPendingActivity } from '../temporal/sdk-internals';
+import { findPendingActivity, pauseActivity } from '../temporal/sdk-internals';
 import { currentRun } from './attempt';
 
 /** The attempt that is pending has not reported its read. */
 export const countPollReads: FollowUpActivities['countPollReads'] = async () => {
-  const pending = await findPending(Context.current().client, 'pollJob');
-  return readsBeforeAttempt(pending?.attempt ?? 1);
+  const pending = await findPendingOfRun(Context.current().client, 'pollJob');
+  return countReadsBeforeAttempt(pending?.attempt ?? 1);
 };
 
 /**
@@ -24,24 +24,24 @@ export const countPollReads: FollowUpActivities['countPollReads'] = async () => 
  */
 export const stopSend: FollowUpActivities['stopSend'] = async () => {
   const { client } = Context.current();
-  const pending = await findPending(client, 'sendMessage');
+  const pending = await findPendingOfRun(client, 'sendMessage');
   if (pending === undefined) return { kind: 'unknown' };
   // A running attempt reports by itself, and a pause would stop its timeout.
-  if (pending.isStarted) return recordOf(pending.details, { kind: 'unknown' });
+  if (pending.isStarted) return toSendRecord(pending.details, { kind: 'unknown' });
   await pauseActivity(client, currentRun(), pending.activityId ?? '', 'the follow-up gives up its send');
-  const paused = await findPending(client, 'sendMessage');
-  if (paused === undefined) return { kind: 'unknown' };
-  return recordOf(paused.details, { kind: 'nothing' });
+  const pausedActivity = await findPendingOfRun(client, 'sendMessage');
+  if (pausedActivity === undefined) return { kind: 'unknown' };
+  return toSendRecord(pausedActivity.details, { kind: 'nothing' });
 };
 
-async function findPending(client: Client, type: 'pollJob' | 'sendMessage') {
+async function findPendingOfRun(client: Client, type: 'pollJob' | 'sendMessage') {
   const { workflowId, runId } = currentRun();
   const description = await client.workflow.getHandle(workflowId, runId).describe();
   return findPendingActivity(client, description, type);
 }
 
 /** Another client can record anything as a heartbeat, and a POST may have been made all the same. */
-function recordOf(details: unknown, withoutDetails: SendRecord): SendRecord {
+function toSendRecord(details: unknown, withoutDetails: SendRecord): SendRecord {
   if (details === null || details === undefined) return withoutDetails;
   return isSendCheckpoint(details) ? { kind: 'checkpoint', ...details } : { kind: 'unknown' };
 }

@@ -1,13 +1,13 @@
 import { type Client, WorkflowClient, type WorkflowExecutionInfo } from '@temporalio/client';
 import type { PayloadCodec } from '@temporalio/common';
-import { type End, endOfMemo, endWithoutReceipt } from '../contract/outcome';
+import { type RecordedOutcome, outcomeFromMemo, createOutcomeWithoutReceipt } from '../contract/outcome';
 import { FOLLOW_UP_WORKFLOW, MEMO_RECEIPT } from '../contract/names';
-import { mayBeRetried } from '../contract/result';
-import { keyword } from '../contract/follow-up-start';
-import { toRunState } from './existing-run';
+import { canRetry } from '../contract/result';
+import { keywordAttribute } from '../contract/follow-up-start-options';
+import { toRunState } from './workflow-executions';
 import { decodeFirstPayload } from './sdk-internals';
 
-type AttributeFilters = readonly ReturnType<typeof keyword>[];
+type AttributeFilters = readonly ReturnType<typeof keywordAttribute>[];
 
 /** The follow-ups that have these attributes, without their memos. Eventually consistent. */
 export async function* listWorkflows(
@@ -30,7 +30,7 @@ export const LIST_LAG_MS = 60_000;
 export async function listRunningIds(client: Client, batchId: string): Promise<Set<string>> {
   const runningIds = new Set<string>();
   const options = { restriction: RUNNING, pageSize: 1_000 };
-  for await (const { workflowId } of listWorkflows(client, [keyword('FollowUpBatch', batchId)], options))
+  for await (const { workflowId } of listWorkflows(client, [keywordAttribute('FollowUpBatch', batchId)], options))
     runningIds.add(workflowId);
   return runningIds;
 }
@@ -38,7 +38,7 @@ export async function listRunningIds(client: Client, batchId: string): Promise<S
 /** Lists the workflow IDs of the running follow-ups to any job with one of these job IDs, with one query. */
 export async function listRunningIdsForJobs(client: Client, jobIds: Iterable<string>): Promise<Set<string>> {
   const running = new Set<string>();
-  const jobs = [...jobIds].map((jobId) => visibilityClause(keyword('AgentJob', jobId)));
+  const jobs = [...jobIds].map((jobId) => visibilityClause(keywordAttribute('AgentJob', jobId)));
   const options = { restriction: `${RUNNING} AND (${jobs.join(' OR ')})`, pageSize: 1_000 };
   for await (const { workflowId } of listWorkflows(client, [], options)) running.add(workflowId);
   return running;
@@ -46,7 +46,7 @@ export async function listRunningIdsForJobs(client: Client, jobIds: Iterable<str
 
 export interface ListedOutcome {
   /** Null if only the workflow's result has the outcome. */
-  readonly outcome: End | null;
+  readonly outcome: RecordedOutcome | null;
   readonly closedAt: Date;
   readonly startedAt: Date;
 }
@@ -67,7 +67,7 @@ export async function collectOutcomes(
 ): Promise<ReadonlyMap<string, ListedOutcome>> {
   const restriction =
     since === undefined ? ' AND CloseTime IS NOT NULL' : ` AND CloseTime >= '${since.toISOString()}'`;
-  const ofBatch = [keyword('FollowUpBatch', batchId)];
+  const ofBatch = [keywordAttribute('FollowUpBatch', batchId)];
   for await (const info of listWorkflows(client, ofBatch, { restriction, pageSize: OUTCOMES_PER_PAGE })) {
     const { workflowId, closeTime, startTime } = info;
     const known = outcomes.get(workflowId);
@@ -80,22 +80,22 @@ export async function collectOutcomes(
 }
 
 /** The outcome in a visibility list, if it is final: a later run may send a message that was not sent or was rejected. */
-export function finalOutcome(listed: ListedOutcome | undefined): End | undefined {
+export function finalOutcome(listed: ListedOutcome | undefined): RecordedOutcome | undefined {
   const outcome = listed?.outcome;
   if (!outcome) return undefined;
-  return outcome.delivery === null || mayBeRetried(outcome.delivery) ? undefined : outcome;
+  return outcome.delivery === null || canRetry(outcome.delivery) ? undefined : outcome;
 }
 
 async function outcomeFromListing(
   client: Client,
   { workflowId, status, raw }: WorkflowExecutionInfo,
-): Promise<End | null> {
+): Promise<RecordedOutcome | null> {
   const state = toRunState(status.name);
-  if (state === 'terminated' || state === 'timed-out') return endWithoutReceipt(state);
+  if (state === 'terminated' || state === 'timed-out') return createOutcomeWithoutReceipt(state);
   const payload = raw.memo?.fields?.[MEMO_RECEIPT];
   if (!payload) return null;
   try {
-    return endOfMemo(await decodeFirstPayload(client, [payload], workflowId));
+    return outcomeFromMemo(await decodeFirstPayload(client, [payload], workflowId));
   } catch {
     // Another program wrote the memo. A query for this follow-up reports it.
     return null;

@@ -6,7 +6,7 @@ import {
 } from '@temporalio/client';
 import { decodeFirstPayload } from './sdk-internals';
 import { isRecord } from '../contract/checks';
-import { digestOf } from '../contract/ids';
+import { sha256Hex } from '../contract/ids';
 import { MEMO_PROMPT_DIGEST } from '../contract/names';
 import { eachConcurrently } from './each-concurrently';
 import { hasGrpcStatus } from './grpc-status';
@@ -76,7 +76,7 @@ export async function readPromptDigest(
   // It is being deleted: the description goes last.
   if (run === undefined) throw new WorkflowNotFoundError('its history is gone', workflowId, runId);
   const { input } = run;
-  return isRecord(input) && typeof input.prompt === 'string' ? digestOf(input.prompt) : undefined;
+  return isRecord(input) && typeof input.prompt === 'string' ? sha256Hex(input.prompt) : undefined;
 }
 
 const CLOSED_STATES = ['completed', 'failed', 'cancelled', 'terminated', 'timed-out'] as const;

@@ -1,10 +1,10 @@
 import { ApplicationFailure, CancelledFailure, TerminatedFailure, TimeoutFailure } from '@temporalio/client';
 import type { FollowUpResult } from '../contract/result';
-import { failureWithReceipt, outcomeName } from '../follow-up/failure-details';
-import { receiptOf } from '../follow-up/receipt';
+import { toFailureParts, toOutcomeName } from '../follow-up/failure-details';
+import { toReceipt } from '../follow-up/receipt';
 import type { FollowUpState } from '../follow-up/state';
 import type { FollowUpOutcome } from '../follow-up/step';
-import type { RunState } from '../temporal/existing-run';
+import type { RunState } from '../temporal/workflow-executions';
 import type { SimulatedOutcome } from './simulated-outcome';
 
 /** The end of a simulated run, as the Temporal server would report it. */
@@ -38,22 +38,22 @@ export function outcomeFromEngine(
   at: number,
   message: string | undefined,
 ): RunOutcome {
-  const receipt = receiptOf(state, at);
-  const base = { outcome: outcomeName(outcome), result: null, cause: undefined, at };
+  const receipt = toReceipt(state, at);
+  const base = { outcome: toOutcomeName(outcome), result: null, cause: undefined, at };
   switch (outcome.kind) {
     case 'result':
       return { ...base, state: 'completed', result: { ...outcome.job, receipt } };
     case 'cancelled':
       return { ...base, state: 'cancelled', cause: new CancelledFailure('The follow-up was cancelled.') };
     case 'failure': {
-      const parts = failureWithReceipt(outcome, state.job, receipt);
+      const parts = toFailureParts(outcome, state.job, receipt);
       return failedRunOutcome({ ...parts, message: message ?? parts.message }, at);
     }
   }
 }
 
 export function failedRunOutcome(
-  { type, message, details }: ReturnType<typeof failureWithReceipt>,
+  { type, message, details }: ReturnType<typeof toFailureParts>,
   at: number,
 ): RunOutcome {
   const cause = ApplicationFailure.nonRetryable(message, type, details);

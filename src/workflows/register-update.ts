@@ -1,23 +1,23 @@
 import { defineUpdate, setHandler } from '@temporalio/workflow';
-import { failure } from './failure';
+import { nonRetryableError } from './non-retryable-error';
 
 interface UpdateOptions<Args extends unknown[]> {
   readonly description: string;
   /** Returns why the update is rejected. A rejected update leaves no event in the history, and a replay skips this check. */
-  readonly refusal?: (...args: Args) => string | undefined;
+  readonly findProblem?: (...args: Args) => string | undefined;
 }
 
-export function receiveUpdate<Result, Args extends unknown[]>(
+export function registerUpdate<Result, Args extends unknown[]>(
   name: string,
   handler: (...args: Args) => Result | Promise<Result>,
-  { description, refusal }: UpdateOptions<Args>,
+  { description, findProblem: findProblem }: UpdateOptions<Args>,
 ): void {
   const validator = (...args: Args) => {
-    rejectUpdate(refusal?.(...args));
+    rejectUpdateIf(findProblem?.(...args));
   };
   setHandler(defineUpdate<Result, Args>(name), handler, { description, validator });
 }
 
-export function rejectUpdate(reason: string | undefined): void {
-  if (reason !== undefined) throw failure('InvalidUpdate', reason);
+export function rejectUpdateIf(reason: string | undefined): void {
+  if (reason !== undefined) throw nonRetryableError('InvalidUpdate', reason);
 }

@@ -1,6 +1,6 @@
 import { expect, it, jest } from '@jest/globals';
 import type { Dispatcher } from 'undici';
-import { sendHttpRequest } from '../../src/agent-api/exchange';
+import { sendHttpRequest } from '../../src/agent-api/http-request';
 
 const REQUEST = { origin: 'http://agents', method: 'POST', path: '/', body: '{}' } as const;
 

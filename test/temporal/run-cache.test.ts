@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import type { Client } from '@temporalio/client';
-import { RunCache } from '../../src/temporal/kept';
+import { RunCache } from '../../src/temporal/run-cache';
 
 const MIB = 1_024 * 1_024;
 

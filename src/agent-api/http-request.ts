@@ -3,7 +3,7 @@ import type { Dispatcher } from 'undici';
 import { isRecord } from '../contract/checks';
 import { formatDuration } from '../contract/duration';
 import type { RequestFailure } from '../contract/activities';
-import { failureFromError } from './error-failures';
+import { failureFromError } from './failure-from-error';
 import type { Redact } from './redaction';
 
 /** The maximum size of a body that is read. A job has a few hundred bytes. */

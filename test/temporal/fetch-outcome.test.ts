@@ -2,20 +2,20 @@ import { beforeEach, expect, it, jest } from '@jest/globals';
 import { Context } from '@temporalio/activity';
 import { Client } from '@temporalio/client';
 import { defaultPayloadConverter, type Payload } from '@temporalio/common';
-import { ItemsOnServer } from '../../src/activities/batch/on-server';
+import { BatchItemStore } from '../../src/activities/batch/batch-item-store';
 import { followUpResult } from '../../src/activities/follow-up-result';
 import { BatchResultReader, type BatchReport } from '../../src/client/batch/describe';
 import { EMPTY_BOARD } from '../../src/batch/board';
 import type { BatchMemo } from '../../src/batch/memo';
-import { digestOf } from '../../src/contract/ids';
+import { sha256Hex } from '../../src/contract/ids';
 import { MEMO_PROMPT_DIGEST } from '../../src/contract/names';
 import type { ItemsSource } from '../../src/temporal/batch-items';
-import { fetchOutcome } from '../../src/temporal/follow-up-end';
+import { fetchOutcome } from '../../src/temporal/fetch-outcome';
 import { msNumberToTs } from '@temporalio/common/lib/time';
 import { JOB, RECEIPT } from '../harness/fixtures';
 
 const REQUEST = { projectId: 'p', jobId: 'j', prompt: 'Hello', requestId: 'r' };
-const MEANT = { workflowId: 'follow-up:p:j:r', promptDigest: digestOf('Hello') };
+const MEANT = { workflowId: 'follow-up:p:j:r', promptDigest: sha256Hex('Hello') };
 
 /** How the codec decodes what a follow-up has left. */
 let decode: (payload: Payload) => Payload;
@@ -82,11 +82,11 @@ it('a batch waits for an item while its codec fails, and a caller gets an error 
   const client = clientOf();
   const context = { client, info: { attempt: 1 } } as unknown as Context;
   jest.spyOn(Context, 'current').mockReturnValue(context);
-  const server = new ItemsOnServer(client, {} as ItemsSource, EMPTY_BOARD);
+  const server = new BatchItemStore(client, {} as ItemsSource, EMPTY_BOARD);
   jest.spyOn(server, 'identify').mockResolvedValue(MEANT);
-  jest.spyOn(server, 'record').mockResolvedValue(() => 0);
-  const memo = { ending: null, again: null } as BatchMemo;
-  const fact = () => server.fact(EMPTY_BOARD, memo, { next: 0, end: 1, state: 'running' }, new Set());
+  jest.spyOn(server, 'recordBoard').mockResolvedValue(() => 0);
+  const memo = { stopReason: null, retryScope: null } as BatchMemo;
+  const fact = () => server.getFact(EMPTY_BOARD, memo, { next: 0, end: 1, state: 'running' }, new Set());
   const trouble = broken('the keys are throttled');
   expect(await fact()).toMatchObject({ kind: 'unreadable', reason: trouble.message });
   const retried = { nonRetryable: false, nextRetryDelay: 2_000, message: trouble.message };
@@ -109,7 +109,7 @@ it('the client tells an item that it can’t decode once its batch has ended', a
   jest.replaceProperty(client.connection, 'workflowService', service);
   const report = {
     ...{ workflowId: 'follow-up-batch:b', runId: 'run', batchId: 'b', startedAt: 0 },
-    memo: { ...EMPTY_BOARD, bound: 1, cursor: 1 },
+    memo: { ...EMPTY_BOARD, startLimit: 1, cursor: 1 },
   } as unknown as BatchReport;
   const told = async (endedAt: string | null) => new BatchResultReader(client).readNew({ ...report, endedAt });
   expect(await told(null)).toEqual([]);

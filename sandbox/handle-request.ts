@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type AgentService, readMessage, type Message } from './agent-service';
-import type { ActiveFaults } from './fault-board';
+import type { ActiveFaults } from './active-faults';
 import type { Effect, Operation } from './faults';
 import { readBody } from './input';
 import type { JobKey, Jobs } from './jobs';

@@ -7,29 +7,29 @@ import {
 } from '@temporalio/client';
 import { ValueError } from '@temporalio/common';
 import {
-  type End,
-  endOfCancelled,
-  endOfConflict,
-  endOfFailure,
-  endOfMemo,
-  endOfResult,
-  endWithoutReceipt,
+  type RecordedOutcome,
+  createCancelledOutcome,
+  createConflictOutcome,
+  outcomeFromFailure,
+  outcomeFromMemo,
+  outcomeFromResult,
+  createOutcomeWithoutReceipt,
 } from '../contract/outcome';
 import { FOLLOW_UP_WORKFLOW, MEMO_PROMPT_DIGEST, MEMO_RECEIPT } from '../contract/names';
 import { type FollowUpResult, isReceipt, type Receipt } from '../contract/result';
-import type { NamedFollowUp } from '../contract/activities';
-import { keywordKey } from '../contract/follow-up-start';
-import { describeWorkflow, readPromptDigest, toRunState } from './existing-run';
+import type { FollowUpReference } from '../contract/activities';
+import { keywordAttributeKey } from '../contract/follow-up-start-options';
+import { describeWorkflow, readPromptDigest, toRunState } from './workflow-executions';
 import { findGrpcError } from './grpc-status';
-import { undecodedClientOptions } from './lists';
+import { undecodedClientOptions } from './visibility';
 import { decodeFirstPayload } from './sdk-internals';
 
 /** A follow-up as the Temporal server has it. */
 export interface FollowUpLookup {
   /** Null while the follow-up runs or can't be read; `missing` if no follow-up has this ID. */
-  readonly outcome: End | null;
+  readonly outcome: RecordedOutcome | null;
   /** The outcome `unreadable` with its reason, if the follow-up has ended and a codec fails. The codec may recover. */
-  readonly unreadableOutcome?: End;
+  readonly unreadableOutcome?: RecordedOutcome;
   readonly result?: FollowUpResult;
   readonly failure?: Error;
   /** The receipt of a cancelled follow-up, if it has one. */
@@ -44,18 +44,18 @@ export interface FollowUpLookup {
 }
 
 /** Asks the server how a follow-up has ended, and whether it is the one that was meant. */
-export async function fetchOutcome(client: Client, followUp: NamedFollowUp): Promise<FollowUpLookup> {
-  const { workflowId, wantsResult = false } = followUp;
+export async function fetchOutcome(client: Client, followUp: FollowUpReference): Promise<FollowUpLookup> {
+  const { workflowId, shouldIncludeResult: wantsResult = false } = followUp;
   const workflow = new WorkflowClient(undecodedClientOptions(client));
   const description = await describeWorkflow({ workflow }, workflowId);
-  if (description === null) return { outcome: endWithoutReceipt('missing') };
+  if (description === null) return { outcome: createOutcomeWithoutReceipt('missing') };
   const { runId, startTime, typedSearchAttributes, raw } = description;
   const state = toRunState(description.status.name);
   const facts = {
     runId,
     startedAt: startTime.getTime(),
     closedAt: description.closeTime?.toISOString(),
-    batchId: typedSearchAttributes.get(keywordKey('FollowUpBatch')),
+    batchId: typedSearchAttributes.get(keywordAttributeKey('FollowUpBatch')),
   };
   const readMemo = async (name: string): Promise<unknown> => {
     const payload = raw.workflowExecutionInfo?.memo?.fields?.[name];
@@ -66,26 +66,26 @@ export async function fetchOutcome(client: Client, followUp: NamedFollowUp): Pro
     const conflict = await findConflict(client, followUp, { ...description, memo });
     if (conflict !== null) return { outcome: conflict, ...facts };
     if (state === 'running') return { outcome: null, ...facts };
-    if (state === 'terminated' || state === 'timed-out') return { outcome: endWithoutReceipt(state), ...facts };
+    if (state === 'terminated' || state === 'timed-out') return { outcome: createOutcomeWithoutReceipt(state), ...facts };
     const receipt = await readMemo(MEMO_RECEIPT);
     if (state === 'cancelled')
-      return { outcome: endOfCancelled(receipt), ...(isReceipt(receipt) && { receipt }), ...facts };
-    const outcome = endOfMemo(receipt);
+      return { outcome: createCancelledOutcome(receipt), ...(isReceipt(receipt) && { receipt }), ...facts };
+    const outcome = outcomeFromMemo(receipt);
     if (outcome !== null && !wantsResult) return { outcome: outcome, ...facts };
     // The call does not wait for a run that another client started in the meantime.
     const run = client.workflow.getHandle(workflowId, runId, { followRuns: false });
     const result = (await run.result()) as FollowUpResult;
-    return { outcome: endOfResult(result), result, ...facts };
+    return { outcome: outcomeFromResult(result), result, ...facts };
   } catch (error) {
     if (error instanceof WorkflowFailedError) {
       const failure = error.cause ?? error;
-      return { outcome: endOfFailure(failure), failure, ...facts };
+      return { outcome: outcomeFromFailure(failure), failure, ...facts };
     }
-    if (error instanceof WorkflowNotFoundError) return { outcome: endWithoutReceipt('missing') };
+    if (error instanceof WorkflowNotFoundError) return { outcome: createOutcomeWithoutReceipt('missing') };
     if (findGrpcError(error) !== undefined) throw error;
     const failure = error instanceof Error ? error : new Error(String(error));
     const message = `It can't be read by this data converter: ${failure.message}`;
-    const unreadable = endWithoutReceipt('unreadable', message);
+    const unreadable = createOutcomeWithoutReceipt('unreadable', message);
     // The converter of this process does not have this encoding, so another attempt does not help.
     if (error instanceof ValueError) return { outcome: unreadable, failure, ...facts };
     if (state === 'running') return { outcome: null, ...facts };
@@ -96,11 +96,11 @@ export async function fetchOutcome(client: Client, followUp: NamedFollowUp): Pro
 /** Compares the follow-up's prompt with the expected one; null if they are the same. */
 async function findConflict(
   client: Client,
-  { promptDigest: expectedDigest, foreignBefore = 0 }: NamedFollowUp,
+  { promptDigest: expectedDigest, foreignIfStartedBefore: foreignBefore = 0 }: FollowUpReference,
   found: WorkflowExecutionDescription,
-): Promise<End | null> {
+): Promise<RecordedOutcome | null> {
   const isForeign = found.startTime.getTime() < foreignBefore;
-  if (found.type !== FOLLOW_UP_WORKFLOW) return endOfConflict(true, isForeign);
+  if (found.type !== FOLLOW_UP_WORKFLOW) return createConflictOutcome(true, isForeign);
   const digest = await readPromptDigest(client, found);
-  return digest === expectedDigest ? null : endOfConflict(digest !== undefined, isForeign);
+  return digest === expectedDigest ? null : createConflictOutcome(digest !== undefined, isForeign);
 }

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals
 import { Client } from '@temporalio/client';
 import type { Payload } from '@temporalio/common';
 import { type CallOptions, FollowUpClient } from '../../src/entries/client';
-import { CallRunner } from '../../src/client/call';
+import { CallRunner } from '../../src/client/call-runner';
 import { eventually } from '../../tools/lib/eventually';
 import { respondWithGrpcStatus, UNIMPLEMENTED, listen } from '../temporal/grpc-server';
 

@@ -1,10 +1,10 @@
 import { expect, it } from '@jest/globals';
-import { addFailure, isJobLost, isUnauthorized, NO_FAILURES } from '../../src/follow-up/failures';
+import { addFailure, isJobMissing, isUnauthorized, NO_FAILURES } from '../../src/follow-up/failure-streak';
 import { httpFailure, ms, REFUSED } from './states';
 
 it('failures in a row are counted, and keep the latest one', () => {
   const once = addFailure(NO_FAILURES, httpFailure(503), ms(10));
-  expect(once).toEqual({ last: httpFailure(503), count: 1, notFound: null });
+  expect(once).toEqual({ lastFailure: httpFailure(503), count: 1, notFound: null });
   expect(addFailure(once, REFUSED, ms(20))).toEqual({
     last: REFUSED,
     count: 2,
@@ -33,12 +33,12 @@ it.each([
   ['five 404s, of which the latest is fresh', 5, 130, 130, true],
   ['five 404s, of which the latest is not fresh', 5, 130, 131, false],
 ])('a job is lost: %s', (_, count, requestedAt, freshFrom, isLost) => {
-  const streak = { last: httpFailure(404), count, notFound: { count, since: ms(100) } };
-  expect(isJobLost(streak, ms(requestedAt), ms(30), ms(freshFrom))).toBe(isLost);
+  const streak = { lastFailure: httpFailure(404), count, notFound: { count, since: ms(100) } };
+  expect(isJobMissing(streak, ms(requestedAt), ms(30), ms(freshFrom))).toBe(isLost);
 });
 
 it('without a 404, no job is lost', () => {
-  expect(isJobLost(addFailure(NO_FAILURES, httpFailure(503), 0), ms(1_000), 0)).toBe(false);
+  expect(isJobMissing(addFailure(NO_FAILURES, httpFailure(503), 0), ms(1_000), 0)).toBe(false);
 });
 
 it.each([

@@ -5,10 +5,10 @@ import {
   MAX_FIELD_CHARACTERS,
   MAX_LINK_CHARACTERS,
   MAX_STATUS_CHARACTERS,
-  plainText,
+  sanitizeField,
 } from '../contract/text';
-import type { HttpResponse, Body, HttpResult } from './exchange';
-import { failureFromBody, failureFromStatus, type Operation } from './response-failures';
+import type { HttpResponse, Body, HttpResult } from './http-request';
+import { failureFromBody, failureFromStatus, type Operation } from './failure-from-response';
 import { readRetryAfter } from './retry-after';
 
 export function toJobResponse(result: HttpResult, jobId: string): JobResponse {
@@ -53,7 +53,7 @@ export function readJob({ value }: Body): AgentJob | undefined {
   const source = isRecord(value.source) ? value.source : {};
   return {
     id: value.id,
-    status: plainText(value.status, MAX_STATUS_CHARACTERS),
+    status: sanitizeField(value.status, MAX_STATUS_CHARACTERS),
     source: { repository: readText(source.repository), ref: readText(source.ref) },
     model: readText(value.model),
     prLink: readWebLink(value.prLink),
@@ -67,13 +67,13 @@ function isFilledText(value: unknown): value is string {
 }
 
 function readText(value: unknown): string | null {
-  return typeof value === 'string' ? plainText(value, MAX_FIELD_CHARACTERS) : null;
+  return typeof value === 'string' ? sanitizeField(value, MAX_FIELD_CHARACTERS) : null;
 }
 
 /** Only an http or https URL is read, because the Web UI would run a `javascript:` URL. */
 function readWebLink(value: unknown): string | null {
   const link = typeof value === 'string' ? value.trim() : '';
-  const isWhole = link === plainText(link, MAX_LINK_CHARACTERS);
+  const isWhole = link === sanitizeField(link, MAX_LINK_CHARACTERS);
   return isWhole && URL.canParse(link) && /^https?:\/\/\S+$/i.test(link) ? link : null;
 }
 

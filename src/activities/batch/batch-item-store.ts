@@ -1,44 +1,44 @@
 import { Context } from '@temporalio/activity';
 import { type Client, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
 import { ApplicationFailure } from '@temporalio/common';
-import { type BatchBoard, type ItemFact, mayHaveStarted } from '../../batch/board';
+import { type BatchBoard, type ItemFact, isPossiblyStarted } from '../../batch/board';
 import { BATCH_PRIORITY } from '../../batch/items';
-import { batchMemo, type BatchMemo } from '../../batch/memo';
-import { type Lane, wasStarted } from '../../batch/started-items';
+import { readBatchMemo, type BatchMemo } from '../../batch/memo';
+import { type Lane, isCertainlyStarted } from '../../batch/started-items';
 import { checkRequest } from '../../contract/check-request';
-import { mayTryAgain } from '../../contract/outcome';
-import { fairnessKey, jobOf } from '../../contract/ids';
+import { shouldRetry } from '../../contract/outcome';
+import { fairnessKey, jobKeyFromWorkflowId } from '../../contract/ids';
 import { FOLLOW_UP_WORKFLOW } from '../../contract/names';
 import { ITEM_BYTES, BatchItemReader, type ItemsSource } from '../../temporal/batch-items';
 import { eachConcurrently } from '../../temporal/each-concurrently';
-import { describeWorkflow } from '../../temporal/existing-run';
-import { fetchOutcome } from '../../temporal/follow-up-end';
+import { describeWorkflow } from '../../temporal/workflow-executions';
+import { fetchOutcome } from '../../temporal/fetch-outcome';
 import { findGrpcError, isTransient } from '../../temporal/grpc-status';
-import { RunCache } from '../../temporal/kept';
-import { collectOutcomes, finalOutcome, type ListedOutcome, listRunningIds, listRunningIdsForJobs } from '../../temporal/lists';
-import { retryOptions, startOptions } from '../../temporal/start-follow-up';
+import { RunCache } from '../../temporal/run-cache';
+import { collectOutcomes, finalOutcome, type ListedOutcome, listRunningIds, listRunningIdsForJobs } from '../../temporal/visibility';
+import { retryOptions, startOptions } from '../../temporal/start-options';
 import { currentRun } from '../attempt';
 import { requestSendPermission } from '../send-message';
 
 /** The heartbeat timeout of `runItems` is half a minute. */
 const HEARTBEAT_MS = 5_000;
 
-export async function readMemo(): Promise<BatchMemo> {
+export async function fetchBatchMemo(): Promise<BatchMemo> {
   const { workflowId, runId } = currentRun();
   const { memo, raw } = await Context.current().client.workflow.getHandle(workflowId, runId).describe();
   if (raw.workflowExtendedInfo?.lastResetTime) throw ApplicationFailure.nonRetryable('the batch was reset');
-  const own = batchMemo(memo);
-  if (own === null) throw new Error("the batch's memo can't be read");
-  return own;
+  const parsedMemo = readBatchMemo(memo);
+  if (parsedMemo === null) throw new Error("the batch's memo can't be read");
+  return parsedMemo;
 }
 
 /** What `start` found out: a fact about the item, `unknown` if a later round must query it, or the reason of a rejection. */
 export type StartResult = ItemFact | 'unknown' | { readonly kind: 'rejected'; readonly reason: string };
 
-const listedEnds = new RunCache<ReadonlyMap<string, ListedOutcome>>();
+const listedOutcomesCache = new RunCache<ReadonlyMap<string, ListedOutcome>>();
 
 /** Collects facts about a batch's items from the Temporal server, and starts items. It decides nothing. */
-export class ItemsOnServer extends BatchItemReader {
+export class BatchItemStore extends BatchItemReader {
   private recordedTick = performance.now();
 
   /** @param board the latest board, which the next heartbeat records */
@@ -51,15 +51,15 @@ export class ItemsOnServer extends BatchItemReader {
   }
 
   /** Records the board with the Temporal server. @returns for how many milliseconds items may be started */
-  async record(board: BatchBoard): Promise<() => number> {
+  async recordBoard(board: BatchBoard): Promise<() => number> {
     this.board = board;
     this.recordedTick = performance.now();
     return requestSendPermission(board);
   }
 
   /** There may be many requests between two heartbeats. */
-  private readonly alive = async (): Promise<void> => {
-    if (performance.now() - this.recordedTick > HEARTBEAT_MS) await this.record(this.board);
+  private readonly keepAlive = async (): Promise<void> => {
+    if (performance.now() - this.recordedTick > HEARTBEAT_MS) await this.recordBoard(this.board);
   };
 
   /**
@@ -71,54 +71,54 @@ export class ItemsOnServer extends BatchItemReader {
   async listRunning(isChecked: boolean, added: readonly Lane[]): Promise<ReadonlySet<string>> {
     const running = await listRunningIds(this.client, this.source.batchId);
     await eachConcurrently(isChecked ? [...running] : [], async (id) => {
-      await this.alive();
+      await this.keepAlive();
       const found = await describeWorkflow(this.client, id);
       if (!found || found.closeTime) running.delete(id);
     });
     await eachConcurrently(added, async ({ next, state }) => {
       const fact = state === 'pending' ? null : await this.describe(next);
       // A follow-up that another client started must not be cancelled with the batch.
-      if (fact?.kind === 'running' && fact.isOfBatch) running.add(fact.workflowId);
+      if (fact?.kind === 'running' && fact.isStartedByBatch) running.add(fact.workflowId);
     });
     return running;
   }
 
   /** The fact about the next item of a lane; null if it was not started. */
-  async fact(
+  async getFact(
     board: BatchBoard,
-    { ending, again }: BatchMemo,
+    { stopReason: stopReason, retryScope: retryScope }: BatchMemo,
     lane: Lane,
     running: ReadonlySet<string>,
   ): Promise<ItemFact | null> {
     const { workflowId } = await this.identify(lane.next);
-    if (running.has(workflowId) && ending !== 'cancel-running')
-      return { kind: 'running', workflowId, isOfBatch: true };
-    if (!mayHaveStarted(board, lane)) return null;
-    const outcome = lane.state === 'pending' ? await this.listedEnd(workflowId) : undefined;
-    return outcome && !mayTryAgain(outcome, again)
+    if (running.has(workflowId) && stopReason !== 'cancel-running')
+      return { kind: 'running', workflowId, isStartedByBatch: true };
+    if (!isPossiblyStarted(board, lane)) return null;
+    const outcome = lane.state === 'pending' ? await this.readListedOutcome(workflowId) : undefined;
+    return outcome && !shouldRetry(outcome, retryScope)
       ? { kind: 'ended', workflowId, outcome }
       : this.describe(lane.next);
   }
 
-  private async describe(item: number, foreignBefore = 0): Promise<ItemFact> {
+  private async describe(item: number, foreignIfStartedBefore = 0): Promise<ItemFact> {
     const { workflowId, promptDigest } = await this.identify(item);
-    await this.alive();
-    const found = await fetchOutcome(this.client, { workflowId, promptDigest, foreignBefore });
-    const { outcome: outcome, unreadableOutcome: trouble, runId, startedAt, closedAt, batchId } = found;
+    await this.keepAlive();
+    const found = await fetchOutcome(this.client, { workflowId, promptDigest, foreignIfStartedBefore: foreignIfStartedBefore });
+    const { outcome: outcome, unreadableOutcome: unreadableOutcome, runId, startedAt, closedAt, batchId } = found;
     if (outcome === null)
-      return trouble === undefined
-        ? { kind: 'running', workflowId, isOfBatch: batchId === this.source.batchId }
-        : { kind: 'unreadable', workflowId, reason: trouble.message ?? trouble.outcome };
+      return unreadableOutcome === undefined
+        ? { kind: 'running', workflowId, isStartedByBatch: batchId === this.source.batchId }
+        : { kind: 'unreadable', workflowId, reason: unreadableOutcome.message ?? unreadableOutcome.outcome };
     const at = closedAt === undefined ? undefined : Date.parse(closedAt);
     return { kind: 'ended', workflowId, outcome, runId, startedAt, closedAt: at };
   }
 
   /** The outcome of an item in an earlier run of the batch, if the list shows one that lasts. */
-  private async listedEnd(workflowId: string) {
-    const { client, alive, source } = this;
-    const read = () => collectOutcomes(client, source.batchId, new Map<string, ListedOutcome>(), { alive });
-    const ends = await listedEnds.get(client, source.runId, ITEM_BYTES * source.items, read);
-    return finalOutcome(ends.get(workflowId));
+  private async readListedOutcome(workflowId: string) {
+    const { client, keepAlive: keepAlive, source } = this;
+    const read = () => collectOutcomes(client, source.batchId, new Map<string, ListedOutcome>(), { alive: keepAlive });
+    const outcomes = await listedOutcomesCache.get(client, source.runId, ITEM_BYTES * source.items, read);
+    return finalOutcome(outcomes.get(workflowId));
   }
 
   /**
@@ -129,24 +129,24 @@ export class ItemsOnServer extends BatchItemReader {
     const jobs = new Map<Lane, string>();
     for (const lane of lanes)
       if (await this.hasCallerNamedItem(lane.next + 1, lane.end))
-        jobs.set(lane, jobOf((await this.identify(lane.next)).workflowId));
+        jobs.set(lane, jobKeyFromWorkflowId((await this.identify(lane.next)).workflowId));
     if (jobs.size === 0) return [];
-    await this.alive();
+    await this.keepAlive();
     const jobIds = [...jobs.values()].map((job) => decodeURIComponent(job.split(':')[2] ?? ''));
     const running = await listRunningIdsForJobs(this.client, jobIds);
-    const later: Lane[] = [];
+    const blockedLanes: Lane[] = [];
     for (const lane of jobs.keys())
-      if (await this.hasCallerNamedItem(lane.next + 1, lane.end, running)) later.push(lane);
-    return later;
+      if (await this.hasCallerNamedItem(lane.next + 1, lane.end, running)) blockedLanes.push(lane);
+    return blockedLanes;
   }
 
   /** Starts the next item of a lane: another run if the lane has one to retry, otherwise only an item that does not exist. */
   async start(lane: Lane, board: BatchBoard, permission: () => number): Promise<StartResult> {
-    const { next: item, retryOf } = lane;
+    const { next: item, retriedRunId: retriedRunId } = lane;
     const { workflowId } = await this.identify(item);
     try {
-      if (await this.startWithin(item, retryOf, permission))
-        return { kind: 'running', workflowId, isOfBatch: true };
+      if (await this.startBeforeExpiry(item, retriedRunId, permission))
+        return { kind: 'running', workflowId, isStartedByBatch: true };
       return 'unknown';
     } catch (error) {
       if (!(error instanceof WorkflowExecutionAlreadyStartedError)) {
@@ -154,21 +154,21 @@ export class ItemsOnServer extends BatchItemReader {
         return { kind: 'rejected', reason: findGrpcError(error)?.text ?? String(error) };
       }
     }
-    const fact = await this.describe(item, wasStarted(board.startedEarlier, item) ? 0 : Infinity);
+    const fact = await this.describe(item, isCertainlyStarted(board.startedEarlier, item) ? 0 : Infinity);
     if (fact.kind !== 'ended') return 'unknown';
     // The Temporal server starts no other run if the name belongs to another message, or if the run to retry is completed.
-    const isFinal = fact.outcome.outcome === 'conflict' || (retryOf !== undefined && fact.runId === retryOf);
+    const isFinal = fact.outcome.outcome === 'conflict' || (retriedRunId !== undefined && fact.runId === retriedRunId);
     return isFinal ? { ...fact, isFinal } : 'unknown';
   }
 
   /** @returns false if the permission has expired */
-  private async startWithin(item: number, retryOf: string | undefined, permission: () => number) {
+  private async startBeforeExpiry(item: number, retriedRunId: string | undefined, permission: () => number) {
     const request = await this.readRequest(item);
     const checked = checkRequest(request);
     if (!checked.ok) throw new TypeError('its request is not valid');
     const start = {
       ...startOptions(checked.plan, this.source.batchId),
-      ...(retryOf !== undefined && retryOptions(retryOf)),
+      ...(retriedRunId !== undefined && retryOptions(retriedRunId)),
       taskQueue: Context.current().info.taskQueue,
       args: [request] as [unknown],
       // The activities of the follow-up inherit the priority: single follow-ups go first.

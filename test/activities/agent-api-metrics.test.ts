@@ -1,7 +1,7 @@
 import { expect, it, jest } from '@jest/globals';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import type { AgentApi } from '../../src/agent-api/client';
-import { measured } from '../../src/activities/measured';
+import { withMetrics } from '../../src/activities/agent-api-metrics';
 import { UNUSED_AGENT_API, JOB } from '../harness/fixtures';
 
 it('a metric that can not be recorded does not change what a POST has proved', async () => {
@@ -14,7 +14,7 @@ it('a metric that can not be recorded does not change what a POST has proved', a
   const sendMessage = jest.fn<AgentApi['sendMessage']>().mockResolvedValue(sent);
   const environment = new MockActivityEnvironment({}, { metricMeter });
   const post = () =>
-    measured({ ...UNUSED_AGENT_API, sendMessage }).sendMessage({ projectId: 'p', jobId: 'j', prompt: 'x' });
+    withMetrics({ ...UNUSED_AGENT_API, sendMessage }).sendMessage({ projectId: 'p', jobId: 'j', prompt: 'x' });
   await expect(environment.run(post)).resolves.toEqual(sent);
   expect(sendMessage).toHaveBeenCalledTimes(1);
 });

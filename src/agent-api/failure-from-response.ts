@@ -2,8 +2,8 @@ import { STATUS_CODES } from 'node:http';
 import type { RequestFailure } from '../contract/activities';
 import { isRecord } from '../contract/checks';
 import { MAX_SERVICE_MESSAGE_CHARACTERS, singleLine, truncate } from '../contract/text';
-import { requestFailure } from './error-failures';
-import type { HttpResponse, Body } from './exchange';
+import { requestFailure } from './failure-from-error';
+import type { HttpResponse, Body } from './http-request';
 import { readRetryAfter } from './retry-after';
 
 const MAX_QUOTE_CHARACTERS = 200;

@@ -1,13 +1,13 @@
-import { digestOf } from '../contract/ids';
+import { sha256Hex } from '../contract/ids';
 import { type FollowUpPlan, optionTexts } from '../contract/request';
-import { followUpStart } from '../contract/follow-up-start';
-import { markdownCode as code, markdownTable, utf8Bytes } from '../contract/text';
+import { followUpStartOptions } from '../contract/follow-up-start-options';
+import { markdownCode as code, markdownTable, utf8ByteLength } from '../contract/text';
 import { startOnceOptions } from './sdk-internals';
 
 /** The options of a follow-up's start by a client, in a batch or not. */
 export function startOptions(plan: FollowUpPlan, batchId?: string) {
   return {
-    ...followUpStart(plan, batchId),
+    ...followUpStartOptions(plan, batchId),
     // Tells a new run from one that exists. A repeated call of the SDK's is still the same start.
     workflowIdConflictPolicy: 'FAIL',
     staticDetails: staticDetails(plan, batchId),
@@ -34,7 +34,7 @@ export function staticDetails(plan: FollowUpPlan, batchId?: string): string {
     ['requestId', code(requestId)],
     ...(batchId === undefined ? [] : [['batch', code(batchId)] as const]),
     // Enough of the digest to tell two prompts apart by eye.
-    ['prompt', `${utf8Bytes(prompt)} bytes, sha256 ${code(digestOf(prompt).slice(0, 12))}…`],
+    ['prompt', `${utf8ByteLength(prompt)} bytes, sha256 ${code(sha256Hex(prompt).slice(0, 12))}…`],
     ...optionTexts(plan),
   ]);
 }

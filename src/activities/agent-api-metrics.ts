@@ -1,16 +1,16 @@
 import { log, metricMeter } from '@temporalio/activity';
 import type { AgentApi } from '../agent-api/client';
-import { measure } from '../contract/metrics';
+import { recordMetric } from '../contract/metrics';
 
 /** Counts and times each request. A metric that can't be recorded changes no response, because the POST may have been processed. */
-export function measured(api: AgentApi): AgentApi {
+export function withMetrics(api: AgentApi): AgentApi {
   const timed = async <T extends object>(operation: 'read' | 'send', request: Promise<T>) => {
     const startedAt = performance.now();
     const response = await request;
     const result = 'label' in response ? String(response.label) : 'job';
     try {
-      measure(metricMeter, 'requests', 1, { operation, result });
-      measure(metricMeter, 'requestDuration', (performance.now() - startedAt) / 1_000, { operation });
+      recordMetric(metricMeter, 'requests', 1, { operation, result });
+      recordMetric(metricMeter, 'requestDuration', (performance.now() - startedAt) / 1_000, { operation });
     } catch (error) {
       log.warn('a request was not counted', { error });
     }
