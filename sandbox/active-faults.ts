@@ -109,9 +109,9 @@ export class ActiveFaults {
     const names: string[] = [];
     let altered = job;
     for (const fault of this.matchingFaults(key, operation)) {
-      const { name, effect, actedCount: struck } = fault;
+      const { name, effect, actedCount } = fault;
       if (effect.kind !== 'alter') continue;
-      const next = effect.alter(altered, { life, now, random: this.random, alteredCount: struck });
+      const next = effect.alter(altered, { life, now, random: this.random, alteredCount: actedCount });
       if (next === altered || !this.isDue(fault)) continue;
       fault.actedCount += 1;
       altered = next;

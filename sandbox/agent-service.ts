@@ -72,7 +72,8 @@ export class AgentService {
   handle(request: AgentRequest, plan: () => TurnPlan): HandledRequest {
     const { operation, message, key } = request;
     const allowed = METHODS[operation];
-    if (request.method !== allowed) return rejectRequest(405, `this path takes ${allowed} only`, { allow: allowed });
+    if (request.method !== allowed)
+      return rejectRequest(405, `this path takes ${allowed} only`, { allow: allowed });
     if (key !== 'write' && key !== 'read-only') {
       const words = key === 'none' ? 'no API key' : `the API key is ${key}`;
       return rejectRequest(401, words, { 'www-authenticate': 'Bearer' });

@@ -3,8 +3,22 @@ import type { AgentJob } from '../src/contract/job';
 import { parseWithSchema, duration } from './input';
 import type { JobLife, TurnPlan } from './job-life';
 import type { Random } from './random';
-import { closeConnection, errorResponse, type Reaction, resetConnection, noResponse, textResponse, truncatedResponse } from './reaction';
-import { STRANGE_FIELDS, STRANGE_HEADERS, STRANGE_TEXTS, strangeJob, strangeErrorText } from './strange-texts';
+import {
+  closeConnection,
+  errorResponse,
+  type Reaction,
+  resetConnection,
+  noResponse,
+  textResponse,
+  truncatedResponse,
+} from './reaction';
+import {
+  STRANGE_FIELDS,
+  STRANGE_HEADERS,
+  STRANGE_TEXTS,
+  strangeJob,
+  strangeErrorText,
+} from './strange-texts';
 
 /** The two operations of the contract. */
 export const OPERATIONS = ['get', 'message'] as const;
@@ -240,7 +254,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
         .default('each')
         .describe('in which field'),
     },
-    ({ text, field }) => alter((job, { alteredCount: struck }) => strangeJob(job, text, field, struck)),
+    ({ text, field }) => alter((job, { alteredCount }) => strangeJob(job, text, field, alteredCount)),
   ),
   'strange-error': fault(
     'answers with an error whose words and headers are strange texts',
@@ -250,6 +264,8 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
       processed: processed.default('no'),
     },
     (values) =>
-      instead(values.processed, () => errorResponse(values.code, strangeErrorText(values.text), STRANGE_HEADERS)),
+      instead(values.processed, () =>
+        errorResponse(values.code, strangeErrorText(values.text), STRANGE_HEADERS),
+      ),
   ),
 };

@@ -87,7 +87,12 @@ async function pause(ms: number | null, key: JobKey, { faults, closing }: Sandbo
   await (ms === null ? faults.hold(key) : sleep(ms, undefined, { signal: closing }));
 }
 
-function applyContract(exchange: RequestContext, message: Message | null, parts: SandboxParts, strike: EffectFinder): Reaction {
+function applyContract(
+  exchange: RequestContext,
+  message: Message | null,
+  parts: SandboxParts,
+  strike: EffectFinder,
+): Reaction {
   const { req, entry, operation, projectId, jobId } = exchange;
   const { service, faults, journal, now } = parts;
   const request = { projectId, jobId, operation, method: req.method ?? '', key: entry.key, message };

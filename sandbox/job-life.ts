@@ -215,7 +215,14 @@ export class JobLife {
     const number = prompt === null ? 0 : 1 + this.allTurns.filter((turn) => turn.prompt !== null).length;
     const { takeUpMs = 0, ...planned } = { durationMs, ...plan, ...changes };
     const takenUpAt = this.rules.now() + (prompt === null ? 0 : takeUpMs);
-    const initialState = { number, prompt, takenUpAt, startedAt: null, endedAt: null, state: 'queued' } as const;
+    const initialState = {
+      number,
+      prompt,
+      takenUpAt,
+      startedAt: null,
+      endedAt: null,
+      state: 'queued',
+    } as const;
     const turn: Mutable<Turn> = { ...planned, ...initialState };
     this.allTurns.push(turn);
     return turn;

@@ -38,7 +38,10 @@ function program(): Command {
     .option('--messages-per-hour <number>', 'the limit per project; 0 for none', wholeNumber(1_000_000), 100)
     .addOption(
       new Option('--fault <json>', 'switches a fault on; may be repeated')
-        .argParser((text, before: readonly FaultSetting[]) => [...before, parseOption(() => parseFault(text))])
+        .argParser((text, before: readonly FaultSetting[]) => [
+          ...before,
+          parseOption(() => parseFault(text)),
+        ])
         .default([], 'none'),
     )
     .option('--list-faults', 'lists the faults with their parameters, and ends')

@@ -75,10 +75,13 @@ export class SandboxServer {
     try {
       if (entry === undefined) {
         const pull = /^\/pull\/(\d{1,9})$/.exec(path)?.[1];
-        return pull === undefined ? await handleControl(req, path, this.parts) : this.pullRequest(Number(pull));
+        return pull === undefined
+          ? await handleControl(req, path, this.parts)
+          : this.pullRequest(Number(pull));
       }
       const { operation, projectId, jobId } = entry;
-      if (operation === null || projectId === null || jobId === null) return errorResponse(404, 'no such path');
+      if (operation === null || projectId === null || jobId === null)
+        return errorResponse(404, 'no such path');
       return await decideReaction({ req, entry, operation, projectId, jobId }, this.parts);
     } catch (error) {
       if (this.parts.closing.aborted || req.socket.destroyed) return undefined;
@@ -156,7 +159,9 @@ const ENDPOINTS: Readonly<Record<string, (parts: SandboxParts, body: unknown) =>
     return {};
   },
   'POST /sandbox/release': ({ faults }) => ({ released: faults.release() }),
-  'POST /sandbox/keys': ({ service }, body) => ({ key: service.createKey(parseWithSchema(keySchema, body).access) }),
+  'POST /sandbox/keys': ({ service }, body) => ({
+    key: service.createKey(parseWithSchema(keySchema, body).access),
+  }),
   'DELETE /sandbox/keys': ({ service }) => {
     service.expireKeys();
     return {};

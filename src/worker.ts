@@ -44,7 +44,7 @@ async function main(): Promise<number> {
 }
 
 async function runWorkers(loaded: LoadedConfig, logger: Logger, stop: AbortSignal): Promise<void> {
-  const { config, loggableConfig: loggableConfig, redactor, warnings } = loaded;
+  const { config, loggableConfig, redactor, warnings } = loaded;
   const { agentApi, taskQueues, temporal } = config;
   const version = workerVersion();
   logger.info('the worker starts', { version, ...loggableConfig });
@@ -69,7 +69,11 @@ async function runWorkers(loaded: LoadedConfig, logger: Logger, stop: AbortSigna
   const workers = await FollowUpWorkers.create(connection, config, code, plugin);
   const connectionProblems = connectionCheck(connection, temporal);
   const apiKeyProblems = keyCheck(api, logger);
-  checkReadiness = async () => [...workers.notRunningReasons(), ...(await connectionProblems()), ...(await apiKeyProblems())];
+  checkReadiness = async () => [
+    ...workers.notRunningReasons(),
+    ...(await connectionProblems()),
+    ...(await apiKeyProblems()),
+  ];
   stop.addEventListener('abort', () => {
     waitFor('the worker is shutting down');
     const limit = formatDuration(shutdownLimitMs(agentApi.timeoutMs));

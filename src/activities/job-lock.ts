@@ -8,7 +8,12 @@ import {
 } from '../contract/activities';
 import { jobLockWorkflowId } from '../contract/ids';
 import { JOB_LOCK_WORKFLOW, MEMO_JOB_LOCK_HOLDER } from '../contract/names';
-import { describeWorkflow, getFirstRunId, ignoreClosedWorkflow, toRunState } from '../temporal/workflow-executions';
+import {
+  describeWorkflow,
+  getFirstRunId,
+  ignoreClosedWorkflow,
+  toRunState,
+} from '../temporal/workflow-executions';
 import { undecodedClientOptions } from '../temporal/visibility';
 import { pollAgainError } from './attempt';
 
@@ -84,7 +89,10 @@ export const releaseJobLock: FollowUpActivities['releaseJobLock'] = async (job, 
     if (lock === null || !isJobLockHolder(holder) || holder.firstRunId !== ownHolder.firstRunId) return;
     ({ runId } = lock);
   }
-  await client.workflow.getHandle(workflowId, runId).terminate('its follow-up has ended').catch(ignoreClosedWorkflow);
+  await client.workflow
+    .getHandle(workflowId, runId)
+    .terminate('its follow-up has ended')
+    .catch(ignoreClosedWorkflow);
 };
 
 /** Whether a follow-up has an open run: its first one, or one that continues it or that a reset made. */

@@ -12,7 +12,16 @@ import { pollAgainError, serverClock } from './attempt';
  * only waits in this way, because a timer before the activity would add five events. The read at `until` is returned in any case.
  */
 export function createPollJob(agentApi: AgentApi): FollowUpActivities['pollJob'] {
-  return async ({ projectId, jobId, lastState: lastState, firstReadAt, decidesAt: decidesAt, pollingStartedAt: pollingStartedAt, polling, pollsBefore }) => {
+  return async ({
+    projectId,
+    jobId,
+    lastState,
+    firstReadAt,
+    decidesAt,
+    pollingStartedAt,
+    polling,
+    pollsBefore,
+  }) => {
     const { attempt } = Context.current().info;
     const serverTime = serverClock();
     const requestedAt = serverTime();
@@ -29,6 +38,9 @@ export function createPollJob(agentApi: AgentApi): FollowUpActivities['pollJob']
     const isUnchanged = response.kind === 'job' && isSameState(response.job, lastState);
     if (!isUnchanged || requestedAt >= decidesAt) return { reads, response, requestedAt };
     const now = serverTime();
-    throw pollAgain(reads, Math.min(pollIntervalMs(polling, now - pollingStartedAt, Math.random), decidesAt - now));
+    throw pollAgain(
+      reads,
+      Math.min(pollIntervalMs(polling, now - pollingStartedAt, Math.random), decidesAt - now),
+    );
   };
 }

@@ -46,7 +46,10 @@ export function createPostNotification({
   return async (notification) => {
     if (postsInProgress >= MAX_CONCURRENT_POSTS) {
       const category = ApplicationFailureCategory.BENIGN;
-      throw notificationError('this worker tells as many at once as it may', { nextRetryDelay: 5_000, category });
+      throw notificationError('this worker tells as many at once as it may', {
+        nextRetryDelay: 5_000,
+        category,
+      });
     }
     postsInProgress += 1;
     try {
@@ -57,7 +60,9 @@ export function createPostNotification({
       const [wait, date] = ['retry-after', 'date'].map((name) => headers.get(name) ?? undefined);
       const waitMs = parseRetryAfter(wait, date);
       if (waitMs === undefined) throw notificationError(message);
-      throw notificationError(message, { nextRetryDelay: Math.min(Math.max(waitMs, 1_000), MAX_RETRY_DELAY_MS) });
+      throw notificationError(message, {
+        nextRetryDelay: Math.min(Math.max(waitMs, 1_000), MAX_RETRY_DELAY_MS),
+      });
     } finally {
       postsInProgress -= 1;
     }

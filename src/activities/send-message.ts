@@ -24,7 +24,8 @@ const RETRY_MS = 5_000;
 
 const RESET_MESSAGE =
   'this run was reset to a point before its send, and the run before it may have sent the message';
-const EARLIER_ATTEMPT_MESSAGE = 'an earlier attempt of the send may have sent the message, and did not report';
+const EARLIER_ATTEMPT_MESSAGE =
+  'an earlier attempt of the send may have sent the message, and did not report';
 
 /**
  * The only function that sends a message. It makes no POST that may have been made before: by another attempt, whose heartbeat
@@ -36,7 +37,11 @@ export function createSendMessage(agentApi: AgentApi): FollowUpActivities['sendM
     const { client, info } = Context.current();
     const earlierCheckpoint = info.heartbeatDetails as SendCheckpoint | null | undefined;
     if (earlierCheckpoint) {
-      const outcome = { kind: 'posted', ...earlierCheckpoint, outcome: createUnreportedOutcome(EARLIER_ATTEMPT_MESSAGE) } as const;
+      const outcome = {
+        kind: 'posted',
+        ...earlierCheckpoint,
+        outcome: createUnreportedOutcome(EARLIER_ATTEMPT_MESSAGE),
+      } as const;
       return { outcome: outcome, lockRunId: null };
     }
     const startedTick = performance.now();
@@ -92,7 +97,9 @@ async function readAndPost(agentApi: AgentApi, input: SendInput, startedTick: nu
         return permission() > 0 ? undefined : 'the worker stood still while it was connecting';
       },
     })
-    .catch((error: unknown) => createUnreportedOutcome(`the send failed with an unexpected error (${String(error)})`));
+    .catch((error: unknown) =>
+      createUnreportedOutcome(`the send failed with an unexpected error (${String(error)})`),
+    );
   return { kind: 'posted', ...checkpoint, outcome };
 }
 
@@ -119,7 +126,9 @@ export async function requestSendPermission(details: unknown): Promise<() => num
   const { info, client } = Context.current();
   const requestedAt = Date.now();
   const requestedTick = performance.now();
-  await client.activity.heartbeat(info.taskToken, details, { serializationContext: toSerializationContext(info) });
+  await client.activity.heartbeat(info.taskToken, details, {
+    serializationContext: toSerializationContext(info),
+  });
   // The wall clock shows a suspended machine; the monotonic clock shows a wall clock that was set back.
   return () => SEND_PERMISSION_MS - Math.max(Date.now() - requestedAt, performance.now() - requestedTick);
 }

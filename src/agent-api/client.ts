@@ -6,7 +6,13 @@ import { type ApiKeySource, parseApiKey } from './api-key';
 import { Cooldowns, type PostCooldown } from './cooldowns';
 import { failureFromError, requestFailure } from './failure-from-error';
 import { type HttpResult, sendHttpRequest, type HttpRequestOptions, type NoResponse } from './http-request';
-import { INVALID_ID, toJobResponse, PROXY_CREDENTIALS, toPostOutcome, startsCooldown } from './interpret-response';
+import {
+  INVALID_ID,
+  toJobResponse,
+  PROXY_CREDENTIALS,
+  toPostOutcome,
+  startsCooldown,
+} from './interpret-response';
 import { Redactor } from './redaction';
 import { readRetryAfter } from './retry-after';
 
@@ -119,7 +125,10 @@ export function createAgentApi(options: AgentApiOptions): AgentApi {
     timeoutMs,
     async getJob(address, { timeoutMs: requestTimeoutMs = timeoutMs } = {}) {
       try {
-        return toJobResponse(await makeRequest(address, GET, reads, timeoutsFor(requestTimeoutMs)), address.jobId);
+        return toJobResponse(
+          await makeRequest(address, GET, reads, timeoutsFor(requestTimeoutMs)),
+          address.jobId,
+        );
       } catch (error) {
         // A bug is reported as a failed read, because the server would retry a failed activity at a short interval.
         return { kind: 'failure', ...failureFromError(error, redactor.redact) };

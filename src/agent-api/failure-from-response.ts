@@ -38,7 +38,7 @@ export function failureFromStatus(response: HttpResponse, operation: Operation):
 
 /** Describes a 2xx response that does not have the job. */
 export function failureFromBody(response: HttpResponse, otherId: string | undefined): RequestFailure {
-  const { failure: failure } = response;
+  const { failure } = response;
   const about = (label: string, what: string) =>
     failureFromResponse(label, `http ${response.status} ${what}`, response);
   if (otherId !== undefined) {
@@ -68,7 +68,7 @@ function hintFor(response: HttpResponse, operation: Operation): string | undefin
 }
 
 /** An incomplete body is not quoted, because a part of the key at its end would not be redacted. */
-function serviceMessageFrom({ body, failure: failure }: HttpResponse): string | undefined {
+function serviceMessageFrom({ body, failure }: HttpResponse): string | undefined {
   return failure === null ? serviceMessage(body) : undefined;
 }
 

@@ -20,7 +20,7 @@ export function toJobResponse(result: HttpResult, jobId: string): JobResponse {
 
 export function toPostOutcome(result: HttpResult, jobId: string): PostOutcome {
   if (result.kind === 'no answer') {
-    const { started, failure: failure } = result;
+    const { started, failure } = result;
     // Once the request was started, it may have arrived: neither written bytes nor an error code show the opposite.
     if (started) return { verdict: 'unknown', ...failure };
     // Time, a new certificate or a restarted service can fix any other cause of a missing connection.
@@ -39,7 +39,8 @@ function readJobFromResponse(
   jobId: string,
   operation: Operation,
 ): { job: AgentJob } | { failure: RequestFailure } {
-  if (response.status < 200 || response.status >= 300) return { failure: failureFromStatus(response, operation) };
+  if (response.status < 200 || response.status >= 300)
+    return { failure: failureFromStatus(response, operation) };
   const job = readJob(response.body);
   return job?.id === jobId ? { job } : { failure: failureFromBody(response, job?.id) };
 }

@@ -1,5 +1,11 @@
 import { type Checked, count, objectOf, listOf, mapOf, orNull, text, time } from '../contract/checks';
-import { type RecordedOutcome, recordedOutcomeFields, createOutcomeWithoutReceipt, isFailure, shouldRetry } from '../contract/outcome';
+import {
+  type RecordedOutcome,
+  recordedOutcomeFields,
+  createOutcomeWithoutReceipt,
+  isFailure,
+  shouldRetry,
+} from '../contract/outcome';
 import { isTerminal } from '../contract/job';
 import { addCounts } from '../contract/response-counts';
 import type { BatchSettings } from './memo';
@@ -11,7 +17,13 @@ const countFields = {
   byFailure: mapOf(count),
   byEvidence: mapOf(count),
   unknownDeliveries: count,
-  firstFailures: listOf(objectOf({ workflowId: text, outcome: recordedOutcomeFields.outcome, message: recordedOutcomeFields.message })),
+  firstFailures: listOf(
+    objectOf({
+      workflowId: text,
+      outcome: recordedOutcomeFields.outcome,
+      message: recordedOutcomeFields.message,
+    }),
+  ),
 };
 
 export const COUNTS = Object.keys(countFields) as (keyof typeof countFields)[];
@@ -80,7 +92,8 @@ export function advanceLane(
 ): { readonly lane: Lane; readonly outcome: RecordedOutcome | null } {
   const { next, end, state } = lane;
   const isCancelled = settings.stopReason === 'cancel-running';
-  const completeItem = (outcome: RecordedOutcome) => ({ lane: { next: next + 1, end, state: 'pending' }, outcome }) as const;
+  const completeItem = (outcome: RecordedOutcome) =>
+    ({ lane: { next: next + 1, end, state: 'pending' }, outcome }) as const;
   if (fact.kind === 'running' && isCancelled && !fact.isStartedByBatch)
     return completeItem(createOutcomeWithoutReceipt('left-running'));
   if (fact.kind !== 'ended') return { lane: { next, end, state: 'running' }, outcome: null };
@@ -105,9 +118,14 @@ export function applyFacts(
     let currentLane = lane;
     for (let fact = facts.get(currentLane.next); fact !== undefined; fact = facts.get(currentLane.next)) {
       const change = advanceLane(currentLane, fact, settings);
-      const isUnchanged = change.lane.state === currentLane.state && change.lane.retriedRunId === currentLane.retriedRunId;
+      const isUnchanged =
+        change.lane.state === currentLane.state && change.lane.retriedRunId === currentLane.retriedRunId;
       if (change.outcome === null) return isUnchanged ? currentLane : change.lane;
-      currentBoard = withQuickEnd(withOutcome(currentBoard, fact.workflowId, change.outcome), currentLane, fact);
+      currentBoard = withQuickEnd(
+        withOutcome(currentBoard, fact.workflowId, change.outcome),
+        currentLane,
+        fact,
+      );
       currentLane = change.lane;
       if (currentLane.next >= currentLane.end) break;
     }
@@ -129,7 +147,11 @@ function withQuickEnd(board: BatchBoard, { state }: Lane, fact: ItemFact): Batch
 
 const MAX_FIRST_FAILURES = 20;
 
-export function withOutcome(board: BatchBoard, workflowId: string, recordedOutcome: RecordedOutcome): BatchBoard {
+export function withOutcome(
+  board: BatchBoard,
+  workflowId: string,
+  recordedOutcome: RecordedOutcome,
+): BatchBoard {
   const { outcome, evidence, delivery, message } = recordedOutcome;
   const { byEvidence, firstFailures } = board;
   const isNamed = isFailure(recordedOutcome) && firstFailures.length < MAX_FIRST_FAILURES;
@@ -162,10 +184,11 @@ export function markStarting(board: BatchBoard, starting: readonly Lane[]): Batc
 /** What a round reports besides the items' outcomes. */
 export function withRound(
   board: BatchBoard,
-  { open, blockedItem: blockedItem }: Pick<BatchBoard, 'open' | 'blockedItem'>,
+  { open, blockedItem }: Pick<BatchBoard, 'open' | 'blockedItem'>,
 ): BatchBoard {
   const isSame =
-    board.blockedItem?.workflowId === blockedItem?.workflowId && board.blockedItem?.reason === blockedItem?.reason;
+    board.blockedItem?.workflowId === blockedItem?.workflowId &&
+    board.blockedItem?.reason === blockedItem?.reason;
   return board.open === open && isSame ? board : { ...board, open, blockedItem: blockedItem };
 }
 

@@ -45,7 +45,7 @@ const REPORT_MS = 60_000;
 
 /** Decides the next step. For every board, there is exactly one. */
 export function nextBatchStep(board: BatchBoard, settings: BatchMemo, running: RunningItems): BatchStep {
-  const { stopReason: stopReason, startLimit: startLimit, items, concurrency } = settings;
+  const { stopReason, startLimit, items, concurrency } = settings;
   const waitMs = nextRoundWaitMs(board, running);
   if (stopReason === 'cancel-running')
     return running.count === 0 ? { do: 'report' } : { do: 'cancel items', waitMs };
@@ -71,7 +71,7 @@ export function nextBatchStep(board: BatchBoard, settings: BatchMemo, running: R
     : { do: 'next round', waitMs };
 }
 
-function nextRoundWaitMs({ quickEndAt, blockedItem: blockedItem }: BatchBoard, { now, hasChanged }: RunningItems): number {
+function nextRoundWaitMs({ quickEndAt, blockedItem }: BatchBoard, { now, hasChanged }: RunningItems): number {
   const isQuick = now - quickEndAt < QUICK_WINDOW_MS;
   return isQuick || (hasChanged && blockedItem === null) ? BUSY_WAIT_MS : UNCHANGED_WAIT_MS;
 }

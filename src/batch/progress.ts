@@ -60,20 +60,21 @@ export function toSummaryFields(memo: BatchMemo) {
 
 /** @param run the state of the workflow, as `stateOf` names it @param endedAt ISO 8601, UTC; null while the workflow runs */
 export function toBatchProgress(memo: BatchMemo, run: string, endedAt: string | null = null): BatchProgress {
-  const { open, concurrency, isPaused: isPaused, stopReason: stopReason, blockedItem: blockedItem } = memo;
+  const { open, concurrency, isPaused, stopReason, blockedItem } = memo;
   const outcome = toBatchOutcome(memo);
   const running = stopReason !== null ? 'ending' : isPaused ? 'paused' : 'running';
   const isTerminated = run === 'terminated' || run === 'timed-out';
   const endedState = isTerminated ? 'terminated' : run === 'cancelled' ? run : outcome.state;
   const state = run === 'running' ? running : endedState;
-  const waits = run === 'running' && blockedItem ? `Waits for ${blockedItem.workflowId}: ${blockedItem.reason}` : null;
+  const waits =
+    run === 'running' && blockedItem ? `Waits for ${blockedItem.workflowId}: ${blockedItem.reason}` : null;
   const message = (state === outcome.state || stopReason !== null ? outcome.message : null) ?? waits;
   return { ...toSummaryFields(memo), state, message, open, concurrency, endedAt };
 }
 
 /** How a batch ends that is not terminated: if it ends before its items, the reason, and what helps. */
 export function toBatchOutcome(memo: BatchMemo) {
-  const { items, ended, stopReason: stopReason } = memo;
+  const { items, ended, stopReason } = memo;
   // After its update alone, without a request to cancel the workflow, the Temporal server shows the batch as failed.
   if (stopReason === 'cancel-running' || stopReason === 'cancelled')
     return { state: 'cancelled', type: 'cancelled', message: null } as const;
@@ -107,7 +108,9 @@ export function batchRows({ state, message, summary }: BatchView) {
   const hasFailures = state === 'done' && Object.keys(summary?.byFailure ?? {}).length > 0;
   // A batch has a summary from its first task on, unless its input was rejected.
   const isRejected = state === 'incomplete' && summary === null;
-  const next = isRejected ? 'correct the input, and start the batch with another batch ID' : ADVICE_BY_STATE[state];
+  const next = isRejected
+    ? 'correct the input, and start the batch with another batch ID'
+    : ADVICE_BY_STATE[state];
   const rows: [name: string, value: string | null | undefined][] = [
     ['state', state],
     ['why', message],

@@ -31,7 +31,10 @@ export function isCertainlyStarted(started: StartedItems | null, item: number): 
 }
 
 /** The items that a run and the runs before it started. The run may have checked only a part of the earlier items. */
-export function mergeStartedItems({ cursor, lanes }: StartedItems, earlier: StartedItems | null): StartedItems {
+export function mergeStartedItems(
+  { cursor, lanes }: StartedItems,
+  earlier: StartedItems | null,
+): StartedItems {
   if (earlier === null) return { cursor, lanes };
   const unchecked = earlier.lanes.filter(({ end }) => end > cursor);
   const checked = lanes.flatMap((lane): Lane[] => {
@@ -39,7 +42,8 @@ export function mergeStartedItems({ cursor, lanes }: StartedItems, earlier: Star
     const earlierLane = earlier.lanes.find(({ end }) => end === lane.end);
     // The earlier runs started every item of the lane.
     if (earlierLane === undefined) return [];
-    const isFurther = earlierLane.next > lane.next || (earlierLane.next === lane.next && earlierLane.state === 'running');
+    const isFurther =
+      earlierLane.next > lane.next || (earlierLane.next === lane.next && earlierLane.state === 'running');
     return [isFurther ? earlierLane : lane];
   });
   return { cursor: Math.max(cursor, earlier.cursor), lanes: [...checked, ...unchecked] };

@@ -80,7 +80,8 @@ export async function awaitOutcome(followUp: FollowUpHandle, signal?: AbortSigna
   try {
     return commandOutcomeFromResult(followUp.workflowId, await followUp.result({ signal }));
   } catch (error) {
-    if (error instanceof FollowUpError && error.code in EXIT_CODE_BY_ERROR) return commandOutcomeFromError(error);
+    if (error instanceof FollowUpError && error.code in EXIT_CODE_BY_ERROR)
+      return commandOutcomeFromError(error);
     throw error;
   }
 }

@@ -71,7 +71,7 @@ interface Invocation {
 
 /** Runs one command of the starter. @returns the exit code; it throws nothing */
 export async function runCli(invocation: Invocation): Promise<number> {
-  const { args, env, stdin, stdout, stderr, commandPrefix: commandPrefix, version } = invocation;
+  const { args, env, stdin, stdout, stderr, commandPrefix, version } = invocation;
   const session = new Session(env, stdin, stdout, stderr, commandPrefix);
   const program = createProgram(session, version, {
     writeOut: (text) => stdout.write(text),

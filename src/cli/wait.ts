@@ -65,7 +65,7 @@ export async function waitForBatch(
   signal: AbortSignal,
   line: ProgressLine,
 ): Promise<void> {
-  for await (const { view, results: results } of ignoreUnavailableItems(session, batch.watch({ signal: signal }))) {
+  for await (const { view, results } of ignoreUnavailableItems(session, batch.watch({ signal: signal }))) {
     const shown = session.isJson ? results : results.filter(isFailure);
     if (shown.length > 0) line.clear();
     for (const end of shown) {
@@ -87,7 +87,10 @@ export async function waitForBatch(
 }
 
 /** Where the server has forgotten the items, the batch still has its end; `--json` promises each item. */
-async function* ignoreUnavailableItems<T>(session: Session, updates: AsyncIterable<T>): AsyncGenerator<T, void> {
+async function* ignoreUnavailableItems<T>(
+  session: Session,
+  updates: AsyncIterable<T>,
+): AsyncGenerator<T, void> {
   try {
     yield* updates;
   } catch (error) {

@@ -12,7 +12,12 @@ import { FollowUpError } from '../contract/follow-up-error';
 import { type FollowUpResult, isFollowUpResult, type Receipt } from '../contract/result';
 import { isTransient } from '../temporal/grpc-status';
 import { describeFollowUp, findFollowUp } from './description';
-import { followUpFailureError, FollowUpCancelledError, FollowUpTerminatedError, notFoundError } from './errors';
+import {
+  followUpFailureError,
+  FollowUpCancelledError,
+  FollowUpTerminatedError,
+  notFoundError,
+} from './errors';
 
 /** The SDK itself has tried for some 20 s before. */
 const RETRY_INTERVAL_MS = 1_000;
@@ -73,7 +78,8 @@ export function resultError(
       workflowId,
     });
   const failure = cause && parseFollowUpFailure(cause);
-  if (cause && failure) return followUpFailureError(failure.type, cause.message, { workflowId, details: failure.details });
+  if (cause && failure)
+    return followUpFailureError(failure.type, cause.message, { workflowId, details: failure.details });
   return unexpectedFailureError(workflowId, cause?.message ?? 'a failure without a cause', cause);
 }
 

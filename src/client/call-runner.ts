@@ -5,7 +5,14 @@ import { FollowUpError } from '../contract/follow-up-error';
 import { quote } from '../contract/text';
 import { ConfigurationError } from '../temporal/connection-config';
 import { serverError } from '../temporal/server-error';
-import { interruptedCallError, invalidFieldError, waitTimeoutError, NotFoundError, type CallState, throwIfProblems } from './errors';
+import {
+  interruptedCallError,
+  invalidFieldError,
+  waitTimeoutError,
+  NotFoundError,
+  type CallState,
+  throwIfProblems,
+} from './errors';
 import { unknownOptions } from './options';
 
 /** The options of every call. */
@@ -48,7 +55,7 @@ export class CallRunner {
    * @throws FollowUpError for every error, or the reason of `signal`
    */
   async run<T>(
-    { reached = {}, optionNames: optionNames = [], ...options }: CallContext,
+    { reached = {}, optionNames = [], ...options }: CallContext,
     work: (client: Client, signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
     const { signal, timeout } = options;

@@ -45,7 +45,12 @@ export async function describeFollowUp(client: Client, workflowId: string): Prom
   const startsAt = info.historyLength === 1 ? (info.executionTime?.toISOString() ?? null) : null;
   const description = toDescription(info);
   const verdict = (await isPossiblySending(client, info)) ? 'unknown' : description.verdict;
-  return { ...description, verdict, startsAt: startsAt, workflowTaskFailure: await readTaskFailure(client, info) };
+  return {
+    ...description,
+    verdict,
+    startsAt: startsAt,
+    workflowTaskFailure: await readTaskFailure(client, info),
+  };
 }
 
 /** Whether a send is in progress that has recorded its permission. */
@@ -149,7 +154,9 @@ export async function* listFollowUps(
   { outcome, ...exact }: FollowUpFilter,
 ): AsyncGenerator<FollowUpDescription, void, undefined> {
   const filters = Object.entries(exact).flatMap(([field, value]) =>
-    value === undefined ? [] : [keywordAttribute(FILTER_ATTRIBUTES[field as keyof typeof FILTER_ATTRIBUTES], value)],
+    value === undefined
+      ? []
+      : [keywordAttribute(FILTER_ATTRIBUTES[field as keyof typeof FILTER_ATTRIBUTES], value)],
   );
   const restriction = outcome === undefined ? '' : ` AND ${OUTCOME_KEY.name} = '${outcome}'`;
   for await (const info of listWorkflows(client, filters, { restriction })) {

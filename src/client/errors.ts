@@ -152,7 +152,11 @@ export function updateRejectedError(workflowId: string, reason: string): FollowU
 }
 
 /** @param reason whether the message was sent, in words */
-export function retryNotAllowedError(workflowId: string, reason: string, receipt: Receipt | null): FollowUpError {
+export function retryNotAllowedError(
+  workflowId: string,
+  reason: string,
+  receipt: Receipt | null,
+): FollowUpError {
   const message = `${subjectFromId(workflowId)} can't be retried. ${reason} To send its message once more, give it a new requestId.`;
   return new FollowUpError('RETRY_NOT_ALLOWED', message, { workflowId, receipt });
 }

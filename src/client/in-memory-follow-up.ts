@@ -87,10 +87,12 @@ export class InMemoryFollowUp {
       this.endAsInvalid(outcome);
       return;
     }
-    for (let steps = 0; steps < MAX_STEPS && !hasReachedOutcome(outcome, this.step); steps += 1) this.perform();
+    for (let steps = 0; steps < MAX_STEPS && !hasReachedOutcome(outcome, this.step); steps += 1)
+      this.perform();
     if (phase === undefined && end === 'cancelled') this.apply({ kind: 'cancelled' });
     const { verdict } = reportedDelivery(this.state);
-    const isWanted = (outcome.verdict ?? verdict) === verdict && (phase ?? end) === this.outcomeOrPhase(outcome);
+    const isWanted =
+      (outcome.verdict ?? verdict) === verdict && (phase ?? end) === this.outcomeOrPhase(outcome);
     if (!isWanted) {
       const actual = `${this.outcomeOrPhase(outcome)} with the verdict ${verdict}`;
       Object.assign(this, snapshot);

@@ -2,7 +2,13 @@ import { DELIVERY_DECISIONS, type DeliveryDecision, type FollowUpProgress } from
 import { type DurationText, parseDuration } from '../contract/duration';
 import type { CallOptions, CallRunner } from './call-runner';
 import type { FollowUpDescription } from './description';
-import { waitTimeoutError, type CallState, explainMissingResponse, updateRejectedError, wrongStateError } from './errors';
+import {
+  waitTimeoutError,
+  type CallState,
+  explainMissingResponse,
+  updateRejectedError,
+  wrongStateError,
+} from './errors';
 import type { InMemoryFollowUp } from './in-memory-follow-up';
 import type { InMemoryServer } from './in-memory-server';
 import type { FollowUpHandleLike } from './interfaces';
@@ -69,7 +75,10 @@ export class InMemoryFollowUpHandle implements FollowUpHandleLike {
         throw updateRejectedError(this.workflowId, problem);
       }
       if (!DELIVERY_DECISIONS.some((each) => each === decision))
-        throw updateRejectedError(this.workflowId, `decision: must be one of ${DELIVERY_DECISIONS.join(', ')}`);
+        throw updateRejectedError(
+          this.workflowId,
+          `decision: must be one of ${DELIVERY_DECISIONS.join(', ')}`,
+        );
       followUp.resolveDelivery(decision);
     });
   }
@@ -118,9 +127,11 @@ export class InMemoryFollowUpHandle implements FollowUpHandleLike {
   #update(options: CallOptions, update: (followUp: InMemoryFollowUp) => void): Promise<FollowUpProgress> {
     return this.#run(options, (reached) => {
       const followUp = this.#running(reached);
-      const { startsAt: startsAt, workflowId, taskQueue } = followUp;
-      if (startsAt !== null) throw updateRejectedError(workflowId, `it has not begun; it begins at ${startsAt}`);
-      if (!this.#server.hasWorkers) throw waitTimeoutError({ workflowId }, NO_WORKER_TIMEOUT_MS, explainMissingResponse(taskQueue, 0));
+      const { startsAt, workflowId, taskQueue } = followUp;
+      if (startsAt !== null)
+        throw updateRejectedError(workflowId, `it has not begun; it begins at ${startsAt}`);
+      if (!this.#server.hasWorkers)
+        throw waitTimeoutError({ workflowId }, NO_WORKER_TIMEOUT_MS, explainMissingResponse(taskQueue, 0));
       update(followUp);
       return followUp.progress;
     });

@@ -48,7 +48,9 @@ export async function readProgress(client: Client, workflowId: string): Promise<
   } catch (error) {
     // The Temporal server may know more, and throws if there is no follow-up.
     if (!isServerFailure(error)) throw error;
-    const description = await withTimeout(client, SERVER_TIMEOUT_MS, () => describeFollowUp(client, workflowId));
+    const description = await withTimeout(client, SERVER_TIMEOUT_MS, () =>
+      describeFollowUp(client, workflowId),
+    );
     const workers = await listPollingWorkers(client, description.taskQueue);
     return { from: 'server', description, workers: workers.length };
   }
@@ -115,7 +117,11 @@ function toCompleteProgress(
 
 type Pending = NonNullable<Awaited<ReturnType<typeof findPendingActivity>>>;
 
-function withPendingSend(progress: FollowUpProgress, pending: Pending, deliveryBefore: Delivery): FollowUpProgress {
+function withPendingSend(
+  progress: FollowUpProgress,
+  pending: Pending,
+  deliveryBefore: Delivery,
+): FollowUpProgress {
   const failure = pending.lastFailure?.message;
   const lastResponse = failure
     ? `the send fails, and is tried again: ${singleLine(failure, 300)}`
@@ -123,7 +129,8 @@ function withPendingSend(progress: FollowUpProgress, pending: Pending, deliveryB
       ? 'a worker is sending the message'
       : 'the send waits for a worker; if it keeps waiting, none polls the task queue for sends, or a rate limit delays it';
   if (hasRecordedPermission(pending)) return { ...progress, lastResponse };
-  const deliveryUnknownReason = deliveryBefore.verdict === 'unknown' ? progress.deliveryUnknownReason : undefined;
+  const deliveryUnknownReason =
+    deliveryBefore.verdict === 'unknown' ? progress.deliveryUnknownReason : undefined;
   return { ...progress, delivery: deliveryBefore, deliveryUnknownReason, lastResponse };
 }
 
@@ -187,7 +194,7 @@ export async function updateRunning<Result>(
   { name, args = () => [] }: WorkflowUpdate,
 ): Promise<Result> {
   const target = await find();
-  const { workflowId, taskQueue, state, startsAt: startsAt = null } = target;
+  const { workflowId, taskQueue, state, startsAt = null } = target;
   if (state !== 'running') throw wrongStateError(workflowId, state);
   // An update ends a start delay, also one that is refused (measured, server 1.32.0): the message would be sent now.
   if (startsAt !== null) throw updateRejectedError(workflowId, `it has not begun; it begins at ${startsAt}`);
@@ -200,7 +207,7 @@ export async function updateRunning<Result>(
   } catch (error) {
     if (error instanceof WorkflowUpdateFailedError)
       throw updateRejectedError(workflowId, error.cause?.message ?? error.message);
-    const { status, text: text = '' } = findGrpcError(error) ?? {};
+    const { status, text = '' } = findGrpcError(error) ?? {};
     // The server takes 2,000 updates in a run. Else the worker that had the update in its task has died.
     const isRejected = status === 'FAILED_PRECONDITION';
     if (isRejected && /\blimit\b/i.test(text)) throw updateRejectedError(workflowId, text);

@@ -16,7 +16,13 @@ import { jsonByteLength, markdownCode } from '../contract/text';
 import { findGrpcError, hasGrpcStatus } from '../temporal/grpc-status';
 import { type BatchItems, checkBatch, checkRunOptions, type RunOptions } from './batch/check';
 import type { CallOptions, CallRunner } from './call-runner';
-import { invalidFieldError, notFoundError, throwIfProblems, scheduleConflictError, scheduleUpdateConflictError } from './errors';
+import {
+  invalidFieldError,
+  notFoundError,
+  throwIfProblems,
+  scheduleConflictError,
+  scheduleUpdateConflictError,
+} from './errors';
 import { checkName } from './options';
 
 /** When a schedule starts batches, and how each batch runs. */

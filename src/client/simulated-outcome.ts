@@ -75,7 +75,10 @@ export function respond(script: Script, state: FollowUpState, jobId: string): Jo
 }
 
 /** Whether the follow-up has the outcome, or at least the state in which a client ends it. */
-export function hasReachedOutcome({ end = 'completed', phase, verdict }: SimulatedOutcome, step: Step): boolean {
+export function hasReachedOutcome(
+  { end = 'completed', phase, verdict }: SimulatedOutcome,
+  step: Step,
+): boolean {
   if (step.do === 'end') return true;
   if (phase !== undefined) return step.phase === phase;
   if (end !== 'cancelled' && end !== 'terminated' && end !== 'timed-out') return false;

@@ -11,7 +11,13 @@ import { type Availability, IN_MEMORY_NAMESPACE, InMemoryServer } from './in-mem
 import type { BatchClientLike, FollowUpClientLike, ScheduleClientLike } from './interfaces';
 import { checkName } from './options';
 import type { SimulatedOutcome } from './simulated-outcome';
-import { type NamedRequest, parseStartDelay, planFromRequest, type FollowUpStartResult, type StartOptions } from './start';
+import {
+  type NamedRequest,
+  parseStartDelay,
+  planFromRequest,
+  type FollowUpStartResult,
+  type StartOptions,
+} from './start';
 import { startOptions } from '../temporal/start-options';
 
 export type { Availability } from './in-memory-server';
@@ -43,8 +49,8 @@ export class InMemoryFollowUpClient implements FollowUpClientLike {
 
   /** The request of each message that was sent, or may have been sent. */
   get sent(): readonly NamedRequest[] {
-    return this.#server.followUps.flatMap(({ request, sendCount: sends }) =>
-      Array.from({ length: sends }, () => request),
+    return this.#server.followUps.flatMap(({ request, sendCount }) =>
+      Array.from({ length: sendCount }, () => request),
     );
   }
 

@@ -50,7 +50,10 @@ export function checkRequest(input: unknown, workflowId?: string): CheckedReques
     const { deadlineMs, maxStalenessMs } = plan;
     const { initialMs, maximumMs } = plan.polling;
     if (deadlineMs <= maxStalenessMs)
-      addProblem('deadline', `must be longer than maxStaleness, ${maxStalenessMs} ms; it is ${deadlineMs} ms`);
+      addProblem(
+        'deadline',
+        `must be longer than maxStaleness, ${maxStalenessMs} ms; it is ${deadlineMs} ms`,
+      );
     if (maximumMs < initialMs)
       addProblem(
         'polling.maximum',
@@ -108,7 +111,9 @@ function unknownFieldProblems(input: JsonObject, group = ''): Problem[] {
   const names = FIELDS.map((field) => field.split('.')).map(([name, inner]) => (group === '' ? name : inner));
   const others = Object.keys(input).filter((name) => !names.includes(name) && input[name] !== undefined);
   const text = `is not a field here; the fields are ${FIELDS.join(', ')}`;
-  return others.slice(0, MAX_OTHER_FIELDS).map((name) => ({ field: replaceUnsafe(group + quote(name)), text }));
+  return others
+    .slice(0, MAX_OTHER_FIELDS)
+    .map((name) => ({ field: replaceUnsafe(group + quote(name)), text }));
 }
 
 function workflowIdProblem(

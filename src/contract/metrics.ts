@@ -19,8 +19,13 @@ type Labels = Readonly<Record<string, readonly string[] | null>>;
 
 /** @param by a workflow, the activities that ask the agent service, or the worker */
 function row<const K extends string>(kind: K) {
-  return <const L extends Labels>(name: string, recordedBy: string, labels: L, meaning: string, buckets?: number[]) =>
-    ({ name: `agent_follow_up_${name}`, kind, recordedBy: recordedBy, labels, meaning, buckets }) as const;
+  return <const L extends Labels>(
+    name: string,
+    recordedBy: string,
+    labels: L,
+    meaning: string,
+    buckets?: number[],
+  ) => ({ name: `agent_follow_up_${name}`, kind, recordedBy: recordedBy, labels, meaning, buckets }) as const;
 }
 const [counter, gauge, histogram] = [row('counter'), row('gauge'), row('histogram')];
 
@@ -115,7 +120,8 @@ export function recordMetric<K extends MetricKey>(
   const { name, kind, meaning, labels: row } = METRICS[key];
   const listed: Labels = row;
   const all: Record<string, string> = { ...sdkLabels };
-  for (const [label, text] of Object.entries<string | null>(labels)) all[label] = toAllowedLabelValue(text, listed[label]);
+  for (const [label, text] of Object.entries<string | null>(labels))
+    all[label] = toAllowedLabelValue(text, listed[label]);
   // For a negative one, as of a clock that was set back, the SDK throws; a workflow would stall.
   const amount = Math.max(0, value);
   // No unit is passed on: the name has it.
@@ -125,7 +131,11 @@ export function recordMetric<K extends MetricKey>(
 }
 
 /** Prometheus takes a counter that begins at 1 for no increase: each one that `by` records begins with 0, for all labels. */
-export function initializeCounters(meter: Meter, recordedBy: string, sdkLabels: Readonly<Record<string, string>>): void {
+export function initializeCounters(
+  meter: Meter,
+  recordedBy: string,
+  sdkLabels: Readonly<Record<string, string>>,
+): void {
   for (const { name, kind, recordedBy: recorder, labels, meaning } of Object.values(METRICS)) {
     if (kind !== 'counter' || recorder !== recordedBy) continue;
     let combinations = [sdkLabels];

@@ -64,7 +64,8 @@ export function outcomeFromMemo(memo: unknown): RecordedOutcome | null {
 }
 
 export function outcomeFromResult(result: unknown): RecordedOutcome {
-  if (!isFollowUpResult(result) || !isTerminal(result.status)) return createOutcomeWithoutReceipt('unreadable');
+  if (!isFollowUpResult(result) || !isTerminal(result.status))
+    return createOutcomeWithoutReceipt('unreadable');
   const { status, prLink, receipt } = result;
   return { outcome: status, ...fieldsFromReceipt(receipt), prLink: boundedLink(prLink), message: null };
 }
@@ -86,7 +87,9 @@ export function describeReceipt(receipt: Receipt | null): string {
   if (receipt === null) return `It left no receipt: ${DELIVERY_IN_HISTORY}`;
   const description = describeDelivery(receipt.delivery);
   if (receipt.delivery.verdict === 'accepted') return `${description} The agent continues.`;
-  return receipt.delivery.verdict === 'unknown' ? `${description} If it did, the agent continues.` : description;
+  return receipt.delivery.verdict === 'unknown'
+    ? `${description} If it did, the agent continues.`
+    : description;
 }
 
 export function describeCancellation(receipt: Receipt | null): string {
@@ -112,14 +115,20 @@ const MESSAGES_WITHOUT_RECEIPT: Partial<Record<Outcome, string>> = {
   unreadable: 'Its result is no job with a receipt.',
 };
 
-export function createOutcomeWithoutReceipt(outcome: Outcome, message = MESSAGES_WITHOUT_RECEIPT[outcome] ?? outcome): RecordedOutcome {
+export function createOutcomeWithoutReceipt(
+  outcome: Outcome,
+  message = MESSAGES_WITHOUT_RECEIPT[outcome] ?? outcome,
+): RecordedOutcome {
   // A foreign program's words may hold half a character, which would end the worker (sdk-core 1.24).
   const boundedMessage = truncate(message, MAX_MESSAGE_CHARACTERS).toWellFormed();
   return { outcome, delivery: null, evidence: null, prLink: null, message: boundedMessage };
 }
 
 export function createCancelledOutcome(receipt: unknown): RecordedOutcome {
-  return { ...createOutcomeWithoutReceipt('cancelled'), ...(isReceipt(receipt) && fieldsFromReceipt(receipt)) };
+  return {
+    ...createOutcomeWithoutReceipt('cancelled'),
+    ...(isReceipt(receipt) && fieldsFromReceipt(receipt)),
+  };
 }
 
 /**
@@ -135,7 +144,10 @@ export function createConflictOutcome(isPromptComparable: boolean, isForeign: bo
   const reason = 'A follow-up of this name carries another prompt';
   return isForeign
     ? { ...createOutcomeWithoutReceipt('conflict', `${reason}; nothing was sent.`), delivery: 'not-sent' }
-    : createOutcomeWithoutReceipt('conflict', `${reason}. Nobody can tell whether an earlier one sent this one.`);
+    : createOutcomeWithoutReceipt(
+        'conflict',
+        `${reason}. Nobody can tell whether an earlier one sent this one.`,
+      );
 }
 
 interface Failure extends Error {
@@ -147,7 +159,9 @@ interface Failure extends Error {
 export function parseFollowUpFailure({ type, details }: Failure) {
   const failureType = FAILURE_TYPES.find((each) => each === type);
   const detail = details?.[0];
-  return failureType !== undefined && isFailureDetails(detail) ? { type: failureType, details: detail } : undefined;
+  return failureType !== undefined && isFailureDetails(detail)
+    ? { type: failureType, details: detail }
+    : undefined;
 }
 
 export function outcomeFromFailure(failure: Failure): RecordedOutcome {
@@ -155,7 +169,11 @@ export function outcomeFromFailure(failure: Failure): RecordedOutcome {
   if (followUpFailure === undefined) return createOutcomeWithoutReceipt('unreadable', failure.message);
   const { job, receipt } = followUpFailure.details;
   const prLink = boundedLink(job?.prLink);
-  return { ...createOutcomeWithoutReceipt(followUpFailure.type, failure.message), ...fieldsFromReceipt(receipt), prLink };
+  return {
+    ...createOutcomeWithoutReceipt(followUpFailure.type, failure.message),
+    ...fieldsFromReceipt(receipt),
+    prLink,
+  };
 }
 
 function fieldsFromReceipt({ delivery, evidence }: Receipt) {

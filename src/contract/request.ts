@@ -1,4 +1,14 @@
-import { unionOf, type Checked, count, objectOf, isRecord, type JsonObject, number, literalOf, text } from './checks';
+import {
+  unionOf,
+  type Checked,
+  count,
+  objectOf,
+  isRecord,
+  type JsonObject,
+  number,
+  literalOf,
+  text,
+} from './checks';
 import { type DurationText, durationText } from './duration';
 
 export const WHEN_ACTIVE = ['send', 'wait', 'reject'] as const;

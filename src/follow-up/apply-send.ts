@@ -9,7 +9,7 @@ type SendEndedEvent = FollowUpEvent & { kind: 'send ended' };
 
 /** The state after one send. The permit is used up by every end that may have made a POST. */
 export function applySendOutcome(previousState: FollowUpState, event: SendEndedEvent): FollowUpState {
-  const { outcome: outcome, startedAt, at } = event;
+  const { outcome, startedAt, at } = event;
   const state: FollowUpState = {
     ...previousState,
     jobLock: getNextJobLock(previousState, event),
@@ -37,7 +37,7 @@ export function applySendOutcome(previousState: FollowUpState, event: SendEndedE
 }
 
 /** A send that did not report may have acquired the job lock. */
-function getNextJobLock({ jobLock, plan }: FollowUpState, { outcome: outcome, lockRunId }: SendEndedEvent) {
+function getNextJobLock({ jobLock, plan }: FollowUpState, { outcome, lockRunId }: SendEndedEvent) {
   if (plan.whenActive !== 'wait' || outcome.kind === 'lock-held') return null;
   return { runId: lockRunId ?? jobLock?.runId ?? null };
 }
@@ -68,19 +68,28 @@ function applyReset(
   const { delivery, plan } = state;
   // The baseline of an earlier POST is kept. Without one, the job as it is now is the best that is known.
   const baseline =
-    delivery.kind === 'unknown' ? delivery.reads.baseline : sendOutcome.baseline && toJobState(sendOutcome.baseline);
+    delivery.kind === 'unknown'
+      ? delivery.reads.baseline
+      : sendOutcome.baseline && toJobState(sendOutcome.baseline);
   return {
     ...state,
     job: sendOutcome.baseline ?? state.job,
     baseline,
-    delivery: unknownDelivery(sendOutcome, createObservations(baseline, earlierPostEndsAt + plan.maxStalenessMs)),
+    delivery: unknownDelivery(
+      sendOutcome,
+      createObservations(baseline, earlierPostEndsAt + plan.maxStalenessMs),
+    ),
     sends: state.sends + 1,
     isResendUsed: true,
     failures: NO_FAILURES,
   };
 }
 
-function applyPost(state: FollowUpState, sendOutcome: PostedSendOutcome, { startedAt, at }: SendEndedEvent): FollowUpState {
+function applyPost(
+  state: FollowUpState,
+  sendOutcome: PostedSendOutcome,
+  { startedAt, at }: SendEndedEvent,
+): FollowUpState {
   const { outcome, baseline } = sendOutcome;
   const { delivery, plan } = state;
   const isUnsent = delivery.kind === 'unsent';

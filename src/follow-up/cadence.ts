@@ -35,7 +35,7 @@ export function pollIntervalMs(polling: Polling, ageMs: number, random: Random):
  * - After any other failure, the wait doubles with each failure up to five minutes, and is never shorter than the interval.
  */
 export function nextWaitMs(polling: Polling, ageMs: number, streak: FailureStreak, random: Random): number {
-  const { lastFailure: lastFailure, count, notFound } = streak;
+  const { lastFailure, count, notFound } = streak;
   if (lastFailure === null) return pollIntervalMs(polling, ageMs, random);
   if (lastFailure.retryAfterMs !== undefined)
     return Math.round(limitRetryAfter(lastFailure.retryAfterMs) * (1 + polling.jitter * random()));

@@ -36,7 +36,13 @@ export type Observations = Checked<typeof isObservations>;
 
 /** The job in the POST's own response is not observed: only reads are evidence. */
 export function createObservations(baseline: JobState | null, freshFrom: number): Observations {
-  return { baseline: baseline && toJobState(baseline), freshFrom, hasSeenActive: false, last: null, freshStreak: null };
+  return {
+    baseline: baseline && toJobState(baseline),
+    freshFrom,
+    hasSeenActive: false,
+    last: null,
+    freshStreak: null,
+  };
 }
 
 export function addObservation(
@@ -63,13 +69,17 @@ export type EndJudgment =
   | { readonly kind: 'open' };
 
 /** Applies the evidence rules 2 and 3 of the contract (docs/result.md). */
-export function judgeEnd({ baseline, hasSeenActive: hasSeenActive, freshStreak: freshStreak }: Observations, maxStalenessMs: number): EndJudgment {
+export function judgeEnd(
+  { baseline, hasSeenActive, freshStreak }: Observations,
+  maxStalenessMs: number,
+): EndJudgment {
   if (freshStreak === null || !isTerminal(freshStreak.job.status)) return { kind: 'open' };
   const { job, since, requestedAt } = freshStreak;
   const accepted = (evidence: Evidence) => ({ kind: 'accepted', evidence, job, since }) as const;
   const wasIdle = baseline !== null && isTerminal(baseline.status);
   if (wasIdle && hasSeenActive) return accepted('seen-active');
-  if (wasIdle && job.status !== baseline.status && isTurnEndStatus(job.status)) return accepted('status-changed');
+  if (wasIdle && job.status !== baseline.status && isTurnEndStatus(job.status))
+    return accepted('status-changed');
   // The true time for which the status stayed the same is never shorter than the time from the arrival of the first response to
   // the request of the latest one. A single response never qualifies, because its request comes before its arrival.
   const until = since + maxStalenessMs;
@@ -80,7 +90,7 @@ export function judgeEnd({ baseline, hasSeenActive: hasSeenActive, freshStreak: 
 }
 
 /** Whether a read before the first fresh one can show anything: only that the turn of a job that was idle has started. */
-export function canShowTurn({ baseline, hasSeenActive: hasSeenActive }: Observations): boolean {
+export function canShowTurn({ baseline, hasSeenActive }: Observations): boolean {
   return !hasSeenActive && baseline !== null && isTerminal(baseline.status);
 }
 
@@ -90,7 +100,7 @@ export function canShowDelivery({ baseline }: Observations): boolean {
 }
 
 /** Whether the latest fresh response shows that a message of unknown delivery arrived (rule 6 of the contract). */
-export function isDeliveryShown({ baseline, freshStreak: freshStreak }: Observations): boolean {
+export function isDeliveryShown({ baseline, freshStreak }: Observations): boolean {
   return freshStreak !== null && isTurnShown(baseline, freshStreak.job);
 }
 
@@ -108,7 +118,7 @@ function isTurnShown(baseline: JobState | null, job: JobState): boolean {
  * Until when a late `prLink` of a completed job is read for; null if no read is needed. Only a response that was requested at the
  * end of that time or later shows that there is no link.
  */
-export function linkWaitEndsAt({ freshStreak: freshStreak }: Observations, prLinkTimeoutMs: number): number | null {
+export function linkWaitEndsAt({ freshStreak }: Observations, prLinkTimeoutMs: number): number | null {
   if (freshStreak?.job.prLink !== null || freshStreak.job.status !== 'completed') return null;
   const endsAt = freshStreak.since + prLinkTimeoutMs;
   return freshStreak.requestedAt >= endsAt ? null : endsAt;

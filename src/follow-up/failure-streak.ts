@@ -46,6 +46,9 @@ export function isJobMissing(
  * Whether the agent service rejects the API key. A rotated key fixes this, so that it delays a follow-up and does not end it. A 403
  * with `Retry-After` is a rate limit.
  */
-export function isUnauthorized({ lastFailure: lastFailure }: FailureStreak): boolean {
-  return lastFailure?.httpStatus === 401 || (lastFailure?.httpStatus === 403 && lastFailure.retryAfterMs === undefined);
+export function isUnauthorized({ lastFailure }: FailureStreak): boolean {
+  return (
+    lastFailure?.httpStatus === 401 ||
+    (lastFailure?.httpStatus === 403 && lastFailure.retryAfterMs === undefined)
+  );
 }

@@ -55,7 +55,7 @@ function nextSendStep(state: FollowUpState, permit: SendPermit, moment: Moment):
 /** The end that the latest send or read causes while nothing is delivered; null if the follow-up continues. */
 function endIfNotSendable(state: FollowUpState): Step | null {
   const { plan, job, failures, delivery, waitingForJob } = state;
-  const { lastFailure: lastFailure } = failures;
+  const { lastFailure } = failures;
   if (waitingForJob !== null && plan.whenActive === 'reject')
     return endUndelivered(state, null, `The job is ${job?.status ?? 'active'}, and whenActive is reject.`);
   if (lastFailure?.isPermanent === true) return endUndelivered(state, lastFailure);
@@ -123,7 +123,9 @@ function nextWatchStep(state: FollowUpState, { reads }: AcceptedDelivery, moment
   if (endStep !== null) return endStep;
   // At the deadline, one last read is made.
   if (moment.now >= deadlineAt)
-    return lastRequestAt >= deadlineAt ? endAfterDeadline(state) : readAt(state, 'watching', deadlineAt, moment);
+    return lastRequestAt >= deadlineAt
+      ? endAfterDeadline(state)
+      : readAt(state, 'watching', deadlineAt, moment);
   const phase = reads.last !== null && isTerminal(reads.last.status) ? 'confirming' : 'watching';
   // Nothing shows that the terminal status is new: one read decides, when the status has stayed the same for long enough.
   if (judgment.kind === 'held') return readAt(state, phase, judgment.until, moment);
@@ -146,7 +148,8 @@ function endUndelivered(
 /** The end because the job no longer exists; null if it still exists, as far as the reads show. */
 function endIfJobMissing(state: FollowUpState): Step | null {
   const { failures, lastRequestAt, plan } = state;
-  if (!isJobMissing(failures, lastRequestAt, plan.maxStalenessMs, getDeliveryReads(state)?.freshFrom)) return null;
+  if (!isJobMissing(failures, lastRequestAt, plan.maxStalenessMs, getDeliveryReads(state)?.freshFrom))
+    return null;
   const reason = 'The job no longer exists: the agent service has returned 404 for all recent reads.';
   return endWithFailure('JobNotFound', reason, failures.lastFailure);
 }

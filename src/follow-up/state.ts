@@ -103,7 +103,9 @@ export function isDecisionNeeded({ delivery, plan }: FollowUpState): boolean {
  * The input of a run that continues this one. It has neither a message nor a permit, so that the run can't send: only the watch
  * of an accepted message continues as new.
  */
-export const isContinuedFollowUp = objectOf({ continued: objectOf({ ...facts, delivery: isAcceptedDelivery }) });
+export const isContinuedFollowUp = objectOf({
+  continued: objectOf({ ...facts, delivery: isAcceptedDelivery }),
+});
 export type ContinuedFollowUp = Checked<typeof isContinuedFollowUp>;
 
 /** The input of the next run; null if the state must not continue in another run. */

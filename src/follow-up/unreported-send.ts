@@ -30,7 +30,11 @@ export type UnreportedSendCause =
  *   if neither is known
  * @param at now, in milliseconds since the epoch
  */
-export function outcomeFromUnreportedSend(cause: UnreportedSendCause, record: SendRecord, at: number): SendOutcome {
+export function outcomeFromUnreportedSend(
+  cause: UnreportedSendCause,
+  record: SendRecord,
+  at: number,
+): SendOutcome {
   const isNothingRecorded = record.kind === 'nothing';
   switch (cause) {
     case 'failed before permission':

@@ -1,5 +1,11 @@
 import type { Client } from '@temporalio/client';
-import { type BatchItem, sortByStartOrder, toBatchItems, MAX_INPUT_BYTES, toItemRequestId } from '../batch/items';
+import {
+  type BatchItem,
+  sortByStartOrder,
+  toBatchItems,
+  MAX_INPUT_BYTES,
+  toItemRequestId,
+} from '../batch/items';
 import type { BatchInput, BatchSettings, BatchSource } from '../batch/memo';
 import { FollowUpError } from '../contract/follow-up-error';
 import { chunkWorkflowId, sha256Hex, followUpWorkflowId, jobKeyFromWorkflowId } from '../contract/ids';
@@ -60,7 +66,9 @@ export class BatchItemReader {
       const run = await readRunInput(this.client, workflowId, runId);
       const { items: list } = (run?.input ?? {}) as BatchInput;
       const given = Array.isArray(list) ? (list as FollowUpRequest[]) : [];
-      const items = chunks ? (given as readonly unknown[] as BatchItem[]) : sortByStartOrder(toBatchItems(given));
+      const items = chunks
+        ? (given as readonly unknown[] as BatchItem[])
+        : sortByStartOrder(toBatchItems(given));
       if (items.length !== end - first) throw new BatchItemsUnavailableError(batchId);
       return items;
     };
@@ -73,7 +81,9 @@ export class BatchItemReader {
     for (let next = number; next < this.source.items;) {
       const { first, end } = this.findChunk(next);
       const { list } = await this.readIdentities(next);
-      const other = list.findIndex((item, index) => first + index >= next && jobKeyFromWorkflowId(item.workflowId) !== job);
+      const other = list.findIndex(
+        (item, index) => first + index >= next && jobKeyFromWorkflowId(item.workflowId) !== job,
+      );
       if (other >= 0) return first + other;
       next = end;
     }

@@ -125,7 +125,8 @@ export async function loadDataConverter(env: Environment): Promise<DataConverter
   const configuredPath = readVariable(env, CONVERTER);
   if (configuredPath === undefined) return undefined;
   const file = path.resolve(configuredPath);
-  const converterError = (text: string) => new ConfigurationError([{ field: CONVERTER, text: `${file} ${text}` }]);
+  const converterError = (text: string) =>
+    new ConfigurationError([{ field: CONVERTER, text: `${file} ${text}` }]);
   let converter: unknown;
   try {
     // Node 20.19 and newer require ES modules too.

@@ -45,7 +45,7 @@ export interface FollowUpLookup {
 
 /** Asks the server how a follow-up has ended, and whether it is the one that was meant. */
 export async function fetchOutcome(client: Client, followUp: FollowUpReference): Promise<FollowUpLookup> {
-  const { workflowId, shouldIncludeResult: wantsResult = false } = followUp;
+  const { workflowId, shouldIncludeResult = false } = followUp;
   const workflow = new WorkflowClient(undecodedClientOptions(client));
   const description = await describeWorkflow({ workflow }, workflowId);
   if (description === null) return { outcome: createOutcomeWithoutReceipt('missing') };
@@ -66,12 +66,13 @@ export async function fetchOutcome(client: Client, followUp: FollowUpReference):
     const conflict = await findConflict(client, followUp, { ...description, memo });
     if (conflict !== null) return { outcome: conflict, ...facts };
     if (state === 'running') return { outcome: null, ...facts };
-    if (state === 'terminated' || state === 'timed-out') return { outcome: createOutcomeWithoutReceipt(state), ...facts };
+    if (state === 'terminated' || state === 'timed-out')
+      return { outcome: createOutcomeWithoutReceipt(state), ...facts };
     const receipt = await readMemo(MEMO_RECEIPT);
     if (state === 'cancelled')
       return { outcome: createCancelledOutcome(receipt), ...(isReceipt(receipt) && { receipt }), ...facts };
     const outcome = outcomeFromMemo(receipt);
-    if (outcome !== null && !wantsResult) return { outcome: outcome, ...facts };
+    if (outcome !== null && !shouldIncludeResult) return { outcome: outcome, ...facts };
     // The call does not wait for a run that another client started in the meantime.
     const run = client.workflow.getHandle(workflowId, runId, { followRuns: false });
     const result = (await run.result()) as FollowUpResult;
@@ -96,10 +97,10 @@ export async function fetchOutcome(client: Client, followUp: FollowUpReference):
 /** Compares the follow-up's prompt with the expected one; null if they are the same. */
 async function findConflict(
   client: Client,
-  { promptDigest: expectedDigest, foreignIfStartedBefore: foreignBefore = 0 }: FollowUpReference,
+  { promptDigest: expectedDigest, foreignIfStartedBefore = 0 }: FollowUpReference,
   found: WorkflowExecutionDescription,
 ): Promise<RecordedOutcome | null> {
-  const isForeign = found.startTime.getTime() < foreignBefore;
+  const isForeign = found.startTime.getTime() < foreignIfStartedBefore;
   if (found.type !== FOLLOW_UP_WORKFLOW) return createConflictOutcome(true, isForeign);
   const digest = await readPromptDigest(client, found);
   return digest === expectedDigest ? null : createConflictOutcome(digest !== undefined, isForeign);

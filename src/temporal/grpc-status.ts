@@ -36,7 +36,9 @@ const CORE_ERROR_TEXTS: readonly (readonly [string, GrpcStatusName])[] = [
 ];
 
 /** The gRPC error in `error` or in its causes: the SDK wraps them in its own `ServiceError`. */
-export function findGrpcError(error: unknown): { status: GrpcStatusName | undefined; text: string } | undefined {
+export function findGrpcError(
+  error: unknown,
+): { status: GrpcStatusName | undefined; text: string } | undefined {
   for (let inner = error; inner instanceof Error; inner = inner.cause) {
     const { message } = inner;
     if (isGrpcServiceError(inner)) {

@@ -46,7 +46,11 @@ export function decodeFirstPayload(
   const context: Decoding[3] =
     activityId === undefined
       ? { type: 'workflow', namespace, workflowId }
-      : toSerializationContext({ namespace, activityId: activityId ?? '', workflowExecution: { workflowId } });
+      : toSerializationContext({
+          namespace,
+          activityId: activityId ?? '',
+          workflowExecution: { workflowId },
+        });
   return decodeFromPayloadsAtIndex<unknown>(loadedDataConverter, 0, payloads, context);
 }
 
@@ -105,6 +109,8 @@ export async function listPollingWorkers(client: Client, taskQueue: string): Pro
     }),
   );
   const expiredBefore = Date.now() - POLLER_EXPIRY_MS;
-  const activePollers = pollers.filter(({ lastAccessTime }) => Number(optionalTsToDate(lastAccessTime)) > expiredBefore);
+  const activePollers = pollers.filter(
+    ({ lastAccessTime }) => Number(optionalTsToDate(lastAccessTime)) > expiredBefore,
+  );
   return [...new Set(activePollers.map(({ identity }) => identity ?? 'unnamed'))];
 }

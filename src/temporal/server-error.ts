@@ -28,14 +28,17 @@ export function serverError(
   if (error instanceof NamespaceNotFoundError) return namespaceNotFoundError(namespace, error);
   const grpc = findGrpcError(error);
   if (grpc === undefined) return undefined;
-  const { status, text: text } = grpc;
+  const { status, text } = grpc;
   if (status === 'NOT_FOUND' && /^Namespace .* is not found/.test(text))
     return namespaceNotFoundError(namespace, error);
   const server = address === undefined ? 'The Temporal server' : `Temporal at ${address}`;
   const unauthorizedError = (what: string, check: string) =>
     new FollowUpError('UNAUTHORIZED', `${server} ${what} (${text}); check ${check}.`, { cause: error });
   if (status === 'UNAUTHENTICATED')
-    return unauthorizedError('does not accept the credentials', 'TEMPORAL_API_KEY or the TLS client certificate');
+    return unauthorizedError(
+      'does not accept the credentials',
+      'TEMPORAL_API_KEY or the TLS client certificate',
+    );
   if (status === 'PERMISSION_DENIED')
     return unauthorizedError('denies access', 'TEMPORAL_NAMESPACE and the permissions of the credentials');
   if (isTransient(error)) {

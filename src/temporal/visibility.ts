@@ -30,7 +30,11 @@ export const LIST_LAG_MS = 60_000;
 export async function listRunningIds(client: Client, batchId: string): Promise<Set<string>> {
   const runningIds = new Set<string>();
   const options = { restriction: RUNNING, pageSize: 1_000 };
-  for await (const { workflowId } of listWorkflows(client, [keywordAttribute('FollowUpBatch', batchId)], options))
+  for await (const { workflowId } of listWorkflows(
+    client,
+    [keywordAttribute('FollowUpBatch', batchId)],
+    options,
+  ))
     runningIds.add(workflowId);
   return runningIds;
 }
@@ -73,7 +77,11 @@ export async function collectOutcomes(
     const known = outcomes.get(workflowId);
     // Each run is listed by itself.
     if (closeTime !== undefined && (known === undefined || known.startedAt <= startTime))
-      outcomes.set(workflowId, { outcome: await outcomeFromListing(client, info), closedAt: closeTime, startedAt: startTime });
+      outcomes.set(workflowId, {
+        outcome: await outcomeFromListing(client, info),
+        closedAt: closeTime,
+        startedAt: startTime,
+      });
     await alive?.();
   }
   return outcomes;

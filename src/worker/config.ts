@@ -34,7 +34,7 @@ export async function loadConfig(env: Environment) {
     () => loadNotifySecrets(variables),
   ]).catch((error: unknown) => {
     if (!(error instanceof ConfigurationError)) throw error;
-    const { redact: redact } = new Redactor(given);
+    const { redact } = new Redactor(given);
     throw new ConfigurationError(error.problems.map(({ field, text }) => ({ field, text: redact(text) })));
   });
   const password = decodeURIComponent(new URL(proxy?.url ?? 'http://none').password);
@@ -81,7 +81,12 @@ export async function loadConfig(env: Environment) {
     ...(proxy && { HTTPS_PROXY: new URL(proxy.url).host }),
   };
   const isPlaintext = baseUrl.protocol === 'http:' && !LOOPBACK.test(baseUrl.hostname);
-  return { config, loggableConfig: loggableConfig, redactor, warnings: isPlaintext ? [PLAINTEXT_WARNING] : [] };
+  return {
+    config,
+    loggableConfig: loggableConfig,
+    redactor,
+    warnings: isPlaintext ? [PLAINTEXT_WARNING] : [],
+  };
 }
 
 /** RFC 6761 keeps `localhost` and names below it on this machine; so are 127.0.0.0/8 and ::1. */

@@ -69,7 +69,8 @@ export class FollowUpPlugin implements WorkerPlugin, BundlerPlugin {
   readonly name = 'agent-follow-up';
   /** @internal called when a worker runs, because a worker can't be shut down earlier */
   onRunning: (worker: Worker) => void = () => undefined;
-  private registration: { readonly taskQueues: TaskQueues; readonly activities: FollowUpActivities } | undefined;
+  private registration:
+    { readonly taskQueues: TaskQueues; readonly activities: FollowUpActivities } | undefined;
 
   constructor(private readonly options: FollowUpPluginOptions) {}
 
@@ -106,9 +107,13 @@ export class FollowUpPlugin implements WorkerPlugin, BundlerPlugin {
       const queues = Object.values(taskQueues).join(', ');
       throw new TypeError(`the task queue ${taskQueue} is not one of the follow-up plugin's: ${queues}`);
     }
-    const duplicateNames = Object.keys(worker.activities ?? {}).filter((name) => pluginActivities.some(([each]) => each === name));
+    const duplicateNames = Object.keys(worker.activities ?? {}).filter((name) =>
+      pluginActivities.some(([each]) => each === name),
+    );
     if (duplicateNames.length > 0)
-      throw new TypeError(`the follow-up plugin has activities of these names too: ${duplicateNames.join(', ')}`);
+      throw new TypeError(
+        `the follow-up plugin has activities of these names too: ${duplicateNames.join(', ')}`,
+      );
     const runsWorkflows = taskQueue === taskQueues.followUp;
     const { workflowsPath, workflowBundle } = worker;
     if (runsWorkflows && workflowBundle !== undefined) checkBundle(workflowBundle, taskQueue);

@@ -10,7 +10,7 @@ interface UpdateOptions<Args extends unknown[]> {
 export function registerUpdate<Result, Args extends unknown[]>(
   name: string,
   handler: (...args: Args) => Result | Promise<Result>,
-  { description, findProblem: findProblem }: UpdateOptions<Args>,
+  { description, findProblem }: UpdateOptions<Args>,
 ): void {
   const validator = (...args: Args) => {
     rejectUpdateIf(findProblem?.(...args));

@@ -14,7 +14,11 @@ it('a metric that can not be recorded does not change what a POST has proved', a
   const sendMessage = jest.fn<AgentApi['sendMessage']>().mockResolvedValue(sent);
   const environment = new MockActivityEnvironment({}, { metricMeter });
   const post = () =>
-    withMetrics({ ...UNUSED_AGENT_API, sendMessage }).sendMessage({ projectId: 'p', jobId: 'j', prompt: 'x' });
+    withMetrics({ ...UNUSED_AGENT_API, sendMessage }).sendMessage({
+      projectId: 'p',
+      jobId: 'j',
+      prompt: 'x',
+    });
   await expect(environment.run(post)).resolves.toEqual(sent);
   expect(sendMessage).toHaveBeenCalledTimes(1);
 });

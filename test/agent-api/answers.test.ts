@@ -1,7 +1,12 @@
 import { expect, it } from '@jest/globals';
 import { failureFromError } from '../../src/agent-api/failure-from-error';
 import { parseBody } from '../../src/agent-api/http-request';
-import { readJob, toPostOutcome, toJobResponse, verdictFromStatus } from '../../src/agent-api/interpret-response';
+import {
+  readJob,
+  toPostOutcome,
+  toJobResponse,
+  verdictFromStatus,
+} from '../../src/agent-api/interpret-response';
 import { Redactor, WITHHELD } from '../../src/agent-api/redaction';
 import { serviceMessage } from '../../src/agent-api/failure-from-response';
 import { parseRetryAfter } from '../../src/agent-api/retry-after';
@@ -108,7 +113,10 @@ it('an error has a label that can be counted, and a phrase: of its last cause, o
 /** The response to a read with this status and body. */
 function readAs(status: number, body: string, retryAfter?: string) {
   const headers = { location: undefined, retryAfter, date: NOON };
-  return toJobResponse({ kind: 'answer', status, headers, body: parseBody(body, String), failure: null }, 'j');
+  return toJobResponse(
+    { kind: 'answer', status, headers, body: parseBody(body, String), failure: null },
+    'j',
+  );
 }
 
 // Proves A4.
@@ -198,7 +206,8 @@ it('a body without an ID and a status, or that is cut short, is not a job', () =
     expect(readJob(parseBody(body, String))).toBeUndefined();
 });
 
-const wordsIn = (body: string, text: (text: string) => string = String) => serviceMessage(parseBody(body, text));
+const wordsIn = (body: string, text: (text: string) => string = String) =>
+  serviceMessage(parseBody(body, text));
 
 it.each([
   ['{"error":{"message":"no such job","code":7}}', 'no such job'],
@@ -215,11 +224,11 @@ it.each([
 
 // Proves K3.
 it('limits the error text to 1 KiB, and withholds an error text whose key begins before this limit', () => {
-  const { redact: text } = new Redactor([KEY]);
+  const { redact } = new Redactor([KEY]);
   const withKeyAt = (position: number) =>
     wordsIn(
       JSON.stringify({ error: 'x'.repeat(position) + encodeURIComponent(KEY) + 'y'.repeat(200_000) }),
-      text,
+      redact,
     );
   expect(withKeyAt(1_020)).toBe(WITHHELD);
   expect(withKeyAt(100_000)).toMatch(/^x{1023}…$/);

@@ -39,7 +39,11 @@ it.each<[string, RegExp, () => Options | Promise<Options>, number[]?]>([
   // Without a network the resolver can only say "try again".
   ['nobody knows the host', /^(ENOTFOUND|EAI_AGAIN) a\.invalid$/, () => ({ baseUrl: 'http://a.invalid' })],
   ['TLS is reset', /ECONNRESET/, () => tls((socket) => socket.once('data', () => socket.resetAndDestroy()))],
-  ['TLS is never answered', /^connect timeout: no connection to https:\S+ within 10s$/, () => tls(passTimeout)],
+  [
+    'TLS is never answered',
+    /^connect timeout: no connection to https:\S+ within 10s$/,
+    () => tls(passTimeout),
+  ],
   [
     'the certificate is not trusted',
     // Node 24 adds a hint to the words.

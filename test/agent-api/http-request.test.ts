@@ -5,7 +5,10 @@ import { sendHttpRequest } from '../../src/agent-api/http-request';
 const REQUEST = { origin: 'http://agents', method: 'POST', path: '/', body: '{}' } as const;
 
 /** What undici does with an exchange, at the moments that no server can bring about at will. */
-function begin(limits: Parameters<typeof sendHttpRequest>[2], redact: Parameters<typeof sendHttpRequest>[3] = String) {
+function begin(
+  limits: Parameters<typeof sendHttpRequest>[2],
+  redact: Parameters<typeof sendHttpRequest>[3] = String,
+) {
   let handler: Dispatcher.DispatchHandler = {};
   const dispatch = (_: unknown, given: Dispatcher.DispatchHandler) => Boolean((handler = given));
   const abort = jest.fn();

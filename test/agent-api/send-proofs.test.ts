@@ -41,10 +41,20 @@ it.each<[string, OnRequest, 'accepted' | 'rejected' | 'not-sent' | 'unknown', Re
   ['the job after 103 Early Hints', after('103 Early Hints'), 'accepted', /^$/],
   // The HTTP client reads no further.
   ['the job after 100 Continue', after('100 Continue'), 'unknown', /^UND_ERR_SOCKET: bad response/],
-  ['a portal’s page', respondWith(200, '<!doctype html><h1>Log in'), 'unknown', /^http 200 with an HTML page/],
+  [
+    'a portal’s page',
+    respondWith(200, '<!doctype html><h1>Log in'),
+    'unknown',
+    /^http 200 with an HTML page/,
+  ],
   ['401', respondWith(401, '<html>Log in'), 'not-sent', /^http 401: Unauthorized, with an HTML page/],
   ['429', respondWith(429, { error: 'slow down' }), 'not-sent', /^http 429: slow down$/],
-  ['307', respondWith(307, '', { location: '/next' }), 'unknown', /^http 307: a redirect to \/next, which is not/],
+  [
+    '307',
+    respondWith(307, '', { location: '/next' }),
+    'unknown',
+    /^http 307: a redirect to \/next, which is not/,
+  ],
   ['200, and breaks off', cutOff(200, '{"id":"job-1"'), 'unknown', /^http 200 .* incomplete/],
   ['400, and breaks off', cutOff(400, '{"error":"pro'), 'rejected', /^http 400: Bad Request$/],
   ['a huge body', huge, 'unknown', /^http 200 .* incomplete \(the body has more than 1 MiB\)$/],

@@ -24,7 +24,11 @@ const RETRY_ALL = { ...RUN, retryScope: 'unsent-or-unknown' } as const;
 const CANCELLED = { ...RUN, stopReason: 'cancel-running' } as const;
 
 const lane = (next: number, end: number, state: Lane['state'] = 'pending'): Lane => ({ next, end, state });
-const running = (isOfBatch = true): ItemFact => ({ kind: 'running', workflowId: 'w', isStartedByBatch: isOfBatch });
+const running = (isOfBatch = true): ItemFact => ({
+  kind: 'running',
+  workflowId: 'w',
+  isStartedByBatch: isOfBatch,
+});
 const UNREADABLE: ItemFact = { kind: 'unreadable', workflowId: 'w', reason: 'no key' };
 
 const COMPLETED: RecordedOutcome = ITEM_RESULT;

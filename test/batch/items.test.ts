@@ -12,7 +12,12 @@ import {
 import { problemText } from '../../src/contract/checks';
 import { chunkWorkflowId } from '../../src/contract/ids';
 import type { FollowUpRequest } from '../../src/contract/request';
-import { jsonByteLength, MAX_PROMPT_BYTES, MAX_WORKFLOW_ID_BYTES, utf8ByteLength } from '../../src/contract/text';
+import {
+  jsonByteLength,
+  MAX_PROMPT_BYTES,
+  MAX_WORKFLOW_ID_BYTES,
+  utf8ByteLength,
+} from '../../src/contract/text';
 
 fc.configureGlobal({ seed: 1 });
 
@@ -69,7 +74,9 @@ describe('the chunks of a batch', () => {
     const prompts = fc.array(prompt, { maxLength: 12 });
     fc.assert(
       fc.property(prompts, (all) => {
-        const items = toBatchItems(all.map(([character, times]) => request({ prompt: character.repeat(times) })));
+        const items = toBatchItems(
+          all.map(([character, times]) => request({ prompt: character.repeat(times) })),
+        );
         const firsts = cutChunks(items);
         expect(firsts[0] ?? 0).toBe(0);
         for (const [chunk, first] of firsts.entries()) {
@@ -87,7 +94,11 @@ describe('the chunks of a batch', () => {
 
   it('have the largest item there can be by itself, below the 2 MiB of a payload', () => {
     // 256 KiB of a character whose JSON is six bytes for one.
-    const items = toBatchItems([request(), request({ prompt: '\u0001'.repeat(MAX_PROMPT_BYTES) }), request()]);
+    const items = toBatchItems([
+      request(),
+      request({ prompt: '\u0001'.repeat(MAX_PROMPT_BYTES) }),
+      request(),
+    ]);
     expect(cutChunks(items)).toEqual([0, 1, 2]);
     expect(jsonByteLength(items[1])).toBeLessThan(2 * 1_024 * 1_024 - 64 * 1_024);
   });

@@ -15,7 +15,13 @@ const NOW = 1_000_000;
 /** A batch of 100 items, whose first ten are before the cursor, and of which 50 may start. */
 const MEMO: BatchMemo = {
   ...EMPTY_BOARD,
-  ...{ batchId: 'nightly', items: 100, digest: null, retryScope: null, startedAt: '2026-01-01T00:00:00.000Z' },
+  ...{
+    batchId: 'nightly',
+    items: 100,
+    digest: null,
+    retryScope: null,
+    startedAt: '2026-01-01T00:00:00.000Z',
+  },
   ...{ concurrency: 5, maxFailures: null, rounds: 1, isPaused: false, stopReason: null, roundStartedAt: 0 },
   ...{ cursor: 10, startLimit: 50, ended: 6, byStatus: { completed: 6 } },
 };
@@ -112,7 +118,11 @@ describe('nextBatchStep', () => {
       { memo: { stopReason: 'max-failures' }, board: { lanes: pending(2) } },
       REPORT,
     ],
-    ['reports at once when the batch is cancelled', { ...ONE_RUNS, memo: { stopReason: 'cancelled' } }, REPORT],
+    [
+      'reports at once when the batch is cancelled',
+      { ...ONE_RUNS, memo: { stopReason: 'cancelled' } },
+      REPORT,
+    ],
     [
       'cancels the items with the batch',
       { ...FULL, memo: { stopReason: 'cancel-running' } },
@@ -181,7 +191,12 @@ describe('nextBatchStep', () => {
       cursor: fc.integer({ min: 30, max: 100 }),
       startLimit: fc.integer({ min: 30, max: 100 }),
       isPaused: fc.boolean(),
-      stopReason: fc.constantFrom(null, 'max-failures' as const, 'cancelled' as const, 'cancel-running' as const),
+      stopReason: fc.constantFrom(
+        null,
+        'max-failures' as const,
+        'cancelled' as const,
+        'cancel-running' as const,
+      ),
     });
     fc.assert(
       fc.property(known, ({ lanes: all, others, cursor, ...memo }) => {
@@ -192,7 +207,7 @@ describe('nextBatchStep', () => {
         const starting = next.do === 'start' ? next.lanes : [];
         const added = next.do === 'add lanes' ? next.count + lanes.length - active : 0;
         expect(new Set(starting.filter(({ state }) => state === 'pending')).size).toBe(starting.length);
-        const isOver = memo.paused || memo.ending !== null;
+        const isOver = memo.isPaused || memo.stopReason !== null;
         const most = isOver ? 0 : Math.max(0, memo.concurrency - count);
         expect(Math.max(starting.length, added)).toBeLessThanOrEqual(most);
       }),

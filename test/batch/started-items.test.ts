@@ -169,7 +169,12 @@ describe('the items that earlier runs started', () => {
           const state = (item: number): RunState => (item % 2 === 0 ? 'running' : 'completed');
           const describeItem = (item: number) =>
             Promise.resolve(begun.has(item) && !missing.has(item) ? state(item) : null);
-          before = await checkStartedItems(mergeStartedItems(started, before), bound, endOfLane, describeItem);
+          before = await checkStartedItems(
+            mergeStartedItems(started, before),
+            bound,
+            endOfLane,
+            describeItem,
+          );
           for (let item = 0; item < (ends.at(-1) ?? 0); item += 1)
             expect({ item, was: isCertainlyStarted(before, item) }).toEqual({ item, was: begun.has(item) });
           // Only items that were known before: an item that is deleted earlier leaves no trace.

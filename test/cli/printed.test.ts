@@ -21,7 +21,14 @@ it('a result is printed with its evidence and delivery, and the link in full, an
   const prLink = 'https://code.example/pull/7';
   const source = { repository: 'docs', ref: 'main' };
   const ends = ['completed', 'archived', 'failed'].map((status) =>
-    commandOutcomeFromResult('follow-up:p:j:r', { ...JOB, status, source, model: 'm', prLink, receipt: RECEIPT }),
+    commandOutcomeFromResult('follow-up:p:j:r', {
+      ...JOB,
+      status,
+      source,
+      model: 'm',
+      prLink,
+      receipt: RECEIPT,
+    }),
   );
   expect(ends.map(({ exitCode }) => exitCode)).toEqual([0, 10, 11]);
   expect(ends[0]?.text.split('\n')).toEqual([
@@ -51,7 +58,10 @@ it.each<[FollowUpError, number, string, string?]>([
   [new ConflictError('CONFLICT', 'message'), 2, 'Conflict'],
   [notFoundError('follow-up', 'follow-up:a:b:c', 'default'), 2, 'NotFound'],
 ])('the error %s has an exit code, a type and a class', (error, exitCode, type, name = `${type}Error`) => {
-  expect(commandOutcomeFromError(error)).toMatchObject({ exitCode, document: { type, message: error.message } });
+  expect(commandOutcomeFromError(error)).toMatchObject({
+    exitCode,
+    document: { type, message: error.message },
+  });
   expect(error.name).toBe(name);
 });
 

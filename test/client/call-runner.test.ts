@@ -126,7 +126,11 @@ describe('every call', () => {
   it.each(CALLS)('%s by way of a gateway that answers 404 has not reached Temporal', async (name, call) => {
     const gateway = createServer().on('stream', (stream, { ':path': path = '' }) => {
       // The first call, with which a client connects, still reached the Temporal server.
-      const found = { ':status': 200, 'content-type': 'application/grpc', 'grpc-status': String(UNIMPLEMENTED) };
+      const found = {
+        ':status': 200,
+        'content-type': 'application/grpc',
+        'grpc-status': String(UNIMPLEMENTED),
+      };
       const isFirst = path.endsWith('/GetSystemInfo');
       stream.respond(isFirst ? found : { ':status': 404 }, { endStream: true });
     });

@@ -5,11 +5,21 @@ import { eventually } from '../../tools/lib/eventually';
 import { ENDLESS_TURN, type FollowUpUnderTest } from '../harness/follow-up-under-test';
 import { Operator } from '../harness/operator';
 import { sharedEnvironment } from '../harness/shared-environment';
-import { nextAttemptAtMs, findPendingPoll, RARE_POLL_OPTIONS, POLL_EVERY_SECOND, waitForAttempt, waitForLongBackoff } from '../harness/pending-poll';
+import {
+  nextAttemptAtMs,
+  findPendingPoll,
+  RARE_POLL_OPTIONS,
+  POLL_EVERY_SECOND,
+  waitForAttempt,
+  waitForLongBackoff,
+} from '../harness/pending-poll';
 
 const { open, follow } = sharedEnvironment();
 
-async function progressOf(followUps: FollowUpClient, { handle }: FollowUpUnderTest): Promise<FollowUpProgress> {
+async function progressOf(
+  followUps: FollowUpClient,
+  { handle }: FollowUpUnderTest,
+): Promise<FollowUpProgress> {
   const report = await followUps.getHandle(handle.workflowId).progress();
   if (report.from !== 'worker') throw new Error('no worker responded');
   return report.progress;

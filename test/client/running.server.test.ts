@@ -25,14 +25,14 @@ describe('a running follow-up', () => {
     const environment = await open();
     const asked = environment.newRequest();
     const handle = await environment.followUps.start(asked, { startDelay: '2h' });
-    const { startsAt: beginsAt, startedAt } = await handle.describe();
-    expect(Date.parse(beginsAt ?? '') - Date.parse(startedAt)).toBe(2 * 3_600_000);
+    const { startsAt, startedAt } = await handle.describe();
+    expect(Date.parse(startsAt ?? '') - Date.parse(startedAt)).toBe(2 * 3_600_000);
     for (const update of [handle.pollNow(), handle.extendDeadline('1h'), handle.resolveDelivery('delivered')])
       await expect(update).rejects.toMatchObject({
         code: 'UPDATE_REJECTED',
-        message: expect.stringContaining(`it has not begun; it begins at ${String(beginsAt)}`),
+        message: expect.stringContaining(`it has not begun; it begins at ${String(startsAt)}`),
       });
-    expect(await handle.describe()).toMatchObject({ startsAt: beginsAt, state: 'running' });
+    expect(await handle.describe()).toMatchObject({ startsAt: startsAt, state: 'running' });
     expect(environment.posts(asked)).toEqual([]);
     expect(await environment.followUps.start(asked)).toMatchObject({ attached: 'running' });
   });

@@ -47,7 +47,9 @@ describe('a namespace that is not set up', () => {
     const followUps = new FollowUpClient(new Client({ connection }));
     const words = /Nothing was started.*"setup".*temporal operator search-attribute create/s;
     await expect(followUps.start(ASKED)).rejects.toThrow(words);
-    await expect(collectWorkflowIds(followUps.list({ projectId: 'p' }))).rejects.toThrow(SearchAttributesError);
+    await expect(collectWorkflowIds(followUps.list({ projectId: 'p' }))).rejects.toThrow(
+      SearchAttributesError,
+    );
   });
 
   it('gets what is missing, once, by any number of callers, and works at once', async () => {
@@ -83,7 +85,8 @@ describe('a namespace that is not set up', () => {
       (await collectWorkflowIds(client.workflow.list({ query: query(value) }))).sort();
     await eventually(
       'the lists show all follow-ups',
-      async () => (await collectWorkflowIds(client.workflow.list({ query: `TaskQueue = "nobody"` }))).length === 5,
+      async () =>
+        (await collectWorkflowIds(client.workflow.list({ query: `TaskQueue = "nobody"` }))).length === 5,
     );
     expect(await find('DeliveryUnknown')).toEqual(['DeliveryUnknown']);
     expect(await find('unknown')).toEqual(['DeadlineExceeded', 'DeliveryUnknown']);
@@ -93,7 +96,9 @@ describe('a namespace that is not set up', () => {
     // A part of a value finds nothing.
     expect(await find('Delivery')).toEqual([]);
     expect(await find('sent')).toEqual([]);
-    expect((await collectWorkflowIds(followUps.list({ outcome: 'unknown' }))).sort()).toEqual(await find('unknown'));
+    expect((await collectWorkflowIds(followUps.list({ outcome: 'unknown' }))).sort()).toEqual(
+      await find('unknown'),
+    );
     for await (const found of followUps.list({ outcome: 'DeliveryUnknown' }))
       expect(found).toMatchObject({ outcome: 'DeliveryUnknown', verdict: 'unknown' });
   });

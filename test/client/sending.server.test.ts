@@ -47,8 +47,7 @@ it('while a message is being sent, reports have not-sent until the permission is
     expect(text).toMatch(/unknown/);
     expect(text).not.toMatch(/not-sent|nothing sent yet|0 sends|"sends":\s*0/);
   }
-  const list = async () =>
-    (await runCli(environment, ['list', '--project', following.key.projectId])).stdout;
+  const list = async () => (await runCli(environment, ['list', '--project', following.key.projectId])).stdout;
   const listed = await eventually('it is listed', list, { until: (text) => text.includes(workflowId) });
   expect(listed).not.toMatch(/not-sent/);
 

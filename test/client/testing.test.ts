@@ -187,10 +187,10 @@ describe('the client for tests', () => {
     try {
       const followUps = new InMemoryFollowUpClient();
       const handle = await followUps.start(REQUEST, { startDelay: '2h' });
-      const { startedAt, startsAt: beginsAt } = await handle.describe();
-      expect(Date.parse(beginsAt ?? '') - Date.parse(startedAt)).toBe(7_200_000);
+      const { startedAt, startsAt } = await handle.describe();
+      expect(Date.parse(startsAt ?? '') - Date.parse(startedAt)).toBe(7_200_000);
       await expect(handle.pollNow()).rejects.toMatchObject({
-        message: `The follow-up ${ID} refuses: it has not begun; it begins at ${beginsAt ?? ''}.`,
+        message: `The follow-up ${ID} refuses: it has not begun; it begins at ${startsAt ?? ''}.`,
       });
       expect(await handle.progress()).toMatchObject({ from: 'server', workers: 1 });
       expect(followUps.sent).toEqual([]);

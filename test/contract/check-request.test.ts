@@ -41,7 +41,9 @@ describe('checkRequest', () => {
     const values = { duration: '4m', number: 0.25, count: 7 };
     const asked = option.kind === 'choice' ? option.choices.at(-1) : values[option.kind];
     const checked = checkRequest({ ...good, ...buildRequest([[field, asked]]) });
-    const used = checked.ok ? getField({ ...checked.plan }, toPlanFieldName(field, option)) : checked.problems;
+    const used = checked.ok
+      ? getField({ ...checked.plan }, toPlanFieldName(field, option))
+      : checked.problems;
     expect(used).toBe(option.kind === 'duration' ? 240_000 : asked);
   });
 

@@ -67,7 +67,11 @@ it.each([
   ['the record of a send', isSendRecord, RECORDS],
   ['a holder of the job lock', isJobLockHolder, [{ workflowId: 'w', firstRunId: 'r' }]],
   ['a round of a batch', isBatchBoard, [BOARD]],
-  ['a follow-up', objectOf(recordedOutcomeFields), [outcomeFromResult({ ...JOB, status: 'completed', receipt: RECEIPT })]],
+  [
+    'a follow-up',
+    objectOf(recordedOutcomeFields),
+    [outcomeFromResult({ ...JOB, status: 'completed', receipt: RECEIPT })],
+  ],
 ] as const)(
   'the result of %s is known, and nothing else is one',
   (_, isResult: (value: unknown) => boolean, results) => {

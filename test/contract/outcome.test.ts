@@ -29,7 +29,10 @@ describe('the end of a follow-up', () => {
   const result = { ...JOB, status: 'completed', prLink: LINK, receipt: RECEIPT };
 
   it('is that of its job, or its failure, with what its receipt knows, and is the same by its memo', () => {
-    const ends = [outcomeFromResult(result), ...FAILURE_TYPES.map((type) => outcomeFromFailure(failure(type)))];
+    const ends = [
+      outcomeFromResult(result),
+      ...FAILURE_TYPES.map((type) => outcomeFromFailure(failure(type))),
+    ];
     const failed = FAILURE_TYPES.map((outcome) => ({ outcome, ...KNOWN, prLink: LINK, message: 'no' }));
     expect(ends).toEqual([{ outcome: 'completed', ...KNOWN, prLink: LINK, message: null }, ...failed]);
     for (const end of [...ends, outcomeFromFailure(failure('DeadlineExceeded', 'late', null))])
@@ -50,7 +53,9 @@ describe('the end of a follow-up', () => {
 
   it('is bounded, well-formed, and has a whole link or none', () => {
     const long = 'x'.repeat(MAX_LINK_CHARACTERS + 1);
-    const { message, prLink } = outcomeFromFailure(failure('JobNotFound', `\ud800${'x'.repeat(1_000)}`, long));
+    const { message, prLink } = outcomeFromFailure(
+      failure('JobNotFound', `\ud800${'x'.repeat(1_000)}`, long),
+    );
     expect(message).toHaveLength(300);
     expect(message).toMatch(/^\ufffdx+…$/);
     expect([prLink, outcomeFromResult({ ...result, prLink: long }).prLink]).toEqual([null, null]);
@@ -67,7 +72,11 @@ describe('the end of a follow-up', () => {
   });
 
   it('has proof that nothing was sent where its name was taken before it began', () => {
-    const deliveries = [createConflictOutcome(true, true), createConflictOutcome(true, false), createConflictOutcome(false, true)];
+    const deliveries = [
+      createConflictOutcome(true, true),
+      createConflictOutcome(true, false),
+      createConflictOutcome(false, true),
+    ];
     expect(deliveries.map(({ delivery }) => delivery)).toEqual(['not-sent', null, null]);
   });
 

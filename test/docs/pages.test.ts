@@ -31,7 +31,12 @@ it('package.json decides on each dependency that has an install script', () => {
 it.each<[string, string, readonly (string | number)[], (name: string) => string]>([
   ['docs/result.md', 'Failures', FAILURE_TYPES, (name) => `^- \\*\\*\`${name}\`\\*\\*: `],
   ['docs/configuration.md', 'Exit codes', FAILURE_TYPES, (name) => `\`${name}\``],
-  ['docs/configuration.md', 'Exit codes', Object.values(EXIT_CODE), (code) => `^\\| ([\\d, ]+, )?${code}[ ,]`],
+  [
+    'docs/configuration.md',
+    'Exit codes',
+    Object.values(EXIT_CODE),
+    (code) => `^\\| ([\\d, ]+, )?${code}[ ,]`,
+  ],
   ['docs/configuration.md', 'Variables of the worker', VARIABLES, (name) => `^\\| \`${name}\` `],
   ['docs/progress.md', 'Search attributes', SEARCH_ATTRIBUTES, (name) => `\`${name}\``],
   ['docs/progress.md', 'Phases', PHASES, (name) => `^- [^:]*\`${name}\``],

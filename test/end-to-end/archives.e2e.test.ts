@@ -5,7 +5,13 @@ import { dependencies } from '../../package.json';
 import { mustRun, Program } from '../harness/program';
 import { temporaryFolder } from '../harness/temporary-folder';
 import { ROOT } from '../harness/worker-process';
-import { artifactPath, ARTIFACTS, createProjectFolder, exampleProjectFolder, unpackedPath } from './end-to-end-environment';
+import {
+  artifactPath,
+  ARTIFACTS,
+  createProjectFolder,
+  exampleProjectFolder,
+  unpackedPath,
+} from './end-to-end-environment';
 
 // The artefacts are made once more.
 jest.setTimeout(600_000);

@@ -4,7 +4,12 @@ import { expect, it, jest } from '@jest/globals';
 import { dependencies, devDependencies } from '../../package.json';
 import { mustRun } from '../harness/program';
 import { temporaryFolder } from '../harness/temporary-folder';
-import { artifactPath, CONFLICTING_DEPENDENCIES, NPM_INSTALL, STRICT_COMPILER_FLAGS } from './end-to-end-environment';
+import {
+  artifactPath,
+  CONFLICTING_DEPENDENCIES,
+  NPM_INSTALL,
+  STRICT_COMPILER_FLAGS,
+} from './end-to-end-environment';
 
 // A first installation downloads the SDK and TypeScript.
 jest.setTimeout(300_000);
@@ -28,7 +33,9 @@ it('the client package compiles strictly and loads from CommonJS and ES modules;
   await writeFile(path.join(cwd, 'package.json'), '{ "private": true }');
   for (const source of SOURCES) await writeFile(path.join(cwd, source), PROGRAM);
   const compiler = (['typescript', '@types/node'] as const).map((name) => `${name}@${devDependencies[name]}`);
-  await mustRun('npm', [...NPM_INSTALL, artifactPath('client'), ...compiler, ...CONFLICTING_DEPENDENCIES], { cwd });
+  await mustRun('npm', [...NPM_INSTALL, artifactPath('client'), ...compiler, ...CONFLICTING_DEPENDENCIES], {
+    cwd,
+  });
   for (const how of [['--module', 'node16', ...SOURCES], AS_BUNDLERS_DO])
     await mustRun('npx', ['tsc', ...STRICT_COMPILER_FLAGS, ...how], { cwd });
   for (const program of ['commonjs.cjs', 'module.mjs'])
@@ -40,6 +47,8 @@ it('the client package compiles strictly and loads from CommonJS and ES modules;
   expect(ofSdk).toHaveLength(new Set(ofSdk).size);
   expect(ofSdk).toContain(`@temporalio/client@${dependencies['@temporalio/client']}`);
   expect(ofSdk.join()).not.toMatch(/core-bridge|worker|testing/);
-  expect(copies.filter((id) => /^(zod|undici)@/.test(id)).sort()).toEqual([...CONFLICTING_DEPENDENCIES].sort());
+  expect(copies.filter((id) => /^(zod|undici)@/.test(id)).sort()).toEqual(
+    [...CONFLICTING_DEPENDENCIES].sort(),
+  );
   expect(await mustRun('find', ['node_modules', '-name', '*.node'], { cwd })).toBe('');
 });

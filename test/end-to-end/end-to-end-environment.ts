@@ -14,9 +14,8 @@ export const NPM_INSTALL = ['install', '--prefer-offline', '--no-audit', '--no-f
 /** What a service may have beside the packages: other versions than theirs. */
 export const CONFLICTING_DEPENDENCIES = ['zod@3.25.76', 'undici@6.23.0'] as const;
 /** For a compiler that is told all of it. */
-export const STRICT_COMPILER_FLAGS = '--ignoreConfig --target es2022 --types node --strict --skipLibCheck false'.split(
-  ' ',
-);
+export const STRICT_COMPILER_FLAGS =
+  '--ignoreConfig --target es2022 --types node --strict --skipLibCheck false'.split(' ');
 
 /** The variable with the folder of the set-up. */
 export const SETUP_FOLDER_VARIABLE = 'FOLLOW_UP_TEST_SETUP_FOLDER';

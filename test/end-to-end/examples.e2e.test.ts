@@ -5,7 +5,11 @@ import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { ROOT } from '../harness/worker-process';
 import { mustRun, Program } from '../harness/program';
 import { temporaryFolder } from '../harness/temporary-folder';
-import { type EndToEndEnvironment, openEndToEndEnvironment, exampleProjectFolder } from './end-to-end-environment';
+import {
+  type EndToEndEnvironment,
+  openEndToEndEnvironment,
+  exampleProjectFolder,
+} from './end-to-end-environment';
 
 // A first run downloads and compiles the dependencies of each language.
 jest.setTimeout(600_000);

@@ -4,7 +4,13 @@ import path from 'node:path';
 import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
 import { mustRun, Program } from '../harness/program';
 import { ROOT } from '../harness/worker-process';
-import { readPageExamples, type EndToEndEnvironment, openEndToEndEnvironment, STRICT_COMPILER_FLAGS, createProjectFolder } from './end-to-end-environment';
+import {
+  readPageExamples,
+  type EndToEndEnvironment,
+  openEndToEndEnvironment,
+  STRICT_COMPILER_FLAGS,
+  createProjectFolder,
+} from './end-to-end-environment';
 
 // A follow-up with the default times takes half a minute and more.
 jest.setTimeout(300_000);
@@ -95,7 +101,9 @@ it('those that are programs, or parts of one, print what they say, and send one 
     const printed = await mustRun('node', [file.replace('.mts', '.mjs')], inProject());
     expect({ file, printed }).toEqual({ file, printed: expect.stringMatching(each.prints) });
   }
-  const texts = environment.sandbox.journal.entries({ operation: 'message' }).map(({ prompt }) => prompt?.text);
+  const texts = environment.sandbox.journal
+    .entries({ operation: 'message' })
+    .map(({ prompt }) => prompt?.text);
   expect(texts.filter((text) => text === 'Please fix the typo.')).toHaveLength(1);
 });
 
@@ -106,7 +114,9 @@ it('the tests of docs/testing.md pass with Jest', async () => {
     'example.test.ts': readPageExamples('docs/testing.md')[0] ?? '',
     'jest.config.mjs': config.replace("'@swc/jest'", compiler),
   });
-  const { stderr } = await new Program('node', [path.join(ROOT, 'node_modules/.bin/jest')], { cwd }).waitForEnd();
+  const { stderr } = await new Program('node', [path.join(ROOT, 'node_modules/.bin/jest')], {
+    cwd,
+  }).waitForEnd();
   expect(stderr).toContain('Tests:       4 passed, 4 total');
 });
 

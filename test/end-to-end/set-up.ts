@@ -5,7 +5,15 @@ import { findTemporalCli } from '../../tools/lib/temporal-cli';
 import { mustRun } from '../harness/program';
 import { VARIABLES } from '../harness/temporal';
 import { ROOT } from '../harness/worker-process';
-import { ARTIFACTS, artifactPath, CONFLICTING_DEPENDENCIES, NPM_INSTALL, SETUP_FOLDER_VARIABLE, EXAMPLE_PROJECT, unpackedPath } from './end-to-end-environment';
+import {
+  ARTIFACTS,
+  artifactPath,
+  CONFLICTING_DEPENDENCIES,
+  NPM_INSTALL,
+  SETUP_FOLDER_VARIABLE,
+  EXAMPLE_PROJECT,
+  unpackedPath,
+} from './end-to-end-environment';
 
 /**
  * Makes the artefacts, as an adopter does, unpacks them, and installs them beside the SDK in one project for all doors. Finds
@@ -42,5 +50,9 @@ async function installForTeam(place: string): Promise<void> {
   const filter = (file: string) => !file.includes('node_modules');
   await cp(path.join(ROOT, EXAMPLE_PROJECT), cwd, { recursive: true, filter });
   await symlink(path.join(ROOT, 'artifacts'), path.join(place, 'artifacts'));
-  await mustRun('npm', [...NPM_INSTALL, artifactPath('plugin'), artifactPath('sandbox'), ...CONFLICTING_DEPENDENCIES], { cwd });
+  await mustRun(
+    'npm',
+    [...NPM_INSTALL, artifactPath('plugin'), artifactPath('sandbox'), ...CONFLICTING_DEPENDENCIES],
+    { cwd },
+  );
 }

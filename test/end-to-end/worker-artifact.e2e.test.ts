@@ -2,7 +2,12 @@ import path from 'node:path';
 import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
 import { mustRun } from '../harness/program';
 import { temporaryFolder } from '../harness/temporary-folder';
-import { type EndToEndEnvironment, NPM_INSTALL, openEndToEndEnvironment, unpackedPath } from './end-to-end-environment';
+import {
+  type EndToEndEnvironment,
+  NPM_INSTALL,
+  openEndToEndEnvironment,
+  unpackedPath,
+} from './end-to-end-environment';
 
 // A first run downloads the versions of Node.
 jest.setTimeout(300_000);
@@ -32,7 +37,9 @@ it.each(NODES)(
     expect(await worker.waitForReadyz(200)).toEqual([]);
     const { projectId, jobId } = environment.sandbox.addJob();
     const words = ['send', '--project', projectId, '--job', jobId, '--prompt', 'x', '--max-staleness', '2s'];
-    const sent = await mustRun(node, [unpackedPath('worker', 'dist/starter.js'), ...words], { env: environment.env });
+    const sent = await mustRun(node, [unpackedPath('worker', 'dist/starter.js'), ...words], {
+      env: environment.env,
+    });
     expect(sent).toMatch(/^status +completed\nprLink +http\S+\/pull\//);
     worker.signal('SIGTERM');
     expect(await worker.exited).toEqual({ code: 0, signal: null });

@@ -65,7 +65,13 @@ it.each([
   ['the delivery is unknown', posted(LOST), 'unknown', 'unknown', 'unknown'],
   ['the send was not reported', NO_REPORT, 'unknown', 'unknown', 'unknown'],
   ['the POST was rejected', posted(REJECTED), 'rejected', ...twice('rejected, an earlier POST is unknown')],
-  ['the POST received 429', posted(RATE_LIMITED), 'unsent', 'unknown, resend permit', 'unknown, operator permit'],
+  [
+    'the POST received 429',
+    posted(RATE_LIMITED),
+    'unsent',
+    'unknown, resend permit',
+    'unknown, operator permit',
+  ],
   ['no connection', posted(NOT_CONNECTED), 'unsent', 'unknown, resend permit', 'unknown, operator permit'],
 ] as const)(
   'a send changes the delivery, and uses its permit up if it may have sent: %s',
@@ -116,7 +122,13 @@ it.each([
   'a POST that is %s starts the reads, which are fresh maxStaleness after its end',
   (_, { delivery }, freshFrom) => {
     expect(delivery).toMatchObject({
-      reads: { baseline: toJobState(job('completed')), freshFrom, seenActive: false, last: null, fresh: null },
+      reads: {
+        baseline: toJobState(job('completed')),
+        freshFrom,
+        seenActive: false,
+        last: null,
+        fresh: null,
+      },
     });
   },
 );
@@ -232,7 +244,10 @@ it.each([
   [503, { job: job('active'), failures: { last: httpFailure(503), count: 3, notFound: null } }],
   [
     404,
-    { job: job('active'), failures: { last: httpFailure(404), count: 3, notFound: { count: 2, since: ms(120) } } },
+    {
+      job: job('active'),
+      failures: { last: httpFailure(404), count: 3, notFound: { count: 2, since: ms(120) } },
+    },
   ],
 ])('after a 503 and a 404, the read %j ends the row of failures or continues it', (read, expected) => {
   const before = afterReads(accepted('completed'), '110 503, 120 404');

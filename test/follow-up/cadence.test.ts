@@ -73,7 +73,13 @@ it.each([
     HIGHEST,
     90,
   ],
-  ['is the limited Retry-After', failures(httpFailure(503, { retryAfterMs: ms(86_400) }), 1), 0, HIGHEST, 3_600],
+  [
+    'is the limited Retry-After',
+    failures(httpFailure(503, { retryAfterMs: ms(86_400) }), 1),
+    0,
+    HIGHEST,
+    3_600,
+  ],
   [
     'is the Retry-After of the latest failure only',
     addFailure(failures(httpFailure(429, { retryAfterMs: ms(90) }), 1), httpFailure(503), 0),

@@ -67,7 +67,11 @@ it.each([
   ['after a POST that was not processed', afterSend(posted(RATE_LIMITED)), 'first'],
   ['after a POST without a connection', afterSend(posted(NOT_CONNECTED)), 'first'],
   ['after onUnknownDelivery: resend', resendAllowed(), 'resend'],
-  ['after a resend that was not processed', play(resendAllowed(), sendEnded(posted(RATE_LIMITED), 300)), 'resend'],
+  [
+    'after a resend that was not processed',
+    play(resendAllowed(), sendEnded(posted(RATE_LIMITED), 300)),
+    'resend',
+  ],
   ['after an operator decided not-delivered', play(needsDecision(), NOT_DELIVERED), 'operator'],
 ])('a POST is permitted %s', (_, state, permit) => {
   expect(describeStep(state, 300)).toMatch(new RegExp(`: send at \\d+(\\.\\d+)?, ${permit} permit$`));

@@ -196,7 +196,8 @@ class Sequence {
       check(Number.isFinite(step.at) && step.at >= now, 'a step is never in the past');
       check(step.at <= Math.max(now, state.deadlineAt), 'a step is never beyond the deadline');
     }
-    if (step.do === 'poll') check(step.at < step.decidesAt && step.decidesAt <= state.deadlineAt, 'a poll has time');
+    if (step.do === 'poll')
+      check(step.at < step.decidesAt && step.decidesAt <= state.deadlineAt, 'a poll has time');
     if (step.do === 'send') {
       check(
         now < state.deadlineAt && !state.isCancelled,
@@ -296,7 +297,15 @@ class Sequence {
   private response(): JobResponse {
     if (this.isEnding || !this.choose.oneIn(5)) return { kind: 'job', job: this.job() };
     const { choose } = this;
-    const failure = choose.pick(httpFailure(503), httpFailure(404), httpFailure(404), httpFailure(401), httpFailure(403), httpFailure(429), REFUSED);
+    const failure = choose.pick(
+      httpFailure(503),
+      httpFailure(404),
+      httpFailure(404),
+      httpFailure(401),
+      httpFailure(403),
+      httpFailure(429),
+      REFUSED,
+    );
     const retryAfterMs = choose.pick(undefined, undefined, undefined, undefined, 0, ms(60), ms(1_000_000));
     return { kind: 'failure', ...failure, ...(retryAfterMs !== undefined && { retryAfterMs }) };
   }
@@ -317,7 +326,8 @@ class Sequence {
     const { whenActive } = state.plan;
     const times = { startedAt, at, earlierPostEndsAt: at + EARLIER_POST_MS };
     const lockRunId = whenActive === 'wait' ? choose.pick('lock-1', null) : null;
-    const reported = (outcome: SendOutcome) => ({ kind: 'send ended', outcome, lockRunId, ...times }) as const;
+    const reported = (outcome: SendOutcome) =>
+      ({ kind: 'send ended', outcome, lockRunId, ...times }) as const;
 
     if (this.isEnding && step.permit.runId === this.runId)
       return reported(this.post(this.job(), { verdict: 'accepted', job: job('active') }));

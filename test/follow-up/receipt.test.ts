@@ -63,7 +63,13 @@ it.each<[title: string, state: FollowUpState, verdict: string, confirmedBy: stri
     2,
   ],
   ['the resend had no response', play(resendAllowed(), sendEnded(posted(LOST), 300)), 'unknown', null, 2],
-  ['the resend received 429', play(resendAllowed(), sendEnded(posted(RATE_LIMITED), 300)), 'unknown', null, 2],
+  [
+    'the resend received 429',
+    play(resendAllowed(), sendEnded(posted(RATE_LIMITED), 300)),
+    'unknown',
+    null,
+    2,
+  ],
   [
     'the resend was rejected, but the first POST may have arrived',
     play(resendAllowed(), sendEnded(posted(REJECTED), 300)),

@@ -31,7 +31,8 @@ it.each<[ended: UnreportedSendCause, checkpoint: string, nothing: string, unknow
 });
 
 it('the message of an unreported send states the reason', () => {
-  const end = (ended: UnreportedSendCause, record: SendRecord) => outcomeFromUnreportedSend(ended, record, ms(100));
+  const end = (ended: UnreportedSendCause, record: SendRecord) =>
+    outcomeFromUnreportedSend(ended, record, ms(100));
   expect(end('failed before permission', UNKNOWN)).toEqual({
     kind: 'postponed',
     label: 'not_started',

@@ -10,7 +10,9 @@ export class Operator {
   allowAttempts(workflowId: string, type: string, maximumAttempts: number): Promise<boolean> {
     const updateMask = { paths: ['retry_policy.maximum_attempts'] };
     const options = { activityOptions: { retryPolicy: { maximumAttempts } }, updateMask };
-    return hasFoundActivity(this.service.updateActivityOptions({ ...this.activity(workflowId, type), ...options }));
+    return hasFoundActivity(
+      this.service.updateActivityOptions({ ...this.activity(workflowId, type), ...options }),
+    );
   }
 
   /** `temporal activity pause` */

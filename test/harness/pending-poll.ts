@@ -6,7 +6,13 @@ import type { FollowUpUnderTest } from './follow-up-under-test';
 type PendingPoll = NonNullable<WorkflowExecutionDescription['raw']['pendingActivities']>[number];
 
 /** The first two polls use timers; then `pollJob` reads about once a second (shorter retry delays are rounded up). */
-export const POLL_EVERY_SECOND = { initial: '1s', growth: 0, maximum: '1s', jitter: 0, timerPolls: 2 } as const;
+export const POLL_EVERY_SECOND = {
+  initial: '1s',
+  growth: 0,
+  maximum: '1s',
+  jitter: 0,
+  timerPolls: 2,
+} as const;
 
 /**
  * The interval is ten times the age of the turn: the first attempt of `pollJob` comes after 4 s, and the second one 40 s later, so

@@ -10,7 +10,11 @@ import { type Hold, TemporalGate } from './temporal-gate';
 import type { WorkerProcess } from './worker-process';
 
 /** A POST that hangs, having been processed. */
-export const HOLD_AFTER_PROCESSING = { name: 'hold', operation: 'message', parameters: { processed: 'before' } } as const;
+export const HOLD_AFTER_PROCESSING = {
+  name: 'hold',
+  operation: 'message',
+  parameters: { processed: 'before' },
+} as const;
 
 export interface Scenario {
   readonly environment: ProcessEnvironment;
@@ -40,7 +44,11 @@ export async function withWorker(
   await ProcessEnvironment.with({}, async (environment) => {
     const held = gate.hold(...hold);
     const worker = await environment.startWorker({ TEMPORAL_ADDRESS: gate.address });
-    const following = await environment.follow(job, { ...WORKER_LOSS_OPTIONS, ...requestOverrides }, ...(fault ? [fault] : []));
+    const following = await environment.follow(
+      job,
+      { ...WORKER_LOSS_OPTIONS, ...requestOverrides },
+      ...(fault ? [fault] : []),
+    );
     await test({ environment, following, worker, gate, held });
   }).finally(() => gate.close());
 }

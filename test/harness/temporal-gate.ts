@@ -39,7 +39,8 @@ export class Hold {
 
   /** Waits for the release where it holds such a message. */
   async pass(method: string, side: Side, message: Buffer): Promise<void> {
-    if (method !== this.method || side !== this.side || !messageContent(message).includes(this.containing)) return;
+    if (method !== this.method || side !== this.side || !messageContent(message).includes(this.containing))
+      return;
     this.hasCall = true;
     await this.ended;
   }

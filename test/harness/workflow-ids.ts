@@ -1,5 +1,7 @@
 /** The workflow ids of a list. */
-export async function collectWorkflowIds(list: AsyncIterable<{ readonly workflowId: string }>): Promise<string[]> {
+export async function collectWorkflowIds(
+  list: AsyncIterable<{ readonly workflowId: string }>,
+): Promise<string[]> {
   const ids: string[] = [];
   for await (const { workflowId } of list) ids.push(workflowId);
   return ids;

@@ -16,7 +16,9 @@ it('npm run sandbox prints its jobs, a line to run and the two variables, and th
   await sandbox.waitForOutput(/Every request gets a line below/);
   await sandbox.waitForOutput(/npm run starter -- send --project docs --job job-1 --prompt "/);
   await sandbox.waitForOutput(/docs +job-5 +archived +http/);
-  const [, baseUrl = ''] = await sandbox.waitForOutput(/export AGENT_API_BASE_URL=(http:\/\/127\.0\.0\.1:\d+)\n/);
+  const [, baseUrl = ''] = await sandbox.waitForOutput(
+    /export AGENT_API_BASE_URL=(http:\/\/127\.0\.0\.1:\d+)\n/,
+  );
   // The default port of the sandbox.
   expect(baseUrl).not.toContain(':4010');
   const [, key = ''] = await sandbox.waitForOutput(/export AGENT_API_KEY=(\S+)/);
@@ -24,7 +26,9 @@ it('npm run sandbox prints its jobs, a line to run and the two variables, and th
   const post = { method: 'POST', headers, body: '{"prompt":"Go on."}' };
   const reply = await fetch(`${baseUrl}/v2/agent/docs/job/job-1/message`, post);
   expect(await reply.json()).toMatchObject({ status: 'active', prLink: null });
-  await sandbox.waitForOutput(/^POST \/v2\/agent\/docs\/job\/job-1\/message 200 \d+ ms · processed as turn 1$/m);
+  await sandbox.waitForOutput(
+    /^POST \/v2\/agent\/docs\/job\/job-1\/message 200 \d+ ms · processed as turn 1$/m,
+  );
   expect(sandbox.stdout.split(key)).toHaveLength(2);
 });
 

@@ -81,7 +81,11 @@ export class AgentService {
         if (worker.state === 'dead') return;
         const request = this.newRequest(method === 'POST', worker.name);
         const fail = (label: string) =>
-          end({ kind: 'no answer', started: request.firstByteAt !== null, failure: { label, message: label } });
+          end({
+            kind: 'no answer',
+            started: request.firstByteAt !== null,
+            failure: { label, message: label },
+          });
         const end = (exchange: HttpResult) => {
           if (request.receivedAt !== null) return;
           request.receivedAt = this.clock.now;

@@ -49,10 +49,17 @@ export function drawPlan(seed: number): Plan {
       drawOperations(random, maxStalenessMs),
     ).flat(),
   };
-  return random.chance('tells a story', 0.03) ? { ...plan, ...random.pick('story', SCENARIOS)(plan, random) } : plan;
+  return random.chance('tells a story', 0.03)
+    ? { ...plan, ...random.pick('story', SCENARIOS)(plan, random) }
+    : plan;
 }
 
-const planOperation = (at: string, nth: number, afterMs: number, operation: Operation): PlannedOperation => ({ at, nth, afterMs, operation });
+const planOperation = (at: string, nth: number, afterMs: number, operation: Operation): PlannedOperation => ({
+  at,
+  nth,
+  afterMs,
+  operation,
+});
 const DECIDE_DELIVERED: Operation = { kind: 'decide', decision: 'delivered', names: 'latest' };
 const LONG_TURN = { durationMs: 900_000, outcome: 'no-change', takeUpMs: 0 } as const;
 const LOST: Fault = {
@@ -72,7 +79,11 @@ const SCENARIOS: readonly ((plan: Plan, random: RandomSource) => Partial<Plan>)[
     jobs: [{ ...job, status: 'completed', hasLink: true, lagMs: 0, linkLateMs: 0, faults: [LOST] }],
     operations: [
       planOperation('phase needs-decision', 1, random.between('decides', 5_000, 60_000), DECIDE_DELIVERED),
-      planOperation('countPollReads started', 1, 0, { kind: 'complete by hand', activity: 'pollJob', value: null }),
+      planOperation('countPollReads started', 1, 0, {
+        kind: 'complete by hand',
+        activity: 'pollJob',
+        value: null,
+      }),
     ],
   }),
   // The worker of a POST dies, no other one takes the send up until the deadline, and somebody cancels right then.
@@ -82,7 +93,10 @@ const SCENARIOS: readonly ((plan: Plan, random: RandomSource) => Partial<Plan>)[
     workers: 2,
     operations: [
       planOperation('post begun', 1, 0, { kind: 'hold queue', queue: 'sends', ms: 600_000 }),
-      planOperation(random.pick('dies', ['post begun', 'post processed']), 1, 0, { kind: 'kill', backAfterMs: 1_000 }),
+      planOperation(random.pick('dies', ['post begun', 'post processed']), 1, 0, {
+        kind: 'kill',
+        backAfterMs: 1_000,
+      }),
       planOperation('stopSend started', 1, 0, { kind: 'cancel' }),
     ],
   }),
@@ -145,7 +159,12 @@ const SCENARIOS: readonly ((plan: Plan, random: RandomSource) => Partial<Plan>)[
     request: { ...request, deadline: '2m', maxStaleness: '1s' },
     jobs: [{ ...job, status: 'completed', faults: [] }],
     ...{ workers: 1, startDelayMs: random.pick('is delayed', [0, 30_000]), lock: null },
-    operations: [planOperation('started', 1, 0, { kind: 'kill', backAfterMs: random.between('is back', 160_000, 600_000) })],
+    operations: [
+      planOperation('started', 1, 0, {
+        kind: 'kill',
+        backAfterMs: random.between('is back', 160_000, 600_000),
+      }),
+    ],
   }),
   // Somebody extends the deadline right when the run would continue as new, and something else comes.
   ({ request, jobs: [job] }, random) => ({
@@ -153,7 +172,10 @@ const SCENARIOS: readonly ((plan: Plan, random: RandomSource) => Partial<Plan>)[
     jobs: [{ ...job, status: 'completed', turns: [LONG_TURN], faults: [] }],
     suggestFrom: 16,
     operations: [
-      planOperation('getJob reported', random.between('extends', 2, 9), 0, { kind: 'extend', duration: '1h' }),
+      planOperation('getJob reported', random.between('extends', 2, 9), 0, {
+        kind: 'extend',
+        duration: '1h',
+      }),
       planOperation(`${UPDATE_EXTEND_DEADLINE} started`, 1, 0, { kind: 'signal' }),
     ],
   }),
@@ -167,7 +189,11 @@ function drawJob(random: RandomSource, maxStalenessMs: number, faults: readonly 
     // Some never end.
     durationMs: random.chance('endless', 0.08)
       ? null
-      : random.between(`turn ${nth}`, 50, random.pick('turn is', [2_000, 20_000, 20_000, 90_000, 90_000, 900_000])),
+      : random.between(
+          `turn ${nth}`,
+          50,
+          random.pick('turn is', [2_000, 20_000, 20_000, 90_000, 90_000, 900_000]),
+        ),
     outcome: random.pick('outcome', TURN_OUTCOMES),
     takeUpMs,
   });
@@ -202,7 +228,9 @@ function drawFault(random: RandomSource): Fault {
   return { method: 'get', after, count, isIntermittent, effect: drawReadFaultEffect(random) };
 }
 
-const READ_FAULT_KINDS = weighted('4 status, refused, reset, timeout, page, no job, another job, unknown word');
+const READ_FAULT_KINDS = weighted(
+  '4 status, refused, reset, timeout, page, no job, another job, unknown word',
+);
 const POST_FAULT_KINDS = weighted(
   'refused, misconfigured, 2 reset, 2 timeout, page, no job, another job, 3 429, 2 rejected, 4 unknown',
 );
@@ -224,7 +252,8 @@ function drawPostFaultEffect(random: RandomSource): FaultEffect {
     const status = random.pick('not processed', [429, 429, 401, 403]);
     return { kind: 'status', status, processed: false, retryAfter: drawRetryAfter(random) };
   }
-  if (kind === 'rejected') return { kind: 'status', status: random.pick('rejected', REJECTING_STATUSES), processed: false };
+  if (kind === 'rejected')
+    return { kind: 'status', status: random.pick('rejected', REJECTING_STATUSES), processed: false };
   if (kind !== 'unknown') return { kind, processed };
   const status = random.pick('unknown', AMBIGUOUS_STATUSES);
   return { kind: 'status', status, processed, retryAfter: drawRetryAfter(random) };
@@ -249,7 +278,9 @@ const KINDS = weighted(
   '2 cancel, terminate, 3 reset, pause send, send reset, limit attempts, poll reset, complete by hand',
   'start again, 2 turn by another client, 2 change job',
 );
-const KINDS_WHILE_DECISION_NEEDED = weighted('4 decide, poll now, extend, cancel, reset, kill, turn by another client');
+const KINDS_WHILE_DECISION_NEEDED = weighted(
+  '4 decide, poll now, extend, cancel, reset, kill, turn by another client',
+);
 
 /** What is done at some points more often than elsewhere: the name and the share of its chance, and the kind. */
 const LIKELY_OPERATIONS: readonly (readonly [RegExp, string, number, Operation['kind']])[] = [
@@ -280,12 +311,16 @@ function killThenCancel(random: RandomSource): PlannedOperation[] {
   const at = random.pick('dies at', weighted('permission recorded, post begun, post processed, look heard'));
   return [
     planOperation(at, 1, 0, { kind: 'kill', backAfterMs: 5_000 }),
-    planOperation('sendMessage backs off', 1, random.pick('cancelled after', [0, 200, 900]), { kind: 'cancel' }),
+    planOperation('sendMessage backs off', 1, random.pick('cancelled after', [0, 200, 900]), {
+      kind: 'cancel',
+    }),
   ];
 }
 
 function drawOperation(random: RandomSource, at: string): Operation {
-  const likely = LIKELY_OPERATIONS.find(([points, name, share]) => points.test(at) && random.chance(name, share));
+  const likely = LIKELY_OPERATIONS.find(
+    ([points, name, share]) => points.test(at) && random.chance(name, share),
+  );
   const kinds = at.startsWith('phase needs-decision') ? KINDS_WHILE_DECISION_NEEDED : KINDS;
   const kind = likely?.[3] ?? random.pick<Operation['kind']>('act', kinds);
   const ms = random.pick('ms', [500, 5_000, 30_000, 90_000, 600_000]);

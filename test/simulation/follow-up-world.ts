@@ -26,7 +26,14 @@ import { startRequest } from './temporal/server';
 import { createClient } from './temporal/simulated-client';
 import type { UpdateEnd } from './temporal/updates';
 import { replayRun } from './worker/cached-run';
-import { isClientError, LOCK_HOLDER_WORKFLOW, MAX_FAILURES, WORKFLOWS_WITHOUT_WORKER, TASK_QUEUES, World } from './world';
+import {
+  isClientError,
+  LOCK_HOLDER_WORKFLOW,
+  MAX_FAILURES,
+  WORKFLOWS_WITHOUT_WORKER,
+  TASK_QUEUES,
+  World,
+} from './world';
 
 /** One in so many worlds has its histories replayed as a whole, too: evictions replay the beginning of each. */
 const WHOLE_REPLAYS = 4;
@@ -205,7 +212,8 @@ export class FollowUpWorld extends World<Plan, Operation, UpdateEnd> {
 
   private newClient(name: string, slowMs: number): Client {
     const { server, clock, random } = this;
-    const pause = () => (slowMs === 0 ? undefined : clock.sleep(random.between(`${name} waits`, 0, slowMs, 3)));
+    const pause = () =>
+      slowMs === 0 ? undefined : clock.sleep(random.between(`${name} waits`, 0, slowMs, 3));
     const reach = async <T>(_: string, answer: () => T): Promise<T> => {
       await pause();
       const value = answer();
@@ -218,7 +226,9 @@ export class FollowUpWorld extends World<Plan, Operation, UpdateEnd> {
   protected override hasEnded(): boolean {
     return (
       this.pendingCount === 0 &&
-      this.server.runs.every(({ isOpen, start }) => !isOpen || WORKFLOWS_WITHOUT_WORKER.has(start.workflowType))
+      this.server.runs.every(
+        ({ isOpen, start }) => !isOpen || WORKFLOWS_WITHOUT_WORKER.has(start.workflowType),
+      )
     );
   }
 

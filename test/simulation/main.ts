@@ -4,7 +4,15 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { inspect, parseArgs } from 'node:util';
 import type { WorldPlan } from './plan';
-import { BATCHES, bundleWorkflows, FOLLOW_UPS, type WorldKind, shrink, formatEventLog, type WorldResult } from './simulate';
+import {
+  BATCHES,
+  bundleWorkflows,
+  FOLLOW_UPS,
+  type WorldKind,
+  shrink,
+  formatEventLog,
+  type WorldResult,
+} from './simulate';
 
 /* npm run simulate: plays the worlds of some seeds, and tells the story of one that violates a guarantee. */
 
@@ -70,7 +78,9 @@ async function main(): Promise<number> {
       if (verdict.violations.length === 0) continue;
       violating += 1;
       if (values['until-violation']) {
-        printLine(`seed ${seed} violates a guarantee, after ${played} ${what}: ${verdict.violations[0] ?? ''}`);
+        printLine(
+          `seed ${seed} violates a guarantee, after ${played} ${what}: ${verdict.violations[0] ?? ''}`,
+        );
         break;
       }
       printLine(formatEventLog(await shrink<Plan, World>(verdict, (plan) => play(plan, workflows))));

@@ -36,8 +36,19 @@ export const OPERATIONS = {
     queue: random.pick('queue', ['sends', 'reads', 'follow-up']),
     ms,
   }),
-  ...{ 'poll now': withoutDetails, cancel: withoutDetails, terminate: withoutDetails, 'start again': withoutDetails, signal: withoutDetails },
-  ...{ 'send reset': withoutDetails, 'limit attempts': withoutDetails, 'poll reset': withoutDetails, 'pause send': withDuration },
+  ...{
+    'poll now': withoutDetails,
+    cancel: withoutDetails,
+    terminate: withoutDetails,
+    'start again': withoutDetails,
+    signal: withoutDetails,
+  },
+  ...{
+    'send reset': withoutDetails,
+    'limit attempts': withoutDetails,
+    'poll reset': withoutDetails,
+    'pause send': withDuration,
+  },
   extend: (random: RandomSource) => ({ duration: random.pick('duration', ['10m', '1h', '1s', 'soon']) }),
   decide: (random: RandomSource) => ({
     decision: random.pick('decision', ['delivered', 'not-delivered', 'not-delivered']),
@@ -53,7 +64,9 @@ export const OPERATIONS = {
     ms: random.between('other turn', 50, 60_000),
     outcome: random.pick('other outcome', TURN_OUTCOMES),
   }),
-  'change job': (random: RandomSource) => ({ status: random.pick('change', ['archived', 'completed', 'failed']) }),
+  'change job': (random: RandomSource) => ({
+    status: random.pick('change', ['archived', 'completed', 'failed']),
+  }),
 };
 export type Operation = OperationOf<typeof OPERATIONS>;
 

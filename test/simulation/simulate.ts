@@ -53,7 +53,10 @@ export const FOLLOW_UPS: WorldKind<Plan, FollowUpWorld> = {
   play: async (plan, workflows) => {
     const world = await new FollowUpWorld(plan, workflows).play();
     const secondWorld = await new FollowUpWorld(plan, workflows, true).play();
-    return { world, violations: [...findViolations(world), ...secondWorld.failures, ...findDifferences(world, secondWorld)] };
+    return {
+      world,
+      violations: [...findViolations(world), ...secondWorld.failures, ...findDifferences(world, secondWorld)],
+    };
   },
   situations: SITUATIONS,
 };
@@ -90,7 +93,8 @@ export async function shrink<Plan extends WorldPlan<unknown>, World extends Worl
 }
 
 function* smallerPlans<Plan extends WorldPlan<unknown>>(plan: Plan): Iterable<Plan> {
-  for (const index of plan.operations.keys()) yield { ...plan, operations: plan.operations.toSpliced(index, 1) };
+  for (const index of plan.operations.keys())
+    yield { ...plan, operations: plan.operations.toSpliced(index, 1) };
   for (const [number, job] of plan.jobs.entries())
     for (const index of job.faults.keys())
       yield { ...plan, jobs: plan.jobs.with(number, { ...job, faults: job.faults.toSpliced(index, 1) }) };

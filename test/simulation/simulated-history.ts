@@ -56,7 +56,10 @@ export function toSimulatedHistory(events: readonly ServerEvent[]): {
     const body = bodyOf(typeOf(event) as EventBody['type'], attributesOf(event), byId);
     return { ...body, id: Number(event.eventId), at: toMs(event.eventTime) };
   });
-  return { start, events: converted.map((event, index) => resolveInNextTask(event, converted.slice(index + 1))) };
+  return {
+    start,
+    events: converted.map((event, index) => resolveInNextTask(event, converted.slice(index + 1))),
+  };
 }
 
 /** A local activity that outlasts its workflow task is resolved in the next one, at the time at which that one starts. */

@@ -108,7 +108,9 @@ export abstract class World<
     this.random = new RandomSource(plan.seed);
     this.clock = new VirtualClock(() => this.random.next('random'));
     this.evictionRandom = new RandomSource(plan.seed * 2 + (isSecondPlay ? 2 : 1));
-    this.server = new TemporalServer(this.clock, this.random, plan, (run, words) => this.onServerEvent(run, words));
+    this.server = new TemporalServer(this.clock, this.random, plan, (run, words) =>
+      this.onServerEvent(run, words),
+    );
     const words = () => this.evictionRandom.pick('words', ERROR_TEXTS);
     this.services = new Map(
       plan.jobs.map((job) => [
@@ -130,7 +132,8 @@ export abstract class World<
         MOST_STEPS,
       );
       for (const { workflowId, start, isOpen, failedTasks } of this.server.runs) {
-        if (isOpen && !WORKFLOWS_WITHOUT_WORKER.has(start.workflowType)) this.failures.push(`${workflowId} has not ended`);
+        if (isOpen && !WORKFLOWS_WITHOUT_WORKER.has(start.workflowType))
+          this.failures.push(`${workflowId} has not ended`);
         if (failedTasks.length > MOST_FAILED_TASKS)
           this.failures.push(`tasks of ${workflowId} have failed: ${failedTasks.join('; ')}`);
       }
@@ -201,7 +204,13 @@ export abstract class World<
   /** @returns whether there was something to do it to */
   protected performAsClient(operation: Exclude<Act, MachineOperation>): boolean {
     const { clock, latest: run } = this;
-    const done: PerformedOperation<Act, Answer> = { operation, run, at: clock.now, endedAt: Infinity, failed: false };
+    const done: PerformedOperation<Act, Answer> = {
+      operation,
+      run,
+      at: clock.now,
+      endedAt: Infinity,
+      failed: false,
+    };
     const answer = this.perform(operation);
     if (answer === false) return false;
     this.performed.push(done);
@@ -288,7 +297,8 @@ export abstract class World<
       failed: (run, why) => this.failures.push(`a workflow task of ${run.workflowId} fails: ${why}`),
       queryOf: (run) => this.queryOf(run),
       // A long history takes long to replay.
-      shouldEvict: (run) => !isSecondPlay && this.evictionRandom.chance('evict', 1 / (10 + run.events.length / 6)),
+      shouldEvict: (run) =>
+        !isSecondPlay && this.evictionRandom.chance('evict', 1 / (10 + run.events.length / 6)),
     });
     this.workers.push(worker);
   }

@@ -69,8 +69,8 @@ function clientOf(state: 'completed' | 'running' = 'completed'): Client {
 const broken = (why: string) => ({ outcome: 'unreadable', message: expect.stringContaining(why) });
 
 it('a follow-up that can’t be decoded while it runs has not ended; an encoding that the converter does not know stays one', async () => {
-  const { outcome: end, unreadableOutcome: trouble } = await fetchOutcome(clientOf('running'), MEANT);
-  expect([end, trouble]).toEqual([null, undefined]);
+  const { outcome, unreadableOutcome } = await fetchOutcome(clientOf('running'), MEANT);
+  expect([outcome, unreadableOutcome]).toEqual([null, undefined]);
   decode = (payload) => ({ ...payload, metadata: { encoding: Buffer.from('binary/encrypted') } });
   const unknown = broken('Unknown encoding: binary/encrypted');
   for (const state of ['completed', 'running'] as const)
@@ -111,7 +111,8 @@ it('the client tells an item that it can’t decode once its batch has ended', a
     ...{ workflowId: 'follow-up-batch:b', runId: 'run', batchId: 'b', startedAt: 0 },
     memo: { ...EMPTY_BOARD, startLimit: 1, cursor: 1 },
   } as unknown as BatchReport;
-  const told = async (endedAt: string | null) => new BatchResultReader(client).readNew({ ...report, endedAt });
+  const told = async (endedAt: string | null) =>
+    new BatchResultReader(client).readNew({ ...report, endedAt });
   expect(await told(null)).toEqual([]);
   expect(await told('2026-11-21T04:00:00Z')).toMatchObject([broken('the keys are throttled')]);
 });

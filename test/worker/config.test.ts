@@ -140,18 +140,18 @@ it('logs the configuration without secrets, and redacts all of them in other tex
   const secrets = `${SECRET},whsec_${Buffer.alloc(64, 8).toString('base64')}`;
   const HTTPS_PROXY = 'http://me:hunter%2Ftwo@proxy:3128/';
   const env = { ...GOOD, TEMPORAL_API_KEY: 'temporal-key', HTTPS_PROXY, ...notice(NOTIFY_URL, secrets) };
-  const { config, loggableConfig: shown, redactor } = await loadConfig(env);
+  const { config, loggableConfig, redactor } = await loadConfig(env);
   expect(config.agentApi.proxy?.url).toBe(HTTPS_PROXY);
   expect(config.notify?.url).toBe(NOTIFY_URL);
   expect(await config.notify?.secrets.current()).toBe(secrets);
-  expect(shown).toMatchObject({
+  expect(loggableConfig).toMatchObject({
     AGENT_API_KEY: 'set',
     HTTPS_PROXY: 'proxy:3128',
     FOLLOW_UP_NOTIFY_URL: 'https://hooks.example.com',
     temporal: 'localhost:7233, namespace default, TLS on',
   });
   for (const secret of [KEY, 'temporal-key', 'hunter%2Ftwo', 'hunter/two', ...secrets.split(',')]) {
-    expect(JSON.stringify(shown)).not.toContain(secret);
+    expect(JSON.stringify(loggableConfig)).not.toContain(secret);
     expect(redactor.redact(`it is ${secret}`)).toBe('[withheld: contains a secret]');
   }
 });

@@ -49,7 +49,11 @@ it('an expired key is visible, a rotated key file lets sends and watches continu
     await waitForPhase(early, 'unauthorized');
     expect(early.posts()).toEqual([]);
     await rotate();
-    expect(await early.outcomeSummary()).toMatchObject({ status: 'completed', delivery: ACCEPTED_BY_RESPONSE, posts: [true] });
+    expect(await early.outcomeSummary()).toMatchObject({
+      status: 'completed',
+      delivery: ACCEPTED_BY_RESPONSE,
+      posts: [true],
+    });
 
     await rotate('read-only');
     const refused = await environment.follow({}, { ...WORKER_LOSS_OPTIONS, prompt: PROMPT });

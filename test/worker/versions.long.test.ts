@@ -58,7 +58,9 @@ it(
       const follow = (count: number, ...[job, request]: Parameters<typeof environment.follow>) =>
         Promise.all(Array.from({ length: count }, () => environment.follow(job, request)));
       const watching = await follow(WATCHING, ENDLESS_TURN, TIMES);
-      await Promise.all(watching.map((following) => following.waitForRequest({ operation: 'get' }, { atLeast: 5 })));
+      await Promise.all(
+        watching.map((following) => following.waitForRequest({ operation: 'get' }, { atLeast: 5 })),
+      );
       const waiting = await follow(FOLLOW_UPS - WATCHING, BUSY, { ...TIMES, whenActive: 'wait' });
       const followings = [...watching, ...waiting];
       const batch = new TestBatch(environment);

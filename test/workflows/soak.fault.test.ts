@@ -75,7 +75,9 @@ async function expectNoViolation(environment: ProcessEnvironment, machines: Mach
   // A part of the items of a batch that was never started again waits for a year.
   const query = `TaskQueue = '${taskQueue}' AND ExecutionStatus = 'Running' AND WorkflowType != 'followUpBatchItems'`;
   const until = (ids: readonly string[]) => ids.length === 0;
-  await eventually('every workflow ends', () => collectWorkflowIds(client.workflow.list({ query })), { until });
+  await eventually('every workflow ends', () => collectWorkflowIds(client.workflow.list({ query })), {
+    until,
+  });
   process.stderr.write(`[soak] ${JSON.stringify({ seed: SEED, ...machines.counts, done })}\n`);
   expect(await findViolations(batch, items)).toEqual([]);
   // How many depends on when people have cancelled them.
@@ -97,7 +99,11 @@ function newBatch(environment: ProcessEnvironment): TestBatch {
       whenActive: oneOf('send', 'wait', 'wait', 'reject'),
     };
     if (item % 10 === 9) batch.addRequest(key, asked);
-    else key = batch.addItem({ projectId: `project-${item % 10}`, status, turn: { durationMs, outcome } }, asked);
+    else
+      key = batch.addItem(
+        { projectId: `project-${item % 10}`, status, turn: { durationMs, outcome } },
+        asked,
+      );
   }
   return batch;
 }
@@ -159,8 +165,10 @@ async function findViolations(batch: TestBatch, items: readonly string[]): Promi
     const allowed = onUnknownDelivery === 'resend' ? 2 : 1;
     const { outcome, delivery, evidence } = end;
     const violations: string[] = [];
-    if (sent.length > allowed) violations.push(`${sent.length} POSTs may have been processed, not ${allowed}`);
-    if (isProcessed && (delivery === 'not-sent' || delivery === 'rejected')) violations.push('it was processed');
+    if (sent.length > allowed)
+      violations.push(`${sent.length} POSTs may have been processed, not ${allowed}`);
+    if (isProcessed && (delivery === 'not-sent' || delivery === 'rejected'))
+      violations.push('it was processed');
     if (['completed', 'failed', 'archived'].includes(outcome)) {
       const ours = batch.environment.sandbox.job({ projectId, jobId }).turns;
       const turn = ours.filter(({ number }) => posts.some((post) => post.turn === number));
@@ -169,6 +177,8 @@ async function findViolations(batch: TestBatch, items: readonly string[]): Promi
       if (turn.some(({ endedAt }) => endedAt === null || endedAt > Date.parse(end.endedAt)))
         violations.push('a result before the end of the turn');
     }
-    return violations.map((violation) => `${violation}: ${JSON.stringify({ end, posts: posts.length, onUnknownDelivery })}`);
+    return violations.map(
+      (violation) => `${violation}: ${JSON.stringify({ end, posts: posts.length, onUnknownDelivery })}`,
+    );
   });
 }

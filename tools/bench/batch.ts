@@ -79,7 +79,11 @@ async function historyCost(client: Client, workflowId: string) {
 }
 
 /** The sandbox's journal has every request: one message to each job, and `polls` reads after it. */
-function expectExactReads({ sandbox }: BenchEnvironment, projectId: string, { followUps, polls }: Length): void {
+function expectExactReads(
+  { sandbox }: BenchEnvironment,
+  projectId: string,
+  { followUps, polls }: Length,
+): void {
   const reads = new Map<string, number>();
   for (const { jobId, processed } of sandbox.journal.entries({ projectId })) {
     const before = reads.get(jobId ?? '');

@@ -20,7 +20,11 @@ interface Options {
   readonly steer: boolean;
 }
 
-async function measure(environment: BenchEnvironment, items: number, { concurrency, steer }: Options): Promise<void> {
+async function measure(
+  environment: BenchEnvironment,
+  items: number,
+  { concurrency, steer }: Options,
+): Promise<void> {
   const { client } = environment;
   const { batches } = new FollowUpClient(client);
   const requests = Array.from({ length: items }, (_, index) => newRequest(environment, index));
@@ -36,7 +40,8 @@ async function measure(environment: BenchEnvironment, items: number, { concurren
   const ended = async (share: number) => {
     for (let reportedCount = -1; ;) {
       const now = (await batch.progress()).summary?.ended ?? 0;
-      if (now >= reportedCount + items / 20 || now >= share * items) printProgress(`${(reportedCount = now)} of ${items} ended`);
+      if (now >= reportedCount + items / 20 || now >= share * items)
+        printProgress(`${(reportedCount = now)} of ${items} ended`);
       if (now >= share * items) return;
       await sleep(1_000);
     }

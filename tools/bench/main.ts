@@ -41,7 +41,8 @@ async function measure(environment: BenchEnvironment): Promise<void> {
     await runBatch(environment, subject, pid, WARM_UP);
   }
   const alone: (readonly [number, number])[] = [];
-  for (let count = 0; count < SINGLE_FOLLOW_UPS; count += 1) alone.push(await measureSingleFollowUp(environment));
+  for (let count = 0; count < SINGLE_FOLLOW_UPS; count += 1)
+    alone.push(await measureSingleFollowUp(environment));
 
   const batches = MEASUREMENTS.map((): BatchFigures[] => []);
   for (let round = 1; round <= ROUNDS; round += 1) {
@@ -93,7 +94,10 @@ function cpuRatios(batches: readonly (readonly BatchFigures[])[], heat: number):
  *
  * @returns the milliseconds from the start to the POST, and from that read to the result
  */
-async function measureSingleFollowUp({ sandbox, client }: BenchEnvironment): Promise<readonly [number, number]> {
+async function measureSingleFollowUp({
+  sandbox,
+  client,
+}: BenchEnvironment): Promise<readonly [number, number]> {
   await sleep(REST_MS);
   const { projectId, jobId } = sandbox.addJob({ projectId: 'alone', turn: { reads: 1 } });
   const startedAt = Date.now();

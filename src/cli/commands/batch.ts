@@ -58,8 +58,10 @@ export function batchCommand(session: Session): Command {
     'Prints how each item of a batch has ended so far, in the order of settling. It needs no worker.',
     (batch) => printResults(session, batch),
   );
-  addSubcommand('pause', 'Starts no further item of a batch until it is resumed; open ones continue.', (batch) =>
-    printAfterUpdate(batch, batch.pause()),
+  addSubcommand(
+    'pause',
+    'Starts no further item of a batch until it is resumed; open ones continue.',
+    (batch) => printAfterUpdate(batch, batch.pause()),
   );
   addSubcommand('resume', 'Continues a paused batch. One that has ended continues by "batch run".', (batch) =>
     printAfterUpdate(batch, batch.resume()),
@@ -111,7 +113,9 @@ async function printResults(session: Session, batch: BatchHandle): Promise<void>
 
 async function cancelBatch(session: Session, batch: BatchHandle, cancelRunning: boolean): Promise<void> {
   const { batchId } = batch;
-  const { cancelResult: cancelResult, end } = await cancelAndWait(session, batch.cancel({ cancelRunning }), () => batch.result());
+  const { cancelResult, end } = await cancelAndWait(session, batch.cancel({ cancelRunning }), () =>
+    batch.result(),
+  );
   const cancelled = cancelResult ?? 0;
   const document = { batchId, ended: end !== null, cancelled, end: end && { batchId, ...end } };
   if (session.isJson) session.print(document);
@@ -185,9 +189,13 @@ async function startAndWait(
       const { workflowId, attached = 'ended', resumedAfter = null } = started ?? {};
       if (workflowId !== undefined) await session.printWebUiLink(workflowId);
       if (resumedAfter !== null)
-        session.printStatus(`resumed     it had ended: ${resumedAfter}; what may have arrived is not sent again`);
+        session.printStatus(
+          `resumed     it had ended: ${resumedAfter}; what may have arrived is not sent again`,
+        );
       if (attached === 'running')
-        session.printStatus('attached    this batch is running, with its own settings; nothing is sent again');
+        session.printStatus(
+          'attached    this batch is running, with its own settings; nothing is sent again',
+        );
       if (attached === 'ended') session.printStatus(nothingToDo);
       if (wait) return waitForBatch(session, batch, signal, line);
       session.print(started ?? { batchId, attached }, batchId);

@@ -11,7 +11,11 @@ import { cancelAndWait, waitForFollowUp } from '../wait';
 import { RESULT_JSON_HELP, waitIfRequested, NO_WAIT, type WaitFlags } from './send';
 
 export function addFollowUpCommands(program: Command, session: Session): void {
-  const addSubcommand = (name: string, description: string, json = 'print one JSON document: the progress'): Command =>
+  const addSubcommand = (
+    name: string,
+    description: string,
+    json = 'print one JSON document: the progress',
+  ): Command =>
     program
       .command(name)
       .argument('<workflow-id>', 'as printed by send, such as follow-up:docs:job-1:order-4711')
@@ -87,20 +91,26 @@ export function addFollowUpCommands(program: Command, session: Session): void {
 async function printRunning(
   session: Session,
   followUp: FollowUpHandle,
-  { workflowId, state, startedAt, phase, jobStatus, workflowTaskFailure: workflowTaskFailure }: FollowUpDescription,
+  { workflowId, state, startedAt, phase, jobStatus, workflowTaskFailure }: FollowUpDescription,
 ): Promise<void> {
   const report = await followUp.progress();
   const document = { workflowId, state, startedAt, workflowTaskFailure: workflowTaskFailure };
   if (report.from === 'worker') {
     const { progress } = report;
-    const rows = [...optionalRows('trouble', workflowTaskFailure), ...progressRows(session, workflowId, progress)];
+    const rows = [
+      ...optionalRows('trouble', workflowTaskFailure),
+      ...progressRows(session, workflowId, progress),
+    ];
     session.print({ ...document, progress }, columns(rows));
     return;
   }
   const { verdict } = report.description;
   const text = columns([
     ['status', serverText(report)],
-    ...optionalRows('delivery', verdict && `${verdict}; the worker that was sending the message has not reported`),
+    ...optionalRows(
+      'delivery',
+      verdict && `${verdict}; the worker that was sending the message has not reported`,
+    ),
     ['started', startedAt],
     ['workflow', workflowId],
   ]);
@@ -134,7 +144,12 @@ function addListCommand(program: Command, session: Session): void {
     .option('--project <id>', 'only those of this project')
     .option('--job <id>', 'only those to this job')
     .option('--batch <id>', 'only the items of this batch')
-    .option('--limit <number>', `how many to list at most, 1 to ${MAX_LIMIT}`, wholeNumberParser(1, MAX_LIMIT), 50)
+    .option(
+      '--limit <number>',
+      `how many to list at most, 1 to ${MAX_LIMIT}`,
+      wholeNumberParser(1, MAX_LIMIT),
+      50,
+    )
     .option('--json', 'print one JSON array')
     .action(async ({ phase, outcome, project: projectId, job: jobId, batch: batchId, limit }: ListFlags) => {
       const followUps = await session.connect();

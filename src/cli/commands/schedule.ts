@@ -8,7 +8,13 @@ import {
 } from '../../entries/client';
 import { isRecord } from '../../contract/checks';
 import { addRunFlags, readBatchFile } from '../flags/batch-input';
-import { addLineFlags, parseDurationFlag, invalid, type RequestFlags, requestFromFlags } from '../flags/request-flags';
+import {
+  addLineFlags,
+  parseDurationFlag,
+  invalid,
+  type RequestFlags,
+  requestFromFlags,
+} from '../flags/request-flags';
 import type { Session } from '../session';
 
 const FILE_HELP = 'JSON Lines or CSV, as for batch run; - for stdin';
@@ -86,12 +92,24 @@ interface ScheduleFlags extends RunOptions, RequestFlags {
 function addScheduleFlags(command: Command): Command {
   command
     .option('--cron <expression>', 'fire at these times; can be repeated', collectValues(String))
-    .option('--calendar <json>', 'the same as the Temporal CLI takes it; can be repeated', collectValues(cronFromCalendar))
-    .option('--every <duration>', 'fire at each multiple since 1970; can be repeated', collectValues(parseDurationFlag))
+    .option(
+      '--calendar <json>',
+      'the same as the Temporal CLI takes it; can be repeated',
+      collectValues(cronFromCalendar),
+    )
+    .option(
+      '--every <duration>',
+      'fire at each multiple since 1970; can be repeated',
+      collectValues(parseDurationFlag),
+    )
     .option('--offset <duration>', 'fire later than the multiple by this (default: 0s)', parseDurationFlag)
     .option('--timezone <name>', 'of --cron and --calendar, such as Europe/Berlin (default: UTC)')
     .addOption(overlapFlag())
-    .option('--catchup-window <duration>', 'leave out a firing that is later (default: 10m)', parseDurationFlag)
+    .option(
+      '--catchup-window <duration>',
+      'leave out a firing that is later (default: 10m)',
+      parseDurationFlag,
+    )
     .option(
       '--pause-on-failure',
       'pause the schedule when a batch fails, which it does beyond --max-failures',

@@ -34,7 +34,11 @@ Examples:
     )
     .action(async (flags: RequestFlags & WaitFlags) => {
       const { requestId = randomUUID() } = flags;
-      const request = requestFromFlags({ ...flags, requestId, prompt: await readPrompt(flags, session.stdin) });
+      const request = requestFromFlags({
+        ...flags,
+        requestId,
+        prompt: await readPrompt(flags, session.stdin),
+      });
       // Before it connects.
       planFromRequest(request);
       const followUps = await session.connect();
@@ -52,7 +56,9 @@ Examples:
       if (attached === 'ended')
         session.printStatus('attached    the follow-up of this request id has ended; this is its end');
       if (!promptCompared)
-        session.printStatus('note        the server no longer has its message, so the two could not be compared');
+        session.printStatus(
+          'note        the server no longer has its message, so the two could not be compared',
+        );
       await waitIfRequested(session, started, flags);
     });
 }

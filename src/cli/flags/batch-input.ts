@@ -30,7 +30,9 @@ export function addRunFlags(command: Command): Command {
 
 /** Unchecked. */
 function parseMaxFailures(text: string) {
-  return text.endsWith('%') ? { percent: toNumberOrText(text.slice(0, -1)) } : { items: toNumberOrText(text) };
+  return text.endsWith('%')
+    ? { percent: toNumberOrText(text.slice(0, -1)) }
+    : { items: toNumberOrText(text) };
 }
 
 const COLUMN_BY_FIELD = Object.fromEntries(
@@ -69,7 +71,8 @@ export async function readBatchFile<Checked>(
   // By themselves, so that a problem with them is not reported for every line.
   const line = { projectId: 'p', jobId: 'j', prompt: 'm', ...defaults, requestId: 'r' };
   const { problems: flagProblems } = checkItems([line], 'b');
-  if (flagProblems.length > 0) throw new InvalidRequestError(flagProblems.map(({ field, text }) => ({ field, text })));
+  if (flagProblems.length > 0)
+    throw new InvalidRequestError(flagProblems.map(({ field, text }) => ({ field, text })));
   const text = (await readText(file, stdin, 'items', MAX_INPUT_BYTES)).replace(/^\ufeff/, '');
   const lines: number[] = [];
   const requests: JsonObject[] = [];
@@ -153,7 +156,10 @@ function* parseCsvLines(text: string, report: Report): Generator<Line> {
   // Without names of columns the other records can't be checked.
   if (invalidName !== undefined) {
     const words = `must name the columns, separated by commas; ${unknownFieldText(invalidName)}`;
-    report(first, findField(invalidName) ? `the column ${invalidName} gives what an earlier column gives` : words);
+    report(
+      first,
+      findField(invalidName) ? `the column ${invalidName} gives what an earlier column gives` : words,
+    );
     return;
   }
   for (const [begins, cells] of dataRecords) {

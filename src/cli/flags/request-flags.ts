@@ -109,9 +109,11 @@ export async function readPrompt(
   stdin: AsyncIterable<Uint8Array>,
 ): Promise<string | undefined> {
   if (promptFile === undefined) return prompt;
-  if (prompt !== undefined) throw invalidFieldError('--prompt, --prompt-file', 'give one of the two, not both');
+  if (prompt !== undefined)
+    throw invalidFieldError('--prompt, --prompt-file', 'give one of the two, not both');
   const text = await readText(promptFile, stdin, '--prompt-file', MAX_PROMPT_BYTES);
-  if (text === '') throw invalidFieldError('--prompt-file', 'the message is empty; it has 1 character or more');
+  if (text === '')
+    throw invalidFieldError('--prompt-file', 'the message is empty; it has 1 character or more');
   return text;
 }
 
@@ -135,7 +137,8 @@ export async function readText(
   } catch (error) {
     throw invalidFieldError(field, `${name} can't be read (${(error as Error).message})`);
   }
-  if (size > maxBytes) throw invalidFieldError(field, `${name} holds more than ${maxBytes} bytes, the maximum`);
+  if (size > maxBytes)
+    throw invalidFieldError(field, `${name} holds more than ${maxBytes} bytes, the maximum`);
   const bytes = Buffer.concat(chunks);
   const text = bytes.toString();
   if (isUtf8(bytes)) return text;

@@ -88,7 +88,7 @@ export function decideCommand(session: Session, workflowId: string): string {
 
 /** What the server knows while no worker answers. */
 export function serverText(report: Extract<ProgressReport, { from: 'server' }>): string {
-  const { phase, jobStatus, verdict, workflowTaskFailure: workflowTaskFailure, taskQueue, startsAt: startsAt } = report.description;
+  const { phase, jobStatus, verdict, workflowTaskFailure, taskQueue, startsAt } = report.description;
   const hint = report.workers === 0 ? 'start one' : 'if this lasts, see whether one runs, and its log';
   const noWorkerText = `no worker answers on task queue ${taskQueue} (yet); ${hint}, nothing is lost`;
   const delay = startsAt && `it has not begun; it begins at ${startsAt}`;

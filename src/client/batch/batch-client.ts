@@ -83,7 +83,9 @@ export class BatchHandle {
   /** Returns the batch's progress and, if the batch is blocked, the reason. Works without a running worker. */
   progress(options: CallOptions = {}): Promise<BatchView> {
     return this.#calls.run(options, (client) =>
-      withTimeout(client, SERVER_TIMEOUT_MS, async () => readBatchView(client, await findBatch(client, this.batchId))),
+      withTimeout(client, SERVER_TIMEOUT_MS, async () =>
+        readBatchView(client, await findBatch(client, this.batchId)),
+      ),
     );
   }
 
@@ -106,7 +108,7 @@ export class BatchHandle {
 
   /** Yields the outcome of each item, live, until the batch has ended. */
   async *streamResults(options: CallOptions = {}): AsyncGenerator<BatchItemResult, void, undefined> {
-    for await (const { results: results } of this.watch(options)) yield* results;
+    for await (const { results } of this.watch(options)) yield* results;
   }
 
   /** Returns the outcomes of the items that have ended so far, ordered by end time. Works without a running worker. */
@@ -171,7 +173,9 @@ export class BatchHandle {
       const until = state === 'terminated' ? Date.parse(endedAt ?? '') + MAX_LATE_START_MS : 0;
       for (let lists = 0; lists < 2; lists += 1) {
         if (lists > 0) await sleep(LIST_INTERVAL_MS);
-        const newIds = [...(await listRunningIds(client, batchId))].filter((followUp) => !cancelledIds.has(followUp));
+        const newIds = [...(await listRunningIds(client, batchId))].filter(
+          (followUp) => !cancelledIds.has(followUp),
+        );
         if (newIds.length > 0 || Date.now() < until) lists = 0;
         await cancelWorkflows(client, newIds);
         for (const followUp of newIds) cancelledIds.add(followUp);

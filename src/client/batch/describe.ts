@@ -14,7 +14,13 @@ import { eachConcurrently } from '../../temporal/each-concurrently';
 import { describeWorkflow, readRunInput, toRunState } from '../../temporal/workflow-executions';
 import { fetchOutcome } from '../../temporal/fetch-outcome';
 import { isTransient } from '../../temporal/grpc-status';
-import { collectOutcomes, finalOutcome, LIST_LAG_MS, type ListedOutcome, listRunningIds } from '../../temporal/visibility';
+import {
+  collectOutcomes,
+  finalOutcome,
+  LIST_LAG_MS,
+  type ListedOutcome,
+  listRunningIds,
+} from '../../temporal/visibility';
 import { findPendingActivity, listPollingWorkers } from '../../temporal/sdk-internals';
 import { SERVER_TIMEOUT_MS, withTimeout } from '../call-runner';
 import { readTaskFailure } from '../description';
@@ -61,7 +67,8 @@ export async function readBatchView(client: Client, batch: BatchReport): Promise
     else if (failure?.message && failure.applicationFailureInfo?.type !== POLL_AGAIN)
       messages.push(`its activity fails, and is tried again: ${failure.message}`);
     messages.push(await readTaskFailure(client, batch));
-    if ((await listPollingWorkers(client, taskQueue)).length === 0) messages.push(explainMissingResponse(taskQueue, 0));
+    if ((await listPollingWorkers(client, taskQueue)).length === 0)
+      messages.push(explainMissingResponse(taskQueue, 0));
   } else if (state === 'terminated' || state === 'timed-out' || (state === 'failed' && !progress))
     messages.push(await readFailureText(client, batch));
   return {
@@ -116,12 +123,18 @@ export class BatchResultReader {
     const { all, board, count } = await readBatchInput(this.client, batch);
     const since = this.listedUntilMs > 0 ? new Date(this.listedUntilMs - LIST_LAG_MS) : undefined;
     await collectOutcomes(this.client, batchId, this.listedOutcomes, { since });
-    for (const { closedAt } of this.listedOutcomes.values()) this.listedUntilMs = Math.max(this.listedUntilMs, +closedAt);
+    for (const { closedAt } of this.listedOutcomes.values())
+      this.listedUntilMs = Math.max(this.listedUntilMs, +closedAt);
     const runningIds = await listRunningIds(this.client, batchId);
     const started = mergeStartedItems(board, board.startedEarlier);
     const leftAt = endedAt ?? new Date().toISOString();
     const results: BatchItemResult[] = [];
-    const addResult = (workflowId: string, end: RecordedOutcome, itemStartedAt: number, itemEndedAt: string) => {
+    const addResult = (
+      workflowId: string,
+      end: RecordedOutcome,
+      itemStartedAt: number,
+      itemEndedAt: string,
+    ) => {
       // While a retry runs, an item that it will try again has no outcome yet.
       if (endedAt === null && itemStartedAt < startedAt && shouldRetry(end, memo?.retryScope ?? null)) return;
       const [, projectId = '', jobId = '', requestId = ''] = workflowId.split(':').map(decodeURIComponent);
@@ -137,7 +150,8 @@ export class BatchResultReader {
       const wasItemStarted = isCertainlyStarted(started, number);
       if (known && outcome) addResult(workflowId, outcome, +known.startedAt, known.closedAt.toISOString());
       // While the batch runs, items that may not have been started are not described.
-      else if (known || wasItemStarted || (endedAt !== null && number < board.startLimit)) unlistedItems.push([item, wasItemStarted]);
+      else if (known || wasItemStarted || (endedAt !== null && number < board.startLimit))
+        unlistedItems.push([item, wasItemStarted]);
     }
     const foreignBefore = board.startedEarlier === null ? startedAt : 0;
     const isCancelled = endedAt !== null && memo?.stopReason === 'cancel-running';
@@ -145,7 +159,10 @@ export class BatchResultReader {
       const found = await fetchOutcome(this.client, { ...item, foreignIfStartedBefore: foreignBefore });
       const { startedAt: itemStartedAt = 0, closedAt = leftAt } = found;
       const unreadableOutcome = endedAt === null ? null : found.unreadableOutcome;
-      const outcome = found.outcome ?? unreadableOutcome ?? (isCancelled ? createOutcomeWithoutReceipt('left-running') : null);
+      const outcome =
+        found.outcome ??
+        unreadableOutcome ??
+        (isCancelled ? createOutcomeWithoutReceipt('left-running') : null);
       if (outcome !== null && (was || outcome.outcome !== 'missing'))
         addResult(item.workflowId, outcome, itemStartedAt, closedAt);
     });

@@ -23,16 +23,17 @@ export async function findStartedItems(
   const { startedAt, raw } = batch;
   const wasReset = Boolean(raw.workflowExtendedInfo?.lastResetTime);
   const { board, all, count } = await readBatchInput(client, batch);
-  const { roundStartedAt: movingSince, lanes } = board;
+  const { roundStartedAt, lanes } = board;
   const started = mergeStartedItems(board, board.startedEarlier);
-  if (!wasReset && movingSince === null && lanes.every(({ state }) => state !== 'starting')) return started;
+  if (!wasReset && roundStartedAt === null && lanes.every(({ state }) => state !== 'starting'))
+    return started;
   await sleep(MAX_LATE_START_MS, undefined, { signal });
   // After a reset, the memo is as old as the reset point.
   const startLimit = wasReset ? count : Math.max(board.startLimit, started.cursor);
   const { namespace } = client.options;
   const { config } = await client.workflowService.describeNamespace({ namespace });
   const retentionMs = 1_000 * Number(config?.workflowExecutionRetentionTtl?.seconds ?? 0);
-  const since = wasReset ? startedAt : (movingSince ?? startedAt);
+  const since = wasReset ? startedAt : (roundStartedAt ?? startedAt);
   // Retention may have removed items that were started.
   if (Date.now() - since >= retentionMs) return { cursor: startLimit, lanes: [] };
   const describeItem = async (item: number) => {

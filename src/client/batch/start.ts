@@ -65,7 +65,10 @@ export function startBatch(start: BatchStartContext, { batchId, items, digest }:
   return attachOrStartBatch(start, batchId, { items: inlineItems, chunks, digest, count, read }, null);
 }
 
-export async function retryBatch(start: BatchStartContext, batchId: string): Promise<BatchStartResult | null> {
+export async function retryBatch(
+  start: BatchStartContext,
+  batchId: string,
+): Promise<BatchStartResult | null> {
   const { client, options } = start;
   checkRunOptions(options, ['includeUnknown']);
   const retryScope: RetryScope = options.includeUnknown === true ? 'unsent-or-unknown' : 'unsent';
@@ -126,8 +129,13 @@ async function attachOrStartBatch(
   for (;;) {
     const startBy = Date.now() + MAX_DESCRIPTION_AGE_MS;
     const previousRun = await describeBatch(client, batchId);
-    const digestBefore = previousRun && retryScope === null ? (await readBatchInput(client, previousRun)).digest : digest;
-    const existing = previousRun && { ...previousRun, digest: digestBefore, retryScope: previousRun.memo?.retryScope ?? null };
+    const digestBefore =
+      previousRun && retryScope === null ? (await readBatchInput(client, previousRun)).digest : digest;
+    const existing = previousRun && {
+      ...previousRun,
+      digest: digestBefore,
+      retryScope: previousRun.memo?.retryScope ?? null,
+    };
     const decision = decideBatchStart(existing, { digest, retryScope });
     const started = { batchId, workflowId, items: count, resumedAfter: null };
     if (decision === 'conflict') throw batchConflictError(batchId);
@@ -138,7 +146,9 @@ async function attachOrStartBatch(
       await storeChunks(start, batchId, source);
       const startedEarlier = previousRun && (await findStartedItems(client, previousRun, signal));
       prepared = { after: previousRun?.runId ?? '', startedEarlier };
-    } else if (await startRun(start, batchId, source, { previousRun: previousRun, startBy, retryScope, ...prepared }))
+    } else if (
+      await startRun(start, batchId, source, { previousRun: previousRun, startBy, retryScope, ...prepared })
+    )
       return { ...started, attached: false, resumedAfter: previousRun?.state ?? null };
     // Another client started a run; or the ID does not belong to a batch.
     else await findBatch(client, batchId);
@@ -156,7 +166,7 @@ async function startRun(
   { client, taskQueue, options, signal }: BatchStartContext,
   batchId: string,
   { items, chunks, digest, count }: Source,
-  { previousRun: previousRun, startBy, startedEarlier, retryScope }: NextRun,
+  { previousRun, startBy, startedEarlier, retryScope }: NextRun,
 ): Promise<boolean> {
   const concurrency = options.concurrency ?? previousRun?.memo?.concurrency ?? CONCURRENCY.default;
   const maxFailures =

@@ -14,7 +14,13 @@ import {
   upsertSearchAttributes,
   workflowInfo,
 } from '@temporalio/workflow';
-import { type BatchBoard, EMPTY_BOARD, isBatchBoard, isMaxFailuresExceeded, isEveryLanePending } from '../../batch/board';
+import {
+  type BatchBoard,
+  EMPTY_BOARD,
+  isBatchBoard,
+  isMaxFailuresExceeded,
+  isEveryLanePending,
+} from '../../batch/board';
 import { settingProblems } from '../../batch/items';
 import {
   type BatchInput,
@@ -52,7 +58,13 @@ const LAST_REPORT_MS = 40_000;
 const CANCEL_REQUEST_MS = 5_000;
 
 /** The settings of a batch that starts. */
-const INITIAL_SETTINGS = { startLimit: 0, roundStartedAt: null, rounds: 0, isPaused: false, stopReason: null } as const;
+const INITIAL_SETTINGS = {
+  startLimit: 0,
+  roundStartedAt: null,
+  rounds: 0,
+  isPaused: false,
+  stopReason: null,
+} as const;
 
 /**
  * Sends many follow-ups with limited concurrency. An activity starts them and collects their outcomes. The workflow writes to the
@@ -69,7 +81,8 @@ export async function followUpBatch(input: BatchInput): Promise<BatchSummary> {
   const { items, chunks, ...settings } = plan;
   // The action of a schedule can't set the attribute, because it does not know the batch ID.
   const batchAttribute = keywordAttribute('FollowUpBatch', plan.batchId);
-  if (typedSearchAttributes.get(batchAttribute.key) !== batchAttribute.value) upsertSearchAttributes([batchAttribute]);
+  if (typedSearchAttributes.get(batchAttribute.key) !== batchAttribute.value)
+    upsertSearchAttributes([batchAttribute]);
   const count = chunks?.items ?? items?.length ?? 0;
   const first = { items: count, startedAt: startTime.toISOString(), ...INITIAL_SETTINGS };
   return new Batch({ items, chunks }, { ...EMPTY_BOARD, ...settings, ...first }).run();
@@ -97,10 +110,18 @@ class Batch {
       this.updatedAtHistoryLength = workflowInfo().historyLength;
       return this.changeSettings(values);
     };
-    const registerSettingsUpdate = (name: BatchUpdate, values: Partial<BatchSettings>, description: string) => {
+    const registerSettingsUpdate = (
+      name: BatchUpdate,
+      values: Partial<BatchSettings>,
+      description: string,
+    ) => {
       registerUpdate(name, () => update(values), { description });
     };
-    registerSettingsUpdate('pause', { isPaused: true }, 'Starts no further item until resume; running items continue.');
+    registerSettingsUpdate(
+      'pause',
+      { isPaused: true },
+      'Starts no further item until resume; running items continue.',
+    );
     registerSettingsUpdate('resume', { isPaused: false }, 'Continues after pause.');
     registerUpdate('setConcurrency', (concurrency: number) => update({ concurrency }), {
       description: 'How many follow-ups may run at the same time, 1 to 1,000. Running follow-ups continue.',
@@ -109,8 +130,9 @@ class Batch {
     const words = 'Cancels the batch and its running follow-ups. To leave them running, cancel the workflow.';
     registerSettingsUpdate('cancelRunning', { stopReason: 'cancel-running' }, words);
     this.workflowScope.cancelRequested.catch(() => {
-      const { stopReason: stopReason } = this.memo;
-      if (stopReason === null || stopReason === 'max-failures') this.changeSettings({ stopReason: 'cancelled' });
+      const { stopReason } = this.memo;
+      if (stopReason === null || stopReason === 'max-failures')
+        this.changeSettings({ stopReason: 'cancelled' });
     });
   }
 
@@ -143,7 +165,7 @@ class Batch {
 
   private async runRounds(): Promise<void> {
     for (;;) {
-      const { stopReason: stopReason, isPaused: isPaused, ended, items } = this.memo;
+      const { stopReason, isPaused, ended, items } = this.memo;
       if (ended >= items || (stopReason === 'max-failures' && isEveryLanePending(this.memo))) return;
       if (stopReason === 'cancelled' || stopReason === 'interrupted') return;
       const isLast = stopReason !== null || this.workflowScope.consideredCancelled;
@@ -165,7 +187,11 @@ class Batch {
   private async runRound(): Promise<void> {
     const startLimit = Math.max(this.memo.cursor + ITEMS_PER_ACTIVITY, this.memo.startedEarlier?.cursor ?? 0);
     const { items, rounds } = this.memo;
-    this.changeSettings({ startLimit: Math.min(items, startLimit), rounds: rounds + 1, roundStartedAt: Date.now() });
+    this.changeSettings({
+      startLimit: Math.min(items, startLimit),
+      rounds: rounds + 1,
+      roundStartedAt: Date.now(),
+    });
     let report: unknown;
     const receive = (end: unknown) => (report = end ?? null);
     void runItems({ chunks: this.source.chunks }).then(receive, receive);

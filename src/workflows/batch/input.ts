@@ -33,7 +33,9 @@ export function checkBatchInput(input: unknown, workflowId: string): BatchPlan {
     ]);
   const problems: Problem[] = [];
   const report = (field: string, text: string) => problems.push({ field, text });
-  const definedFields = Object.fromEntries(Object.entries(input).filter(([, value]) => (value ?? null) !== null));
+  const definedFields = Object.fromEntries(
+    Object.entries(input).filter(([, value]) => (value ?? null) !== null),
+  );
   const plan = { batchId: toBatchId(workflowId), ...DEFAULTS, ...definedFields } as BatchPlan;
   const { batchId, items, concurrency, maxFailures } = plan;
   const idProblem = batchIdProblem(batchId);
@@ -45,7 +47,8 @@ export function checkBatchInput(input: unknown, workflowId: string): BatchPlan {
     report('input', `${quote(name)} is not a field here; the fields are ${FIELDS.join(', ')}`);
   problems.push(...settingProblems(concurrency, maxFailures));
   for (const [name, isRight] of Object.entries(CLIENT_FIELDS))
-    if (name in definedFields && !isRight(definedFields[name])) report(name, 'must be a value that the client made');
+    if (name in definedFields && !isRight(definedFields[name]))
+      report(name, 'must be a value that the client made');
   if ('items' in definedFields === 'chunks' in definedFields)
     report('items', 'either items or chunks must be given, and not both');
   else if (Array.isArray(items) && items.length > 0 && jsonByteLength(items) <= MAX_INPUT_BYTES)

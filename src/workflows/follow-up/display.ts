@@ -42,7 +42,7 @@ function upsertChanges(all: readonly Attribute[]): void {
 export function logChanges(before: Pick<FollowUpRun, 'state' | 'step'>, { step, state }: FollowUpRun): void {
   const { phase } = step;
   if (before.step.phase !== phase) log.info(`follow-up is ${phase}`, { phase, status: state.job?.status });
-  const { lastFailure: lastFailure } = state.failures;
+  const { lastFailure } = state.failures;
   if (lastFailure !== null && lastFailure.message !== before.state.failures.lastFailure?.message)
     log.warn(`request failed: ${lastFailure.message}`, { label: lastFailure.label });
 }

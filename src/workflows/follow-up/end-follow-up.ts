@@ -8,7 +8,13 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import type { WorkerSettings } from '../../contract/activities';
-import { type RecordedOutcome, createCancelledOutcome, outcomeFromFailure, outcomeFromResult, toOutcomeMemo } from '../../contract/outcome';
+import {
+  type RecordedOutcome,
+  createCancelledOutcome,
+  outcomeFromFailure,
+  outcomeFromResult,
+  toOutcomeMemo,
+} from '../../contract/outcome';
 import { recordMetric } from '../../contract/metrics';
 import { MEMO_RECEIPT } from '../../contract/names';
 import type { FollowUpResult, Receipt } from '../../contract/result';

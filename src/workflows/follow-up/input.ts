@@ -68,6 +68,9 @@ function readContinuedState(input: unknown): FollowUpState | null {
   if (continuedFromExecutionRunId === undefined || !isContinuedFollowUp(input)) return null;
   const { projectId, jobId, requestId } = input.continued.plan;
   const requestIdField = requestId === workflowId ? {} : { requestId };
-  const isOwnState = checkRequest({ projectId, jobId, ...requestIdField, prompt: 'a message' }, workflowId).ok;
+  const isOwnState = checkRequest(
+    { projectId, jobId, ...requestIdField, prompt: 'a message' },
+    workflowId,
+  ).ok;
   return isOwnState ? input.continued : null;
 }

@@ -44,7 +44,8 @@ export async function performSend(
   settings: WorkerSettings,
 ): Promise<FollowUpEvent | null> {
   const { prompt, state } = run;
-  if (prompt === null) throw nonRetryableError('InvalidRequest', 'A run that continues another one has no message.');
+  if (prompt === null)
+    throw nonRetryableError('InvalidRequest', 'A run that continues another one has no message.');
   const { permit, earlierBaseline } = step;
   const { plan, firstRunId, deadlineAt } = state;
   const { projectId, jobId, whenActive } = plan;
@@ -63,7 +64,8 @@ export async function performSend(
   const at = Date.now();
   const earlierPostEndsAt = at + SEND_PERMISSION_MS + settings.httpTimeoutMs;
   const event = { kind: 'send ended', startedAt, at, earlierPostEndsAt } as const;
-  if ('outcome' in activityOutcome) return { ...event, outcome: activityOutcome.outcome, lockRunId: activityOutcome.lockRunId };
+  if ('outcome' in activityOutcome)
+    return { ...event, outcome: activityOutcome.outcome, lockRunId: activityOutcome.lockRunId };
   const { cause, record = UNKNOWN_RECORD } = activityOutcome;
   return { ...event, outcome: outcomeFromUnreportedSend(cause, record, at), lockRunId: null };
 }
@@ -89,7 +91,11 @@ function attemptTimeoutMs({ httpTimeoutMs }: WorkerSettings): number {
  * another worker can make the next attempt. A heartbeat timeout could end a POST that still gets its response, and a
  * schedule-to-close timeout could hide what was recorded: at the deadline, the workflow queries the record and cancels instead.
  */
-function startSend(input: SendInput, settings: WorkerSettings, summary: string): Promise<SendActivityOutcome> {
+function startSend(
+  input: SendInput,
+  settings: WorkerSettings,
+  summary: string,
+): Promise<SendActivityOutcome> {
   const { sendMessage } = proxyActivities<FollowUpActivities>({
     taskQueue: settings.sendTaskQueue,
     startToCloseTimeout: attemptTimeoutMs(settings),

@@ -76,7 +76,8 @@ async function performRead(
     ),
   );
   await read.waitForEndOr(() => run.state.isCancelled);
-  if (read.outcome !== undefined) return { kind: 'read ended', response: read.outcome, requestedAt, at: Date.now() };
+  if (read.outcome !== undefined)
+    return { kind: 'read ended', response: read.outcome, requestedAt, at: Date.now() };
   await read.stop();
   return null;
 }
@@ -92,9 +93,18 @@ async function performPoll(
 ): Promise<FollowUpEvent> {
   const before = run.state;
   const { projectId, jobId, polling } = before.plan;
-  const { at: firstReadAt, lastState: lastState, pollingStartedAt: pollingStartedAt, decidesAt: decidesAt } = step;
+  const { at: firstReadAt, lastState, pollingStartedAt, decidesAt } = step;
   const startedAt = Date.now();
-  const input = { projectId, jobId, lastState: lastState, firstReadAt, decidesAt: decidesAt, pollingStartedAt: pollingStartedAt, polling, pollsBefore: before.polls };
+  const input = {
+    projectId,
+    jobId,
+    lastState: lastState,
+    firstReadAt,
+    decidesAt: decidesAt,
+    pollingStartedAt: pollingStartedAt,
+    polling,
+    pollsBefore: before.polls,
+  };
   const summary = activitySummary(before, step);
   const poll = new StoppableActivity<PollOutcome>(run, () =>
     pollJob(settings, input, before.deadlineAt, summary).then(
@@ -109,7 +119,12 @@ async function performPoll(
   const unchangedReads = await countPollReads();
   // The poll may have ended by itself while its reads were counted.
   const pollOutcome = (await poll.stop()) ?? null;
-  return { ...event, ...(pollOutcome ?? { unchangedReads, last: null }), isInterrupted: true, at: Date.now() };
+  return {
+    ...event,
+    ...(pollOutcome ?? { unchangedReads, last: null }),
+    isInterrupted: true,
+    at: Date.now(),
+  };
 }
 
 function pollOutcomeFromResult(result: unknown, startedAt: number): PollOutcome {

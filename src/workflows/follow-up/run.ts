@@ -39,7 +39,8 @@ export class FollowUpRun {
     const { delivery, deadlineAt } = this.current;
     const now = Date.now();
     // A run continues as new only after the delivery: before, its history must last until the deadline.
-    const minWaitMs = delivery.kind === 'accepted' ? 0 : minWaitForHistoryMs(workflowInfo(), deadlineAt - now);
+    const minWaitMs =
+      delivery.kind === 'accepted' ? 0 : minWaitForHistoryMs(workflowInfo(), deadlineAt - now);
     this.step = nextStep(this.current, now, Math.random, minWaitMs);
     return this.step;
   }

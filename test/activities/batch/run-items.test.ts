@@ -66,7 +66,10 @@ describe('a round of a batch', () => {
       );
     expect(await roundOf({ start })).toMatchObject({
       lanes: [{ state: 'starting' }, { state: 'running' }],
-      blockedItem: { workflowId: FIRST, reason: 'the Temporal server rejects its start: the namespace is full' },
+      blockedItem: {
+        workflowId: FIRST,
+        reason: 'the Temporal server rejects its start: the namespace is full',
+      },
     });
   });
 
@@ -85,8 +88,8 @@ describe('a round of a batch', () => {
       Promise.resolve([...lanes]),
     );
     const start = jest.fn<BatchItemStore['start']>();
-    const { blockedItem: waitsFor } = await roundOf({ lanesWithLaterRunning, start });
-    expect(waitsFor).toEqual({
+    const { blockedItem } = await roundOf({ lanesWithLaterRunning, start });
+    expect(blockedItem).toEqual({
       workflowId: FIRST,
       reason: 'another client started a later item of its job',
     });
@@ -103,20 +106,26 @@ describe('a round of a batch', () => {
     const fact: BatchItemStore['getFact'] = (_board, _memo, { next }) => {
       const workflowId = `follow-up:p:one:${next}`;
       const ended = { kind: 'ended', workflowId, runId: 'run', startedAt: 0 } as const;
-      return Promise.resolve({ ...ended, outcome: next === 0 ? rejected : createOutcomeWithoutReceipt('missing') });
+      return Promise.resolve({
+        ...ended,
+        outcome: next === 0 ? rejected : createOutcomeWithoutReceipt('missing'),
+      });
     };
-    const start = jest.fn<BatchItemStore['start']>(({ next, retriedRunId: retryOf }) =>
+    const start = jest.fn<BatchItemStore['start']>(({ next, retriedRunId }) =>
       Promise.resolve({
         ...{ kind: 'ended', workflowId: `follow-up:p:one:${next}`, isFinal: true },
-        ...{ outcome: rejected, runId: retryOf, startedAt: 0 },
+        ...{ outcome: rejected, runId: retriedRunId, startedAt: 0 },
       } as const),
     );
     const startedEarlier = { cursor: 2, lanes: [] };
     const lanes = [{ next: 0, end: 2, state: 'pending' } as const];
     const earlier = { items: 2, cursor: 2, startLimit: 2, retryScope: 'unsent', startedEarlier } as const;
-    prepareRound({ getFact: fact, start, recordBoard: () => Promise.resolve(() => 10_000) }, { ...earlier, lanes });
+    prepareRound(
+      { getFact: fact, start, recordBoard: () => Promise.resolve(() => 10_000) },
+      { ...earlier, lanes },
+    );
     const board = await runItems({ chunks: undefined });
-    expect(start.mock.calls.map(([{ next, retriedRunId: retryOf }]) => [next, retryOf])).toEqual([[0, 'run']]);
+    expect(start.mock.calls.map(([{ next, retriedRunId }]) => [next, retriedRunId])).toEqual([[0, 'run']]);
     expect(board).toMatchObject({ ended: 2, byFailure: { FollowUpRejected: 1, missing: 1 } });
   });
 

@@ -16,8 +16,7 @@ async function newBatch() {
   const { batchId } = batch;
   const run = (...more: string[]) =>
     runCli(environment, ['batch', 'run', '-', '--batch-id', batchId, ...more], jsonl(batch));
-  const command = (name: string, ...more: string[]) =>
-    runCli(environment, ['batch', name, batchId, ...more]);
+  const command = (name: string, ...more: string[]) => runCli(environment, ['batch', name, batchId, ...more]);
   return { batch, batchId, run, command };
 }
 

@@ -46,7 +46,12 @@ export const FASTEST_FLAGS = [
   ...['--when-active', FASTEST_OPTIONS.whenActive],
   ...['--deadline', FASTEST_OPTIONS.deadline, '--reconcile-timeout', FASTEST_OPTIONS.reconcileTimeout],
   ...['--pr-link-timeout', FASTEST_OPTIONS.prLinkTimeout, '--max-staleness', FASTEST_OPTIONS.maxStaleness],
-  ...['--polling-initial', FASTEST_OPTIONS.polling.initial, '--polling-maximum', FASTEST_OPTIONS.polling.maximum],
+  ...[
+    '--polling-initial',
+    FASTEST_OPTIONS.polling.initial,
+    '--polling-maximum',
+    FASTEST_OPTIONS.polling.maximum,
+  ],
 ];
 
 /** A batch as JSON Lines. */

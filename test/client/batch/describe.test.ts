@@ -37,7 +37,7 @@ it('the last ends of a batch are told at the next look if the server did not ans
   news.mockRejectedValueOnce(new ServiceError('away', { cause }));
   jest.spyOn(timers, 'setTimeout').mockResolvedValue(undefined);
   const told: unknown[] = [];
-  for await (const { results: ends } of watchBatch(client, 'b', undefined)) told.push(ends);
+  for await (const { results } of watchBatch(client, 'b', undefined)) told.push(results);
   jest.restoreAllMocks();
   expect(told).toEqual([[], [ITEM_RESULT]]);
 });

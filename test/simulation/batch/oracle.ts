@@ -12,7 +12,12 @@ import type { BatchOperation } from './plan';
 import { BATCH_WORKFLOW_ID, type BatchWorld } from './world';
 
 /** Whoever does this may run or forget an item after the batch had counted it. */
-const ITEM_OPERATIONS: ReadonlySet<string> = new Set(['retry item', 'terminate item', 'cancel item', 'foreign']);
+const ITEM_OPERATIONS: ReadonlySet<string> = new Set([
+  'retry item',
+  'terminate item',
+  'cancel item',
+  'foreign',
+]);
 
 /** A group is started within its permission, and a call takes some seconds. */
 const START_GROUP_SIZE = 10;
@@ -48,9 +53,13 @@ const RULES: readonly ((world: BatchWorld) => Iterable<string>)[] = [
       for (const [index, { run, at }] of sent.entries()) {
         const before = sent
           .slice(0, index)
-          .filter((each) => promptOf(each.run) === promptOf(run) && !isEarlierRunUnknown(world, each.run, run));
+          .filter(
+            (each) => promptOf(each.run) === promptOf(run) && !isEarlierRunUnknown(world, each.run, run),
+          );
         if (before.length === 0 || isStartedByAnotherClient(run)) continue;
-        const includes = world.performedOfKind('retry').some((retry) => retry.operation.includeUnknown && retry.at < at);
+        const includes = world
+          .performedOfKind('retry')
+          .some((retry) => retry.operation.includeUnknown && retry.at < at);
         if (!includes || before.some((each) => isAccepted(world, each.run)))
           yield `${name}: ${run.runId} sends again, ${before.map((each) => each.run.runId).join(', ')} may have sent`;
       }
@@ -67,7 +76,8 @@ const RULES: readonly ((world: BatchWorld) => Iterable<string>)[] = [
       const most = Math.max(...memos.map(({ memo }) => memo.concurrency));
       if (open.length > most) yield `${run.runId} starts as the ${open.length}th, and ${most} may be open`;
       const other = [...open, ...laterItemsRunning(world, run)].find(
-        (each) => each !== run && jobKeyFromWorkflowId(each.workflowId) === jobKeyFromWorkflowId(run.workflowId),
+        (each) =>
+          each !== run && jobKeyFromWorkflowId(each.workflowId) === jobKeyFromWorkflowId(run.workflowId),
       );
       if (other !== undefined) yield `${run.runId} starts while ${other.runId} of its job runs`;
     }
@@ -99,7 +109,9 @@ const RULES: readonly ((world: BatchWorld) => Iterable<string>)[] = [
         if (answer !== 'http_429' || receivedAt === null || retryAfter === null) continue;
         // A POST whose permission was requested before is made.
         const [from, to] = [receivedAt + GROUP_MS, receivedAt + Number(retryAfter) * 1_000];
-        const post = posts.find((each) => each.worker === worker && each.requestedAt > from && each.requestedAt < to);
+        const post = posts.find(
+          (each) => each.worker === worker && each.requestedAt > from && each.requestedAt < to,
+        );
         if (post !== undefined)
           yield `POST ${post.number} of ${post.runId} ${to - post.requestedAt} ms before the end of a cool-down`;
       }
@@ -143,7 +155,8 @@ const RULES: readonly ((world: BatchWorld) => Iterable<string>)[] = [
         const lateAt = at + GROUP_MS + (isDisturbed(world) ? HEARTBEAT_MS : 0);
         const late = inBetween.find(({ run }) => run.startedAt > lateAt);
         if (late !== undefined) yield `${late.run.runId} starts ${late.run.startedAt - at} ms after a pause`;
-        if (inBetween.length > START_GROUP_SIZE) yield `${inBetween.length} items start while ${batch.runId} is paused`;
+        if (inBetween.length > START_GROUP_SIZE)
+          yield `${inBetween.length} items start while ${batch.runId} is paused`;
       }
     }
   },
@@ -152,7 +165,8 @@ const RULES: readonly ((world: BatchWorld) => Iterable<string>)[] = [
     const ends = [...world.performedOfKind('reset'), ...world.performedOfKind('terminate')];
     for (const { operation, endedAt: cancelledAt, failed, at } of world.performedOfKind('cancel')) {
       // One that is reset or terminated before it has cancelled ends as if it had not been told.
-      if (!operation.cancelRunning || failed || ends.some((each) => happensSoonAfter(cancelledAt, each))) continue;
+      if (!operation.cancelRunning || failed || ends.some((each) => happensSoonAfter(cancelledAt, each)))
+        continue;
       for (const { run, batch } of world.starts) {
         // The batch tells those that the list has not shown to whoever has cancelled it.
         const isOpen = run.startedAt < at && run.closedAt > Math.max(cancelledAt, batch.closedAt);
@@ -265,7 +279,9 @@ function laterItemsRunning(world: BatchWorld, { workflowId, startedAt }: Run): R
   return runningFromClients(world, startedAt, 0).filter((run) => {
     const number = names.indexOf(run.workflowId);
     return (
-      number > names.indexOf(workflowId) && plan.items[number]?.requestId !== undefined && isStartedByAnotherClient(run)
+      number > names.indexOf(workflowId) &&
+      plan.items[number]?.requestId !== undefined &&
+      isStartedByAnotherClient(run)
     );
   });
 }

@@ -35,13 +35,17 @@ const withItem = (random: RandomSource) => ({ item: random.next('item') });
 /** What may happen around a batch. `item`: where in the file it stands, from 0 to 1. */
 const BATCH_OPERATIONS = {
   ...MACHINE_OPERATIONS,
-  'wrong clock': (random: RandomSource): { ms: number } => ({ ms: random.pick('clock', [-60_000, -2_000, 2_000, 60_000]) }),
+  'wrong clock': (random: RandomSource): { ms: number } => ({
+    ms: random.pick('clock', [-60_000, -2_000, 2_000, 60_000]),
+  }),
   /** With the same file: it attaches, or goes on. */
   start: (random: RandomSource): { times: number; options: RunOptions } => ({
     times: random.pick('times', [1, 2]),
     options: {},
   }),
-  terminate: (random: RandomSource, ms: number) => ({ startsAfterMs: random.pick('starts', [null, 0, 0, ms]) }),
+  terminate: (random: RandomSource, ms: number) => ({
+    startsAfterMs: random.pick('starts', [null, 0, 0, ms]),
+  }),
   cancel: (random: RandomSource) => ({ cancelRunning: random.chance('with them', 0.5) }),
   pause: withDuration,
   'set concurrency': (random: RandomSource) => ({ concurrency: random.between('new concurrency', 1, 20, 2) }),
@@ -97,10 +101,14 @@ export function drawBatchPlan(seed: number): BatchPlan {
     listLagMs: random.pick('lag', [0, 1_000, 5_000]),
     paceMs: 60,
     retentionMs: random.pick('retention', [null, null, null, null, 120_000, 600_000]),
-    operations: Array.from({ length: random.between('deeds', 0, 7, 1.3) }, () => drawOperations(random)).flat(),
+    operations: Array.from({ length: random.between('deeds', 0, 7, 1.3) }, () =>
+      drawOperations(random),
+    ).flat(),
     isRestartedUntilDone: random.chance('finishes', 0.5),
   };
-  return random.chance('tells a story', 0.15) ? { ...plan, ...random.pick('story', SCENARIOS)(plan, random) } : plan;
+  return random.chance('tells a story', 0.15)
+    ? { ...plan, ...random.pick('story', SCENARIOS)(plan, random) }
+    : plan;
 }
 
 function drawJob(random: RandomSource, nth: number, project: number): PlannedJob {
@@ -154,7 +162,10 @@ function drawOperations(random: RandomSource): PlannedBatchOperation[] {
   if (!/^(keep|start) /.test(at) || random.chance('is alone', 0.5))
     return [{ ...point, afterMs, operation: drawOperation(random) }];
   const fails = drawOperation(random, weighted('kill, 2 freeze, lose'));
-  const operation = drawOperation(random, weighted('2 terminate, cancel, pause, reset, start, set concurrency'));
+  const operation = drawOperation(
+    random,
+    weighted('2 terminate, cancel, pause, reset, start, set concurrency'),
+  );
   return [
     { ...point, afterMs: 0, operation: fails },
     { ...point, afterMs: short, operation },
@@ -167,7 +178,10 @@ const KINDS = weighted(
   '3 foreign',
 );
 
-function drawOperation(random: RandomSource, kinds: readonly (typeof KINDS)[number][] = KINDS): BatchOperation {
+function drawOperation(
+  random: RandomSource,
+  kinds: readonly (typeof KINDS)[number][] = KINDS,
+): BatchOperation {
   const kind = random.pick('act', kinds);
   const ms = random.pick('ms', [500, 5_000, 12_000, 25_000, 90_000]);
   return { kind, ...BATCH_OPERATIONS[kind](random, ms) } as BatchOperation;

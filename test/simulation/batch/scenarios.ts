@@ -22,8 +22,10 @@ function planOperation(at: string, afterMs: number, operation: BatchOperation): 
   return { at, nth: 1, afterMs, operation };
 }
 const atStart = (afterMs: number, operation: BatchOperation) => planOperation('started', afterMs, operation);
-const atItemEnd = (afterMs: number, operation: BatchOperation) => planOperation('item ended', afterMs, operation);
-const withPermission = (afterMs: number, operation: BatchOperation) => planOperation('keep recorded', afterMs, operation);
+const atItemEnd = (afterMs: number, operation: BatchOperation) =>
+  planOperation('item ended', afterMs, operation);
+const withPermission = (afterMs: number, operation: BatchOperation) =>
+  planOperation('keep recorded', afterMs, operation);
 
 /** The first items are for one job, which rejects the first message. Its end is the first one, because turns are long. */
 function rejectedFirstItem(plan: BatchPlan, ofJob: number, ...story: PlannedBatchOperation[]) {
@@ -70,7 +72,11 @@ export const SCENARIOS: readonly ((plan: BatchPlan, random: RandomSource) => Par
   // Two retry one item, and the run that the first one makes has ended before the second one's start.
   (plan, random) => {
     const times = [0, random.between('then', 1, 1_000)];
-    const story = rejectedFirstItem(plan, 1, ...times.map((ms) => atItemEnd(ms, { kind: 'retry item', item: 0 })));
+    const story = rejectedFirstItem(
+      plan,
+      1,
+      ...times.map((ms) => atItemEnd(ms, { kind: 'retry item', item: 0 })),
+    );
     const lost: Fault = { ...REJECTED, after: 1, count: 3, effect: { kind: 'reset', processed: true } };
     const jobs = story.jobs.map((job, nth) => (nth === 0 ? { ...job, faults: [REJECTED, lost] } : job));
     const request = { maxStaleness: '0s', reconcileTimeout: '0s', onUnknownDelivery: 'fail' } as const;
@@ -81,7 +87,10 @@ export const SCENARIOS: readonly ((plan: BatchPlan, random: RandomSource) => Par
     jobs: jobs.map((job, nth) => idleJob(job, nth === 0 ? SHORT_TURNS : TURNS)),
     items: items.slice(0, ITEMS),
     retentionMs: 120_000,
-    operations: [...operations.slice(0, 1), atItemEnd(150_000, { kind: 'reset', share: random.next('share') / 2 })],
+    operations: [
+      ...operations.slice(0, 1),
+      atItemEnd(150_000, { kind: 'reset', share: random.next('share') / 2 }),
+    ],
   }),
   // Somebody else has started a later item of a job by its own name, long before a worker is there.
   (plan, random) => {

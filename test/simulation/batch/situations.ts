@@ -26,7 +26,8 @@ const BASE_SITUATIONS: Situations<BatchWorld> = {
       events.some((event) => 'activity' in event && event.activity.activityType === 'waitForJobLock'),
     ),
   'a batch is forgotten': ({ finalReport }) => finalReport === null,
-  'a batch is done, and has an end for each item': ({ finalReport, names }) => finalReport?.ends.length === names.length,
+  'a batch is done, and has an end for each item': ({ finalReport, names }) =>
+    finalReport?.ends.length === names.length,
   'an item runs again by a retry': ({ starts }) =>
     starts.some(({ run }) => run.start.requester?.requestId.startsWith('retry of ') === true),
   'a worker is killed between two starts': ({ log }) => occursRightAfter(log, /^starts /, /^kill/),
@@ -58,7 +59,9 @@ export const BATCH_SITUATIONS: Situations<BatchWorld> = {
     EFFECTIVE_OPERATIONS.map((kind) => [
       `of a batch: ${kind}`,
       ({ performed }: BatchWorld) =>
-        performed.some(({ operation, failed, answer }) => operation.kind === kind && !failed && answer !== NO_SUCH_ITEM),
+        performed.some(
+          ({ operation, failed, answer }) => operation.kind === kind && !failed && answer !== NO_SUCH_ITEM,
+        ),
     ]),
   ),
 };

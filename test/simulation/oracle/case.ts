@@ -96,7 +96,8 @@ export function buildCase(world: FollowUpWorld) {
         .performedOfKind('decide')
         .filter(({ operation, answer }) => operation.decision === decision && answer?.kind !== 'refused'),
     /** Whether one of these was planned. */
-    has: (...kinds: readonly Operation['kind'][]) => world.plan.operations.some(({ operation }) => kinds.includes(operation.kind)),
+    has: (...kinds: readonly Operation['kind'][]) =>
+      world.plan.operations.some(({ operation }) => kinds.includes(operation.kind)),
     hasEntered: (phase: string) => log.some(({ what }) => what === `phase ${phase}`),
     /** Whether the follow-up was over before this was answered, or soon after. One that continues as new is not. */
     wasOverAt: ({ at, endedAt }: FollowUpWorld['performed'][number]) =>

@@ -72,7 +72,9 @@ export const RULES: readonly Rule[] = [
   function* pollNowReads({ world, gets, has, wasOverAt }) {
     if (has('hold queue')) return;
     for (const update of world.performedOfKind('poll now')) {
-      const isRead = gets.some(({ requestedAt }) => requestedAt >= update.at && requestedAt <= update.endedAt);
+      const isRead = gets.some(
+        ({ requestedAt }) => requestedAt >= update.at && requestedAt <= update.endedAt,
+      );
       // While another follow-up holds the job lock, there is nothing to read, and the progress shows this.
       const isLocked = world.log.some(
         ({ at, what }) =>
@@ -150,7 +152,9 @@ export const RULES: readonly Rule[] = [
   /** No message is sent after the deadline: the permission of a POST is requested before it. */
   function* sendsNothingAfterItsDeadline({ world, posts, latestDeadlineAt }) {
     // The worker goes by the Temporal server's clock, which it knows from the time at which the attempt was queued.
-    const isHeld = world.plan.operations.some(({ operation }) => operation.kind === 'hold queue' && operation.queue === 'sends');
+    const isHeld = world.plan.operations.some(
+      ({ operation }) => operation.kind === 'hold queue' && operation.queue === 'sends',
+    );
     if (isHeld) return;
     const asked = world.log.filter(({ what }) => what === 'permission asked');
     for (const { number, requestedAt, worker } of posts) {
@@ -164,7 +168,9 @@ export const RULES: readonly Rule[] = [
   function* sendsWithTheLock({ world, gets, posts, plan, isReset, has }) {
     // An activity may outlive its run, whose lock the next follow-up acquires.
     if (plan.whenActive !== 'wait' || isReset || has('terminate')) return;
-    const baselineReads = gets.filter((get) => !isPoll(get)).map(({ number, requestedAt }) => ({ number, at: requestedAt }));
+    const baselineReads = gets
+      .filter((get) => !isPoll(get))
+      .map(({ number, requestedAt }) => ({ number, at: requestedAt }));
     const sent = posts.map(({ number, firstByteAt }) => ({ number, at: firstByteAt ?? Infinity }));
     for (const { number, at } of [...baselineReads, ...sent])
       if (at !== Infinity && !world.locks.some((lock) => lock.startedAt <= at && lock.closedAt >= at))
@@ -193,10 +199,12 @@ export const RULES: readonly Rule[] = [
     if (isHindered) return;
     for (const { runId, isOpen, closedAt } of world.locks)
       if (isOpen) yield `the job lock ${runId} is still held after the end`;
-      else if (closedAt < run.closedAt - REPORT_DELAY_MS) yield `the job lock ${runId} is released before the end`;
+      else if (closedAt < run.closedAt - REPORT_DELAY_MS)
+        yield `the job lock ${runId} is released before the end`;
   },
   function* cancellationWasRequested({ world, end }) {
-    if (end.kind === 'cancelled' && world.performedOfKind('cancel').length === 0) yield 'nobody has cancelled it';
+    if (end.kind === 'cancelled' && world.performedOfKind('cancel').length === 0)
+      yield 'nobody has cancelled it';
   },
   /** A run ends in the task that is told of it, or waits for its POST. Its end is written down last. */
   function* cancellationEndsRun({ world }) {
@@ -268,7 +276,8 @@ export const UNDISTURBED_RULES: readonly Rule[] = [
     );
     const freshAt = Math.min(receivedAt + plan.maxStalenessMs, deadlineAt);
     const idle = polls.find(
-      ({ requestedAt }) => requestedAt > Math.max(receivedAt, active?.receivedAt ?? Infinity) && requestedAt < freshAt,
+      ({ requestedAt }) =>
+        requestedAt > Math.max(receivedAt, active?.receivedAt ?? Infinity) && requestedAt < freshAt,
     );
     if (idle !== undefined) yield `read ${idle.number} decides nothing`;
   },

@@ -42,7 +42,10 @@ export const RECEIPT_RULES: readonly ReceiptRule[] = [
       yield `accepted by ${String(confirmedBy)}, with ${plan.onUnknownDelivery}`;
   },
   /** Between the POSTs that have begun and the permissions that were given, with one that a reset run presumes. */
-  function* countsItsSends({ world, isReset, posts, permissions, manualCompletions, run, end }, { delivery }) {
+  function* countsItsSends(
+    { world, isReset, posts, permissions, manualCompletions, run, end },
+    { delivery },
+  ) {
     const { sends, verdict } = delivery;
     const begun = posts.filter(({ firstByteAt }) => firstByteAt !== null);
     // A run made by the only reset counts what its history has, and one that the run before may have made.
@@ -98,7 +101,9 @@ export const RECEIPT_RULES: readonly ReceiptRule[] = [
     // A read that came too late for the deadline was made, and told to nobody.
     if (isHindered || !isOne || responseCounts.no_worker !== undefined || end.kind === 'failure') return;
     const since = post.receivedAt ?? Infinity;
-    const reads = polls.filter(({ requestedAt, receivedAt }) => requestedAt >= since && receivedAt !== null).length;
+    const reads = polls.filter(
+      ({ requestedAt, receivedAt }) => requestedAt >= since && receivedAt !== null,
+    ).length;
     const counted = Object.entries(responseCounts).map(([label, count]) =>
       LABELS_WITHOUT_REQUEST.has(label) ? 0 : count,
     );
@@ -112,7 +117,9 @@ export const RECEIPT_RULES: readonly ReceiptRule[] = [
           (receivedAt ?? Infinity) >= at + START_MS - REPORT_MS,
       ),
     ).length;
-    const isSlow = polls.some(({ requestedAt, receivedAt }) => (receivedAt ?? Infinity) - requestedAt > HEARTBEAT_MS);
+    const isSlow = polls.some(
+      ({ requestedAt, receivedAt }) => (receivedAt ?? Infinity) - requestedAt > HEARTBEAT_MS,
+    );
     // A cancellation also interrupts a single read.
     const lost = interrupted + (isSlow ? ATTEMPTS : 0) + (end.kind === 'cancelled' ? 1 : 0);
     if (sum(counted) > reads || sum(counted) < reads - lost)
@@ -145,16 +152,22 @@ export const RECEIPT_RULES: readonly ReceiptRule[] = [
       yield `progress says ${reported} (${end.kind})`;
   },
   /** The baseline is what a look right before a POST has shown. */
-  function* baselineMatchesBaselineRead({ manualCompletions, posts, shown, isUndisturbed }, { baseline, delivery }) {
+  function* baselineMatchesBaselineRead(
+    { manualCompletions, posts, shown, isUndisturbed },
+    { baseline, delivery },
+  ) {
     if (baseline === null && isUndisturbed && posts.length > 0)
       yield 'the look before the POST is no baseline';
     if (baseline === null || manualCompletions > 0) return;
     const baselineReads = shown.filter((get) => !isPoll(get));
     const before = posts.map((post) =>
-      baselineReads.findLast(({ receivedAt, runId }) => runId === post.runId && receivedAt <= post.requestedAt),
+      baselineReads.findLast(
+        ({ receivedAt, runId }) => runId === post.runId && receivedAt <= post.requestedAt,
+      ),
     );
     // A worker that dies after its permission leaves a baseline without a POST.
-    const possible = isUndisturbed && posts.length > 0 && delivery.verdict !== 'not-sent' ? before : baselineReads;
+    const possible =
+      isUndisturbed && posts.length > 0 && delivery.verdict !== 'not-sent' ? before : baselineReads;
     const said = formatJobState(baseline);
     if (!possible.some((look) => look !== undefined && formatJobState(look.shown) === said))
       yield `the baseline is ${said}, and the look before the POST showed something else`;
@@ -163,7 +176,9 @@ export const RECEIPT_RULES: readonly ReceiptRule[] = [
     const startedAt = world.runs[0]?.startedAt ?? 0;
     if (sentAt !== null && (Date.parse(sentAt) < startedAt || sentAt > (endedAt ?? '')))
       yield `sent at ${sentAt}, which is not in its time`;
-    const areKnown = posts.every(({ firstByteAt, receivedAt }) => firstByteAt !== null && receivedAt !== null);
+    const areKnown = posts.every(
+      ({ firstByteAt, receivedAt }) => firstByteAt !== null && receivedAt !== null,
+    );
     const isSent = posts.length > 0 && posts.length === delivery.sends && delivery.verdict !== 'not-sent';
     if (!isUndisturbed || !areKnown || !isSent) return;
     if (!posts.some(({ firstByteAt }) => Math.abs((firstByteAt ?? 0) - Date.parse(sentAt ?? '')) <= 1))
@@ -180,7 +195,8 @@ export const RECEIPT_RULES: readonly ReceiptRule[] = [
     if (end.type !== 'DeliveryUnknown' || !isIdle(receipt.baseline) || plan.whenActive === 'reject') return;
     // A later POST that is refused, or can't be made, ends it as well.
     const last = posts.at(-1);
-    const isRefused = last?.firstByteAt === null || /^http_(40[013459]|41[035]|422)$/.test(last?.answer ?? '');
+    const isRefused =
+      last?.firstByteAt === null || /^http_(40[013459]|41[035]|422)$/.test(last?.answer ?? '');
     if (!isRefused && !shown.some(({ requestedAt }) => requestedAt >= freshFrom(receipt)))
       yield 'DeliveryUnknown, and nobody has looked';
   },
@@ -205,7 +221,8 @@ export const RECEIPT_RULES: readonly ReceiptRule[] = [
     if (!polls.some(({ requestedAt }) => requestedAt >= deadlineAt)) yield 'overdue without a last read';
     const since = Math.max(world.service.life.terminalSince() ?? Infinity, Date.parse(receipt.sentAt ?? ''));
     const { maximumMs, initialMs } = plan.polling;
-    const waitMs = 2 * plan.maxStalenessMs + plan.prLinkTimeoutMs + 2 * (maximumMs + initialMs) + END_DELAY_MS;
+    const waitMs =
+      2 * plan.maxStalenessMs + plan.prLinkTimeoutMs + 2 * (maximumMs + initialMs) + END_DELAY_MS;
     if (world.plan.jobs[0].faults.length === 0 && since + waitMs < deadlineAt)
       yield 'overdue, and the job was at rest for long';
   },
@@ -227,7 +244,9 @@ export const RECEIPT_RULES: readonly ReceiptRule[] = [
     // What another status interrupts begins anew; an answer that nobody was told does not interrupt.
     const fresh = shown.filter((get) => get.requestedAt >= freshFrom(receipt) && isPoll(get));
     const other = isUndisturbed ? fresh.findLast((get) => get.shown.status !== status) : undefined;
-    const same = fresh.filter((get) => get.shown.status === status && get.requestedAt > (other?.requestedAt ?? 0));
+    const same = fresh.filter(
+      (get) => get.shown.status === status && get.requestedAt > (other?.requestedAt ?? 0),
+    );
     const until = (same[0]?.receivedAt ?? Infinity) + plan.maxStalenessMs;
     if (!same.some(({ requestedAt }) => requestedAt >= until))
       yield `${evidence}, and the status did not hold for maxStaleness`;
@@ -276,7 +295,8 @@ export const RECEIPT_RULES: readonly ReceiptRule[] = [
       status === 'active' || [status, baseline?.status].sort().join() === 'completed,failed';
     if (!shown.some((get) => get.requestedAt >= freshAt && isProof(get.shown)))
       yield 'proved by reading, and no fresh answer proves it';
-    const mayBeOthers = found.has('turn by another client', 'change job') || world.plan.jobs[0].status === 'active';
+    const mayBeOthers =
+      found.has('turn by another client', 'change job') || world.plan.jobs[0].status === 'active';
     if (messageTurns(found).length === 0 && !mayBeOthers && !isReset)
       yield 'proved by reading, and there was no turn';
   },

@@ -181,6 +181,8 @@ const WORKFLOW_BEHAVIORS: Readonly<Record<string, Behavior>> = {
 
 export const BEHAVIORS: readonly (readonly [name: string, Behavior])[] = [
   ...Object.entries(ACTIVITY_BEHAVIORS).map(([name, words]) => [name, parseActivityBehavior(words)] as const),
-  ...Object.entries(CANCELLATION_BEHAVIORS).map(([name, words]) => [name, parseActivityBehavior(words, GO, 'cancel a')] as const),
+  ...Object.entries(CANCELLATION_BEHAVIORS).map(
+    ([name, words]) => [name, parseActivityBehavior(words, GO, 'cancel a')] as const,
+  ),
   ...Object.entries(WORKFLOW_BEHAVIORS),
 ];

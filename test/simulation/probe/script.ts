@@ -56,5 +56,10 @@ export async function playScript(run: ProbeRun, script = '') {
     else throw new TypeError(`no script knows ${verb}`);
   }
   const { history } = await run.snapshot();
-  return { history, seen: await run.queryLog(), answers: await Promise.all(answers), attempts: gates.attempts };
+  return {
+    history,
+    seen: await run.queryLog(),
+    answers: await Promise.all(answers),
+    attempts: gates.attempts,
+  };
 }

@@ -45,7 +45,9 @@ export async function playSimulated(
   try {
     const state = { isOver: false };
     server.start(startRequest('probe', 'probe', 'probe', steps, memo, attributes));
-    const end = playScript(runOf(workflows, clock, server, gates), script).finally(() => (state.isOver = true));
+    const end = playScript(runOf(workflows, clock, server, gates), script).finally(
+      () => (state.isOver = true),
+    );
     end.catch(() => undefined);
     await clock.run(() => state.isOver, MOST_STEPS);
     if (!state.isOver)

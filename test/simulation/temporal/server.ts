@@ -222,7 +222,8 @@ export class TemporalServer {
         continue;
       }
       const worker = this.random.pick('worker', polling);
-      if (task instanceof Run) (polling.find((each) => each.cache.has(task.runId)) ?? worker).runWorkflowTask(task);
+      if (task instanceof Run)
+        (polling.find((each) => each.cache.has(task.runId)) ?? worker).runWorkflowTask(task);
       else worker.startActivity(task);
     }
   }

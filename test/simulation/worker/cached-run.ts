@@ -85,7 +85,8 @@ export class CachedRun {
       );
       const markers = recorded.flatMap((event) => (event.type === 'MarkerRecorded' ? [event] : []));
       const commands = await this.applyTask(events, startedAt, updates, markers);
-      if (hasForcedTask(events, startedAt + 2, recorded)) this.commandsForNextTask = commands.splice(recorded.length);
+      if (hasForcedTask(events, startedAt + 2, recorded))
+        this.commandsForNextTask = commands.splice(recorded.length);
       const before = recorded.map(fingerprint);
       const now = commands.filter(({ type }) => type !== 'UpdateRejected').map(fingerprint);
       const at = [...before, undefined].findIndex((each, nth) => each !== now[nth]);
@@ -267,7 +268,11 @@ function recordedCommands(events: readonly HistoryEvent[], from: number): Histor
  * A worker that has to report a task before a local activity is over gets another one at once. The activity may end at that
  * moment: its marker then goes with the first task, and what the workflow makes of it with the second.
  */
-function hasForcedTask(events: readonly HistoryEvent[], from: number, recorded: readonly HistoryEvent[]): boolean {
+function hasForcedTask(
+  events: readonly HistoryEvent[],
+  from: number,
+  recorded: readonly HistoryEvent[],
+): boolean {
   const [scheduled, started] = events.slice(from + recorded.length);
   return (
     recorded.at(-1)?.type === 'MarkerRecorded' &&

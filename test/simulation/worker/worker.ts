@@ -252,7 +252,9 @@ export class SimulatedWorker implements Process {
     this.options.reached(`${of.name} started`, this);
     const info = activityInfo(run, of.seq, of.name, clock.now);
     const activity = sdkActivity(info, this.activities[of.name], this.client, () => undefined);
-    const result = clock.runAs(this, () => activity.run({ args: (input ?? []).map(fromPayload), headers: {} }));
+    const result = clock.runAs(this, () =>
+      activity.run({ args: (input ?? []).map(fromPayload), headers: {} }),
+    );
     const end = await Promise.race([result, clock.sleep(LOCAL_TIMEOUT_MS).then(() => undefined)]);
     return { seq: of.seq, endedAt: clock.now, resolution: localResolution(of, end) };
   }

@@ -19,7 +19,13 @@ function problemsOf(input: unknown): readonly string[] {
 
 describe('the input of a batch', () => {
   it('has defaults, and its id from its workflow where it names none', () => {
-    const defaults = { concurrency: 50, maxFailures: null, digest: null, startedEarlier: null, retryScope: null };
+    const defaults = {
+      concurrency: 50,
+      maxFailures: null,
+      digest: null,
+      startedEarlier: null,
+      retryScope: null,
+    };
     const input = { batchId: 'nightly', items, ...defaults };
     expect(checkBatchInput({ items }, 'follow-up-batch:nightly')).toEqual(input);
     const settings = { concurrency: 2, maxFailures: { percent: 5 } };

@@ -6,7 +6,13 @@ import { QUERY_PROGRESS } from '../../../src/contract/names';
 import type { FollowUpProgress } from '../../../src/contract/result';
 import { Environment } from '../../harness/environment';
 import { eventually } from '../../../tools/lib/eventually';
-import { ACCEPTED_BY_RESPONSE, fetchFailure, newTaskQueues, NOT_SENT_DELIVERY, FAST_OPTIONS } from '../../harness/follow-up-under-test';
+import {
+  ACCEPTED_BY_RESPONSE,
+  fetchFailure,
+  newTaskQueues,
+  NOT_SENT_DELIVERY,
+  FAST_OPTIONS,
+} from '../../harness/follow-up-under-test';
 import { sharedEnvironment } from '../../harness/shared-environment';
 
 const { open, follow } = sharedEnvironment({ skipsTime: true });
@@ -61,7 +67,10 @@ describe('the deadline', () => {
     const environment = await open();
     const request = { ...environment.newRequest(), deadline: DEADLINE } as const;
     const handle = await environment.followUps.start(request, { startDelay: DELAY });
-    expect(await handle.result()).toMatchObject({ status: 'completed', receipt: { delivery: ACCEPTED_BY_RESPONSE } });
+    expect(await handle.result()).toMatchObject({
+      status: 'completed',
+      receipt: { delivery: ACCEPTED_BY_RESPONSE },
+    });
     const { deadlineAt, startedAt } = await timesOf(handle.workflowId);
     expect(deadlineAt - startedAt).toBe(3 * 3_600_000);
     expect(environment.posts(request)).toHaveLength(1);

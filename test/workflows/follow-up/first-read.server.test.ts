@@ -66,7 +66,11 @@ describe('before the message is sent', () => {
     const fault = { name: 'status', parameters: { code: 403 }, times: 1, ...READ };
     const following = await followQuickly({}, {}, fault);
     const { type, details } = await following.failure();
-    expect([type, details.httpStatus, details.receipt.delivery]).toEqual(['FollowUpRejected', 403, NOT_SENT_DELIVERY]);
+    expect([type, details.httpStatus, details.receipt.delivery]).toEqual([
+      'FollowUpRejected',
+      403,
+      NOT_SENT_DELIVERY,
+    ]);
     expect([following.readCount(), following.posts()]).toEqual([1, []]);
   });
 });

@@ -3,7 +3,12 @@ import { jobLockWorkflowId } from '../../../src/contract/ids';
 import { TestBatch } from '../../harness/test-batch';
 import { Environment } from '../../harness/environment';
 import { eventually } from '../../../tools/lib/eventually';
-import { ACCEPTED_BY_RESPONSE, ENDLESS_TURN, type FollowUpUnderTest, NOT_SENT_DELIVERY } from '../../harness/follow-up-under-test';
+import {
+  ACCEPTED_BY_RESPONSE,
+  ENDLESS_TURN,
+  type FollowUpUnderTest,
+  NOT_SENT_DELIVERY,
+} from '../../harness/follow-up-under-test';
 import { Operator } from '../../harness/operator';
 import { eventsOf, resetToTask, workflowTasks } from '../../harness/reset';
 import { sharedEnvironment } from '../../harness/shared-environment';

@@ -1,7 +1,12 @@
 import { describe, expect, it } from '@jest/globals';
 import { ACCEPTED_BY_READ, ACCEPTED_BY_RESPONSE, UNKNOWN_DELIVERY } from '../../harness/follow-up-under-test';
 import { WORKER_LOSS_OPTIONS } from '../../harness/process-environment';
-import { withWorker, HOLD_AFTER_PROCESSING, type Scenario, type ScenarioOptions } from '../../harness/scenario';
+import {
+  withWorker,
+  HOLD_AFTER_PROCESSING,
+  type Scenario,
+  type ScenarioOptions,
+} from '../../harness/scenario';
 
 /*
  * The send is given up 19 s after its start (2 s for each of its exchanges and 15 s), a workflow task of the lost worker 10 s

@@ -14,7 +14,9 @@ it('updates are rejected with a reason, read the job, and send a message again t
   } as const;
   const lost = { name: 'reset', operation: 'message', times: 1 } as const;
   const following = await follow(ENDLESS_TURN, asked, lost);
-  const { deliveryUnknownReason } = await following.waitForProgress(({ phase }) => phase === 'needs-decision');
+  const { deliveryUnknownReason } = await following.waitForProgress(
+    ({ phase }) => phase === 'needs-decision',
+  );
   expect(deliveryUnknownReason).toMatch(
     /\. Reading the job for 300ms showed no change that the message caused\.$/,
   );
@@ -31,5 +33,9 @@ it('updates are rejected with a reason, read the job, and send a message again t
   following.changeJob({ status: 'completed', prLink: 'https://example.test/pull/7' });
   expect(await following.update('pollNow')).toMatchObject({ job: { status: 'completed' } });
   const delivery = { ...ACCEPTED_BY_RESPONSE, sends: 2 };
-  expect(await following.outcomeSummary()).toMatchObject({ status: 'completed', delivery, posts: [false, true] });
+  expect(await following.outcomeSummary()).toMatchObject({
+    status: 'completed',
+    delivery,
+    posts: [false, true],
+  });
 });

@@ -2,7 +2,12 @@ import { describe, expect, it } from '@jest/globals';
 import type { DataConverter, Payload } from '@temporalio/common';
 import { Environment } from '../../harness/environment';
 import { eventually } from '../../../tools/lib/eventually';
-import { ENDLESS_TURN, type FollowUpUnderTest, NOT_SENT_DELIVERY, UNKNOWN_DELIVERY } from '../../harness/follow-up-under-test';
+import {
+  ENDLESS_TURN,
+  type FollowUpUnderTest,
+  NOT_SENT_DELIVERY,
+  UNKNOWN_DELIVERY,
+} from '../../harness/follow-up-under-test';
 import { temporal } from '../../harness/temporal';
 import { TemporalGate } from '../../harness/temporal-gate';
 

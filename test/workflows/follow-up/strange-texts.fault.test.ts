@@ -51,7 +51,12 @@ it('a worker lives, and the job comes back whole, when a service puts strange te
       throw new Error(`the worker ended with ${JSON.stringify(exit)}:\n${worker.stderr}`);
     });
     const polling = { ...WORKER_LOSS_OPTIONS.polling, timerPolls: 2 };
-    const asked = { ...WORKER_LOSS_OPTIONS, polling, reconcileTimeout: '5m', prLinkTimeout: '100ms' } as const;
+    const asked = {
+      ...WORKER_LOSS_OPTIONS,
+      polling,
+      reconcileTimeout: '5m',
+      prLinkTimeout: '100ms',
+    } as const;
     const cases = [...IN_JOBS, ...IN_ERRORS];
     const ends = cases.map(async ([fault, end]) => {
       // Many reads, as only an answer that counts proves a delivery.

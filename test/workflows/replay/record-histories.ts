@@ -143,7 +143,9 @@ const paths: Paths = {
   'job-not-found': (environment) => environment.send({ projectId: 'nowhere', jobId: 'nobody', ...WAIT }),
   'deadline-exceeded': (environment) => environment.follow(endless, { deadline: '4s' }),
   cancelled: async (environment) => {
-    const following = await environment.follow(endless, { polling: { ...FAST_OPTIONS.polling, timerPolls: 'all' } });
+    const following = await environment.follow(endless, {
+      polling: { ...FAST_OPTIONS.polling, timerPolls: 'all' },
+    });
     await following.waitForProgress(({ polls }) => polls > 1);
     await following.handle.cancel();
     return following;
