@@ -83,10 +83,10 @@ function cadenceRows(): Rows {
   return [['turn', ...Object.keys(SCHEDULES)], ...rows];
 }
 
-/** The groups of the alerts are the specification of a `PrometheusRule` of the Prometheus Operator. */
+/** The `PrometheusRule` of the Prometheus Operator, whose specification has the groups of the alerts. */
 function prometheusRule(): string {
   const alerts = readFileSync(path.join(ROOT, 'deploy/prometheus/alerts.yaml'), 'utf8');
-  return `# Made of alerts.yaml by \`npm run docs\`. Your Prometheus may ask for labels: spec.ruleSelector says which.
+  return `# \`npm run docs\` generates this file from alerts.yaml. Add the labels that spec.ruleSelector of your Prometheus requires.
 apiVersion: monitoring.coreos.com/v1
 kind: PrometheusRule
 metadata:
