@@ -11,6 +11,7 @@ import { formatDuration } from '../../src/contract/duration';
 import { errorRows } from './error-docs';
 import { proofsPage } from '../lib/proofs';
 import { requestRows, requestSchema } from './request-docs';
+import { FAULTS } from '../../sandbox/faults';
 
 const ROOT = path.join(__dirname, '../..');
 
@@ -25,6 +26,7 @@ const MADE: Readonly<Record<string, (text: string) => string>> = {
   'docs/metrics.md': (page) => withTable(page, metricRows(), labelRows()),
   'docs/client.md': (page) => withTable(page, errorRows()),
   'docs/performance.md': (page) => withTable(page, cadenceRows()),
+  'docs/sandbox.md': (page) => withTable(page, faultRows()),
   'docs/proofs.md': proofsPage,
   'deploy/prometheus/prometheus-rule.yaml': prometheusRule,
 };
@@ -68,6 +70,15 @@ function labelRows(): Rows {
     return [label, markdownCodes(metrics), values];
   });
   return [['label', 'metrics', 'values'], ...rows];
+}
+
+/** The faults of the sandbox with the operations on which they can act and the names of their parameters. */
+function faultRows(): Rows {
+  const rows = Object.entries(FAULTS).map(([name, { help, operations, parameters }]) => {
+    const parameterNames = markdownCodes(Object.keys(parameters.shape)) || 'none';
+    return [`\`${name}\``, markdownCodes(operations), parameterNames, help];
+  });
+  return [['fault', 'operations', 'parameters', 'effect'], ...rows];
 }
 
 /** Polls of one turn by each schedule, and how late its end is seen. */
