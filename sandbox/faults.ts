@@ -161,7 +161,9 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
       processed: z
         .enum(['before', 'after', 'never'])
         .default('before')
-        .describe('when a message is processed; with "after", it is processed even if its caller has disconnected'),
+        .describe(
+          'when a message is processed; with "after", it is processed even if its caller has disconnected',
+        ),
     },
     (values) => ({ kind: 'wait', processed: values.processed, ms: null }),
   ),
