@@ -96,10 +96,10 @@ const retryAfter = z
   .union([z.string().regex(/^[\x20-\x7e]+$/, 'must be printable ASCII: it is sent in a header'), z.number()])
   .transform(String)
   .describe('the Retry-After header');
-const processed = z.enum(['yes', 'no']).describe('whether a message is processed before the answer');
+const processed = z.enum(['yes', 'no']).describe('whether a message is processed before the response');
 
 const count = z.int().min(1);
-const reads = count.optional().describe('for so many reads, instead of a time');
+const reads = count.optional().describe('the number of reads, instead of a duration');
 
 /** Whether a fault still lasts, after so many milliseconds and reads. */
 function isLasting(
@@ -118,17 +118,17 @@ const PORTAL = '<!doctype html><title>Sign in</title><h1>Sign in to the guest ne
 
 /** Every fault that the sandbox knows: the list on the command line and every check are made of this table. */
 export const FAULTS: Readonly<Record<string, Fault>> = {
-  'http-503': fault('answers 503, as a gateway does', {}, () => rejectWith(503, BUSY)),
-  'http-429': fault('answers 429', { retryAfter: retryAfter.prefault('1') }, (values) =>
+  'http-503': fault('returns 503, as a gateway does', {}, () => rejectWith(503, BUSY)),
+  'http-429': fault('returns 429', { retryAfter: retryAfter.prefault('1') }, (values) =>
     rejectWith(429, 'too many requests', values.retryAfter),
   ),
   status: fault(
-    'answers with a status code and an error body',
-    { code: code(200).default(418), words: z.string().optional().describe('the words of the body') },
+    'returns a status code and an error body',
+    { code: code(200).default(418), words: z.string().optional().describe('the error text of the body') },
     (values) => rejectWith(values.code, values.words ?? `answered with ${values.code} on demand`),
   ),
   html: fault(
-    'answers with the page of a sign-in portal, or of a gateway',
+    'returns the HTML page of a sign-in portal or a gateway',
     { processed: processed.default('no'), code: code(200).default(200) },
     (values) => {
       const headers = { 'content-type': 'text/html; charset=utf-8' };
@@ -138,10 +138,10 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
   redirect: fault('redirects to the same path with 307', {}, () =>
     instead('no', (path) => errorResponse(307, 'moved', { location: path })),
   ),
-  unauthorized: fault('answers 401, as if the key had expired', {}, () =>
+  unauthorized: fault('returns 401, as if the key had expired', {}, () =>
     rejectWith(401, 'the API key has expired'),
   ),
-  'not-found': fault('answers 404, as if the job did not exist', {}, () => rejectWith(404, 'job not found')),
+  'not-found': fault('returns 404, as if the job did not exist', {}, () => rejectWith(404, 'job not found')),
   'close-before-read': fault('closes the connection before the body is read', {}, () =>
     instead('unread', () => closeConnection),
   ),
@@ -151,21 +151,21 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
   reset: fault('reads the request and resets the connection; nothing is processed', {}, () =>
     instead('no', () => resetConnection),
   ),
-  hang: fault('reads the request and never answers; nothing is processed', {}, () =>
+  hang: fault('reads the request and never responds; nothing is processed', {}, () =>
     instead('no', () => noResponse),
   ),
   'processed-then-close': afterProcessing('processes the message and closes the connection', closeConnection),
   'processed-then-reset': afterProcessing('processes the message and resets the connection', resetConnection),
   'processed-then-503': fault(
-    'processes the message and answers 503',
+    'processes the message and returns 503',
     { retryAfter: retryAfter.optional() },
     ({ retryAfter: header }) =>
       instead('yes', () => errorResponse(503, BUSY, header === undefined ? {} : { 'retry-after': header })),
     ['message'],
   ),
-  'processed-then-timeout': afterProcessing('processes the message and never answers', noResponse),
+  'processed-then-timeout': afterProcessing('processes the message and never responds', noResponse),
   truncated: fault(
-    'answers 200 and closes the connection in the middle of the body; a message is processed',
+    'returns 200 and closes the connection in the middle of the body; a message is processed',
     {},
     () => instead('yes', () => truncatedResponse),
   ),
@@ -175,12 +175,14 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
       processed: z
         .enum(['before', 'after', 'never'])
         .default('before')
-        .describe('when a message is processed; after the hold it is even if its caller has gone'),
+        .describe(
+          'when a message is processed; with "after", it is processed even if its caller has disconnected',
+        ),
     },
     (values) => ({ kind: 'wait', processed: values.processed, ms: null }),
   ),
   slow: fault(
-    'waits',
+    'waits before it responds',
     {
       delay: duration.prefault('2s').describe('how long'),
       processed: z.enum(['before', 'after']).default('after').describe('when a message is processed'),
@@ -188,7 +190,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
     (values) => ({ kind: 'wait', processed: values.processed, ms: values.delay }),
   ),
   stale: fault(
-    'answers with the job as it was before the last message',
+    'returns the job as it was before the last message',
     { for: duration.prefault('3s').describe('how long after the message'), reads },
     (values) =>
       alter((job, { life, now }) => {
@@ -199,10 +201,10 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
       }),
   ),
   lag: fault(
-    'answers with the job as it was a while ago, as a replica that lags does',
+    'returns the job as it was some time ago, as a lagging replica does',
     {
-      upTo: duration.prefault('3s').describe('each answer is behind by a time from 0 to this'),
-      reads: count.optional().describe('each answer is behind by 0 to so many reads, instead of a time'),
+      upTo: duration.prefault('3s').describe('each response lags by a time from 0 to this duration'),
+      reads: count.optional().describe('each response lags by 0 to this number of reads, instead of a time'),
     },
     ({ upTo, reads }) =>
       alter((job, { life, now, random }) => {
@@ -212,7 +214,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
     ['get'],
   ),
   'late-link': fault(
-    'prLink stays null after the job has completed',
+    'returns a null prLink for some time after the job has completed',
     { for: duration.prefault('3s').describe('how long'), reads },
     (values) =>
       alter((job, { life, now }) => {
@@ -223,27 +225,27 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
       }),
   ),
   'unknown-status': fault(
-    'answers with a status that nobody knows in place of active',
+    'returns an unknown status instead of active',
     { word: z.string().min(1).default('hibernating').describe('the status') },
     ({ word }) => alter((job) => (job.status === 'active' ? { ...job, status: word } : job)),
   ),
-  'another-job': fault('answers with a job of another id', {}, () =>
+  'another-job': fault('returns a job with another ID', {}, () =>
     alter((job) => ({ ...job, id: `${job.id}-other` })),
   ),
   'invisible-turn': fault(
-    'the turn that a message starts is over at once: active is never seen',
+    'ends the turn of a message at once, so that no read returns active',
     {},
     () => ({ kind: 'turn', plan: () => ({ durationMs: 0 }) }),
     ['message'],
   ),
   'late-take-up': fault(
-    'a message is accepted, and taken up later: until then the job goes on as before',
-    { upTo: duration.prefault('3s').describe('it is taken up within a time from 0 to this') },
+    'accepts a message, and starts its turn later; until then, the job continues as before',
+    { upTo: duration.prefault('3s').describe('the turn starts after a time from 0 to this duration') },
     ({ upTo }) => ({ kind: 'turn', plan: (random) => ({ takeUpMs: Math.round(upTo * random()) }) }),
     ['message'],
   ),
   'strange-job': fault(
-    'a field of the job holds lone surrogates, control characters, a huge text or no text at all',
+    'returns a job with lone surrogates, control characters, a huge text or no text in a field',
     {
       text: z
         .enum(['each', ...STRANGE_TEXTS])
@@ -257,9 +259,9 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
     ({ text, field }) => alter((job, { alteredCount }) => strangeJob(job, text, field, alteredCount)),
   ),
   'strange-error': fault(
-    'answers with an error whose words and headers are strange texts',
+    'returns an error whose error text and headers are strange texts',
     {
-      text: z.enum(STRANGE_TEXTS).default('surrogate').describe('the words of the error'),
+      text: z.enum(STRANGE_TEXTS).default('surrogate').describe('the error text'),
       code: code(300).default(503),
       processed: processed.default('no'),
     },

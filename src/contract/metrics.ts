@@ -5,7 +5,10 @@ import { EVIDENCES, FAILURE_TYPES, VERDICTS } from './result';
 
 const OPERATIONS = ['read', 'send'] as const;
 
-/** In the words of `responseCounts`. Another status counts with its hundred, every other failure as `other`. */
+/**
+ * The values of the label `result`: the same words as in `responseCounts`. A status that is not listed counts as its class, for
+ * example `http_5xx`. Every other failure counts as `other`.
+ */
 const RESULTS: readonly string[] = (
   'job,http_3xx,http_400,http_401,http_403,http_404,http_409,http_423,http_429,http_4xx,http_500,http_502,http_503,' +
   'http_504,http_5xx,not_a_job,another_job,too_large,timeout,connect_timeout,ECONNREFUSED,ECONNRESET,ENOTFOUND,' +
@@ -17,7 +20,7 @@ export type OpenState = (typeof OPEN_STATES)[number];
 
 type Labels = Readonly<Record<string, readonly string[] | null>>;
 
-/** @param by a workflow, the activities that ask the agent service, or the worker */
+/** @param recordedBy a workflow type, the activities that send requests to the agent service, or the worker */
 function row<const K extends string>(kind: K) {
   return <const L extends Labels>(
     name: string,
@@ -25,37 +28,40 @@ function row<const K extends string>(kind: K) {
     labels: L,
     meaning: string,
     buckets?: number[],
-  ) => ({ name: `agent_follow_up_${name}`, kind, recordedBy: recordedBy, labels, meaning, buckets }) as const;
+  ) => ({ name: `agent_follow_up_${name}`, kind, recordedBy, labels, meaning, buckets }) as const;
 }
 const [counter, gauge, histogram] = [row('counter'), row('gauge'), row('histogram')];
 
-/** A label has its values, or null for one text that a process does not change; none names a project, a job or a workflow. */
+/**
+ * Each label has its possible values, or null if its only value is constant in a process. No label has the ID of a project, a
+ * job or a workflow, because each ID would add time series.
+ */
 export const METRICS = {
   workerInfo: gauge(
     'worker_info',
     'worker',
     { version: null, namespace: null },
-    'always 1, from when the worker is connected to Temporal; its version, and the namespace that it works for',
+    'The value is always 1. The metric exists as soon as the worker is connected to the Temporal server.',
   ),
   requests: counter(
     'requests_total',
     'activities',
     { operation: OPERATIONS, result: RESULTS },
-    'requests to the agent service, by the response or by the reason why no request was made; `job` is a response with the job',
+    'HTTP requests to the agent service, by result. A request that could not be made counts too.',
   ),
   requestDuration: histogram(
     'request_duration_seconds',
     'activities',
     { operation: OPERATIONS },
-    'the time of one request, from connecting to the last byte or to the failure',
-    // Up to the default timeout of 30 s, and up to the longest timeout.
+    'The duration of one HTTP request, from connecting to the last byte or to the failure.',
+    // The bucket of 30 s is the default timeout, and the bucket of 600 s is the longest timeout.
     [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 600],
   ),
   deliveries: counter(
     'deliveries_total',
     FOLLOW_UP_WORKFLOW,
     { verdict: VERDICTS },
-    'follow-ups whose delivery has its final verdict, after all reads and decisions',
+    'Follow-ups with a final verdict, after all reads and decisions.',
   ),
   ended: counter(
     'ended_total',
@@ -64,32 +70,32 @@ export const METRICS = {
       outcome: [...TERMINAL_STATUSES, ...FAILURE_TYPES, 'cancelled'],
       evidence: [...EVIDENCES, 'none'],
     },
-    'follow-ups that ended, by final status or failure; a terminated follow-up is not counted',
+    'Follow-ups that ended, by outcome and evidence. A terminated follow-up is not counted.',
   ),
   batchesEnded: counter(
     'batches_ended_total',
     BATCH_WORKFLOW,
     { outcome: ['done', 'MaxFailuresExceeded', 'BatchIncomplete', 'cancelled'] },
-    'batches that ended; a terminated or invalid batch is not counted',
+    'Batches that ended, by outcome. A batch that was terminated or is invalid is not counted.',
   ),
   batchItemsEnded: counter(
     'batch_items_ended_total',
     BATCH_WORKFLOW,
     { outcome: OUTCOMES },
-    'items of batches that ended, including items that had ended before the batch started them',
+    'Batch items that ended, by outcome. An item that had ended before the batch started it counts too.',
   ),
   open: gauge(
     'open_workflows',
     'worker',
     { state: OPEN_STATES },
-    'open workflows of the namespace, counted by the server: follow-ups (`any`; before their send; in two phases) and ' +
-      'batches. Each worker requests the counts once a minute, so use the maximum',
+    'Running workflows of the namespace, by state. Each worker requests these counts from the Temporal server once a minute, ' +
+      'so use the maximum of all workers.',
   ),
   openCountedAt: gauge(
     'open_workflows_counted_timestamp_seconds',
     'worker',
     {},
-    'when the Temporal server last returned these counts, in seconds since 1970',
+    'The time when the Temporal server last returned the counts of running workflows, in seconds since 1970.',
   ),
 };
 
@@ -99,7 +105,7 @@ export type LabelsOf<K extends MetricKey> = Readonly<
 >;
 type Recorder = (value: number, labels: Readonly<Record<string, string>>) => void;
 
-/** As the SDK's `MetricMeter`. */
+/** The part of the SDK's `MetricMeter` that this file uses. */
 export interface Meter {
   createCounter(name: string, unit: string, help: string): { add: Recorder };
   createGauge(name: string, type: 'float', unit: string, help: string): { set: Recorder };
@@ -107,8 +113,9 @@ export interface Meter {
 }
 
 /**
- * @param labels null is `none`; a value that the row does not list is `other`, for `result` with its hundred
- * @param sdkLabels for the worker: what the SDK adds by itself in activities and workflows
+ * @param labels the values of the labels: null becomes `none`, and a value that the row does not list becomes `other`. A status
+ *   in `result` that is not listed becomes its class.
+ * @param sdkLabels labels for a metric of the worker, which the SDK adds itself only in activities and workflows
  */
 export function recordMetric<K extends MetricKey>(
   meter: Meter,
@@ -122,15 +129,18 @@ export function recordMetric<K extends MetricKey>(
   const all: Record<string, string> = { ...sdkLabels };
   for (const [label, text] of Object.entries<string | null>(labels))
     all[label] = toAllowedLabelValue(text, listed[label]);
-  // For a negative one, as of a clock that was set back, the SDK throws; a workflow would stall.
+  // The SDK throws for a negative value, for example after a clock was set back. A workflow would then not continue.
   const amount = Math.max(0, value);
-  // No unit is passed on: the name has it.
+  // The unit is not passed to the SDK, because the name contains the unit.
   if (kind === 'counter') meter.createCounter(name, '', meaning).add(amount, all);
   else if (kind === 'gauge') meter.createGauge(name, 'float', '', meaning).set(amount, all);
   else meter.createHistogram(name, 'float', '', meaning).record(amount, all);
 }
 
-/** Prometheus takes a counter that begins at 1 for no increase: each one that `by` records begins with 0, for all labels. */
+/**
+ * Starts each counter of one recorder at 0, for every combination of labels. Prometheus sees no increase if the first value of a
+ * counter is 1.
+ */
 export function initializeCounters(
   meter: Meter,
   recordedBy: string,
@@ -152,7 +162,7 @@ function toAllowedLabelValue(text: string | null, values: readonly string[] | nu
   return [value, statusClass].find((each) => values === null || values.includes(each)) ?? 'other';
 }
 
-/** For `histogramBucketOverrides` of the SDK's runtime. */
+/** @returns the value of `histogramBucketOverrides` for the SDK's runtime */
 export function histogramBuckets(): Record<string, number[]> {
   const rows = Object.values(METRICS);
   return Object.fromEntries(rows.flatMap(({ name, buckets }) => (buckets ? [[name, buckets]] : [])));

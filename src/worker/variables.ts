@@ -6,18 +6,21 @@ import { formatDuration, parseDuration } from '../contract/duration';
 import { ConfigurationError, type Environment, readVariable } from '../temporal/connection-config';
 
 export interface ListenAddress {
-  /** A name or an IP address, without the brackets of IPv6. */
+  /** The host name or IP address, without the brackets of IPv6. */
   readonly host: string;
-  /** 0 lets the system choose. */
+  /** The port. The operating system chooses a free port if the value is 0. */
   readonly port: number;
-  /** False for a default, whose port a second worker finds taken. */
+  /** False for a default address, because a second worker on the host finds its port in use. */
   readonly chosen: boolean;
 }
 
-/** Where a server of the process listens. */
+/** The address at which a server of this process listens. */
 export type Listener = ListenAddress | 'off';
 
-/** Below a second every slow answer would be an unknown delivery; above ten minutes a dead connection is kept too long. */
+/**
+ * The limits of `AGENT_API_TIMEOUT`. A shorter timeout makes every slow response to a POST an unknown delivery. A longer
+ * timeout waits too long for a dead connection.
+ */
 const MIN_TIMEOUT_MS = 1_000;
 const MAX_TIMEOUT_MS = 600_000;
 
@@ -27,11 +30,11 @@ const DEFAULT_QUEUES = {
   AGENT_API_SEND_TASK_QUEUE: DEFAULT_TASK_QUEUES.agentApiSend,
 };
 
-/** No problem shows the value: it may be a key that was put into the wrong variable. */
-const httpUrlSchema = (form: RegExp, without: string, give: string) => {
-  const error = `is not an http:// or https:// URL without ${without}; ${give}`;
+/** Checks a URL. No error message shows the value, because an operator may have put a key into the wrong variable. */
+const httpUrlSchema = (form: RegExp, without: string, action: string) => {
+  const error = `is not an http:// or https:// URL without ${without}; ${action}`;
   return z
-    .string(`is not set; ${give}`)
+    .string(`is not set; ${action}`)
     .refine((text) => form.test(text) && URL.canParse(text), { error, abort: true })
     .transform((text) => new URL(text));
 };
@@ -46,7 +49,10 @@ const listenAddressSchema = (defaultAddress: string) =>
       const [, ipv6, host = ipv6, port] = form.exec(text ?? defaultAddress) ?? [];
       if (host !== undefined && Number(port) <= 65_535)
         return { host, port: Number(port), chosen: text !== undefined };
-      return addProblem(context, 'is not host:port; give host:port (127.0.0.1:9465, [::1]:9465) or off');
+      return addProblem(
+        context,
+        'is not host:port; set it to host:port (127.0.0.1:9465, [::1]:9465) or to off',
+      );
     });
 
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error'] as const;
@@ -56,7 +62,7 @@ const variables = z.object({
   AGENT_API_BASE_URL: httpUrlSchema(
     /^https?:\/\/[^/?#@]+(?:\/[^?#]*)?$/i,
     'user name, password, query and fragment',
-    'give the base URL of the agent service, such as https://agents.example.com',
+    'set it to the base URL of the agent service, such as https://agents.example.com',
   ),
   AGENT_API_KEY: z.string().optional(),
   AGENT_API_KEY_FILE: z.string().optional(),
@@ -76,19 +82,19 @@ const variables = z.object({
   FOLLOW_UP_NOTIFY_URL: httpUrlSchema(
     /^https?:\/\/[^/?#@]+(?:[/?#].*)?$/i,
     'user name and password',
-    'give the URL of the receiver, such as https://hooks.example.com/follow-ups',
+    'set it to the URL of the receiver, such as https://hooks.example.com/follow-ups',
   ).optional(),
   FOLLOW_UP_NOTIFY_SECRET_FILE: z.string().optional(),
   TEMPORAL_DEPLOYMENT_NAME: z
     .string()
-    .regex(/^[^.:]*$/, 'has a dot or a colon, which Temporal refuses there')
+    .regex(/^[^.:]*$/, 'has a dot or a colon, which Temporal rejects in a deployment name; remove it')
     .optional(),
   TEMPORAL_WORKER_BUILD_ID: z.string().optional(),
-  // Temporal's samples serve SDK metrics at 9464; the health checks get the next port.
+  // Temporal's samples use port 9464 for SDK metrics. The health checks use the next port.
   FOLLOW_UP_HEALTH_ADDRESS: listenAddressSchema('127.0.0.1:9465'),
   FOLLOW_UP_METRICS_ADDRESS: listenAddressSchema('127.0.0.1:9464').refine(
     (metrics) => metrics === 'off' || (isIP(metrics.host) > 0 && metrics.port > 0),
-    'is not an IP address and a port above 0; the exporter of metrics takes no other address',
+    'is not an IP address with a port above 0; set it to an address such as 127.0.0.1:9464, or to off',
   ),
   LOG_LEVEL: z
     .string()
@@ -98,7 +104,7 @@ const variables = z.object({
 });
 type VariableName = keyof typeof variables.shape;
 
-/** Those of the worker besides Temporal's own. */
+/** The names of the worker's variables, without Temporal's own variables. */
 export const VARIABLES = Object.keys(variables.shape) as VariableName[];
 
 export type DefinedVariables = Partial<Record<VariableName, string>>;
@@ -108,7 +114,7 @@ export function readDefinedVariables(env: Environment): DefinedVariables {
   return Object.fromEntries(set.filter(([, value]) => value !== undefined));
 }
 
-/** Variables of which one means nothing without the other. */
+/** The pairs of variables that must be set together. */
 const PAIRS = [
   ['TEMPORAL_DEPLOYMENT_NAME', 'TEMPORAL_WORKER_BUILD_ID'],
   ['FOLLOW_UP_NOTIFY_URL', 'FOLLOW_UP_NOTIFY_SECRET_FILE'],
@@ -119,26 +125,32 @@ export function checkVariables(set: DefinedVariables): z.output<typeof variables
   const parsed = variables.safeParse(set);
   const issues = parsed.error?.issues ?? [];
   const problems: Problem[] = issues.map(({ path, message }) => ({ field: path.join(), text: message }));
-  for (const [one, other] of PAIRS.flatMap(([a, b]) => [[a, b] as const, [b, a] as const]))
-    if (set[one] === undefined && set[other] !== undefined)
-      problems.push({ field: one, text: `is not set, but ${other} is; set both or neither` });
-  // Workers of one queue must offer the same activities, or some can't do a task.
+  for (const [name, other] of PAIRS.flatMap(([a, b]) => [[a, b] as const, [b, a] as const]))
+    if (set[name] === undefined && set[other] !== undefined)
+      problems.push({ field: name, text: `is not set, but ${other} is set; set both or neither` });
+  // All workers of one task queue must have the same activities. Otherwise, some workers get tasks that they can't run.
   const queues = new Map<string, string>();
-  for (const [field, preset] of Object.entries(DEFAULT_QUEUES)) {
-    const queue = set[field as keyof typeof DEFAULT_QUEUES] ?? preset;
+  for (const [field, defaultQueue] of Object.entries(QUEUES)) {
+    const queue = set[field as keyof typeof QUEUES] ?? defaultQueue;
     const other = queues.get(queue);
     if (other !== undefined)
-      problems.push({ field, text: `is ${JSON.stringify(queue)} as ${other} is; they must differ` });
+      problems.push({
+        field,
+        text: `is ${JSON.stringify(queue)}, the same as ${other}; set different names`,
+      });
     queues.set(queue, field);
   }
   if (parsed.success && problems.length === 0) return parsed.data;
   throw new ConfigurationError(problems);
 }
 
-/** @returns the words of a warning @throws ConfigurationError for an address that was chosen */
-export function explainListenFailure(field: VariableName, listener: ListenAddress, error: unknown): string {
+/**
+ * @returns the warning for a default address at which the process can't listen
+ * @throws ConfigurationError if an operator set the address
+ */
+export function cannotListen(field: VariableName, listener: ListenAddress, error: unknown): string {
   const reason = (error as Error).message;
-  const text = `${formatListenAddress(listener)} can't be used (${reason}); give another address or off`;
+  const text = `${formatListenAddress(listener)} can't be used (${reason}); set another address or off`;
   if (listener.chosen) throw new ConfigurationError([{ field, text }]);
   return `${field}: ${text}`;
 }

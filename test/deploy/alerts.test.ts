@@ -6,16 +6,17 @@ import { ALERTS, SELECTORS } from './alert-rules';
 
 const runbook = readFileSync(path.join(__dirname, '../../docs/runbook.md'), 'utf8');
 
-it('each alert has its section of the runbook, which says what it means, what to look at and what clears it', () => {
+it('the runbook has a section for each alert, with its meaning, its impact on messages, the checks and the fix', () => {
   const [, ...sections] = runbook.split(/^## /m);
   expect(sections.map((section) => section.split('\n', 1)[0])).toEqual(ALERTS.map(({ alert }) => alert));
   for (const [index, { alert, annotations }] of ALERTS.entries()) {
     expect(annotations.runbook_url).toBe(`docs/runbook.md#${alert.toLowerCase()}`);
-    for (const part of ['Means', 'Look', 'Clear']) expect(sections[index]).toContain(`\n**${part}**: `);
+    for (const part of ['Meaning', 'Impact on messages', 'Check', 'Fix'])
+      expect(sections[index]).toContain(`\n**${part}**: `);
   }
 });
 
-it('alerts and panels ask for metrics that are exported, and for values that their labels can have', () => {
+it('alerts and panels use only exported metrics and possible values of their labels', () => {
   const ours = SELECTORS.filter(({ metric }) => metric.startsWith('agent_'));
   expect(ours.length).toBeGreaterThan(ALERTS.length);
   for (const { metric, labels } of ours) {

@@ -90,12 +90,15 @@ const version = { TEMPORAL_DEPLOYMENT_NAME: 'follow-up', TEMPORAL_WORKER_BUILD_I
 it.each<[Record<string, string>, string]>([
   [{ AGENT_API_BASE_URL: 'agents.example.com' }, 'AGENT_API_BASE_URL: is not an http:// or https:// URL'],
   [{ AGENT_API_BASE_URL: 'https://me:hunter-two@agents.example.com' }, 'URL without user name, password'],
-  [{ AGENT_API_BASE_URL: 'https://agents.example.com/?a=b' }, 'query and fragment; give the base URL'],
+  [{ AGENT_API_BASE_URL: 'https://agents.example.com/?a=b' }, 'query and fragment; set it to the base URL'],
   [{ AGENT_API_TIMEOUT: '0.9s' }, 'AGENT_API_TIMEOUT: must be between 1s and 10m; it is 900ms'],
   [{ LOG_LEVEL: 'loud' }, 'LOG_LEVEL: must be one of trace, debug, info, warn, error'],
-  [{ AGENT_API_SEND_TASK_QUEUE: 'agent-api-read' }, 'is "agent-api-read" as AGENT_API_READ_TASK_QUEUE is'],
+  [
+    { AGENT_API_SEND_TASK_QUEUE: 'agent-api-read' },
+    'is "agent-api-read", the same as AGENT_API_READ_TASK_QUEUE',
+  ],
   [{ FOLLOW_UP_HEALTH_ADDRESS: '9465' }, 'FOLLOW_UP_HEALTH_ADDRESS: is not host:port'],
-  [{ FOLLOW_UP_METRICS_ADDRESS: '127.0.0.1:0' }, 'is not an IP address and a port above 0'],
+  [{ FOLLOW_UP_METRICS_ADDRESS: '127.0.0.1:0' }, 'is not an IP address with a port above 0'],
   [{ TEMPORAL_ADDRESS: 'localhost:0' }, 'TEMPORAL_ADDRESS: is not host:port'],
   [{ FOLLOW_UP_METRICS_ADDRESS: 'metrics.example:9464' }, 'is not an IP address'],
   [{ HTTPS_PROXY: 'socks5://me:hunter-two@proxy' }, 'give http://host:port'],

@@ -107,7 +107,7 @@ it('every metric of the table is exported, with its labels, and none else', asyn
   expect(rise('batches_ended_total', { outcome: 'done' })).toBe(1);
   expect(rise('requests_total', { operation: 'send', result: 'job' })).toBe(2);
   expect(rise('requests_total', { operation: 'send', result: 'http_429' })).toBe(1);
-  expect(rise('exchange_seconds_bucket', { operation: 'send', le: '600' })).toBe(3);
+  expect(rise('request_duration_seconds_bucket', { operation: 'send', le: '600' })).toBe(3);
 });
 
 it('what is open is counted by what it waits for', async () => {

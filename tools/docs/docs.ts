@@ -11,6 +11,7 @@ import { formatDuration } from '../../src/contract/duration';
 import { errorRows } from './error-docs';
 import { proofsPage } from '../lib/proofs';
 import { requestRows, requestSchema } from './request-docs';
+import { FAULTS } from '../../sandbox/faults';
 
 const ROOT = path.join(__dirname, '../..');
 
@@ -22,33 +23,62 @@ const END = '<!-- end of table -->';
 const GENERATED_FILES: Readonly<Record<string, (text: string) => string>> = {
   'docs/request.schema.json': () => JSON.stringify(requestSchema()),
   'docs/request.md': (page) => withTable(page, requestRows()),
-  'docs/metrics.md': (page) => withTable(page, metricRows()),
+  'docs/metrics.md': (page) => withTable(page, metricRows(), labelRows()),
   'docs/client.md': (page) => withTable(page, errorRows()),
   'docs/performance.md': (page) => withTable(page, cadenceRows()),
+  'docs/sandbox.md': (page) => withTable(page, faultRows()),
   'docs/proofs.md': proofsPage,
   'deploy/prometheus/prometheus-rule.yaml': prometheusRule,
 };
 
 type Rows = readonly (readonly string[])[];
 
-/** The page with a table in Markdown in its place. The first row is the heading; figures are aligned to the right. */
-function withTable(page: string, [head = [], ...rows]: Rows): string {
-  const rule = head.map((_, column) => (/^\d/.test(rows[0]?.[column] ?? '') && column > 0 ? '--:' : '---'));
-  const lines = [head, rule, ...rows].map((cells) => `| ${cells.join(' | ')} |`);
+/** The page with Markdown tables in their place. The first row of a table is its heading; figures are aligned to the right. */
+function withTable(page: string, ...tables: readonly Rows[]): string {
+  const markdown = tables.map(([head = [], ...rows]) => {
+    const rule = head.map((_, column) => (/^\d/.test(rows[0]?.[column] ?? '') && column > 0 ? '--:' : '---'));
+    return [head, rule, ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
+  });
   const before = page.slice(0, page.indexOf(BEGIN) + BEGIN.length);
-  return `${before}\n\n${lines.join('\n')}\n\n${page.slice(page.indexOf(END))}`;
+  return `${before}\n\n${markdown.join('\n\n')}\n\n${page.slice(page.indexOf(END))}`;
 }
 
-/** The metrics, each label with its values. */
+function markdownCodes(texts: readonly string[]): string {
+  return texts.map((text) => `\`${text}\``).join(', ');
+}
+
+/** The metrics with the names of their labels. */
 function metricRows(): Rows {
-  const labelsOf = (labels: Readonly<Record<string, readonly string[] | null>>) =>
-    Object.entries(labels)
-      .map(([label, values]) => `\`${label}\`: ${values?.map((each) => `\`${each}\``).join(' ') ?? 'any'}`)
-      .join('; ') || 'none';
-  const rows = Object.values(METRICS).map((row) => [
-    ...[`\`${row.name}\``, row.kind, labelsOf(row.labels), row.meaning],
-  ]);
+  const rows = Object.values(METRICS).map(({ name, kind, labels, meaning }) => {
+    return [`\`${name}\``, kind, markdownCodes(Object.keys(labels)) || 'none', meaning];
+  });
   return [['metric', 'kind', 'labels', 'meaning'], ...rows];
+}
+
+/** The values of each label. Metrics whose label has the same values share a row. */
+function labelRows(): Rows {
+  const metricsOf = new Map<string, string[]>();
+  for (const { name, labels } of Object.values(METRICS)) {
+    for (const [label, values] of Object.entries<readonly string[] | null>(labels)) {
+      if (values === null) continue;
+      const row = `\`${label}\`|${markdownCodes(values)}`;
+      metricsOf.set(row, [...(metricsOf.get(row) ?? []), name]);
+    }
+  }
+  const rows = [...metricsOf].map(([row, metrics]) => {
+    const [label = '', values = ''] = row.split('|');
+    return [label, markdownCodes(metrics), values];
+  });
+  return [['label', 'metrics', 'values'], ...rows];
+}
+
+/** The faults of the sandbox with the operations on which they can act and the names of their parameters. */
+function faultRows(): Rows {
+  const rows = Object.entries(FAULTS).map(([name, { help, operations, parameters }]) => {
+    const parameterNames = markdownCodes(Object.keys(parameters.shape)) || 'none';
+    return [`\`${name}\``, markdownCodes(operations), parameterNames, help];
+  });
+  return [['fault', 'operations', 'parameters', 'effect'], ...rows];
 }
 
 /** Polls of one turn by each schedule, and how late its end is seen. */
@@ -64,10 +94,10 @@ function cadenceRows(): Rows {
   return [['turn', ...Object.keys(SCHEDULES)], ...rows];
 }
 
-/** The groups of the alerts are the specification of a `PrometheusRule` of the Prometheus Operator. */
+/** The `PrometheusRule` of the Prometheus Operator, whose specification has the groups of the alerts. */
 function prometheusRule(): string {
   const alerts = readFileSync(path.join(ROOT, 'deploy/prometheus/alerts.yaml'), 'utf8');
-  return `# Made of alerts.yaml by \`npm run docs\`. Your Prometheus may ask for labels: spec.ruleSelector says which.
+  return `# \`npm run docs\` generates this file from alerts.yaml. Add the labels that spec.ruleSelector of your Prometheus requires.
 apiVersion: monitoring.coreos.com/v1
 kind: PrometheusRule
 metadata:
