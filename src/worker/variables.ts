@@ -130,8 +130,8 @@ export function checkVariables(set: DefinedVariables): z.output<typeof variables
       problems.push({ field: name, text: `is not set, but ${other} is set; set both or neither` });
   // All workers of one task queue must have the same activities. Otherwise, some workers get tasks that they can't run.
   const queues = new Map<string, string>();
-  for (const [field, defaultQueue] of Object.entries(QUEUES)) {
-    const queue = set[field as keyof typeof QUEUES] ?? defaultQueue;
+  for (const [field, defaultQueue] of Object.entries(DEFAULT_QUEUES)) {
+    const queue = set[field as keyof typeof DEFAULT_QUEUES] ?? defaultQueue;
     const other = queues.get(queue);
     if (other !== undefined)
       problems.push({
@@ -148,7 +148,7 @@ export function checkVariables(set: DefinedVariables): z.output<typeof variables
  * @returns the warning for a default address at which the process can't listen
  * @throws ConfigurationError if an operator set the address
  */
-export function cannotListen(field: VariableName, listener: ListenAddress, error: unknown): string {
+export function explainListenFailure(field: VariableName, listener: ListenAddress, error: unknown): string {
   const reason = (error as Error).message;
   const text = `${formatListenAddress(listener)} can't be used (${reason}); set another address or off`;
   if (listener.chosen) throw new ConfigurationError([{ field, text }]);
