@@ -244,7 +244,7 @@ async function recordBatch(folder: string, bundlePath: string, cli: string): Pro
       return { ...FAST_OPTIONS, projectId, jobId, prompt: 'Rebase on main.' };
     });
     for (const [name, options] of [
-      ['batch-beyond-tolerance', { concurrency: 1, tolerate: { items: 1 } }],
+      ['batch-max-failures-exceeded', { concurrency: 1, maxFailures: { items: 1 } }],
       ['batch-resumed', { concurrency: 3 }],
     ] as const) {
       const batch = await batches.start(requests, { batchId: 'nightly', ...options });
