@@ -52,8 +52,8 @@ describe('laneAfter', () => {
     ItemFact,
     typeof RUN | typeof RETRY | typeof RETRY_ALL | typeof CANCELLED,
   ];
-  const stays = (state: Lane['state'], retryOf?: string) => ({
-    lane: { ...lane(3, 5, state), ...(retryOf !== undefined && { retryOf }) },
+  const stays = (state: Lane['state'], retriedRunId?: string) => ({
+    lane: { ...lane(3, 5, state), ...(retriedRunId !== undefined && { retriedRunId }) },
     outcome: null,
   });
   const ends = (outcome: unknown) => ({ lane: lane(4, 5), outcome });
@@ -149,7 +149,7 @@ describe('applyFacts', () => {
   it('returns the same board if no lane changes, so that no heartbeat is needed', () => {
     expect(apply([0, running()])).toBe(board);
     expect(apply()).toBe(board);
-    const retried = { ...board, lanes: [{ ...lane(0, 1), retryOf: 'run' }] };
+    const retried = { ...board, lanes: [{ ...lane(0, 1), retriedRunId: 'run' }] };
     expect(applyFacts(retried, RETRY, new Map([[0, ended(UNSENT, -1)]]))).toBe(retried);
   });
 
@@ -182,18 +182,18 @@ it('addLanes adds one pending lane for each end, from the cursor on', () => {
 });
 
 it('markStarting marks only the given lanes, and keeps the run to retry', () => {
-  const retried = { ...lane(0, 1), retryOf: 'run' };
+  const retried = { ...lane(0, 1), retriedRunId: 'run' };
   const board = markStarting({ ...EMPTY_BOARD, lanes: [retried, lane(1, 2)] }, [retried]);
   expect(board.lanes).toEqual([{ ...retried, state: 'starting' }, lane(1, 2)]);
 });
 
 it('withRound returns the same board if neither the number of running items nor the waiting item changed', () => {
-  const waitsFor = { workflowId: 'w', reason: 'no key' };
-  const board = withRound(EMPTY_BOARD, { open: 3, blockedItem: waitsFor });
-  expect(board).toEqual({ ...EMPTY_BOARD, open: 3, waitsFor });
-  expect(withRound(board, { open: 3, blockedItem: { ...waitsFor } })).toBe(board);
-  expect(withRound(board, { open: 3, blockedItem: { ...waitsFor, reason: 'other' } })).not.toBe(board);
-  expect(withRound(board, { open: 2, blockedItem: waitsFor })).toMatchObject({ open: 2, waitsFor });
+  const item = { workflowId: 'w', reason: 'no key' };
+  const board = withRound(EMPTY_BOARD, { open: 3, blockedItem: item });
+  expect(board).toEqual({ ...EMPTY_BOARD, open: 3, blockedItem: item });
+  expect(withRound(board, { open: 3, blockedItem: { ...item } })).toBe(board);
+  expect(withRound(board, { open: 3, blockedItem: { ...item, reason: 'other' } })).not.toBe(board);
+  expect(withRound(board, { open: 2, blockedItem: item })).toMatchObject({ open: 2, blockedItem: item });
   expect(withRound(board, { open: 3, blockedItem: null }).blockedItem).toBeNull();
 });
 

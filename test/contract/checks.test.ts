@@ -22,7 +22,7 @@ const FAILURE = { label: 'http_503', message: 'http 503', httpStatus: 503 } as c
 const POLL: PollJobResult = { reads: 3, response: { kind: 'job', job: JOB }, requestedAt: 1_000 };
 
 const POSTED = { kind: 'posted', baseline: JOB, sentAt: 1_000 } as const;
-const ENDS: readonly SendResult['outcome'][] = [
+const OUTCOMES: readonly SendResult['outcome'][] = [
   { kind: 'lock-held', holder: { workflowId: 'w', firstRunId: 'r' } },
   { kind: 'not-read', ...FAILURE },
   { kind: 'job-not-ready', job: JOB },
@@ -33,14 +33,14 @@ const ENDS: readonly SendResult['outcome'][] = [
   { ...POSTED, outcome: { verdict: 'rejected', ...FAILURE } },
   { ...POSTED, outcome: { verdict: 'not-sent', reachedService: false, ...FAILURE } },
 ];
-const SENDS = ENDS.map((end) => ({ end, lockRunId: 'lock-1' }));
+const SENDS = OUTCOMES.map((outcome) => ({ outcome, lockRunId: 'lock-1' }));
 const RECORDS = [
   { kind: 'checkpoint', baseline: JOB, sentAt: 1_000 },
   { kind: 'nothing' },
   { kind: 'unknown' },
 ];
 
-const LANE = { next: 3, end: 5, state: 'running', retryOf: 'run' } as const;
+const LANE = { next: 3, end: 5, state: 'running', retriedRunId: 'run' } as const;
 const BOARD: BatchBoard = {
   ...{ cursor: 9, lanes: [LANE, { next: 5, end: 9, state: 'pending' }] },
   ...{ ended: 3, byStatus: { completed: 2 }, byFailure: { missing: 1 }, byEvidence: { unchanged: 2 } },

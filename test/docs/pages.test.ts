@@ -52,7 +52,7 @@ it.each<[string, string, readonly (string | number)[], (name: string) => string]
 function casesOf(file: string, from: string, to: string): string[] {
   const source = read(file);
   const part = source.slice(source.indexOf(from), source.indexOf(to, source.indexOf(from)));
-  return [...part.matchAll(/(?:do|kind): (?:oneOf\()?'([^']+)'/g)].map(([, name = '']) => name);
+  return [...part.matchAll(/(?:do|kind): (?:(?:oneOf|literalOf)\()?'([^']+)'/g)].map(([, name = '']) => name);
 }
 
 it.each([

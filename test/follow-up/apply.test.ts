@@ -109,8 +109,8 @@ it.each([
 
 it('a POST in a row of failures starts the row again', () => {
   const failing = play(unsent(), sendEnded(notRead(503), 10), sendEnded(notRead(REFUSED), 20));
-  expect(failing.failures).toMatchObject({ last: REFUSED, count: 2 });
-  expect(play(failing, sendEnded(posted(LOST))).failures).toMatchObject({ last: null, count: 0 });
+  expect(failing.failures).toMatchObject({ lastFailure: REFUSED, count: 2 });
+  expect(play(failing, sendEnded(posted(LOST))).failures).toMatchObject({ lastFailure: null, count: 0 });
 });
 
 it.each([
@@ -125,9 +125,9 @@ it.each([
       reads: {
         baseline: toJobState(job('completed')),
         freshFrom,
-        seenActive: false,
+        hasSeenActive: false,
         last: null,
-        fresh: null,
+        freshStreak: null,
       },
     });
   },
@@ -136,7 +136,7 @@ it.each([
 it('the job in the POST’s own response is shown, and is no evidence', () => {
   const after = play(unsent(), sendEnded(posted({ verdict: 'accepted', job: job('failed') })));
   expect(after.job).toEqual(job('failed'));
-  expect(after.delivery).toMatchObject({ reads: { last: null, fresh: null } });
+  expect(after.delivery).toMatchObject({ reads: { last: null, freshStreak: null } });
 });
 
 it.each([
@@ -240,13 +240,13 @@ it('a read that is not fresh shows no delivery', () => {
 });
 
 it.each([
-  ['completed', { job: job('completed'), failures: { last: null, count: 0, notFound: null } }],
-  [503, { job: job('active'), failures: { last: httpFailure(503), count: 3, notFound: null } }],
+  ['completed', { job: job('completed'), failures: { lastFailure: null, count: 0, notFound: null } }],
+  [503, { job: job('active'), failures: { lastFailure: httpFailure(503), count: 3, notFound: null } }],
   [
     404,
     {
       job: job('active'),
-      failures: { last: httpFailure(404), count: 3, notFound: { count: 2, since: ms(120) } },
+      failures: { lastFailure: httpFailure(404), count: 3, notFound: { count: 2, since: ms(120) } },
     },
   ],
 ])('after a 503 and a 404, the read %j ends the row of failures or continues it', (read, expected) => {

@@ -150,9 +150,9 @@ it('observations keep the latest response, fresh or not, and whether any was act
   expect(seen).toEqual({
     baseline: { status: 'completed', prLink: null, archivedAt: null },
     freshFrom: ms(130),
-    seenActive: true,
+    hasSeenActive: true,
     last: { status: 'completed', prLink: LINK, archivedAt: null },
-    fresh: null,
+    freshStreak: null,
   });
   const fresh = observed('completed', '130-131 completed, 140-142 completed+link');
   expect(fresh.freshStreak).toEqual({ job: job('completed+link'), since: ms(131), requestedAt: ms(140) });

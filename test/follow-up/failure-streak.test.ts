@@ -6,7 +6,7 @@ it('failures in a row are counted, and keep the latest one', () => {
   const once = addFailure(NO_FAILURES, httpFailure(503), ms(10));
   expect(once).toEqual({ lastFailure: httpFailure(503), count: 1, notFound: null });
   expect(addFailure(once, REFUSED, ms(20))).toEqual({
-    last: REFUSED,
+    lastFailure: REFUSED,
     count: 2,
     notFound: null,
   });

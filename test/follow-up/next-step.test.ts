@@ -597,9 +597,9 @@ it.each<Row>([
 
 it('a poll knows the job by its latest response, and the start of the turn or of the wait', () => {
   const watching = nextStep(afterReads(accepted('completed'), '130 active, 135 paused'), ms(135), () => 0);
-  expect(watching).toMatchObject({ do: 'poll', known: { status: 'paused' }, since: ms(99.5) });
+  expect(watching).toMatchObject({ do: 'poll', lastState: { status: 'paused' }, pollingStartedAt: ms(99.5) });
   const waiting = nextStep(afterReads(WAITING, '105 active, 110 active'), ms(110), () => 0);
-  expect(waiting).toMatchObject({ do: 'poll', known: { status: 'active' }, since: ms(100) });
+  expect(waiting).toMatchObject({ do: 'poll', lastState: { status: 'active' }, pollingStartedAt: ms(100) });
 });
 
 it('a further POST has the job before the earlier one only if its read is fresh for the earlier one', () => {

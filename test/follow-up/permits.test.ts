@@ -41,7 +41,7 @@ it('only the three functions of permits.ts make a send permit', () => {
   expect(linesWith(/\bas SendPermit\b/)).toEqual([
     'follow-up/permits.ts: return { kind, runId } as SendPermit;',
   ]);
-  const makers = linesWith(/\bpermit\('\w+', /).map((line) => line.replace(/.*permit\('(\w+)'.*/, '$1'));
+  const makers = linesWith(/\bcreatePermit\('\w+', /).map((line) => line.replace(/.*createPermit\('(\w+)'.*/, '$1'));
   expect(makers).toEqual(['first', 'resend', 'operator']);
 });
 

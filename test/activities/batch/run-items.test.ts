@@ -36,7 +36,7 @@ function prepareRound(server: Partial<BatchItemStore>, memo: Partial<BatchMemo>)
   contextOf({ workflow: { getHandle: (id: string) => ({ describe, cancel: () => cancelled(id) }) } });
   const workflowId = (item: number) => `follow-up:p:${item < 2 ? 'one' : 'two'}:${item}`;
   const parts = {
-    named: (item: number) => Promise.resolve({ workflowId: workflowId(item), promptDigest: '' }),
+    identify: (item: number) => Promise.resolve({ workflowId: workflowId(item), promptDigest: '' }),
     listRunning: () => Promise.resolve(new Set<string>()),
     lanesWithLaterRunning: () => Promise.resolve([]),
     getFact: () => Promise.resolve(null),
