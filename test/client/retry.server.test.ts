@@ -7,11 +7,11 @@ import { sharedEnvironment } from '../harness/shared-environment';
 
 const { open, newBatch } = sharedEnvironment();
 
-/** The first read is rejected, as if the key lacked a permission. */
+/** A fault: the first read receives 403, as if the API key lacked a permission. */
 const FORBIDDEN = { name: 'status', operation: 'get', times: 1, parameters: { code: 403 } } as const;
 
-/** A follow-up that ended before its message was sent. */
-async function unsent() {
+/** Starts a follow-up that ends before its message is sent. */
+async function startRejected() {
   const environment = await open();
   const asked = environment.newRequest();
   environment.sandbox.setFault({ ...FORBIDDEN, projectId: asked.projectId, jobId: asked.jobId });
@@ -23,9 +23,9 @@ async function unsent() {
 describe('a retry of a follow-up', () => {
   // Proves P6.
   it.concurrent(
-    'sends the message once after a rejected key, also if many calls retry, with the same ID and options',
+    'sends the message once with the same ID and options after the key was rejected, also if many calls retry',
     async () => {
-      const { environment, asked, handle } = await unsent();
+      const { environment, asked, handle } = await startRejected();
       expect(environment.posts(asked)).toHaveLength(0);
       const retry = () => handle.retry().catch((error: unknown) => hasCode(error, 'STILL_RUNNING'));
       const retried = await Promise.all(Array.from({ length: 8 }, retry));
@@ -50,17 +50,20 @@ describe('a retry of a follow-up', () => {
   );
 
   // Proves P6.
-  it.concurrent('that stands still for longer than a permission to send lasts starts nothing', async () => {
-    const { environment, asked, handle } = await unsent();
-    const begunAt = Date.now() - SEND_PERMISSION_MS;
-    const clock = jest.spyOn(Date, 'now').mockReturnValue(begunAt);
-    const late = handle.retry();
-    clock.mockRestore();
-    await expect(late).rejects.toMatchObject({ code: 'START_UNCONFIRMED', workflowId: handle.workflowId });
-    expect(environment.posts(asked)).toHaveLength(0);
-  });
+  it.concurrent(
+    'starts nothing if the caller’s process was frozen for longer than a send permission is valid',
+    async () => {
+      const { environment, asked, handle } = await startRejected();
+      const retriedAt = Date.now() - SEND_PERMISSION_MS;
+      const clock = jest.spyOn(Date, 'now').mockReturnValue(retriedAt);
+      const late = handle.retry();
+      clock.mockRestore();
+      await expect(late).rejects.toMatchObject({ code: 'START_UNCONFIRMED', workflowId: handle.workflowId });
+      expect(environment.posts(asked)).toHaveLength(0);
+    },
+  );
 
-  it.concurrent('of an item of a batch stays an item of that batch', async () => {
+  it.concurrent('keeps the batch and the priority if the follow-up is an item of a batch', async () => {
     const { client, followUps } = await open();
     const batch = await newBatch(1, {}, {}, FORBIDDEN);
     await batch.start();

@@ -13,32 +13,39 @@ import { sharedEnvironment } from '../harness/shared-environment';
 
 const { open, follow } = sharedEnvironment();
 
-/** A client whose follow-ups no worker takes up, and an SDK client with a data converter, or without. */
+/** Returns a client on whose task queue no worker runs, and its SDK client. @param dataConverter by default, none */
 async function idleClient(dataConverter: DataConverter = {}) {
   const { connection, options } = (await open()).client;
   const client = new Client({ connection, namespace: options.namespace, dataConverter });
-  return { client, idle: new FollowUpClient(client, { taskQueue: `nobody-${randomUUID()}` }) };
+  return { client, idle: new FollowUpClient(client, { taskQueue: `no-worker-${randomUUID()}` }) };
 }
 
 describe('a running follow-up', () => {
-  it.concurrent('whose start is delayed says when it begins, and no update begins it', async () => {
-    const environment = await open();
-    const asked = environment.newRequest();
-    const handle = await environment.followUps.start(asked, { startDelay: '2h' });
-    const { startsAt, startedAt } = await handle.describe();
-    expect(Date.parse(startsAt ?? '') - Date.parse(startedAt)).toBe(2 * 3_600_000);
-    for (const update of [handle.pollNow(), handle.extendDeadline('1h'), handle.resolveDelivery('delivered')])
-      await expect(update).rejects.toMatchObject({
-        code: 'UPDATE_REJECTED',
-        message: expect.stringContaining(`it has not begun; it begins at ${String(startsAt)}`),
-      });
-    expect(await handle.describe()).toMatchObject({ startsAt: startsAt, state: 'running' });
-    expect(environment.posts(asked)).toEqual([]);
-    expect(await environment.followUps.start(asked)).toMatchObject({ attached: 'running' });
-  });
+  it.concurrent(
+    'with a start delay reports when it starts, and an update does not start it earlier',
+    async () => {
+      const environment = await open();
+      const asked = environment.newRequest();
+      const handle = await environment.followUps.start(asked, { startDelay: '2h' });
+      const { startsAt, startedAt } = await handle.describe();
+      expect(Date.parse(startsAt ?? '') - Date.parse(startedAt)).toBe(2 * 3_600_000);
+      for (const update of [
+        handle.pollNow(),
+        handle.extendDeadline('1h'),
+        handle.resolveDelivery('delivered'),
+      ])
+        await expect(update).rejects.toMatchObject({
+          code: 'UPDATE_REJECTED',
+          message: expect.stringContaining(`it has not begun; it begins at ${String(startsAt)}`),
+        });
+      expect(await handle.describe()).toMatchObject({ startsAt: startsAt, state: 'running' });
+      expect(environment.posts(asked)).toEqual([]);
+      expect(await environment.followUps.start(asked)).toMatchObject({ attached: 'running' });
+    },
+  );
 
   // Proves P7.
-  it.concurrent('that ten clients start at once is one', async () => {
+  it.concurrent('is started once if ten clients start it at the same time', async () => {
     const environment = await open();
     const asked = environment.newRequest();
     const start = () => new FollowUpClient(environment.client, environment).start(asked);
@@ -49,7 +56,7 @@ describe('a running follow-up', () => {
     expect(environment.posts(asked)).toHaveLength(1);
   });
 
-  it.concurrent('that is reset is waited for in its new run', async () => {
+  it.concurrent('that an operator resets returns the result of its new run to a waiting client', async () => {
     const following = await follow(ENDLESS_TURN);
     const { handle } = following;
     await following.waitForProgress(({ polls }) => polls > 0);
@@ -63,18 +70,21 @@ describe('a running follow-up', () => {
 
 const { newBatch } = sharedEnvironment({ dynamicConfig: { 'history.maxTotalUpdates': 1 } });
 
-it.concurrent('an update beyond what the server takes in a run is refused in its words', async () => {
-  const batch = await newBatch(1, ENDLESS_TURN);
-  await batch.startUntilSent(1);
-  await batch.handle.pause();
-  await expect(batch.handle.resume()).rejects.toMatchObject({
-    code: 'UPDATE_REJECTED',
-    message: expect.stringMatching(/limit on the total number of distinct updates/),
-  });
-});
+it.concurrent(
+  'an update beyond the maximum of updates per run is rejected with the Temporal server’s message',
+  async () => {
+    const batch = await newBatch(1, ENDLESS_TURN);
+    await batch.startUntilSent(1);
+    await batch.handle.pause();
+    await expect(batch.handle.resume()).rejects.toMatchObject({
+      code: 'UPDATE_REJECTED',
+      message: expect.stringMatching(/limit on the total number of distinct updates/),
+    });
+  },
+);
 
 describe("a client without the workers' data converter", () => {
-  it.concurrent('is told by each call what to set', async () => {
+  it.concurrent('gets an error that names the data converter setting from each call', async () => {
     const environment = await open();
     const asked = environment.newRequest();
     const encrypting = await idleClient(ENCRYPTING);
@@ -94,7 +104,7 @@ describe("a client without the workers' data converter", () => {
 });
 
 it.concurrent(
-  'a start of the name of one without the digest in its memo is compared with its input',
+  'a start compares its prompt with the input of the existing follow-up if the memo has no digest',
   async () => {
     const environment = await open();
     const { followUps } = environment;
@@ -103,7 +113,7 @@ it.concurrent(
       const { projectId, jobId, requestId } = asked;
       const workflowId = followUpWorkflowId(projectId, jobId, requestId);
       const args = [{ ...asked, ...input }];
-      await environment.client.workflow.start('followUp', { workflowId, taskQueue: 'nobody', args });
+      await environment.client.workflow.start('followUp', { workflowId, taskQueue: 'no-worker', args });
       return followUps.start(asked);
     };
     expect(await startedWith({})).toMatchObject({ attached: 'running', promptCompared: true });
@@ -113,33 +123,36 @@ it.concurrent(
   },
 );
 
-it.concurrent('a workflow of another type is not touched', async () => {
+it.concurrent('a follow-up handle does not cancel a workflow of another type', async () => {
   const { client, followUps } = await open();
   const workflowId = `other-${randomUUID()}`;
-  await client.workflow.start('somethingElse', { workflowId, taskQueue: 'nobody' });
+  await client.workflow.start('somethingElse', { workflowId, taskQueue: 'no-worker' });
   await expect(followUps.getHandle(workflowId).cancel()).rejects.toThrow('has the type "somethingElse"');
   await expect(followUps.getHandle(workflowId).pollNow()).rejects.toThrow(NotFoundError);
   expect((await client.workflow.getHandle(workflowId).describe()).status.name).toBe('RUNNING');
 });
 
-it.concurrent('a batch is no follow-up, and one whose input was refused misses no items', async () => {
-  const { client, followUps, taskQueue } = await open();
-  const done = await followUps.batches.start([{ projectId: 'p', jobId: randomUUID(), prompt: 'x' }]);
-  await done.result();
-  const { workflowId } = done;
-  await expect(followUps.getHandle(workflowId).progress()).rejects.toThrow('type "followUpBatch"');
-  await expect(followUps.getHandle(workflowId).result()).rejects.toThrow('type "followUpBatch"');
-  const options = { workflowId: `${workflowId}-refused`, taskQueue, args: ['none'] };
-  await client.workflow.start('followUpBatch', options);
-  const refused = followUps.batches.getHandle(options.workflowId);
-  expect(batchRows(await refused.result()).join()).toContain('under another batch id');
-  expect(await refused.retry()).toBeNull();
-});
+it.concurrent(
+  'a follow-up handle rejects a batch, and a batch whose input was rejected reports no missing items',
+  async () => {
+    const { client, followUps, taskQueue } = await open();
+    const done = await followUps.batches.start([{ projectId: 'p', jobId: randomUUID(), prompt: 'x' }]);
+    await done.result();
+    const { workflowId } = done;
+    await expect(followUps.getHandle(workflowId).progress()).rejects.toThrow('type "followUpBatch"');
+    await expect(followUps.getHandle(workflowId).result()).rejects.toThrow('type "followUpBatch"');
+    const options = { workflowId: `${workflowId}-refused`, taskQueue, args: ['none'] };
+    await client.workflow.start('followUpBatch', options);
+    const refused = followUps.batches.getHandle(options.workflowId);
+    expect(batchRows(await refused.result()).join()).toContain('under another batch id');
+    expect(await refused.retry()).toBeNull();
+  },
+);
 
 describe('the list', () => {
-  // A quote and a backslash are not asked for, nor what comes after them.
+  // The visibility query omits quotes, backslashes and the text after them, so the client compares the whole name itself.
   it.concurrent.each(["it's ' OR 1 = '1 \\ \"hi\"", "'日本語 🙂'"])(
-    'finds the project %j, and no other',
+    'has the follow-ups of the project %j, and of no other project',
     async (name) => {
       const { idle } = await idleClient();
       const projectId = `${name} ${randomUUID().slice(0, 8)}`;
@@ -150,12 +163,12 @@ describe('the list', () => {
     },
   );
 
-  it.concurrent('is not ended by a memo that another service has encrypted', async () => {
+  it.concurrent('also has a follow-up whose memo the client cannot decode', async () => {
     const { followUps } = await open();
     const projectId = `memo-${randomUUID().slice(0, 8)}`;
     const { client } = await idleClient(ENCRYPTING);
     await client.workflow.start('followUp', {
-      taskQueue: 'nobody',
+      taskQueue: 'no-worker',
       workflowId: projectId,
       memo: { note: 'secret' },
       typedSearchAttributes: [
@@ -167,8 +180,8 @@ describe('the list', () => {
   });
 });
 
-/** Visibility is eventually consistent: it is asked until it knows the project. */
+/** Lists a project's follow-ups until the list is not empty, because the visibility store is eventually consistent. */
 async function untilListed(followUps: FollowUpClient, projectId: string): Promise<string[]> {
   const list = () => collectWorkflowIds(followUps.list({ projectId, phase: 'starting' }));
-  return eventually('it is listed', list, { until: (all) => all.length > 0 });
+  return eventually('the follow-up is listed', list, { until: (all) => all.length > 0 });
 }

@@ -42,7 +42,10 @@ export interface EnvironmentOptions {
   readonly skipsTime?: boolean;
 }
 
-/** A sandbox, the three workers of a worker process on separate task queues, and a client, by default on the shared Temporal server. */
+/**
+ * A sandbox, the three workers of a worker process on separate task queues, and a client, by default on the shared Temporal
+ * server.
+ */
 export class Environment extends FollowUpTestClient {
   private constructor(
     readonly close: () => Promise<void>,

@@ -16,8 +16,8 @@ import type { FaultSetting, JobChange, JobKey, NewJob, Sandbox } from '../../san
 import { eventually } from '../../tools/lib/eventually';
 
 /**
- * Durations that let a whole follow-up end within a test, in the proportions of the defaults. The deadline is far away, because tests
- * of the deadline set their own.
+ * Durations that let a whole follow-up end within a test, in the proportions of the defaults. The deadline is far away, because
+ * tests of the deadline set their own.
  */
 export const FAST_OPTIONS = {
   whenActive: 'send',

@@ -1,8 +1,8 @@
 import { jest } from '@jest/globals';
 
 /**
- * Makes `setTimeout` wait for `jest.advanceTimersByTime`, until the test calls `jest.useRealTimers`. Every other timer and clock keeps
- * real time.
+ * Makes `setTimeout` wait for `jest.advanceTimersByTime`, until the test calls `jest.useRealTimers`. Every other timer and clock
+ * keeps real time.
  */
 export function holdTimers(): void {
   jest.useFakeTimers({

@@ -33,7 +33,9 @@ const SET_UP = {
   process: WITH_PROCESSES,
   /** Tests with the same needs that take minutes. */
   long: WITH_PROCESSES,
-  /** Tests with the same needs that cause a fault, such as SIGKILL, a stopped server or a reset. docs/proofs.md lists these files. */
+  /**
+   * Tests with the same needs that cause a fault, such as SIGKILL, a stopped server or a reset. docs/proofs.md lists these files.
+   */
   fault: WITH_PROCESSES,
   /** Tests that need the end-to-end environment: these tests install and run the packed artifacts as a user does. */
   e2e: {
@@ -56,7 +58,9 @@ export function project(suffix, folder = 'test') {
   };
 }
 
-/** The Jest project of all other test files, so that no file is left out because an entry is missing. These tests have no setup. */
+/**
+ * The Jest project of all other test files, so that no file is left out because an entry is missing. These tests have no setup.
+ */
 export const pureProject = {
   ...shared,
   displayName: 'pure',
@@ -65,7 +69,8 @@ export const pureProject = {
 };
 
 /**
- * Jest runs three test files at a time, or half as many as the machine has cores if this is more. The tests wait more than they compute,
- * and all of them share one Temporal server. On two cores, `npm test` took 201 s with three files at a time, and 273 s with two.
+ * Jest runs three test files at a time, or half as many as the machine has cores if this is more. The tests wait more than they
+ * compute, and all of them share one Temporal server. On two cores, `npm test` took 201 s with three files at a time, and 273 s
+ * with two.
  */
 export const maxWorkers = Math.max(3, Math.floor(availableParallelism() / 2));

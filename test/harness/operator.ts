@@ -3,8 +3,8 @@ import type { Client } from '@temporalio/client';
 import { hasGrpcStatus } from '../../src/temporal/grpc-status';
 
 /**
- * Makes the calls of the Temporal CLI's activity commands, as an operator does. Each method returns whether an activity of this type was
- * pending.
+ * Makes the calls of the Temporal CLI's activity commands, as an operator does. Each method returns whether an activity of this
+ * type was pending.
  */
 export class Operator {
   constructor(private readonly client: Client) {}
@@ -53,7 +53,9 @@ export class Operator {
   }
 }
 
-/** Returns false if no such activity is pending or the workflow has ended: the Temporal server then returns one of these statuses. */
+/**
+ * Returns false if no such activity is pending or the workflow has ended: the Temporal server then returns one of these statuses.
+ */
 async function hasFoundActivity(call: Promise<unknown>): Promise<boolean> {
   try {
     await call;

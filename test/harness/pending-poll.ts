@@ -15,8 +15,8 @@ export const POLL_EVERY_SECOND = {
 } as const;
 
 /**
- * Settings with which the interval is ten times the turn's age. The first attempt of `pollJob` comes after 4 s, and the second attempt
- * comes 40 s later, so that nothing changes in the meantime.
+ * Settings with which the interval is ten times the turn's age. The first attempt of `pollJob` comes after 4 s, and the second
+ * attempt comes 40 s later, so that nothing changes in the meantime.
  */
 export const RARE_POLL_OPTIONS = {
   polling: { initial: '4s', growth: 10, maximum: '2m', jitter: 0, timerPolls: 0 },
@@ -38,7 +38,10 @@ export async function waitForAttempt(following: FollowUpUnderTest, attempt: numb
   });
 }
 
-/** Waits until the next attempt of `pollJob` is more than 20 s away. The follow-up must have the options {@link RARE_POLL_OPTIONS}. */
+/**
+ * Waits until the next attempt of `pollJob` is more than 20 s away. The follow-up must have the options {@link
+ * RARE_POLL_OPTIONS}.
+ */
 export async function waitForLongBackoff(following: FollowUpUnderTest): Promise<void> {
   const until = (pending: PendingPoll) => nextAttemptAtMs(pending) > Date.now() + 20_000;
   await eventually('the next attempt of pollJob is more than 20 s away', () => findPendingPoll(following), {
@@ -46,7 +49,10 @@ export async function waitForLongBackoff(following: FollowUpUnderTest): Promise<
   });
 }
 
-/** Returns the time of the next attempt, in milliseconds since the epoch on the Temporal server's clock, or 0 if the attempt is due now. */
+/**
+ * Returns the time of the next attempt, in milliseconds since the epoch on the Temporal server's clock, or 0 if the attempt is
+ * due now.
+ */
 export function nextAttemptAtMs({ nextAttemptScheduleTime }: PendingPoll): number {
   const { seconds = 0, nanos = 0 } = nextAttemptScheduleTime ?? {};
   return Number(seconds) * 1_000 + Math.floor((nanos ?? 0) / 1_000_000);

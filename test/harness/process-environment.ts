@@ -7,9 +7,9 @@ import { temporal } from './temporal';
 import { WorkerProcess } from './worker-process';
 
 /**
- * Options for follow-ups whose worker dies. The Temporal server retries the dead worker's single reads after 15 s without a heartbeat and
- * its workflow tasks after 10 s. A send times out after twice the HTTP timeout plus 15 s, and a `pollJob` attempt after the HTTP timeout
- * plus 15 s. A new worker is ready after about 3 s, or 10 s on a busy machine.
+ * Options for follow-ups whose worker dies. The Temporal server retries the dead worker's single reads after 15 s without a
+ * heartbeat and its workflow tasks after 10 s. A send times out after twice the HTTP timeout plus 15 s, and a `pollJob` attempt
+ * after the HTTP timeout plus 15 s. A new worker is ready after about 3 s, or 10 s on a busy machine.
  */
 export const WORKER_LOSS_OPTIONS = {
   whenActive: 'send',
@@ -45,7 +45,10 @@ export class ProcessEnvironment extends FollowUpTestClient {
     super(...caller);
   }
 
-  /** Opens an environment for the duration of a test. At the end, and also if the test fails, all workers and the sandbox are stopped. */
+  /**
+   * Opens an environment for the duration of a test. At the end, and also if the test fails, all workers and the sandbox are
+   * stopped.
+   */
   static async with(
     options: ProcessEnvironmentOptions,
     test: (environment: ProcessEnvironment) => Promise<void>,

@@ -12,7 +12,10 @@ export class RestartableServer {
     private readonly options: DevServerOptions,
   ) {}
 
-  /** Runs a server for the duration of a test. A test file can use this function once, because all its servers would share one file. */
+  /**
+   * Runs a server for the duration of a test. A test file can use this function once, because all its servers would share one
+   * file.
+   */
   static async with(test: (server: RestartableServer) => Promise<void>): Promise<void> {
     const databaseFile = path.join(folder, 'temporal.db');
     const options = { cli: temporal().cli, databaseFile, searchAttributes: true };

@@ -10,7 +10,10 @@ import { DYNAMIC_CONFIG, VARIABLES } from './temporal';
 /** The setups and teardowns of all projects share this server, because Jest runs all of them in its main process. */
 let shared: ReturnType<typeof start> | undefined;
 
-/** Starts the dev server of a test run, with search attributes and fairness, and builds the workflow bundle. Later calls have no effect. */
+/**
+ * Starts the dev server of a test run, with search attributes and fairness, and builds the workflow bundle. Later calls have no
+ * effect.
+ */
 export default async function ensureSharedServer(): Promise<void> {
   await (shared ??= start());
 }

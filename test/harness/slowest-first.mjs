@@ -10,12 +10,15 @@ const SLOWEST = [
 const LONG_ALONE = ['simulation.test', 'batch.server'];
 
 /**
- * The files whose setup compiles the programs. Setups run in the order of the tests. If this setup runs first, it compiles the programs
- * while the shared server starts.
+ * The files whose setup compiles the programs. Setups run in the order of the tests. If this setup runs first, it compiles the
+ * programs while the shared server starts.
  */
 const COMPILED = '.process.test.ts';
 
-/** Runs the slowest files first. Without this order, Jest starts with the largest files if it has no earlier times, as in a new clone. */
+/**
+ * Runs the slowest files first. Without this order, Jest starts with the largest files if it has no earlier times, as in a new
+ * clone.
+ */
 export default class SlowestFirst extends Sequencer {
   sort(tests) {
     const isSlow = ({ path }) => [...SLOWEST, ...LONG_ALONE, COMPILED].some((name) => path.includes(name));

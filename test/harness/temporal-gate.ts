@@ -47,8 +47,8 @@ export class Hold {
 }
 
 /**
- * A proxy between a worker and the Temporal server that holds chosen calls. A test can therefore kill a worker at an exact point, for
- * example between the agent service's response and the worker's report. The proxy passes on all other calls one by one.
+ * A proxy between a worker and the Temporal server that holds chosen calls. A test can therefore kill a worker at an exact point,
+ * for example between the agent service's response and the worker's report. The proxy passes on all other calls one by one.
  */
 export class TemporalGate {
   private readonly server = createServer();
@@ -79,8 +79,8 @@ export class TemporalGate {
   }
 
   /**
-   * Holds all further calls of a method whose message contains a text, or all further responses (`answer`) whose message contains it. The
-   * default text matches every message.
+   * Holds all further calls of a method whose message contains a text, or all further responses (`answer`) whose message contains
+   * it. The default text matches every message.
    */
   hold(method: string, side: Side, containing = ''): Hold {
     const hold = new Hold(method, side, containing);
@@ -94,8 +94,8 @@ export class TemporalGate {
   }
 
   /**
-   * Ends every task poll of a frozen worker that waits at the Temporal server. The server then gives further tasks to another worker at
-   * once, instead of after a timeout. When the frozen worker continues, it polls again.
+   * Ends every task poll of a frozen worker that waits at the Temporal server. The server then gives further tasks to another
+   * worker at once, instead of after a timeout. When the frozen worker continues, it polls again.
    */
   endPolls(): void {
     for (const upstream of this.polls) upstream.close(constants.NGHTTP2_CANCEL);
@@ -141,7 +141,8 @@ export class TemporalGate {
 }
 
 /**
- * Returns the content of a gRPC message. A gRPC message has one byte for the compression, four bytes for the length, and the content.
+ * Returns the content of a gRPC message. A gRPC message has one byte for the compression, four bytes for the length, and the
+ * content.
  */
 function messageContent(message: Buffer): Buffer {
   return message[0] === 1 ? gunzipSync(message.subarray(5)) : message.subarray(5);

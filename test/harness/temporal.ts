@@ -8,9 +8,9 @@ export const VARIABLES = {
 } as const;
 
 /**
- * Faster task and timer processing of the dev server. By default, a server with one shard polls its tasks and timers every 50 ms and fires
- * a timer up to a second late. A follow-up of ten tasks would wait for one or two seconds in total, and a batch for ten. With time
- * skipping, each skip would take effect only a second later.
+ * Faster task and timer processing of the dev server. By default, a server with one shard polls its tasks and timers every 50 ms
+ * and fires a timer up to a second late. A follow-up of ten tasks would wait for one or two seconds in total, and a batch for
+ * ten. With time skipping, each skip would take effect only a second later.
  */
 export const DYNAMIC_CONFIG = {
   'history.transferProcessorMaxPollRPS': 1_000,
@@ -31,7 +31,9 @@ export function temporal() {
     bundlePath: variable(VARIABLES.bundle),
     /** The executable of the Temporal CLI, for tests that start a separate server or call `temporal workflow …`. */
     cli: variable(VARIABLES.cli),
-    /** The environment of a worker or CLI process: this process's variables, with the shared server instead of any other server. */
+    /**
+     * The environment of a worker or CLI process: this process's variables, with the shared server instead of any other server.
+     */
     env,
   };
 }

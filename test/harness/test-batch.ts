@@ -14,7 +14,9 @@ import { type FollowUpTestClient, type JobFault, FAST_OPTIONS } from './follow-u
 /** A message so large that five such items don't fit into a batch's input, so that the client stores the items as chunks. */
 export const LARGE_PROMPT = 'x'.repeat(256 * 1_024);
 
-/** Options with which a follow-up takes half a second if its turn ends with the second read. The deadline is longer than any test. */
+/**
+ * Options with which a follow-up takes half a second if its turn ends with the second read. The deadline is longer than any test.
+ */
 export const FASTEST_OPTIONS = {
   whenActive: 'send',
   deadline: '10m',

@@ -33,8 +33,8 @@ export class WorkerProcess {
   }
 
   /**
-   * @param env the variables of the process. Of this process's environment, only PATH is added, so that no test uses the machine's own
-   *   Temporal server or agent service.
+   * @param env the variables of the process. PATH is the only variable added from this process, so that no test uses the
+   * machine's own Temporal server or agent service.
    * @param node the command that runs the program
    */
   static async start(

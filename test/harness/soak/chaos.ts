@@ -13,7 +13,10 @@ export const HTTP_TIMEOUT = '7s';
 /** The callers' `maxStaleness`: reads lag by up to five seconds, and the agent starts on a message up to three seconds late. */
 export const MAX_STALENESS = '8s';
 
-/** About 40 % of the messages and 10 % of the reads get an error or a wrong response. Many others are slow, stale or lead to a late turn. */
+/**
+ * About 40 % of the messages and 10 % of the reads get an error or a wrong response. Many others are slow, stale or lead to a
+ * late turn.
+ */
 export const FAULTS: readonly FaultSetting[] = [
   ...[
     ...['http-429', 'http-503', 'redirect', 'close-before-read', 'reset', 'hang', 'truncated'],
@@ -125,8 +128,8 @@ export async function runRandomOperations(
 }
 
 /**
- * Returns whether an operation may fail with this error. The Temporal server may be unavailable, the follow-up may have ended, or another
- * client may have been first. Every other error is a bug.
+ * Returns whether an operation may fail with this error. The Temporal server may be unavailable, the follow-up may have ended, or
+ * another client may have been first. Every other error is a bug.
  */
 function isExpected(error: unknown): boolean {
   // If the client has no code for an error, the error is the cause of an UNEXPECTED_FAILURE.
