@@ -59,13 +59,10 @@ it.each<[string[], string, string?]>([
   [[...UPDATE, '--timezone', 'UTC'], 'timing is missing'],
   [[...UPDATE, '--prompt', 'Fix the links.'], 'FILE is missing'],
   [[...UPDATE, '--overlap', 'x'], 'Allowed choices are skip, '],
-])(
-  '%j is rejected with the allowed values or the missing argument',
-  async (args, message, stdin = 'project,job,prompt\np,j,m\n') => {
-    const stderr = expect.stringContaining(message);
-    expect(await runCliOffline(args, stdin)).toEqual({ code: 2, stdout: '', stderr });
-  },
-);
+])('%j is rejected with the required fix', async (args, message, stdin = 'project,job,prompt\np,j,m\n') => {
+  const stderr = expect.stringContaining(message);
+  expect(await runCliOffline(args, stdin)).toEqual({ code: 2, stdout: '', stderr });
+});
 
 it('an unreachable Temporal server is reported in one message with the address, the reason and the variable to check', async () => {
   const { code, stdout, stderr } = await runCliOffline([...SEND, '--prompt', 'x', '--json']);

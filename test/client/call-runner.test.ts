@@ -92,37 +92,32 @@ function workflowIdOf(call: string): unknown {
 }
 
 describe('every call', () => {
-  it.each(CALLS)(
-    '%s rejects invalid options, and ends when its signal is aborted, its timeout passes or its client is closed',
-    async (name, call) => {
-      for (const wrong of [{ timeuot: 5 }, ...[0, Number.NaN, 2 ** 31, '1s'].map((timeout) => ({ timeout }))])
-        await expect(call(followUps, wrong as CallOptions)).rejects.toMatchObject({
-          ...{ code: 'INVALID_REQUEST', problems: [{ field: Object.keys(wrong)[0] }] },
-        });
-      const reason = new Error('the caller has stopped waiting');
-      await expect(call(followUps, { signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
-      expect(calls).toEqual([]);
-      const isStart = STARTS.includes(name);
-      await expect(call(followUps, { timeout: 30 })).rejects.toMatchObject({
-        code: isStart ? 'START_UNCONFIRMED' : 'WAIT_TIMEOUT',
-        message: expect.stringMatching(/ no response within 0\.03 s\.| did not respond within 0\.03 s\./),
-        workflowId: workflowIdOf(name),
+  it.each(CALLS)('%s rejects invalid options; signal, timeout and close end it', async (name, call) => {
+    for (const wrong of [{ timeuot: 5 }, ...[0, Number.NaN, 2 ** 31, '1s'].map((timeout) => ({ timeout }))])
+      await expect(call(followUps, wrong as CallOptions)).rejects.toMatchObject({
+        ...{ code: 'INVALID_REQUEST', problems: [{ field: Object.keys(wrong)[0] }] },
       });
-      const late = AbortSignal.timeout(30);
-      await expect(call(followUps, { signal: late })).rejects.toMatchObject({ name: 'TimeoutError' });
-      calls.length = 0;
-      const pending = call(followUps, {}).catch((error: unknown) => error);
-      await eventually('the Temporal server has received the call', () => calls.length > 0, {
-        intervalMs: 5,
-      });
-      await followUps[Symbol.asyncDispose]();
-      expect(await pending).toMatchObject({
-        code: isStart ? 'START_UNCONFIRMED' : 'CLIENT_CLOSED',
-        workflowId: workflowIdOf(name),
-      });
-      await expect(call(followUps, {})).rejects.toMatchObject({ code: 'CLIENT_CLOSED' });
-    },
-  );
+    const reason = new Error('the caller has stopped waiting');
+    await expect(call(followUps, { signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
+    expect(calls).toEqual([]);
+    const isStart = STARTS.includes(name);
+    await expect(call(followUps, { timeout: 30 })).rejects.toMatchObject({
+      code: isStart ? 'START_UNCONFIRMED' : 'WAIT_TIMEOUT',
+      message: expect.stringMatching(/ no response within 0\.03 s\.| did not respond within 0\.03 s\./),
+      workflowId: workflowIdOf(name),
+    });
+    const late = AbortSignal.timeout(30);
+    await expect(call(followUps, { signal: late })).rejects.toMatchObject({ name: 'TimeoutError' });
+    calls.length = 0;
+    const pending = call(followUps, {}).catch((error: unknown) => error);
+    await eventually('the server has received the call', () => calls.length > 0, { intervalMs: 5 });
+    await followUps[Symbol.asyncDispose]();
+    expect(await pending).toMatchObject({
+      code: isStart ? 'START_UNCONFIRMED' : 'CLIENT_CLOSED',
+      workflowId: workflowIdOf(name),
+    });
+    await expect(call(followUps, {})).rejects.toMatchObject({ code: 'CLIENT_CLOSED' });
+  });
 
   it.each(CALLS)('%s ends with an error code if the Temporal server rejects it', async (_name, call) => {
     status = 16;
@@ -132,29 +127,26 @@ describe('every call', () => {
     await expect(call(followUps, {})).rejects.toMatchObject({ code: codes });
   });
 
-  it.each(CALLS)(
-    '%s through a gateway that returns 404 fails, or times out if it waits for a result',
-    async (name, call) => {
-      const gateway = createServer().on('stream', (stream, { ':path': path = '' }) => {
-        // The first call, with which a client connects, gets a response as if it reached the Temporal server.
-        const grpcHeaders = {
-          ':status': 200,
-          'content-type': 'application/grpc',
-          'grpc-status': String(UNIMPLEMENTED),
-        };
-        const isFirst = path.endsWith('/GetSystemInfo');
-        stream.respond(isFirst ? grpcHeaders : { ':status': 404 }, { endStream: true });
-      });
-      const env = { TEMPORAL_ADDRESS: await listen(gateway) };
-      const misrouted = await FollowUpClient.connect({ env });
-      const code = STARTS.includes(name) ? 'START_UNCONFIRMED' : 'UNREACHABLE';
-      const message = expect.stringMatching(/HTTP status code 404: .*check TEMPORAL_ADDRESS/);
-      // A call that waits for a result continues to wait while the Temporal server is unreachable.
-      const [options, end] =
-        name === 'handle.result' ? [{ timeout: 300 }, { code: 'WAIT_TIMEOUT' }] : [{}, { code, message }];
-      await expect(call(misrouted, options).finally(() => misrouted.close())).rejects.toMatchObject(end);
-    },
-  );
+  it.each(CALLS)('%s fails or times out if a gateway returns 404', async (name, call) => {
+    const gateway = createServer().on('stream', (stream, { ':path': path = '' }) => {
+      // The first call, with which a client connects, gets a response as if it reached the Temporal server.
+      const grpcHeaders = {
+        ':status': 200,
+        'content-type': 'application/grpc',
+        'grpc-status': String(UNIMPLEMENTED),
+      };
+      const isFirst = path.endsWith('/GetSystemInfo');
+      stream.respond(isFirst ? grpcHeaders : { ':status': 404 }, { endStream: true });
+    });
+    const env = { TEMPORAL_ADDRESS: await listen(gateway) };
+    const misrouted = await FollowUpClient.connect({ env });
+    const code = STARTS.includes(name) ? 'START_UNCONFIRMED' : 'UNREACHABLE';
+    const message = expect.stringMatching(/HTTP status code 404: .*check TEMPORAL_ADDRESS/);
+    // A call that waits for a result continues to wait while the Temporal server is unreachable.
+    const [options, end] =
+      name === 'handle.result' ? [{ timeout: 300 }, { code: 'WAIT_TIMEOUT' }] : [{}, { code, message }];
+    await expect(call(misrouted, options).finally(() => misrouted.close())).rejects.toMatchObject(end);
+  });
 });
 
 /** Returns a client with a codec on the same connection. */
@@ -199,13 +191,9 @@ it('an error of the caller’s item iterator is not reported as a codec error, a
   const items: AsyncIterable<typeof REQUEST_WITHOUT_ID> = {
     [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(cause) }),
   };
-  const expected = {
-    code: 'UNEXPECTED_FAILURE',
-    message: `The items can't be read: ${cause.message}`,
-    cause,
-  };
+  const told = { code: 'UNEXPECTED_FAILURE', message: `The items can't be read: ${cause.message}`, cause };
   const { batches } = withCodec((payloads) => Promise.resolve(payloads));
-  await expect(batches.start(items)).rejects.toMatchObject(expected);
+  await expect(batches.start(items)).rejects.toMatchObject(told);
 });
 
 it('close closes the connection of connect, but not the connection of an SDK client that was passed in', async () => {

@@ -61,9 +61,9 @@ describe('a connection', () => {
     ['a port of a web server', () => listen(createWebServer()), {}, /^UNREACH.*Protocol error/],
     ['a gateway that returns 404', () => listen(notFound()), {}, /^UNREACH.*HTTP status code 404/],
     ['a server that requires TLS, without TLS', () => secure(), {}, /^UNREACH.*TEMPORAL_TLS \(true or false/],
-  ])('with %s fails with the reason and the variables to check', async (_, server, env, words) => {
+  ])('with %s fails with the reason and the variables to check', async (_, server, env, pattern) => {
     const error = await errorOf(connect(await server(), env));
-    expect(error).toMatch(words);
+    expect(error).toMatch(pattern);
     expect(error).toMatch(/ TEMPORAL_TLS_/);
     expect(error).not.toMatch(/secret/);
   });
@@ -107,12 +107,15 @@ it.concurrent.each<[string, () => Promise<string>, RegExp]>([
   ['denies permission', () => grpcServer(7), /^UNAUTHORIZED: .*denies access .*TEMPORAL_NAMESPACE/],
   ['rejects the key', () => grpcServer(16), /^UNAUTHORIZED: .*; check TEMPORAL_API_KEY or the TLS client/],
   ['requires TLS', () => secure(), /^UNREACHABLE: .*TEMPORAL_TLS/],
-])('a worker’s connection to a server that %s fails with a code and the reason', async (_, server, words) => {
-  const address = await server();
-  const error: unknown = await NativeConnection.connect({ address }).catch((reason: unknown) => reason);
-  const { code, message } = connectionError(error, { address, namespace: 'agents' });
-  expect(`${code}: ${message}`).toMatch(words);
-});
+])(
+  'a worker’s connection to a server that %s fails with a code and the reason',
+  async (_, server, pattern) => {
+    const address = await server();
+    const error: unknown = await NativeConnection.connect({ address }).catch((reason: unknown) => reason);
+    const { code, message } = connectionError(error, { address, namespace: 'agents' });
+    expect(`${code}: ${message}`).toMatch(pattern);
+  },
+);
 
 it('a gRPC deadline is reported without the details of gRPC', () => {
   const details = 'Deadline exceeded after 0.000s,waiting for metadata filters';

@@ -21,42 +21,35 @@ async function idleClient(dataConverter: DataConverter = {}) {
 }
 
 describe('a running follow-up', () => {
-  it.concurrent(
-    'with a start delay reports when it starts, and an update does not start it earlier',
-    async () => {
-      const environment = await open();
-      const asked = environment.newRequest();
-      const handle = await environment.followUps.start(asked, { startDelay: '2h' });
-      const { startsAt, startedAt } = await handle.describe();
-      expect(Date.parse(startsAt ?? '') - Date.parse(startedAt)).toBe(2 * 3_600_000);
-      for (const update of [
-        handle.pollNow(),
-        handle.extendDeadline('1h'),
-        handle.resolveDelivery('delivered'),
-      ])
-        await expect(update).rejects.toMatchObject({
-          code: 'UPDATE_REJECTED',
-          message: expect.stringContaining(`it has not begun; it begins at ${String(startsAt)}`),
-        });
-      expect(await handle.describe()).toMatchObject({ startsAt: startsAt, state: 'running' });
-      expect(environment.posts(asked)).toEqual([]);
-      expect(await environment.followUps.start(asked)).toMatchObject({ attached: 'running' });
-    },
-  );
+  it.concurrent('with a start delay reports its start time, and no update starts it earlier', async () => {
+    const environment = await open();
+    const request = environment.newRequest();
+    const handle = await environment.followUps.start(request, { startDelay: '2h' });
+    const { startsAt, startedAt } = await handle.describe();
+    expect(Date.parse(startsAt ?? '') - Date.parse(startedAt)).toBe(2 * 3_600_000);
+    for (const update of [handle.pollNow(), handle.extendDeadline('1h'), handle.resolveDelivery('delivered')])
+      await expect(update).rejects.toMatchObject({
+        code: 'UPDATE_REJECTED',
+        message: expect.stringContaining(`it has not begun; it begins at ${String(startsAt)}`),
+      });
+    expect(await handle.describe()).toMatchObject({ startsAt: startsAt, state: 'running' });
+    expect(environment.posts(request)).toEqual([]);
+    expect(await environment.followUps.start(request)).toMatchObject({ attached: 'running' });
+  });
 
   // Proves P7.
   it.concurrent('is started once if ten clients start it at the same time', async () => {
     const environment = await open();
-    const asked = environment.newRequest();
-    const start = () => new FollowUpClient(environment.client, environment).start(asked);
+    const request = environment.newRequest();
+    const start = () => new FollowUpClient(environment.client, environment).start(request);
     const all = await Promise.all(Array.from({ length: 10 }, start));
     expect(all.filter(({ attached }) => attached === false)).toHaveLength(1);
     expect(new Set(all.map(({ runId }) => runId)).size).toBe(1);
     await all[0]?.result();
-    expect(environment.posts(asked)).toHaveLength(1);
+    expect(environment.posts(request)).toHaveLength(1);
   });
 
-  it.concurrent('that an operator resets returns the result of its new run to a waiting client', async () => {
+  it.concurrent('that is reset returns the result of its new run to a waiting client', async () => {
     const following = await follow(ENDLESS_TURN);
     const { handle } = following;
     await following.waitForProgress(({ polls }) => polls > 0);
@@ -70,25 +63,22 @@ describe('a running follow-up', () => {
 
 const { newBatch } = sharedEnvironment({ dynamicConfig: { 'history.maxTotalUpdates': 1 } });
 
-it.concurrent(
-  'an update beyond the maximum of updates per run is rejected with the Temporal server’s message',
-  async () => {
-    const batch = await newBatch(1, ENDLESS_TURN);
-    await batch.startUntilSent(1);
-    await batch.handle.pause();
-    await expect(batch.handle.resume()).rejects.toMatchObject({
-      code: 'UPDATE_REJECTED',
-      message: expect.stringMatching(/limit on the total number of distinct updates/),
-    });
-  },
-);
+it.concurrent('an update over the maximum per run is rejected with the server’s message', async () => {
+  const batch = await newBatch(1, ENDLESS_TURN);
+  await batch.startUntilSent(1);
+  await batch.handle.pause();
+  await expect(batch.handle.resume()).rejects.toMatchObject({
+    code: 'UPDATE_REJECTED',
+    message: expect.stringMatching(/limit on the total number of distinct updates/),
+  });
+});
 
 describe("a client without the workers' data converter", () => {
   it.concurrent('gets an error that names the data converter setting from each call', async () => {
     const environment = await open();
-    const asked = environment.newRequest();
+    const request = environment.newRequest();
     const encrypting = await idleClient(ENCRYPTING);
-    const { workflowId } = await encrypting.idle.start(asked);
+    const { workflowId } = await encrypting.idle.start(request);
     const { client, idle } = await idleClient();
     await client.workflow.getHandle(workflowId).terminate();
     const handle = idle.getHandle(workflowId);
@@ -96,7 +86,7 @@ describe("a client without the workers' data converter", () => {
     const refused = { code: 'INVALID_CONFIGURATION', message: expect.stringMatching(words) };
     for (const call of ['result', 'progress', 'describe', 'retry'] as const)
       await expect(handle[call]()).rejects.toMatchObject(refused);
-    await expect(idle.start(asked)).rejects.toMatchObject(refused);
+    await expect(idle.start(request)).rejects.toMatchObject(refused);
     const plain = await environment.followUps.start(environment.newRequest());
     const unencrypted = { ...refused, message: expect.stringContaining('is not encrypted') };
     await expect(encrypting.idle.getHandle(plain.workflowId).describe()).rejects.toMatchObject(unencrypted);
@@ -109,12 +99,12 @@ it.concurrent(
     const environment = await open();
     const { followUps } = environment;
     const startedWith = async (input: object) => {
-      const asked = environment.newRequest();
-      const { projectId, jobId, requestId } = asked;
+      const request = environment.newRequest();
+      const { projectId, jobId, requestId } = request;
       const workflowId = followUpWorkflowId(projectId, jobId, requestId);
-      const args = [{ ...asked, ...input }];
+      const args = [{ ...request, ...input }];
       await environment.client.workflow.start('followUp', { workflowId, taskQueue: 'no-worker', args });
-      return followUps.start(asked);
+      return followUps.start(request);
     };
     expect(await startedWith({})).toMatchObject({ attached: 'running', promptCompared: true });
     expect(await startedWith({ prompt: 7 })).toMatchObject({ attached: 'running', promptCompared: false });
@@ -132,22 +122,19 @@ it.concurrent('a follow-up handle does not cancel a workflow of another type', a
   expect((await client.workflow.getHandle(workflowId).describe()).status.name).toBe('RUNNING');
 });
 
-it.concurrent(
-  'a follow-up handle rejects a batch, and a batch whose input was rejected reports no missing items',
-  async () => {
-    const { client, followUps, taskQueue } = await open();
-    const done = await followUps.batches.start([{ projectId: 'p', jobId: randomUUID(), prompt: 'x' }]);
-    await done.result();
-    const { workflowId } = done;
-    await expect(followUps.getHandle(workflowId).progress()).rejects.toThrow('type "followUpBatch"');
-    await expect(followUps.getHandle(workflowId).result()).rejects.toThrow('type "followUpBatch"');
-    const options = { workflowId: `${workflowId}-refused`, taskQueue, args: ['none'] };
-    await client.workflow.start('followUpBatch', options);
-    const refused = followUps.batches.getHandle(options.workflowId);
-    expect(batchRows(await refused.result()).join()).toContain('under another batch id');
-    expect(await refused.retry()).toBeNull();
-  },
-);
+it.concurrent('a follow-up handle rejects a batch; a batch with invalid input reports no items', async () => {
+  const { client, followUps, taskQueue } = await open();
+  const done = await followUps.batches.start([{ projectId: 'p', jobId: randomUUID(), prompt: 'x' }]);
+  await done.result();
+  const { workflowId } = done;
+  await expect(followUps.getHandle(workflowId).progress()).rejects.toThrow('type "followUpBatch"');
+  await expect(followUps.getHandle(workflowId).result()).rejects.toThrow('type "followUpBatch"');
+  const options = { workflowId: `${workflowId}-refused`, taskQueue, args: ['none'] };
+  await client.workflow.start('followUpBatch', options);
+  const refused = followUps.batches.getHandle(options.workflowId);
+  expect(batchRows(await refused.result()).join()).toContain('under another batch id');
+  expect(await refused.retry()).toBeNull();
+});
 
 describe('the list', () => {
   // The visibility query omits quotes, backslashes and the text after them, so the client compares the whole name itself.
@@ -156,9 +143,9 @@ describe('the list', () => {
     async (name) => {
       const { idle } = await idleClient();
       const projectId = `${name} ${randomUUID().slice(0, 8)}`;
-      const asked = { projectId, jobId: 'j', prompt: 'x', requestId: 'r' };
-      const { workflowId } = await idle.start(asked);
-      await idle.start({ ...asked, projectId: `${projectId} not` });
+      const request = { projectId, jobId: 'j', prompt: 'x', requestId: 'r' };
+      const { workflowId } = await idle.start(request);
+      await idle.start({ ...request, projectId: `${projectId} not` });
       await expect(untilListed(idle, projectId)).resolves.toEqual([workflowId]);
     },
   );

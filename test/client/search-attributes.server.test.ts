@@ -19,7 +19,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-const ASKED = { projectId: 'p', jobId: 'j', prompt: 'x', requestId: 'r' };
+const REQUEST = { projectId: 'p', jobId: 'j', prompt: 'x', requestId: 'r' };
 const KEYWORD = 2;
 const INT = 3;
 const KEYWORD_LIST = 7;
@@ -33,10 +33,10 @@ const ALL = Object.fromEntries(
 /** Returns the connection to a Temporal server that rejects calls of the operator service, as Temporal Cloud does. */
 function withoutOperator(keys: Readonly<Record<string, number>>): ConnectionLike {
   const error = { code: 7, details: 'Request unauthorized.', metadata: {} };
-  const refuse = () => Promise.reject(Object.assign(new Error('7 PERMISSION_DENIED'), error));
+  const rejectCall = () => Promise.reject(Object.assign(new Error('7 PERMISSION_DENIED'), error));
   const call = (_: unknown, made: () => unknown) => made();
   return {
-    operatorService: { listSearchAttributes: refuse, addSearchAttributes: refuse },
+    operatorService: { listSearchAttributes: rejectCall, addSearchAttributes: rejectCall },
     workflowService: { getSearchAttributes: () => Promise.resolve({ keys }) },
     ...{ withDeadline: call, withMetadata: call },
   } as unknown as ConnectionLike;
@@ -46,7 +46,7 @@ describe('a namespace', () => {
   it('without the search attributes rejects starts and lists, and names the commands that set it up', async () => {
     const followUps = new FollowUpClient(new Client({ connection }));
     const words = /Nothing was started.*"setup".*temporal operator search-attribute create/s;
-    await expect(followUps.start(ASKED)).rejects.toThrow(words);
+    await expect(followUps.start(REQUEST)).rejects.toThrow(words);
     await expect(collectWorkflowIds(followUps.list({ projectId: 'p' }))).rejects.toThrow(
       SearchAttributesError,
     );
@@ -60,7 +60,7 @@ describe('a namespace', () => {
     expect([...registered, 'AgentJob'].sort()).toEqual([...SEARCH_ATTRIBUTES].sort());
     expect(await ensure()).toEqual([]);
     const followUps = new FollowUpClient(new Client({ connection }));
-    expect(await followUps.start(ASKED)).toMatchObject({ attached: false });
+    expect(await followUps.start(REQUEST)).toMatchObject({ attached: false });
   });
 
   it('finds a follow-up by its outcome and by its verdict, each with =', async () => {
@@ -138,6 +138,6 @@ it.each<[string, Record<string, number>, RegExp]>([
     /create --namespace n --type KeywordList --name FollowUpOutcome\n/,
   ],
 ])('without permission for the operator service, %s', async (_, keys, problem) => {
-  const found = ensureSearchAttributes(withoutOperator(keys), 'n');
-  expect(await found.then((registered) => registered.join(), String)).toMatch(problem);
+  const ensured = ensureSearchAttributes(withoutOperator(keys), 'n');
+  expect(await ensured.then((registered) => registered.join(), String)).toMatch(problem);
 });

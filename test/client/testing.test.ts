@@ -68,15 +68,12 @@ describe('InMemoryFollowUpClient', () => {
     [{ end: 'cancelled', verdict: 'not-sent' }, 'CANCELLED', delivery('not-sent'), /^$/],
     [{ end: 'terminated' }, 'TERMINATED', { receipt: null }, /retried\. It left no receipt/],
     [{ end: 'timed-out' }, 'WORKFLOW_TIMED_OUT', { receipt: null }, /retried\. It left no receipt/],
-  ])(
-    'simulates the outcome %j with the code %s, and allows a retry only if the receipt does',
-    async (outcome, code, facts, problem) => {
-      const followUps = new InMemoryFollowUpClient(() => outcome);
-      await expect(followUps.execute(REQUEST)).rejects.toMatchObject({ code, workflowId: ID, ...facts });
-      const retried = followUps.getHandle(ID).retry();
-      expect(await retried.then(() => '', String)).toMatch(problem);
-    },
-  );
+  ])('ends as %j with %s, and the receipt decides on a retry', async (outcome, code, facts, problem) => {
+    const followUps = new InMemoryFollowUpClient(() => outcome);
+    await expect(followUps.execute(REQUEST)).rejects.toMatchObject({ code, workflowId: ID, ...facts });
+    const retried = followUps.getHandle(ID).retry();
+    expect(await retried.then(() => '', String)).toMatch(problem);
+  });
 
   it.each<[NonNullable<SimulatedOutcome['phase']>, string]>([
     ['starting', 'not-sent'],
@@ -88,19 +85,16 @@ describe('InMemoryFollowUpClient', () => {
     ['watching', 'accepted'],
     ['confirming', 'accepted'],
     ['waiting-for-link', 'accepted'],
-  ])(
-    'keeps a follow-up in the phase %s with the verdict %s until the test completes it',
-    async (phase, verdict) => {
-      const followUps = new InMemoryFollowUpClient(() => ({ phase }));
-      const handle = await followUps.start(REQUEST);
-      const progress = { phase, delivery: { verdict } };
-      expect(await handle.progress()).toMatchObject({ from: 'worker', progress });
-      expect(await handle.pollNow()).toMatchObject(progress);
-      expect(await collectWorkflowIds(followUps.list({ phase }))).toEqual([ID]);
-      followUps.setOutcome(ID, {});
-      expect(await handle.result()).toMatchObject({ status: 'completed', ...delivery('accepted') });
-    },
-  );
+  ])('stays in the phase %s with the verdict %s until a later outcome', async (phase, verdict) => {
+    const followUps = new InMemoryFollowUpClient(() => ({ phase }));
+    const handle = await followUps.start(REQUEST);
+    const progress = { phase, delivery: { verdict } };
+    expect(await handle.progress()).toMatchObject({ from: 'worker', progress });
+    expect(await handle.pollNow()).toMatchObject(progress);
+    expect(await collectWorkflowIds(followUps.list({ phase }))).toEqual([ID]);
+    followUps.setOutcome(ID, {});
+    expect(await handle.result()).toMatchObject({ status: 'completed', ...delivery('accepted') });
+  });
 
   it('rejects an outcome that no follow-up can have, and the follow-up keeps its state', async () => {
     const followUps = new InMemoryFollowUpClient(() => ({ phase: 'watching' }));

@@ -4,7 +4,7 @@ import { eventsOf } from './reset';
 /**
  * With these causes, the Temporal server itself fails a workflow task, although no worker has failed. `UNHANDLED_COMMAND`: a
  * signal arrived while the workflow was being closed. `FORCE_CLOSE_COMMAND`: a hundred signals wait behind a task whose worker
- * was stopped. The numbers stand here because the project does not depend on the package of the enum `WorkflowTaskFailedCause`.
+ * was stopped. The list has numbers because the project does not depend on the package of the enum `WorkflowTaskFailedCause`.
  */
 const EXPECTED_CAUSES = [1, 17];
 

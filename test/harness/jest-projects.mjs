@@ -58,9 +58,7 @@ export function project(suffix, folder = 'test') {
   };
 }
 
-/**
- * The Jest project of all other test files, so that no file is left out because an entry is missing. These tests have no setup.
- */
+/** The Jest project of all other test files. Every new file is therefore in a project. These tests have no setup. */
 export const pureProject = {
   ...shared,
   displayName: 'pure',

@@ -54,7 +54,8 @@ export class Operator {
 }
 
 /**
- * Returns false if no such activity is pending or the workflow has ended: the Temporal server then returns one of these statuses.
+ * Returns whether the Temporal server found the activity. The server returns one of these statuses if no such activity is pending
+ * or the workflow has ended.
  */
 async function hasFoundActivity(call: Promise<unknown>): Promise<boolean> {
   try {

@@ -38,10 +38,7 @@ export async function waitForAttempt(following: FollowUpUnderTest, attempt: numb
   });
 }
 
-/**
- * Waits until the next attempt of `pollJob` is more than 20 s away. The follow-up must have the options {@link
- * RARE_POLL_OPTIONS}.
- */
+/** Waits until the next attempt of `pollJob` is more than 20 s away, which requires the options {@link RARE_POLL_OPTIONS}. */
 export async function waitForLongBackoff(following: FollowUpUnderTest): Promise<void> {
   const until = (pending: PendingPoll) => nextAttemptAtMs(pending) > Date.now() + 20_000;
   await eventually('the next attempt of pollJob is more than 20 s away', () => findPendingPoll(following), {

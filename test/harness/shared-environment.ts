@@ -4,7 +4,7 @@ import { Environment, type EnvironmentOptions } from './environment';
 
 /**
  * Returns functions that open the environment of a test file at their first call. The environment is closed after the last test.
- * Not `beforeAll` opens the environment, because Jest starts concurrent tests before any `beforeAll`.
+ * A `beforeAll` could not open the environment, because Jest starts concurrent tests before any `beforeAll`.
  */
 export function sharedEnvironment(options: EnvironmentOptions = {}) {
   let opened: Promise<Environment> | undefined;

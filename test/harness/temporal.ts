@@ -9,8 +9,8 @@ export const VARIABLES = {
 
 /**
  * Faster task and timer processing of the dev server. By default, a server with one shard polls its tasks and timers every 50 ms
- * and fires a timer up to a second late. A follow-up of ten tasks would wait for one or two seconds in total, and a batch for
- * ten. With time skipping, each skip would take effect only a second later.
+ * and fires a timer up to a second late. A follow-up of ten tasks would wait for one or two seconds in total, and a batch
+ * for ten seconds. With time skipping, each skip would take effect only a second later.
  */
 export const DYNAMIC_CONFIG = {
   'history.transferProcessorMaxPollRPS': 1_000,

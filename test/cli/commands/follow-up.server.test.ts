@@ -53,8 +53,8 @@ it.concurrent(
     const status = async () => (await run('status', workflowId)).stdout;
     const table = /^phase +watching$[^]*^delivery +accepted by response, 1 send$/m;
     await eventually('the follow-up is in the phase watching', status, { until: (text) => table.test(text) });
-    const json = async (...words: string[]) =>
-      JSON.parse((await run(...words, '--json')).stdout) as FollowUpProgress;
+    const json = async (...args: string[]) =>
+      JSON.parse((await run(...args, '--json')).stdout) as FollowUpProgress;
     const running = { workflowId, state: 'running', progress: { phase: 'watching' } };
     expect(await json('status', workflowId)).toMatchObject(running);
     const polled = await json('poll-now', workflowId);
@@ -91,13 +91,13 @@ it.concurrent(
     const details = { job: { id: jobId }, httpStatus: 403, receipt: { delivery: { verdict: 'rejected' } } };
     expect(JSON.parse(sent.stdout)).toMatchObject({ type: 'FollowUpRejected', details });
 
-    const words = ['list', '--phase', 'failed', '--outcome', 'rejected', '--project', projectId];
-    const list = async () => (await run(...words, '--json')).stdout;
+    const listArgs = ['list', '--phase', 'failed', '--outcome', 'rejected', '--project', projectId];
+    const list = async () => (await run(...listArgs, '--json')).stdout;
     const found = await eventually('the follow-up is listed', list, { until: (text) => text !== '[]\n' });
     const ended = { phase: 'failed', outcome: 'FollowUpRejected', verdict: 'rejected', state: 'failed' };
     expect(JSON.parse(found)).toMatchObject([{ workflowId, ...ended }]);
     expect(found).not.toContain('receipt');
-    const { stdout, stderr } = await run(...words);
+    const { stdout, stderr } = await run(...listArgs);
     expect(stdout).toMatch(
       new RegExp(`^STARTED .*\n.* failed +FollowUpRejected +rejected +completed .*${workflowId}\n$`),
     );
@@ -128,9 +128,9 @@ it.concurrent('status shows why the workflow task of a follow-up fails', async (
 it.concurrent.each([
   ...['status', 'watch', 'cancel', 'poll-now', 'schedule update --overlap skip'],
   ...['status', 'watch', 'results', 'pause', 'resume', 'cancel', 'retry'].map((verb) => `batch ${verb}`),
-])('%s with an unknown ID exits with 2 and reports the ID', async (words) => {
+])('%s with an unknown ID exits with 2 and reports the ID', async (command) => {
   const stderr = expect.stringMatching(
     /no (follow-up "nothing".*follow-up:PROJECT|(schedule|batch) "nothing")/,
   );
-  expect(await run(...words.split(' '), 'nothing')).toMatchObject({ code: 2, stderr });
+  expect(await run(...command.split(' '), 'nothing')).toMatchObject({ code: 2, stderr });
 });

@@ -51,44 +51,41 @@ it.concurrent(
   },
 );
 
-it.concurrent(
-  'schedule create sets every flag, and schedule update changes only the given flags',
-  async () => {
-    const { id, run, described } = await prepareSchedule();
-    const calendar = '{"dayOfWeek":"Fri","hour":"3","comment":"weekly"}';
-    const created = await run(
-      'create',
-      ...['-', '--cron', '0 0 1 1 *', '--calendar', calendar],
-      ...['--every', '6h', '--offset', '30m', '--timezone', 'Asia/Tokyo'],
-      ...['--overlap', 'cancel-other', '--catchup-window', '1h', '--pause-on-failure', '--concurrency', '3'],
-      ...['--max-failures', '5%', '--paused'],
-    );
-    expect(created).toMatchObject({ code: 0, stdout: `${id}\n` });
-    const items = [{ prompt: 'Rebase on main.' }];
-    const policies = { overlap: 'CANCEL_OTHER', catchupWindow: 3_600_000, pauseOnFailure: true };
-    const weekly = { dayOfWeek: [{ start: 'FRIDAY' }], hour: [{ start: 3 }], comment: 'weekly' };
-    expect(await described()).toMatchObject({
-      spec: {
-        calendars: [{ month: [{ start: 'JANUARY' }] }, weekly],
-        intervals: [{ every: 21_600_000, offset: 1_800_000 }],
-        timezone: 'Asia/Tokyo',
-      },
-      ...{ policies, state: { paused: true } },
-      action: { args: [{ concurrency: 3, maxFailures: { percent: 5 }, items }] },
-    });
+it.concurrent('schedule create sets every flag, and schedule update only the given flags', async () => {
+  const { id, run, described } = await prepareSchedule();
+  const calendar = '{"dayOfWeek":"Fri","hour":"3","comment":"weekly"}';
+  const created = await run(
+    'create',
+    ...['-', '--cron', '0 0 1 1 *', '--calendar', calendar],
+    ...['--every', '6h', '--offset', '30m', '--timezone', 'Asia/Tokyo'],
+    ...['--overlap', 'cancel-other', '--catchup-window', '1h', '--pause-on-failure', '--concurrency', '3'],
+    ...['--max-failures', '5%', '--paused'],
+  );
+  expect(created).toMatchObject({ code: 0, stdout: `${id}\n` });
+  const items = [{ prompt: 'Rebase on main.' }];
+  const policies = { overlap: 'CANCEL_OTHER', catchupWindow: 3_600_000, pauseOnFailure: true };
+  const weekly = { dayOfWeek: [{ start: 'FRIDAY' }], hour: [{ start: 3 }], comment: 'weekly' };
+  expect(await described()).toMatchObject({
+    spec: {
+      calendars: [{ month: [{ start: 'JANUARY' }] }, weekly],
+      intervals: [{ every: 21_600_000, offset: 1_800_000 }],
+      timezone: 'Asia/Tokyo',
+    },
+    ...{ policies, state: { paused: true } },
+    action: { args: [{ concurrency: 3, maxFailures: { percent: 5 }, items }] },
+  });
 
-    const flags = ['--calendar', '{"hour":"3"}', '--no-pause-on-failure', '--max-failures', '7'];
-    const told = expect.stringMatching(/^updated\nnext {8}none known/);
-    expect(await run('update', ...flags)).toMatchObject({ code: 0, stderr: told });
-    const updated = await described();
-    expect(updated).toMatchObject({
-      spec: { calendars: [{ hour: [{ start: 3 }], month: [{ end: 'DECEMBER' }] }], intervals: [] },
-      policies: { ...policies, pauseOnFailure: false },
-      action: { args: [{ concurrency: 3, maxFailures: { items: 7 }, items }] },
-    });
-    expect(updated.spec.timezone ?? '').not.toBe('Asia/Tokyo');
-    const withFile = await run('update', '-', '--deadline', '3h', '--json');
-    expect(JSON.parse(withFile.stdout)).toMatchObject({ scheduleId: id, items: 1 });
-    expect((await described()).action).toMatchObject({ args: [{ items: [{ deadline: '3h' }] }] });
-  },
-);
+  const flags = ['--calendar', '{"hour":"3"}', '--no-pause-on-failure', '--max-failures', '7'];
+  const told = expect.stringMatching(/^updated\nnext {8}none known/);
+  expect(await run('update', ...flags)).toMatchObject({ code: 0, stderr: told });
+  const updated = await described();
+  expect(updated).toMatchObject({
+    spec: { calendars: [{ hour: [{ start: 3 }], month: [{ end: 'DECEMBER' }] }], intervals: [] },
+    policies: { ...policies, pauseOnFailure: false },
+    action: { args: [{ concurrency: 3, maxFailures: { items: 7 }, items }] },
+  });
+  expect(updated.spec.timezone ?? '').not.toBe('Asia/Tokyo');
+  const withFile = await run('update', '-', '--deadline', '3h', '--json');
+  expect(JSON.parse(withFile.stdout)).toMatchObject({ scheduleId: id, items: 1 });
+  expect((await described()).action).toMatchObject({ args: [{ items: [{ deadline: '3h' }] }] });
+});

@@ -79,24 +79,21 @@ describe('a schedule', () => {
     expect(await batches.getHandle(batchId).result()).toMatchObject({ state: 'done', summary });
   });
 
-  it.concurrent(
-    'starts a batch with low priority when an operator triggers it, also while it is paused',
-    async () => {
-      const { id, handle, client, ...schedule } = await newSchedule(ENDLESS_TURN);
-      await schedule.create(UNTIL_TRIGGERED);
-      await handle.trigger('SKIP');
-      await schedule.sent(1);
-      const [batchId = ''] = await schedule.batchIds();
-      expect(batchId).toContain(`${id}-`);
-      const batch = await client.workflow.getHandle(`follow-up-batch:${batchId}`).describe();
-      expect(batch.priority).toMatchObject({ priorityKey: 4 });
-      expect(await batch.staticSummary()).toBe(`Batch of 1 follow-up by the schedule \`${id}\``);
-      const scheduledBy = defineSearchAttributeKey('TemporalScheduledById', 'KEYWORD');
-      expect(batch.typedSearchAttributes.get(scheduledBy)).toBe(id);
-      expect((await handle.describe()).state.paused).toBe(true);
-      schedule.completeJob();
-    },
-  );
+  it.concurrent('starts a batch with low priority if it is triggered, also while it is paused', async () => {
+    const { id, handle, client, ...schedule } = await newSchedule(ENDLESS_TURN);
+    await schedule.create(UNTIL_TRIGGERED);
+    await handle.trigger('SKIP');
+    await schedule.sent(1);
+    const [batchId = ''] = await schedule.batchIds();
+    expect(batchId).toContain(`${id}-`);
+    const batch = await client.workflow.getHandle(`follow-up-batch:${batchId}`).describe();
+    expect(batch.priority).toMatchObject({ priorityKey: 4 });
+    expect(await batch.staticSummary()).toBe(`Batch of 1 follow-up by the schedule \`${id}\``);
+    const scheduledBy = defineSearchAttributeKey('TemporalScheduledById', 'KEYWORD');
+    expect(batch.typedSearchAttributes.get(scheduledBy)).toBe(id);
+    expect((await handle.describe()).state.paused).toBe(true);
+    schedule.completeJob();
+  });
 
   it.concurrent(
     'keeps all fields that an update does not set, also fields that the SDK or an operator has set',
