@@ -15,7 +15,8 @@ describe('the summary and details of a new follow-up in the Web UI', () => {
     expect(details).toMatch(/\| prompt: \| 45 bytes, sha256 `[0-9a-f]{12}`… \|/);
     expect(details).toContain('| projectId: | `a b` |');
     expect(staticSummary).toContain('`<b>`');
-    for (const word of ['confidential', 'for the agent', 'eyes']) expect(details + staticSummary).not.toContain(word);
+    for (const word of ['confidential', 'for the agent', 'eyes'])
+      expect(details + staticSummary).not.toContain(word);
   });
 
   it('are not longer than the Temporal server accepts', () => {
