@@ -17,7 +17,7 @@ import type { FailureType, FollowUpProgress } from '../../src/contract/result';
 import { BatchItemsUnavailableError } from '../../src/temporal/batch-items';
 import { ITEM_RESULT, JOB, RECEIPT } from '../harness/fixtures';
 
-it('a result is printed with its evidence and delivery, and the link in full, and has the exit code of its status', () => {
+it('prints a result with evidence, delivery and the complete link, and exits with the code of its status', () => {
   const prLink = 'https://code.example/pull/7';
   const source = { repository: 'docs', ref: 'main' };
   const ends = ['completed', 'archived', 'failed'].map((status) =>
@@ -65,7 +65,7 @@ it.each<[FollowUpError, number, string, string?]>([
   expect(error.name).toBe(name);
 });
 
-it('of the problems of an input a hundred are told, and their number', () => {
+it('prints at most 100 problems and the number of the remaining problems', () => {
   const problems = Array.from({ length: 150 }, (_, line) => ({ field: `line ${line}`, text: 'is wrong' }));
   const { text } = commandOutcomeFromError(new InvalidRequestError(problems));
   expect(text.split('\n')).toHaveLength(102);
@@ -92,7 +92,7 @@ const UNSENT = { phase: 'starting', job: null, delivery: NOT_SENT, polls: 0, las
 it.each<[Partial<FollowUpProgress>, string]>([
   [{}, 'watching · active · poll 3 · next in 12s · message accepted · deadline in 2h'],
   [UNSENT, `starting · ${REFUSED}; nothing sent yet · next try in 12s · deadline in 2h`],
-  // After an answered 429 something was sent.
+  // A POST that received 429 counts as a send, so the line does not state that nothing was sent.
   [
     { ...UNSENT, delivery: { ...NOT_SENT, sends: 1 }, lastResponse: 'http 429' },
     'starting · http 429 · next try in 12s · deadline in 2h',
@@ -101,17 +101,17 @@ it.each<[Partial<FollowUpProgress>, string]>([
     { lastResponse: 'http 503' },
     'watching · http 503 (job was active) · poll 3 · next in 12s · message accepted · deadline in 2h',
   ],
-])('the progress line of a follow-up that stands at %j', (change, text) => {
+])('formats the progress line of a follow-up with the progress %j', (change, text) => {
   expect(progressText({ ...WATCHING, ...change }, Date.parse('2030-01-01T00:00:00Z'), '')).toBe(text);
 });
 
-it('another plain line is worth any change but one more poll with the same answer', () => {
-  const isNews = (change: Partial<FollowUpProgress>) =>
+it('prints a new progress line for every change except another poll with the same response', () => {
+  const isNewLine = (change: Partial<FollowUpProgress>) =>
     progressKey({ ...WATCHING, ...change }) !== progressKey(WATCHING);
-  expect(isNews({ polls: 4, nextPollAt: '2030-01-01T00:01:00.000Z', responseCounts: { active: 4 } })).toBe(
+  expect(isNewLine({ polls: 4, nextPollAt: '2030-01-01T00:01:00.000Z', responseCounts: { active: 4 } })).toBe(
     false,
   );
-  expect([isNews({ phase: 'confirming' }), isNews({ lastResponse: 'http 503' })]).toEqual([true, true]);
+  expect([isNewLine({ phase: 'confirming' }), isNewLine({ lastResponse: 'http 503' })]).toEqual([true, true]);
 });
 
 const nowhere = { write: () => undefined };
@@ -130,11 +130,11 @@ it.each<[Partial<FollowUpProgress>, object]>([
   ],
   [{ phase: 'verifying' as never }, { phase: 'verifying', doing: expect.stringContaining('newer') }],
   [{ phase: 'unauthorized' }, { 'what to do': expect.stringContaining('AGENT_API_KEY') }],
-])('the rows of the status of %j', (change, rows) => {
+])('formats the status rows of the progress %j', (change, rows) => {
   expect(Object.fromEntries(progressRows(session, 'w', { ...WATCHING, ...change }))).toMatchObject(rows);
 });
 
-it('the progress of a batch has the share, the counts and what is unusual; an item what went wrong', () => {
+it('formats batch progress with percentage, counts and unusual states, and an item with its error', () => {
   const progress: BatchProgress = {
     ...{ batchId: 'nightly', state: 'paused', message: null, items: 200, ended: 50, firstFailures: [] },
     ...{ byStatus: { completed: 45, failed: 3 }, byFailure: { JobNotFound: 2 }, byEvidence: {} },
@@ -157,7 +157,7 @@ it.each([
   [false, 'xterm', ['TIME watching · active · poll 1\n', 'TIME done\n']],
   [true, 'dumb', ['TIME watching · active · poll 1\n', 'TIME done\n']],
 ])(
-  'the line that is written is rewritten on a terminal, within its width, and elsewhere a new one for each change: %j %s',
+  'rewrites the progress line within the width of a terminal, and otherwise prints a new line for each change: isTTY %j, TERM %s',
   (isTTY, TERM, lines) => {
     const written: string[] = [];
     const line = new ProgressLine({ isTTY, columns: 20, write: (text) => written.push(text) }, { TERM });
@@ -169,7 +169,7 @@ it.each([
   },
 );
 
-it('text from the wire cannot steer a terminal, nor leave its cell', () => {
+it('removes control characters and line breaks from printed text, so that it can’t control a terminal or leave its table cell', () => {
   expect(printable('a\u001b[31mred\u001b[0m\u001b]0;title\u0007 b')).toBe('ared b');
   expect(printable('one\r\ntwo\u0007\u009b2J\u202egpj.exe')).not.toMatch(/[\p{Cc}\u202e]/u);
   const rows = table(['PROJECT', 'JOB'], [['me\u001b[2J\nyou', 'j']]);

@@ -6,14 +6,14 @@ const HOURLY = [...CREATE, '--every', '1h'];
 const SEND = ['send', '--project', 'p', '--job', 'j'];
 const UPDATE = ['schedule', 'update', 'nightly'];
 
-it('help is the result, teaches by example, and lists exit codes and environment', async () => {
+it('prints help with examples, exit codes and environment variables on stdout', async () => {
   const { code, stdout, stderr } = await runCliOffline(['--help']);
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   for (const word of ['Examples:', 'Exit codes:', 'TEMPORAL_*', 'FOLLOW_UP_TASK_QUEUE', 'setup'])
     expect(stdout).toContain(word);
 });
 
-it('every problem is told before anything is connected, and as one JSON document', async () => {
+it('reports all problems in one JSON document before it connects', async () => {
   const flags = ['--prompt', '', '--deadline', '10', '--polling-growth', 'much', '--json'];
   const { code, stdout, stderr } = await runCliOffline(['send', '--project', '..', ...flags]);
   expect(code).toBe(2);
@@ -33,7 +33,7 @@ it.each<[string[], string, string?]>([
   [[], 'Usage: agent-follow-up'],
   [[...SEND, '--promt', 'x'], "unknown option '--promt'\n(Did you mean --prompt?)"],
   [['status'], '(npm run starter -- status --help explains)'],
-  // --json is the value of another flag.
+  // Here, --json is the value of the flag before it.
   [[...SEND, '--prompt', 'x', '--deadline', '--json'], '--deadline:'],
   [['extend', 'w', '30'], `'30' is invalid for argument 'duration'. "30" needs a unit (ms, s, m, h, d), `],
   [['list', '--limit', '0'], "argument '0' is invalid. It must be a whole number from 1 to 10000."],
@@ -59,12 +59,12 @@ it.each<[string[], string, string?]>([
   [[...UPDATE, '--timezone', 'UTC'], 'timing is missing'],
   [[...UPDATE, '--prompt', 'Fix the links.'], 'FILE is missing'],
   [[...UPDATE, '--overlap', 'x'], 'Allowed choices are skip, '],
-])('%j is refused, with what is right', async (args, message, stdin = 'project,job,prompt\np,j,m\n') => {
+])('%j is rejected with the required fix', async (args, message, stdin = 'project,job,prompt\np,j,m\n') => {
   const stderr = expect.stringContaining(message);
   expect(await runCliOffline(args, stdin)).toEqual({ code: 2, stdout: '', stderr });
 });
 
-it('a Temporal that is not there is one message with the address, the reason and the remedy', async () => {
+it('an unreachable Temporal server is reported in one message with the address, the reason and the variable to check', async () => {
   const { code, stdout, stderr } = await runCliOffline([...SEND, '--prompt', 'x', '--json']);
   expect(code).toBe(1);
   expect(stderr).toMatch(

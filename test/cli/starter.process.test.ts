@@ -9,10 +9,10 @@ import { newSendCommand } from './commands/run-cli';
 
 const { open } = sharedEnvironment();
 
-it('the starter prints nothing but its document through npm, as the docs call it', async () => {
+it('the CLI prints only its JSON document if it is started with npm as in the docs', async () => {
   const env = { ...temporal().env, FOLLOW_UP_TASK_QUEUE: (await open()).taskQueue };
-  const words = ['run', '-s', 'starter', '--', 'list', '--project', 'nobody-has-this', '--json'];
-  const { stdout } = await new Program('npm', words, { cwd: ROOT, env }).waitForEnd();
+  const args = ['run', '-s', 'starter', '--', 'list', '--project', 'without-follow-ups', '--json'];
+  const { stdout } = await new Program('npm', args, { cwd: ROOT, env }).waitForEnd();
   expect(JSON.parse(stdout)).toEqual([]);
 });
 
@@ -20,13 +20,13 @@ it.concurrent.each([
   ['SIGINT', 130, null, /watching/],
   ['SIGTERM', 143, 'nobody', /no worker answers on task queue nobody \(yet\); start one, nothing is lost/],
 ] as const)(
-  'at %s the starter ends with %d, leaves the follow-up running, and says how to go on',
-  async (signal, code, queue, said) => {
+  'after %s the CLI exits with %d, the follow-up continues, and stderr has the commands to watch and cancel it',
+  async (signal, code, queue, output) => {
     const environment = await open();
-    const { words, workflowId } = newSendCommand(environment, ENDLESS_TURN);
+    const { args, workflowId } = newSendCommand(environment, ENDLESS_TURN);
     const env = { FOLLOW_UP_TASK_QUEUE: queue ?? environment.taskQueue };
-    const sending = Program.startCli([...words, '--prompt', 'x'], env);
-    await sending.waitForOutput(said);
+    const sending = Program.startCli([...args, '--prompt', 'x'], env);
+    await sending.waitForOutput(output);
     sending.signal(signal);
     const ended = await sending.waitForEnd();
     expect(ended).toMatchObject({ code, signal: null, stdout: '' });
@@ -38,8 +38,8 @@ it.concurrent.each([
   },
 );
 
-it.concurrent('the starter ends quietly when the reader of its stdout goes away', async () => {
-  const starter = Program.startCli(['--help'], {});
-  starter.closeStdout();
-  expect(await starter.waitForEnd()).toMatchObject({ code: 0, stderr: expect.not.stringContaining('EPIPE') });
+it.concurrent('the CLI exits without an error if the reader of its stdout closes the pipe', async () => {
+  const cli = Program.startCli(['--help'], {});
+  cli.closeStdout();
+  expect(await cli.waitForEnd()).toMatchObject({ code: 0, stderr: expect.not.stringContaining('EPIPE') });
 });

@@ -10,19 +10,20 @@ import { respondWithGrpcStatus, UNIMPLEMENTED, listen } from '../temporal/grpc-s
 
 const REQUEST = { projectId: 'p', jobId: 'j', prompt: 'Hello', requestId: 'r' };
 
-/** A Temporal server that lets everybody in, and answers nothing else unless it has a status to answer with. */
+/** The calls that the test's Temporal server has received, apart from the calls with which clients connect. */
 let calls: string[];
+/** The gRPC status with which this server responds to these calls. If the status is null, the server does not respond. */
 let status: number | null;
 let followUps: FollowUpClient;
 
 beforeEach(async () => {
-  // Of this test alone: a server hears of a call that has ended some time later.
-  const asked: string[] = [];
-  calls = asked;
+  // Each test has its own list, because a server can receive a call after the test that made it has ended.
+  const callsOfTest: string[] = [];
+  calls = callsOfTest;
   status = null;
   const server = respondWithGrpcStatus(createServer(), (method) => {
     if (method === 'GetSystemInfo') return UNIMPLEMENTED;
-    asked.push(method);
+    callsOfTest.push(method);
     return status;
   });
   const TEMPORAL_ADDRESS = await listen(server);
@@ -32,30 +33,33 @@ beforeEach(async () => {
 
 afterEach(() => followUps.close());
 
-it('no part of a client shows a log anything of the connection', () => {
+it('logging a client, a handle or a part of a client does not show the API key', () => {
   const { batches, schedules } = followUps;
   const handles = [followUps, batches, schedules].map((each) => each.getHandle('x'));
   for (const part of [batches, schedules, ...handles])
     expect(inspect(part, { depth: 12 }) + JSON.stringify(part)).not.toContain('tmprl_secret');
 });
 
-it('does not connect with an option that it does not know, such as an address', async () => {
+it('connect rejects an unknown option, such as an address', async () => {
   const connecting = FollowUpClient.connect({ env: {}, address: 'temporal.example:7233' } as object);
   await expect(connecting).rejects.toThrow('address: is not an option here');
 });
 
 type Call = (client: FollowUpClient, options: CallOptions) => Promise<unknown>;
-type Made = Promise<unknown> | AsyncIterable<unknown>;
+type CallResult = Promise<unknown> | AsyncIterable<unknown>;
 
-const UNNAMED = { projectId: 'p', jobId: 'j', prompt: 'Hello' };
+const REQUEST_WITHOUT_ID = { projectId: 'p', jobId: 'j', prompt: 'Hello' };
 
-/** Methods of a part of the client, with what they take before the options. */
+/** Returns calls of methods of a part of the client. Each method name has the arguments before the options. */
 function callsOf(name: string, part: (client: FollowUpClient) => object, methods: Record<string, unknown[]>) {
   return Object.entries(methods).map(([method, args]): [string, Call] => [
     `${name}${method}`,
     async (client, options) => {
-      const made = (part(client) as Record<string, (...all: unknown[]) => Made>)[method]?.(...args, options);
-      return made && Symbol.asyncIterator in made ? made[Symbol.asyncIterator]().next() : made;
+      const result = (part(client) as Record<string, (...all: unknown[]) => CallResult>)[method]?.(
+        ...args,
+        options,
+      );
+      return result && Symbol.asyncIterator in result ? result[Symbol.asyncIterator]().next() : result;
     },
   ]);
 }
@@ -73,14 +77,14 @@ const CALLS: readonly [string, Call][] = [
   }),
   [
     'schedules.create',
-    (client, options) => client.schedules.create('s', [UNNAMED], { spec: {}, ...options }),
+    (client, options) => client.schedules.create('s', [REQUEST_WITHOUT_ID], { spec: {}, ...options }),
   ],
   ...callsOf('schedule.', (client) => client.schedules.getHandle('s'), { update: [{}] }),
 ];
-/** They may have started something while nobody has told so. */
+/** Calls that may have started a workflow although the Temporal server's response was lost. */
 const STARTS = ['start', 'execute', 'handle.retry', 'batches.start', 'batch.retry'];
 
-/** What the call is about, as far as it is known without the server. */
+/** Returns the workflow ID of a call's error, if the client knows the ID without a response of the Temporal server. */
 function workflowIdOf(call: string): unknown {
   if (call === 'batches.start') return expect.stringMatching(/^follow-up-batch:/);
   if (call === 'start' || call === 'execute') return 'follow-up:p:j:r';
@@ -88,12 +92,12 @@ function workflowIdOf(call: string): unknown {
 }
 
 describe('every call', () => {
-  it.each(CALLS)('%s checks its options, and ends with signal, time-out and client', async (name, call) => {
+  it.each(CALLS)('%s rejects invalid options; signal, timeout and close end it', async (name, call) => {
     for (const wrong of [{ timeuot: 5 }, ...[0, Number.NaN, 2 ** 31, '1s'].map((timeout) => ({ timeout }))])
       await expect(call(followUps, wrong as CallOptions)).rejects.toMatchObject({
         ...{ code: 'INVALID_REQUEST', problems: [{ field: Object.keys(wrong)[0] }] },
       });
-    const reason = new Error('nobody waits any more');
+    const reason = new Error('the caller has stopped waiting');
     await expect(call(followUps, { signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
     expect(calls).toEqual([]);
     const isStart = STARTS.includes(name);
@@ -106,7 +110,7 @@ describe('every call', () => {
     await expect(call(followUps, { signal: late })).rejects.toMatchObject({ name: 'TimeoutError' });
     calls.length = 0;
     const pending = call(followUps, {}).catch((error: unknown) => error);
-    await eventually('the server is asked', () => calls.length > 0, { intervalMs: 5 });
+    await eventually('the server has received the call', () => calls.length > 0, { intervalMs: 5 });
     await followUps[Symbol.asyncDispose]();
     expect(await pending).toMatchObject({
       code: isStart ? 'START_UNCONFIRMED' : 'CLIENT_CLOSED',
@@ -115,7 +119,7 @@ describe('every call', () => {
     await expect(call(followUps, {})).rejects.toMatchObject({ code: 'CLIENT_CLOSED' });
   });
 
-  it.each(CALLS)('%s that the server refuses has a code', async (_name, call) => {
+  it.each(CALLS)('%s ends with an error code if the Temporal server rejects it', async (_name, call) => {
     status = 16;
     await expect(call(followUps, {})).rejects.toMatchObject({ code: 'UNAUTHORIZED' });
     status = 3;
@@ -123,43 +127,41 @@ describe('every call', () => {
     await expect(call(followUps, {})).rejects.toMatchObject({ code: codes });
   });
 
-  it.each(CALLS)('%s by way of a gateway that answers 404 has not reached Temporal', async (name, call) => {
+  it.each(CALLS)('%s fails or times out if a gateway returns 404', async (name, call) => {
     const gateway = createServer().on('stream', (stream, { ':path': path = '' }) => {
-      // The first call, with which a client connects, still reached the Temporal server.
-      const found = {
+      // The first call, with which a client connects, gets a response as if it reached the Temporal server.
+      const grpcHeaders = {
         ':status': 200,
         'content-type': 'application/grpc',
         'grpc-status': String(UNIMPLEMENTED),
       };
       const isFirst = path.endsWith('/GetSystemInfo');
-      stream.respond(isFirst ? found : { ':status': 404 }, { endStream: true });
+      stream.respond(isFirst ? grpcHeaders : { ':status': 404 }, { endStream: true });
     });
     const env = { TEMPORAL_ADDRESS: await listen(gateway) };
-    const lost = await FollowUpClient.connect({ env });
-    const unreached = STARTS.includes(name) ? 'START_UNCONFIRMED' : 'UNREACHABLE';
+    const misrouted = await FollowUpClient.connect({ env });
+    const code = STARTS.includes(name) ? 'START_UNCONFIRMED' : 'UNREACHABLE';
     const message = expect.stringMatching(/HTTP status code 404: .*check TEMPORAL_ADDRESS/);
-    // What waits for an end goes on waiting.
+    // A call that waits for a result continues to wait while the Temporal server is unreachable.
     const [options, end] =
-      name === 'handle.result'
-        ? [{ timeout: 300 }, { code: 'WAIT_TIMEOUT' }]
-        : [{}, { code: unreached, message }];
-    await expect(call(lost, options).finally(() => lost.close())).rejects.toMatchObject(end);
+      name === 'handle.result' ? [{ timeout: 300 }, { code: 'WAIT_TIMEOUT' }] : [{}, { code, message }];
+    await expect(call(misrouted, options).finally(() => misrouted.close())).rejects.toMatchObject(end);
   });
 });
 
-/** A client with a codec, on the same connection. */
+/** Returns a client with a codec on the same connection. */
 function withCodec(encode: (payloads: Payload[]) => Promise<Payload[]>): FollowUpClient {
   const codec = { encode, decode: (payloads: Payload[]) => Promise.resolve(payloads) };
   const { connection } = followUps.client;
   return new FollowUpClient(new Client({ connection, dataConverter: { payloadCodecs: [codec] } }));
 }
 
-it('starts no batch if its signal is aborted while the items are read', async () => {
+it('batches.start starts no batch if its signal is aborted while it reads the items', async () => {
   status = 16;
   const signal = new AbortController();
   const reason = new Error('the caller has stopped');
   async function* items() {
-    yield Promise.resolve(UNNAMED);
+    yield Promise.resolve(REQUEST_WITHOUT_ID);
     signal.abort(reason);
   }
   await expect(followUps.batches.start(items(), { signal: signal.signal })).rejects.toBe(reason);
@@ -168,7 +170,7 @@ it('starts no batch if its signal is aborted while the items are read', async ()
   expect(calls).toEqual(['DescribeWorkflowExecution']);
 });
 
-it('the work of an aborted call ends with its next request', async () => {
+it('the next request of an aborted call is cancelled', async () => {
   const stop = new AbortController();
   const reason = new Error('the caller has stopped');
   const requests: Promise<unknown>[] = [];
@@ -184,9 +186,9 @@ it('the work of an aborted call ends with its next request', async () => {
   await expect(Promise.all(requests)).rejects.toMatchObject({ cause: { code: 1 } });
 });
 
-it('an error of the items themselves is told in its own words, also to a client with codecs', async () => {
+it('an error of the caller’s item iterator is not reported as a codec error, also if the client has a codec', async () => {
   const cause = new Error('my database is away');
-  const items: AsyncIterable<typeof UNNAMED> = {
+  const items: AsyncIterable<typeof REQUEST_WITHOUT_ID> = {
     [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(cause) }),
   };
   const told = { code: 'UNEXPECTED_FAILURE', message: `The items can't be read: ${cause.message}`, cause };
@@ -194,7 +196,7 @@ it('an error of the items themselves is told in its own words, also to a client 
   await expect(batches.start(items)).rejects.toMatchObject(told);
 });
 
-it('close leaves the connection open that it was given', async () => {
+it('close closes the connection of connect, but not the connection of an SDK client that was passed in', async () => {
   status = 16;
   const { client } = followUps;
   await new FollowUpClient(client).close();
@@ -206,10 +208,10 @@ it('close leaves the connection open that it was given', async () => {
   expect(calls).toEqual([]);
 });
 
-it('a call whose retry is due when its client is closed ends for good, and no timer throws', async () => {
+it('a retry that is due after its client was closed throws no error in a timer', async () => {
   status = 14;
   const { setTimeout } = globalThis;
-  // The timer is the test's: Node ends a process whose timer throws.
+  // The test calls the retry itself, because Node ends a process if a timer throws.
   const due = new Promise<() => void>((resolve) => {
     jest.spyOn(globalThis, 'setTimeout').mockImplementation(((then: () => void, ...more: [number]) => {
       if (then.name !== 'retry') return setTimeout(then, ...more);
@@ -224,6 +226,6 @@ it('a call whose retry is due when its client is closed ends for good, and no ti
   expect(await end).toMatchObject({ code: 'CLIENT_CLOSED' });
   calls.length = 0;
   retry();
-  await eventually('it is made once more', () => calls.length > 0, { intervalMs: 5 });
+  await eventually('the retried call has reached the server', () => calls.length > 0, { intervalMs: 5 });
   jest.restoreAllMocks();
 });

@@ -10,24 +10,26 @@ import { connectionError, serverError } from '../../src/temporal/server-error';
 import { selfSignedCertificate } from '../agent-api/self-signed-certificate';
 import { respondWithGrpcStatus, grpcServer, UNIMPLEMENTED, listen } from '../temporal/grpc-server';
 
-const ofServer = selfSignedCertificate();
-/** Of the client. */
+const serverCertificate = selfSignedCertificate();
+/** The client's certificate and key. */
 const { cert, key } = selfSignedCertificate();
-const TRUST = { TEMPORAL_TLS_SERVER_CA_CERT_DATA: ofServer.cert };
+const TRUST = { TEMPORAL_TLS_SERVER_CA_CERT_DATA: serverCertificate.cert };
 const MUTUAL = { ...TRUST, TEMPORAL_TLS_CLIENT_CERT_DATA: cert, TEMPORAL_TLS_CLIENT_KEY_DATA: key };
 const OTHER_NAME = { ...TRUST, TEMPORAL_TLS_SERVER_NAME: 'temporal.example.com' };
-const OTHER_KEY = { ...MUTUAL, TEMPORAL_TLS_CLIENT_KEY_DATA: ofServer.key };
+const OTHER_KEY = { ...MUTUAL, TEMPORAL_TLS_CLIENT_KEY_DATA: serverCertificate.key };
 const API_KEY = { TEMPORAL_API_KEY: 'tmprl_secret' };
 
 function secure(options: SecureServerOptions = {}): Promise<string> {
-  return listen(respondWithGrpcStatus(createSecureServer({ ...ofServer, ...options }), () => UNIMPLEMENTED));
+  return listen(
+    respondWithGrpcStatus(createSecureServer({ ...serverCertificate, ...options }), () => UNIMPLEMENTED),
+  );
 }
 
 const notFound = () => createServer((_request, response) => response.writeHead(404).end('no such route'));
 
 const hangingUp = () => listen(createTcpServer((socket) => socket.destroy()));
 
-/** A server that lets in only the client of one certificate. */
+/** Starts a server that accepts only clients whose certificate this authority has signed. */
 function mutual(ca: string): Promise<string> {
   return secure({ requestCert: true, rejectUnauthorized: true, ca: [ca] });
 }
@@ -36,14 +38,14 @@ function connect(address: string, env: Record<string, string> = {}, timeout = 10
   return FollowUpClient.connect({ env: { TEMPORAL_ADDRESS: address, ...env }, timeout });
 }
 
-/** The error's code and message. */
+/** Returns the code and message of the error. */
 function errorOf(work: Promise<unknown>): Promise<unknown> {
   const format = ({ code, message }: FollowUpError) => `${code}: ${message}`;
   return work.catch((error: unknown) => format(error as FollowUpError));
 }
 
 describe('a connection', () => {
-  it('over TLS with a private authority and a client certificate comes about', async () => {
+  it('over TLS with a private authority and a client certificate succeeds', async () => {
     const client = await connect(await mutual(cert), MUTUAL);
     expect(client.namespace).toBe('default');
     await client.close();
@@ -55,13 +57,13 @@ describe('a connection', () => {
     ['no certificate if one is required', () => mutual(cert), TRUST, /^UNREACH.*certificate required/],
     ['a key of another certificate', () => secure(), OTHER_KEY, /^INVALID_CONFIGURATION.* be given in PEM \(.*mismatch\)$/],
     ['an API key and no TLS', () => grpcServer(UNIMPLEMENTED), API_KEY, /^UNREACH.*wrong version number/],
-    ['a client certificate of another authority', () => mutual(ofServer.cert), MUTUAL, /^UNREACH/],
+    ['a client certificate of another authority', () => mutual(serverCertificate.cert), MUTUAL, /^UNREACH/],
     ['a port of a web server', () => listen(createWebServer()), {}, /^UNREACH.*Protocol error/],
     ['a gateway that returns 404', () => listen(notFound()), {}, /^UNREACH.*HTTP status code 404/],
     ['a server that requires TLS, without TLS', () => secure(), {}, /^UNREACH.*TEMPORAL_TLS \(true or false/],
-  ])('with %s fails with the reason and the variables to check', async (_, server, env, words) => {
+  ])('with %s fails with the reason and the variables to check', async (_, server, env, pattern) => {
     const error = await errorOf(connect(await server(), env));
-    expect(error).toMatch(words);
+    expect(error).toMatch(pattern);
     expect(error).toMatch(/ TEMPORAL_TLS_/);
     expect(error).not.toMatch(/secret/);
   });
@@ -87,7 +89,7 @@ describe('a connection', () => {
     expect(await errorOf(connecting)).toMatch(/^UNREACHABLE: .*: there was no response in time\. Check /);
   });
 
-  it('to a server that never answers ends with the signal of its caller', async () => {
+  it('to a server that never responds ends when the caller aborts its signal', async () => {
     const caller = new AbortController();
     const reason = new Error('the caller has left');
     const silent = createTcpServer(() => caller.abort(reason));
@@ -106,16 +108,16 @@ it.concurrent.each<[string, () => Promise<string>, RegExp]>([
   ['rejects the key', () => grpcServer(16), /^UNAUTHORIZED: .*; check TEMPORAL_API_KEY or the TLS client/],
   ['requires TLS', () => secure(), /^UNREACHABLE: .*TEMPORAL_TLS/],
 ])(
-  'the connection of a worker to a server that %s fails with a clear error too',
-  async (_, server, words) => {
+  'a worker’s connection to a server that %s fails with a code and the reason',
+  async (_, server, pattern) => {
     const address = await server();
     const error: unknown = await NativeConnection.connect({ address }).catch((reason: unknown) => reason);
     const { code, message } = connectionError(error, { address, namespace: 'agents' });
-    expect(`${code}: ${message}`).toMatch(words);
+    expect(`${code}: ${message}`).toMatch(pattern);
   },
 );
 
-it('a deadline of gRPC is told without the words about its own parts', () => {
+it('a gRPC deadline is reported without the details of gRPC', () => {
   const details = 'Deadline exceeded after 0.000s,waiting for metadata filters';
   const error = Object.assign(new Error(details), { code: 4, details, metadata: {} });
   const message = 'The Temporal server does not answer in time; the same call may be repeated.';

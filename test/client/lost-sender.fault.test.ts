@@ -9,9 +9,9 @@ const HELD_READ = { name: 'hold', operation: 'get' } as const;
 
 // Proves W1, W2.
 it.concurrent.each([
-  ['before its permission: no report has a verdict', HELD_READ, null],
+  ['before its send permission: no report has a verdict', HELD_READ, null],
   ['during its POST: every report has an unknown delivery', HOLD_AFTER_PROCESSING, 'unknown'],
-] as const)('a worker is killed while it sends, %s', (_, fault, verdict) =>
+] as const)('reports after a worker was killed while it sent, %s', (_, fault, verdict) =>
   ProcessEnvironment.with({}, async (environment) => {
     const worker = await environment.startWorker();
     const following = await environment.follow(ENDLESS_TURN, {}, fault);
@@ -35,7 +35,9 @@ it.concurrent.each([
     expect(/^delivery +(\S+); /m.exec(status)?.[1] ?? null).toBe(verdict);
     expect(JSON.parse(await cli('status', workflowId, '--json'))).toMatchObject({ progress: null, verdict });
     const list = () => cli('list', '--project', following.key.projectId);
-    const listed = await eventually('it is listed', list, { until: (text) => text.includes(workflowId) });
+    const listed = await eventually('the follow-up is listed', list, {
+      until: (text) => text.includes(workflowId),
+    });
     for (const text of [status, listed]) expect(text).not.toMatch(/not-sent|nothing sent/i);
     await following.handle.terminate();
   }),

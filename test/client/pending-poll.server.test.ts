@@ -47,7 +47,7 @@ async function progressAround(between: () => Promise<unknown>, following: Follow
 describe('the progress while pollJob is pending', () => {
   // Proves L5.
   it.concurrent(
-    'counts the reads of its attempts, and has the time of the next attempt if no operator has paused it',
+    'counts the reads of all attempts, and has the time of the next attempt unless an operator has paused the activity',
     async () => {
       const environment = await open();
       const following = await follow(ENDLESS_TURN, RARE_POLL_OPTIONS);
@@ -64,13 +64,15 @@ describe('the progress while pollJob is pending', () => {
       await new Operator(environment.client).pause(following.handle.workflowId, 'pollJob');
       expect(await now()).toMatchObject({ ...counts, nextPollAt: null });
 
-      // An update ends the activity, and its reads are kept.
+      // An update ends the activity. The reads of the activity are still counted.
       const handle = environment.followUps.getHandle(following.handle.workflowId);
       const polled = { ...counts, polls: polls + 1, responseCounts: { active: polls + 1 } };
       expect(await handle.pollNow()).toMatchObject(polled);
       // An extension ends the activity too, and a single read follows.
       expect(await handle.extendDeadline('2h')).toMatchObject({ phase: 'watching' });
-      await eventually('the read after the extension', now, { until: (each) => each.polls > polls + 1 });
+      await eventually('the read after the extension is counted', now, {
+        until: (each) => each.polls > polls + 1,
+      });
       await following.handle.terminate();
     },
   );
@@ -87,7 +89,7 @@ describe('the progress while pollJob is pending', () => {
   });
 
   // Proves L5.
-  it.concurrent('is the final one if the follow-up ends in the meantime', async () => {
+  it.concurrent('is the final progress if the follow-up ends in the meantime', async () => {
     const following = await follow(ENDLESS_TURN, { polling: POLL_EVERY_SECOND });
     await waitForAttempt(following, 3);
     const end = () => {

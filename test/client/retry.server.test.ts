@@ -7,26 +7,26 @@ import { sharedEnvironment } from '../harness/shared-environment';
 
 const { open, newBatch } = sharedEnvironment();
 
-/** The first read is rejected, as if the key lacked a permission. */
+/** A fault: the first read receives 403, as if the API key lacked a permission. */
 const FORBIDDEN = { name: 'status', operation: 'get', times: 1, parameters: { code: 403 } } as const;
 
-/** A follow-up that ended before its message was sent. */
-async function unsent() {
+/** Starts a follow-up that ends before its message is sent. */
+async function startRejected() {
   const environment = await open();
-  const asked = environment.newRequest();
-  environment.sandbox.setFault({ ...FORBIDDEN, projectId: asked.projectId, jobId: asked.jobId });
-  const handle = await environment.followUps.start(asked);
+  const request = environment.newRequest();
+  environment.sandbox.setFault({ ...FORBIDDEN, projectId: request.projectId, jobId: request.jobId });
+  const handle = await environment.followUps.start(request);
   await expect(handle.result()).rejects.toThrow(FollowUpRejectedError);
-  return { environment, asked, handle };
+  return { environment, request, handle };
 }
 
 describe('a retry of a follow-up', () => {
   // Proves P6.
   it.concurrent(
-    'sends the message once after a rejected key, also if many calls retry, with the same ID and options',
+    'sends the message once with the same ID and options after the key was rejected, also if many calls retry',
     async () => {
-      const { environment, asked, handle } = await unsent();
-      expect(environment.posts(asked)).toHaveLength(0);
+      const { environment, request, handle } = await startRejected();
+      expect(environment.posts(request)).toHaveLength(0);
       const retry = () => handle.retry().catch((error: unknown) => hasCode(error, 'STILL_RUNNING'));
       const retried = await Promise.all(Array.from({ length: 8 }, retry));
       expect(retried).not.toContain(false);
@@ -35,12 +35,12 @@ describe('a retry of a follow-up', () => {
       );
       expect(others).toEqual([]);
       expect(runId).not.toBe(handle.runId);
-      const receipt = { requestId: asked.requestId, delivery: { verdict: 'accepted', sends: 1 } };
+      const receipt = { requestId: request.requestId, delivery: { verdict: 'accepted', sends: 1 } };
       expect(await handle.result()).toMatchObject({ status: 'completed', receipt });
-      expect(environment.posts(asked)).toHaveLength(1);
+      expect(environment.posts(request)).toHaveLength(1);
       const run = await readFirstRunInput(environment.client, handle.workflowId, runId);
-      expect(run?.input).toEqual(asked);
-      const again = await environment.followUps.start(asked);
+      expect(run?.input).toEqual(request);
+      const again = await environment.followUps.start(request);
       expect(again).toMatchObject({ runId, attached: 'ended' });
       await expect(handle.retry()).rejects.toMatchObject({
         ...{ code: 'RETRY_NOT_ALLOWED', receipt: { delivery: { verdict: 'accepted' } } },
@@ -50,17 +50,17 @@ describe('a retry of a follow-up', () => {
   );
 
   // Proves P6.
-  it.concurrent('that stands still for longer than a permission to send lasts starts nothing', async () => {
-    const { environment, asked, handle } = await unsent();
-    const begunAt = Date.now() - SEND_PERMISSION_MS;
-    const clock = jest.spyOn(Date, 'now').mockReturnValue(begunAt);
+  it.concurrent('starts nothing if it takes longer than a send permission is valid', async () => {
+    const { environment, request, handle } = await startRejected();
+    const retriedAt = Date.now() - SEND_PERMISSION_MS;
+    const clock = jest.spyOn(Date, 'now').mockReturnValue(retriedAt);
     const late = handle.retry();
     clock.mockRestore();
     await expect(late).rejects.toMatchObject({ code: 'START_UNCONFIRMED', workflowId: handle.workflowId });
-    expect(environment.posts(asked)).toHaveLength(0);
+    expect(environment.posts(request)).toHaveLength(0);
   });
 
-  it.concurrent('of an item of a batch stays an item of that batch', async () => {
+  it.concurrent('keeps the batch and the priority if the follow-up is an item of a batch', async () => {
     const { client, followUps } = await open();
     const batch = await newBatch(1, {}, {}, FORBIDDEN);
     await batch.start();

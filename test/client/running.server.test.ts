@@ -13,18 +13,18 @@ import { sharedEnvironment } from '../harness/shared-environment';
 
 const { open, follow } = sharedEnvironment();
 
-/** A client whose follow-ups no worker takes up, and an SDK client with a data converter, or without. */
+/** Returns a client on whose task queue no worker runs, and its SDK client. @param dataConverter by default, none */
 async function idleClient(dataConverter: DataConverter = {}) {
   const { connection, options } = (await open()).client;
   const client = new Client({ connection, namespace: options.namespace, dataConverter });
-  return { client, idle: new FollowUpClient(client, { taskQueue: `nobody-${randomUUID()}` }) };
+  return { client, idle: new FollowUpClient(client, { taskQueue: `no-worker-${randomUUID()}` }) };
 }
 
 describe('a running follow-up', () => {
-  it.concurrent('whose start is delayed says when it begins, and no update begins it', async () => {
+  it.concurrent('with a start delay reports its start time, and no update starts it earlier', async () => {
     const environment = await open();
-    const asked = environment.newRequest();
-    const handle = await environment.followUps.start(asked, { startDelay: '2h' });
+    const request = environment.newRequest();
+    const handle = await environment.followUps.start(request, { startDelay: '2h' });
     const { startsAt, startedAt } = await handle.describe();
     expect(Date.parse(startsAt ?? '') - Date.parse(startedAt)).toBe(2 * 3_600_000);
     for (const update of [handle.pollNow(), handle.extendDeadline('1h'), handle.resolveDelivery('delivered')])
@@ -33,23 +33,23 @@ describe('a running follow-up', () => {
         message: expect.stringContaining(`it has not begun; it begins at ${String(startsAt)}`),
       });
     expect(await handle.describe()).toMatchObject({ startsAt: startsAt, state: 'running' });
-    expect(environment.posts(asked)).toEqual([]);
-    expect(await environment.followUps.start(asked)).toMatchObject({ attached: 'running' });
+    expect(environment.posts(request)).toEqual([]);
+    expect(await environment.followUps.start(request)).toMatchObject({ attached: 'running' });
   });
 
   // Proves P7.
-  it.concurrent('that ten clients start at once is one', async () => {
+  it.concurrent('is started once if ten clients start it at the same time', async () => {
     const environment = await open();
-    const asked = environment.newRequest();
-    const start = () => new FollowUpClient(environment.client, environment).start(asked);
+    const request = environment.newRequest();
+    const start = () => new FollowUpClient(environment.client, environment).start(request);
     const all = await Promise.all(Array.from({ length: 10 }, start));
     expect(all.filter(({ attached }) => attached === false)).toHaveLength(1);
     expect(new Set(all.map(({ runId }) => runId)).size).toBe(1);
     await all[0]?.result();
-    expect(environment.posts(asked)).toHaveLength(1);
+    expect(environment.posts(request)).toHaveLength(1);
   });
 
-  it.concurrent('that is reset is waited for in its new run', async () => {
+  it.concurrent('that is reset returns the result of its new run to a waiting client', async () => {
     const following = await follow(ENDLESS_TURN);
     const { handle } = following;
     await following.waitForProgress(({ polls }) => polls > 0);
@@ -63,7 +63,7 @@ describe('a running follow-up', () => {
 
 const { newBatch } = sharedEnvironment({ dynamicConfig: { 'history.maxTotalUpdates': 1 } });
 
-it.concurrent('an update beyond what the server takes in a run is refused in its words', async () => {
+it.concurrent('an update over the maximum per run is rejected with the server’s message', async () => {
   const batch = await newBatch(1, ENDLESS_TURN);
   await batch.startUntilSent(1);
   await batch.handle.pause();
@@ -74,11 +74,11 @@ it.concurrent('an update beyond what the server takes in a run is refused in its
 });
 
 describe("a client without the workers' data converter", () => {
-  it.concurrent('is told by each call what to set', async () => {
+  it.concurrent('gets an error that names the data converter setting from each call', async () => {
     const environment = await open();
-    const asked = environment.newRequest();
+    const request = environment.newRequest();
     const encrypting = await idleClient(ENCRYPTING);
-    const { workflowId } = await encrypting.idle.start(asked);
+    const { workflowId } = await encrypting.idle.start(request);
     const { client, idle } = await idleClient();
     await client.workflow.getHandle(workflowId).terminate();
     const handle = idle.getHandle(workflowId);
@@ -86,7 +86,7 @@ describe("a client without the workers' data converter", () => {
     const refused = { code: 'INVALID_CONFIGURATION', message: expect.stringMatching(words) };
     for (const call of ['result', 'progress', 'describe', 'retry'] as const)
       await expect(handle[call]()).rejects.toMatchObject(refused);
-    await expect(idle.start(asked)).rejects.toMatchObject(refused);
+    await expect(idle.start(request)).rejects.toMatchObject(refused);
     const plain = await environment.followUps.start(environment.newRequest());
     const unencrypted = { ...refused, message: expect.stringContaining('is not encrypted') };
     await expect(encrypting.idle.getHandle(plain.workflowId).describe()).rejects.toMatchObject(unencrypted);
@@ -94,17 +94,17 @@ describe("a client without the workers' data converter", () => {
 });
 
 it.concurrent(
-  'a start of the name of one without the digest in its memo is compared with its input',
+  'a start compares its prompt with the input of the existing follow-up if the memo has no digest',
   async () => {
     const environment = await open();
     const { followUps } = environment;
     const startedWith = async (input: object) => {
-      const asked = environment.newRequest();
-      const { projectId, jobId, requestId } = asked;
+      const request = environment.newRequest();
+      const { projectId, jobId, requestId } = request;
       const workflowId = followUpWorkflowId(projectId, jobId, requestId);
-      const args = [{ ...asked, ...input }];
-      await environment.client.workflow.start('followUp', { workflowId, taskQueue: 'nobody', args });
-      return followUps.start(asked);
+      const args = [{ ...request, ...input }];
+      await environment.client.workflow.start('followUp', { workflowId, taskQueue: 'no-worker', args });
+      return followUps.start(request);
     };
     expect(await startedWith({})).toMatchObject({ attached: 'running', promptCompared: true });
     expect(await startedWith({ prompt: 7 })).toMatchObject({ attached: 'running', promptCompared: false });
@@ -113,16 +113,16 @@ it.concurrent(
   },
 );
 
-it.concurrent('a workflow of another type is not touched', async () => {
+it.concurrent('a follow-up handle does not cancel a workflow of another type', async () => {
   const { client, followUps } = await open();
   const workflowId = `other-${randomUUID()}`;
-  await client.workflow.start('somethingElse', { workflowId, taskQueue: 'nobody' });
+  await client.workflow.start('somethingElse', { workflowId, taskQueue: 'no-worker' });
   await expect(followUps.getHandle(workflowId).cancel()).rejects.toThrow('has the type "somethingElse"');
   await expect(followUps.getHandle(workflowId).pollNow()).rejects.toThrow(NotFoundError);
   expect((await client.workflow.getHandle(workflowId).describe()).status.name).toBe('RUNNING');
 });
 
-it.concurrent('a batch is no follow-up, and one whose input was refused misses no items', async () => {
+it.concurrent('a follow-up handle rejects a batch; a batch with invalid input reports no items', async () => {
   const { client, followUps, taskQueue } = await open();
   const done = await followUps.batches.start([{ projectId: 'p', jobId: randomUUID(), prompt: 'x' }]);
   await done.result();
@@ -137,25 +137,25 @@ it.concurrent('a batch is no follow-up, and one whose input was refused misses n
 });
 
 describe('the list', () => {
-  // A quote and a backslash are not asked for, nor what comes after them.
+  // The visibility query omits quotes, backslashes and the text after them, so the client compares the whole name itself.
   it.concurrent.each(["it's ' OR 1 = '1 \\ \"hi\"", "'日本語 🙂'"])(
-    'finds the project %j, and no other',
+    'has the follow-ups of the project %j, and of no other project',
     async (name) => {
       const { idle } = await idleClient();
       const projectId = `${name} ${randomUUID().slice(0, 8)}`;
-      const asked = { projectId, jobId: 'j', prompt: 'x', requestId: 'r' };
-      const { workflowId } = await idle.start(asked);
-      await idle.start({ ...asked, projectId: `${projectId} not` });
+      const request = { projectId, jobId: 'j', prompt: 'x', requestId: 'r' };
+      const { workflowId } = await idle.start(request);
+      await idle.start({ ...request, projectId: `${projectId} not` });
       await expect(untilListed(idle, projectId)).resolves.toEqual([workflowId]);
     },
   );
 
-  it.concurrent('is not ended by a memo that another service has encrypted', async () => {
+  it.concurrent('also has a follow-up whose memo the client cannot decode', async () => {
     const { followUps } = await open();
     const projectId = `memo-${randomUUID().slice(0, 8)}`;
     const { client } = await idleClient(ENCRYPTING);
     await client.workflow.start('followUp', {
-      taskQueue: 'nobody',
+      taskQueue: 'no-worker',
       workflowId: projectId,
       memo: { note: 'secret' },
       typedSearchAttributes: [
@@ -167,8 +167,8 @@ describe('the list', () => {
   });
 });
 
-/** Visibility is eventually consistent: it is asked until it knows the project. */
+/** Lists a project's follow-ups until the list is not empty, because the visibility store is eventually consistent. */
 async function untilListed(followUps: FollowUpClient, projectId: string): Promise<string[]> {
   const list = () => collectWorkflowIds(followUps.list({ projectId, phase: 'starting' }));
-  return eventually('it is listed', list, { until: (all) => all.length > 0 });
+  return eventually('the follow-up is listed', list, { until: (all) => all.length > 0 });
 }

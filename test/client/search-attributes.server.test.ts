@@ -19,7 +19,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-const ASKED = { projectId: 'p', jobId: 'j', prompt: 'x', requestId: 'r' };
+const REQUEST = { projectId: 'p', jobId: 'j', prompt: 'x', requestId: 'r' };
 const KEYWORD = 2;
 const INT = 3;
 const KEYWORD_LIST = 7;
@@ -30,29 +30,29 @@ const ALL = Object.fromEntries(
   ]),
 );
 
-/** The connection of a service that refuses operator calls, as Temporal Cloud does. */
+/** Returns the connection to a Temporal server that rejects calls of the operator service, as Temporal Cloud does. */
 function withoutOperator(keys: Readonly<Record<string, number>>): ConnectionLike {
   const error = { code: 7, details: 'Request unauthorized.', metadata: {} };
-  const refuse = () => Promise.reject(Object.assign(new Error('7 PERMISSION_DENIED'), error));
+  const rejectCall = () => Promise.reject(Object.assign(new Error('7 PERMISSION_DENIED'), error));
   const call = (_: unknown, made: () => unknown) => made();
   return {
-    operatorService: { listSearchAttributes: refuse, addSearchAttributes: refuse },
+    operatorService: { listSearchAttributes: rejectCall, addSearchAttributes: rejectCall },
     workflowService: { getSearchAttributes: () => Promise.resolve({ keys }) },
     ...{ withDeadline: call, withMetadata: call },
   } as unknown as ConnectionLike;
 }
 
-describe('a namespace that is not set up', () => {
-  it('refuses a start with what to run, and nothing is started', async () => {
+describe('a namespace', () => {
+  it('without the search attributes rejects starts and lists, and names the commands that set it up', async () => {
     const followUps = new FollowUpClient(new Client({ connection }));
     const words = /Nothing was started.*"setup".*temporal operator search-attribute create/s;
-    await expect(followUps.start(ASKED)).rejects.toThrow(words);
+    await expect(followUps.start(REQUEST)).rejects.toThrow(words);
     await expect(collectWorkflowIds(followUps.list({ projectId: 'p' }))).rejects.toThrow(
       SearchAttributesError,
     );
   });
 
-  it('gets what is missing, once, by any number of callers, and works at once', async () => {
+  it('gets the missing attributes once from concurrent callers, and then accepts starts at once', async () => {
     const searchAttributes = { AgentJob: KEYWORD };
     await connection.operatorService.addSearchAttributes({ namespace: 'default', searchAttributes });
     const ensure = () => ensureSearchAttributes(connection, 'default');
@@ -60,7 +60,7 @@ describe('a namespace that is not set up', () => {
     expect([...registered, 'AgentJob'].sort()).toEqual([...SEARCH_ATTRIBUTES].sort());
     expect(await ensure()).toEqual([]);
     const followUps = new FollowUpClient(new Client({ connection }));
-    expect(await followUps.start(ASKED)).toMatchObject({ attached: false });
+    expect(await followUps.start(REQUEST)).toMatchObject({ attached: false });
   });
 
   it('finds a follow-up by its outcome and by its verdict, each with =', async () => {
@@ -77,16 +77,16 @@ describe('a namespace that is not set up', () => {
     for (const [outcome, verdict] of Object.entries(ended))
       await client.workflow.start(FOLLOW_UP_WORKFLOW, {
         workflowId: outcome,
-        taskQueue: 'nobody',
+        taskQueue: 'no-worker',
         typedSearchAttributes: [outcomeAttribute(outcome, verdict)],
       });
     const query = (value: string) => `FollowUpOutcome = "${value}"`;
     const find = async (value: string) =>
       (await collectWorkflowIds(client.workflow.list({ query: query(value) }))).sort();
     await eventually(
-      'the lists show all follow-ups',
+      'the list shows all follow-ups',
       async () =>
-        (await collectWorkflowIds(client.workflow.list({ query: `TaskQueue = "nobody"` }))).length === 5,
+        (await collectWorkflowIds(client.workflow.list({ query: `TaskQueue = "no-worker"` }))).length === 5,
     );
     expect(await find('DeliveryUnknown')).toEqual(['DeliveryUnknown']);
     expect(await find('unknown')).toEqual(['DeadlineExceeded', 'DeliveryUnknown']);
@@ -103,7 +103,7 @@ describe('a namespace that is not set up', () => {
       expect(found).toMatchObject({ outcome: 'DeliveryUnknown', verdict: 'unknown' });
   });
 
-  it('that does not exist is named', async () => {
+  it('that does not exist is named in the error', async () => {
     await expect(ensureSearchAttributes(connection, 'nowhere')).rejects.toThrow(
       /no namespace "nowhere".*temporal operator namespace create --namespace nowhere/,
     );
@@ -116,28 +116,28 @@ describe('a namespace that is not set up', () => {
 });
 
 it.each<[string, Record<string, number>, RegExp]>([
-  ['that are there are enough', ALL, /^$/],
+  ['complete attributes are accepted', ALL, /^$/],
   [
-    'of which one is missing are asked for with the exact commands',
+    'a missing attribute is reported with the exact commands',
     Object.fromEntries(Object.entries(ALL).filter(([name]) => name !== 'AgentJob')),
     /lacks the search attributes AgentJob.*\n {2}temporal operator search-attribute create --namespace n --type Keyword --name AgentJob\n.*tcld/,
   ],
   [
-    'of which one has another type are refused by its name',
+    'an attribute with another type is reported by its name',
     { ...ALL, AgentJob: INT },
     /AgentJob \(must be Keyword\)/,
   ],
   [
-    'of which FollowUpOutcome is a Keyword are refused by its name',
+    'FollowUpOutcome as a Keyword is reported by its name',
     { ...ALL, FollowUpOutcome: KEYWORD },
     /FollowUpOutcome \(must be KeywordList\)/,
   ],
   [
-    'of which FollowUpOutcome is missing are asked for with its type',
+    'a missing FollowUpOutcome is reported with its type',
     Object.fromEntries(Object.entries(ALL).filter(([name]) => name !== 'FollowUpOutcome')),
     /create --namespace n --type KeywordList --name FollowUpOutcome\n/,
   ],
-])('where the operator service is refused, attributes %s', async (_, keys, problem) => {
-  const found = ensureSearchAttributes(withoutOperator(keys), 'n');
-  expect(await found.then((registered) => registered.join(), String)).toMatch(problem);
+])('without permission for the operator service, %s', async (_, keys, problem) => {
+  const ensured = ensureSearchAttributes(withoutOperator(keys), 'n');
+  expect(await ensured.then((registered) => registered.join(), String)).toMatch(problem);
 });

@@ -14,7 +14,7 @@ async function progressOf(handle: FollowUpHandle) {
 }
 
 // Proves L5.
-it('while a message is being sent, reports have not-sent until the permission is recorded, and then unknown', async () => {
+it('while a message is being sent, reports have the verdict not-sent until the send permission is recorded, and then unknown', async () => {
   const environment = await open();
   const { followUps, sandbox } = environment;
   const holds = [
@@ -48,7 +48,9 @@ it('while a message is being sent, reports have not-sent until the permission is
     expect(text).not.toMatch(/not-sent|nothing sent yet|0 sends|"sends":\s*0/);
   }
   const list = async () => (await runCli(environment, ['list', '--project', following.key.projectId])).stdout;
-  const listed = await eventually('it is listed', list, { until: (text) => text.includes(workflowId) });
+  const listed = await eventually('the follow-up is listed', list, {
+    until: (text) => text.includes(workflowId),
+  });
   expect(listed).not.toMatch(/not-sent/);
 
   sandbox.release(following.key);

@@ -8,8 +8,8 @@ const ID = 'follow-up:p:j:r';
 
 const delivery = (verdict: string) => ({ receipt: { delivery: { verdict } } });
 
-describe('the client for tests', () => {
-  it('completes a follow-up, and sends nothing for a second start', async () => {
+describe('InMemoryFollowUpClient', () => {
+  it('completes a follow-up, and a second start attaches without sending', async () => {
     const client = new InMemoryFollowUpClient();
     const followUps: FollowUpClientLike = client;
     const first = await followUps.start(REQUEST);
@@ -23,8 +23,8 @@ describe('the client for tests', () => {
         responseCounts: { active: 1, completed: 1 },
       },
     });
-    const notGiven = { prLinkTimeout: undefined, polling: { initial: undefined } };
-    const second = await followUps.start({ ...REQUEST, deadline: '1h', ...notGiven });
+    const undefinedFields = { prLinkTimeout: undefined, polling: { initial: undefined } };
+    const second = await followUps.start({ ...REQUEST, deadline: '1h', ...undefinedFields });
     expect(second).toMatchObject({ attached: 'ended', promptCompared: true });
     expect(client.sent).toEqual([REQUEST]);
     await expect(second.retry()).rejects.toMatchObject({
@@ -34,7 +34,7 @@ describe('the client for tests', () => {
     await expect(second.cancel()).rejects.toMatchObject({ code: 'ALREADY_ENDED', state: 'completed' });
   });
 
-  it('rejects the calls that the client rejects, with its codes', async () => {
+  it('rejects invalid calls with the same codes as the real client', async () => {
     const followUps = new InMemoryFollowUpClient(() => ({ phase: 'watching' }));
     const rejects = async (code: string, call: Promise<unknown>) => {
       await expect(call).rejects.toMatchObject({ code });
@@ -68,7 +68,7 @@ describe('the client for tests', () => {
     [{ end: 'cancelled', verdict: 'not-sent' }, 'CANCELLED', delivery('not-sent'), /^$/],
     [{ end: 'terminated' }, 'TERMINATED', { receipt: null }, /retried\. It left no receipt/],
     [{ end: 'timed-out' }, 'WORKFLOW_TIMED_OUT', { receipt: null }, /retried\. It left no receipt/],
-  ])('ends as %j with %s, and is retried if its receipt allows it', async (outcome, code, facts, problem) => {
+  ])('ends as %j with %s, and the receipt decides on a retry', async (outcome, code, facts, problem) => {
     const followUps = new InMemoryFollowUpClient(() => outcome);
     await expect(followUps.execute(REQUEST)).rejects.toMatchObject({ code, workflowId: ID, ...facts });
     const retried = followUps.getHandle(ID).retry();
@@ -85,7 +85,7 @@ describe('the client for tests', () => {
     ['watching', 'accepted'],
     ['confirming', 'accepted'],
     ['waiting-for-link', 'accepted'],
-  ])('stays in the phase %s with the verdict %s, and is completed later', async (phase, verdict) => {
+  ])('stays in the phase %s with the verdict %s until a later outcome', async (phase, verdict) => {
     const followUps = new InMemoryFollowUpClient(() => ({ phase }));
     const handle = await followUps.start(REQUEST);
     const progress = { phase, delivery: { verdict } };
@@ -96,7 +96,7 @@ describe('the client for tests', () => {
     expect(await handle.result()).toMatchObject({ status: 'completed', ...delivery('accepted') });
   });
 
-  it('rejects an outcome that no follow-up can have, and keeps its state', async () => {
+  it('rejects an outcome that no follow-up can have, and the follow-up keeps its state', async () => {
     const followUps = new InMemoryFollowUpClient(() => ({ phase: 'watching' }));
     const handle = await followUps.start(REQUEST);
     expect(() => {
@@ -105,7 +105,7 @@ describe('the client for tests', () => {
     expect(await handle.progress()).toMatchObject({ progress: { phase: 'watching' } });
   });
 
-  it('retries a message that was not sent, and each run gets its own outcome', async () => {
+  it('retries a follow-up whose message was not sent, and each run gets its own outcome', async () => {
     const outcomes: SimulatedOutcome[] = [
       { end: 'FollowUpRejected', verdict: 'not-sent' },
       { job: { prLink: null } },
@@ -123,7 +123,7 @@ describe('the client for tests', () => {
     expect([requests, followUps.sent]).toEqual([[REQUEST, REQUEST], [REQUEST]]);
   });
 
-  it('starts nothing if the test’s own function throws, and reports its error', async () => {
+  it('starts nothing if the test’s outcome function throws, and reports its error', async () => {
     const followUps = new InMemoryFollowUpClient(() => {
       throw new TypeError('no outcome for this request');
     });
@@ -132,7 +132,7 @@ describe('the client for tests', () => {
     expect(await collectWorkflowIds(followUps.list())).toEqual([]);
   });
 
-  it('accepts the updates of an operator, and is listed', async () => {
+  it('accepts the updates of an operator, and lists the follow-up by phase, outcome and project', async () => {
     const followUps = new InMemoryFollowUpClient(() => ({ phase: 'needs-decision' }));
     const handle = await followUps.start(REQUEST);
     expect(await collectWorkflowIds(followUps.list({ phase: 'watching' }))).toEqual([]);
@@ -165,7 +165,7 @@ describe('the client for tests', () => {
     expect(followUps.sent).toEqual([REQUEST, REQUEST]);
   });
 
-  it('has the receipt of an operator’s decision that the message was delivered', async () => {
+  it('records in the receipt that an operator decided the message was delivered', async () => {
     const followUps = new InMemoryFollowUpClient(() => ({ phase: 'needs-decision' }));
     const handle = await followUps.start(REQUEST);
     const decided = { verdict: 'accepted', confirmedBy: 'operator', sends: 1 };
@@ -174,7 +174,7 @@ describe('the client for tests', () => {
     expect(await handle.result()).toMatchObject({ status: 'failed', receipt: { delivery: decided } });
   });
 
-  it('leaves the receipt of a follow-up that is cancelled', async () => {
+  it('keeps the receipt of a cancelled follow-up', async () => {
     const followUps = new InMemoryFollowUpClient(() => ({ phase: 'watching' }));
     const handle = await followUps.start(REQUEST);
     await handle.cancel();
@@ -182,7 +182,7 @@ describe('the client for tests', () => {
     expect(await handle.describe()).toMatchObject({ state: 'cancelled', phase: 'cancelled' });
   });
 
-  it('begins after its start delay, and rejects updates before', async () => {
+  it('starts a follow-up after its start delay, and rejects earlier updates', async () => {
     jest.useFakeTimers({ doNotFake: ['nextTick', 'setImmediate', 'queueMicrotask'] });
     try {
       const followUps = new InMemoryFollowUpClient();
@@ -202,7 +202,7 @@ describe('the client for tests', () => {
     }
   });
 
-  it('waits for workers, and reports how many there are', async () => {
+  it('simulates missing workers, and reports the number of workers', async () => {
     const followUps = new InMemoryFollowUpClient();
     followUps.setAvailability('no-workers');
     const handle = await followUps.start(REQUEST);
@@ -232,7 +232,7 @@ describe('the client for tests', () => {
   });
 });
 
-// docs/testing.md shows the other ends of a call.
+// docs/testing.md has examples of the other outcomes of a call.
 it('a call that times out while it waits reports the follow-up that it started', async () => {
   jest.useFakeTimers({ doNotFake: ['nextTick', 'setImmediate', 'queueMicrotask'] });
   const followUps = new InMemoryFollowUpClient();

@@ -1,4 +1,5 @@
-// For `node --import`: a worker that asks the server every second, and not every minute, what is open, and gives up as soon.
+// Loaded with `node --import`. With this module, a worker counts the running workflows every second instead of every minute. A
+// count times out after one second.
 import openWorkflows from '../../dist/worker/open-workflows.js';
 
 openWorkflows.COUNT_INTERVAL_MS = 1_000;

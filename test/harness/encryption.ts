@@ -3,7 +3,7 @@ import type { DataConverter, Payload } from '@temporalio/common';
 
 const ENCODING = Buffer.from('binary/encrypted');
 
-/** A data converter as teams with secrets have one: without it nobody finds a text in a payload. */
+/** A data converter that encrypts every payload, so that no text can be read without it. */
 export const ENCRYPTING: DataConverter = {
   payloadCodecs: [
     {
@@ -19,7 +19,7 @@ function encrypt({ metadata, data }: Payload): Payload {
   return { metadata: { encoding: ENCODING }, data: scramble(serialize({ metadata, data })) };
 }
 
-/** Throws for a payload that is not encrypted: everything of ours must have passed the codec. */
+/** @throws TypeError if a payload is not encrypted, because the codec must encode every payload of the project. */
 function decrypt(payload: Payload): Payload {
   if (!ENCODING.equals(payload.metadata?.encoding ?? Buffer.of()))
     throw new TypeError(`a payload is not encrypted: ${Buffer.from(payload.data ?? []).toString()}`);

@@ -12,37 +12,40 @@ import type { TaskQueues } from '../../src/entries/plugin';
 import { FollowUpTestClient, newTaskQueues } from './follow-up-under-test';
 import { DYNAMIC_CONFIG, temporal } from './temporal';
 
-// Failures of follow-ups are what many tests are about; only what breaks the worker itself is news.
+// Many tests make follow-ups fail on purpose, so the log has only errors of the worker itself.
 Runtime.install({
   logger: new DefaultLogger('ERROR'),
   telemetryOptions: { logging: { filter: 'ERROR', forward: {} } },
 });
 
 export interface EnvironmentOptions {
-  /** The limit of one HTTP exchange. @default 2000 */
+  /** The timeout of one HTTP request, in milliseconds. @default 2000 */
   readonly httpTimeoutMs?: number;
-  /** The Temporal server. @default the one that all test files share */
+  /** The address of the Temporal server. @default the server that all test files share */
   readonly address?: string;
-  /** The task queues, on which follow-ups may already wait for a worker. @default new ones */
+  /** The task queues of the workers. Follow-ups may already wait on these queues. @default new task queues */
   readonly taskQueues?: TaskQueues;
-  /** A server of its own with these settings, on top of those of the shared one. */
+  /** Starts a separate Temporal server with these settings, in addition to the settings of the shared server. */
   readonly dynamicConfig?: Readonly<Record<string, string | number | boolean>>;
-  /** Where the worker tells ends. @default nowhere */
+  /** The webhook to which the workers send notifications. @default no webhook */
   readonly notify?: NotifyOptions;
-  /** The workflow bundle. @default the one that is made once for a test run */
+  /** The file of the workflow bundle. @default the bundle that is made once for a test run */
   readonly bundlePath?: string;
-  /** That of workers and client, as a team of its own has one. @default the SDK's own */
+  /** The data converter of the workers and the client. @default the SDK's data converter */
   readonly dataConverter?: DataConverter;
   /**
-   * Follow-ups have the default times, and the server's clock skips all of their waits. While an activity runs or a request is
-   * held, nothing is skipped.
+   * If true, follow-ups have the default durations, and the Temporal server skips all of their waits. The server skips no time
+   * while an activity runs, for example during a held request. If false, follow-ups use real time and short durations.
    *
-   * @default false: the clock is everybody's, and the times are short
+   * @default false
    */
   readonly skipsTime?: boolean;
 }
 
-/** A sandbox, the three workers of a worker process with queues of their own, and a client, on the shared server. */
+/**
+ * A sandbox, the three workers of a worker process on separate task queues, and a client, by default on the shared Temporal
+ * server.
+ */
 export class Environment extends FollowUpTestClient {
   private constructor(
     readonly close: () => Promise<void>,
@@ -61,14 +64,14 @@ export class Environment extends FollowUpTestClient {
     ...options
   }: EnvironmentOptions = {}): Promise<Environment> {
     const dynamicConfig = { ...DYNAMIC_CONFIG, ...options.dynamicConfig };
-    const own =
+    const separateServer =
       options.dynamicConfig &&
       (await startDevServer({ cli: temporal().cli, searchAttributes: true, dynamicConfig }));
-    const address = own?.address ?? options.address ?? temporal().address;
+    const address = separateServer?.address ?? options.address ?? temporal().address;
     const sandbox = await startSandbox({ seedJobs: false, turnMs: 1_500 });
     const apiKey = keyFromText(sandbox.apiKey);
     const agentApi = createAgentApi({ baseUrl: sandbox.baseUrl, apiKey, timeoutMs });
-    // The SDK's own connection lets a retry that is due after its end break the process.
+    // With the SDK's own connection (1.24), a retry that is due after the connection was closed ends the process.
     const connected = await connectClient({ env: { TEMPORAL_ADDRESS: address } });
     const native = await NativeConnection.connect({ address });
     const stop = new AbortController();
@@ -78,18 +81,18 @@ export class Environment extends FollowUpTestClient {
       { workflowBundle: { codePath } },
       new FollowUpPlugin({ agentApi, taskQueues, notify }),
     );
-    // Loads what undici loads at its first use: jest forbids that between the steps of concurrent tests.
-    const nobody = { projectId: 'warm-up', jobId: 'nobody' };
-    await agentApi.getJob(nobody);
-    await agentApi.sendMessage({ ...nobody, prompt: 'nothing' });
+    // undici loads modules at its first requests, and Jest forbids this between the steps of concurrent tests.
+    const missingJob = { projectId: 'warm-up', jobId: 'missing' };
+    await agentApi.getJob(missingJob);
+    await agentApi.sendMessage({ ...missingJob, prompt: 'nothing' });
     const running = workers.run(stop.signal);
     const close = async () => {
       stop.abort();
-      // What a test has left held would keep its worker from draining.
+      // A request that a test has not released would keep the worker from shutting down.
       await sandbox.close();
       await running;
       for (const each of [agentApi, native, connected]) await each.close();
-      await own?.stop();
+      await separateServer?.stop();
     };
     const { connection: direct } = connected.client;
     const connection = skipsTime ? skippingTime(direct) : direct;
@@ -101,8 +104,9 @@ export class Environment extends FollowUpTestClient {
 type Service = ConnectionLike['workflowService'];
 
 /**
- * A connection whose starts ask for a clock of their own: the server (1.32) sets it to the workflow's next timer, retry or
- * time-out whenever no task and no activity of it is under way. The SDK's client (1.24) has no option for it.
+ * Returns a connection whose starts request a separate clock for each workflow. Temporal server 1.32 moves the clock to the
+ * workflow's next timer, retry or timeout whenever no task and no activity of the workflow runs. The SDK's client (1.24) has no
+ * option for this clock.
  */
 function skippingTime<Connection extends ConnectionLike>(connection: Connection): Connection {
   const service = connection.workflowService;

@@ -3,7 +3,7 @@ import type { BatchItemResult } from '../../src/batch/progress';
 import type { AgentJob } from '../../src/contract/job';
 import type { Receipt } from '../../src/contract/result';
 
-/** An agent service that nobody may ask. */
+/** An agent service for tests that make no request: every request fails. */
 export const UNUSED_AGENT_API: AgentApi = {
   timeoutMs: 4_000,
   getJob: () => Promise.reject(new Error('not called')),
@@ -12,7 +12,7 @@ export const UNUSED_AGENT_API: AgentApi = {
   close: () => Promise.resolve(),
 };
 
-/** A job of which the service says no more than it must. */
+/** A job with only the fields that the agent service must return. */
 export const JOB: AgentJob = {
   id: 'j',
   status: 'active',
@@ -23,7 +23,7 @@ export const JOB: AgentJob = {
   archivedAt: null,
 };
 
-/** Of a turn that was seen. */
+/** The receipt of a turn that a read returned as `active`. */
 export const RECEIPT: Receipt = {
   requestId: 'r',
   delivery: { verdict: 'accepted', confirmedBy: 'response', sends: 1 },
@@ -36,7 +36,7 @@ export const RECEIPT: Receipt = {
   responseCounts: { active: 6, completed: 1 },
 };
 
-/** The end of an item whose job is completed. */
+/** The result of a batch item whose job is completed. */
 export const ITEM_RESULT: BatchItemResult = {
   workflowId: 'w',
   projectId: 'p',

@@ -16,8 +16,8 @@ import type { FaultSetting, JobChange, JobKey, NewJob, Sandbox } from '../../san
 import { eventually } from '../../tools/lib/eventually';
 
 /**
- * Times that let a whole follow-up pass within a test, in the proportions of the defaults. The deadline is far away: it is
- * tested where it is given.
+ * Durations that let a whole follow-up end within a test, in the proportions of the defaults. The deadline is far away, because
+ * tests of the deadline set their own.
  */
 export const FAST_OPTIONS = {
   whenActive: 'send',
@@ -28,7 +28,7 @@ export const FAST_OPTIONS = {
   maxStaleness: '1500ms',
 } as const;
 
-/** A turn that ends only when the test says so. */
+/** A turn that ends only when the test changes the job. */
 export const ENDLESS_TURN = { turn: { durationMs: null } } as const;
 
 export const ACCEPTED_BY_RESPONSE = { verdict: 'accepted', confirmedBy: 'response', sends: 1 };
@@ -36,27 +36,27 @@ export const ACCEPTED_BY_READ = { verdict: 'accepted', confirmedBy: 'read', send
 export const UNKNOWN_DELIVERY = { verdict: 'unknown', confirmedBy: null, sends: 1 };
 export const NOT_SENT_DELIVERY = { verdict: 'not-sent', confirmedBy: null, sends: 0 };
 
-/** A fault of one job. */
+/** A fault of the sandbox for the requests to one job. */
 export type JobFault = Omit<FaultSetting, 'projectId' | 'jobId'>;
 type JournalFilter = NonNullable<Parameters<Sandbox['journal']['entries']>[0]>;
 
-/** Names of task queues that no other test has. */
+/** Returns names of task queues that no other test uses. */
 export function newTaskQueues(): TaskQueues {
   const name = randomUUID().slice(0, 8);
   return { followUp: `follow-up-${name}`, read: `read-${name}`, send: `send-${name}` };
 }
 
-/** The variables that name the task queues to a worker and a starter. */
+/** Returns the variables that set the task queues of a worker and of the CLI. */
 export function taskQueueVariables({ followUp, read, send }: TaskQueues) {
   return { FOLLOW_UP_TASK_QUEUE: followUp, AGENT_API_READ_TASK_QUEUE: read, AGENT_API_SEND_TASK_QUEUE: send };
 }
 
-/** Who starts follow-ups in a test: a sandbox with the jobs, and clients of the Temporal server. */
+/** Starts the follow-ups of a test, with a sandbox that has the jobs, and with clients of the Temporal server. */
 export class FollowUpTestClient {
   readonly taskQueue: string;
   readonly followUps: FollowUpClient;
 
-  /** @param defaultOptions what each request has that doesn't say otherwise */
+  /** @param defaultOptions the options of every request that does not set them */
   constructor(
     readonly sandbox: Sandbox,
     readonly client: Client,
@@ -76,7 +76,7 @@ export class FollowUpTestClient {
     return this.send({ ...this.addJob(job, ...faults), ...options });
   }
 
-  /** @param job by default one whose turns end with their second read, whatever time that takes */
+  /** @param job by default, the job's turns end with their second read, independent of time */
   addJob(job: NewJob = {}, ...faults: JobFault[]): JobKey {
     const { projectId, jobId } = this.sandbox.addJob({
       projectId: `project-${randomUUID().slice(0, 8)}`,
@@ -87,19 +87,19 @@ export class FollowUpTestClient {
     return { projectId, jobId };
   }
 
-  /** A request to a new job. */
+  /** Returns a request to a new job. */
   newRequest(job?: NewJob) {
     return { ...this.addJob(job), ...this.defaultRequest() };
   }
 
-  /** Starts a follow-up to a job that is there, or not. */
+  /** Starts a follow-up to a job that may be missing. */
   async send(options: Partial<FollowUpRequest> & JobKey): Promise<FollowUpUnderTest> {
     const request = { ...this.defaultRequest(), ...options };
     const workflowId = followUpWorkflowId(request.projectId, request.jobId, request.requestId);
     return new FollowUpUnderTest(this, request, await this.start(workflowId, request));
   }
 
-  /** Starts the workflow with any input at all, as a foreign client may. */
+  /** Starts the workflow with any input, as other Temporal clients can. */
   async start(workflowId: string, input: unknown): Promise<WorkflowHandleWithFirstExecutionRunId> {
     return this.client.workflow.start(FOLLOW_UP_WORKFLOW, {
       taskQueue: this.taskQueue,
@@ -110,19 +110,19 @@ export class FollowUpTestClient {
     });
   }
 
-  /** The POSTs to a job, or to all of a project, that reached the service, in order. */
+  /** Returns the POSTs to a job, or to all jobs of a project, that reached the agent service, in their order. */
   posts({ projectId, jobId }: Pick<JobKey, 'projectId'> & Partial<JobKey>) {
     const key = jobId === undefined ? { projectId } : { projectId, jobId };
     return this.sandbox.journal.entries({ ...key, operation: 'message' });
   }
 
-  /** What each request of a test has, with a name of its own. */
+  /** Returns the fields that every request of a test has, with a new request ID. */
   private defaultRequest() {
     return { prompt: 'Fix the broken links.', requestId: randomUUID().slice(0, 8), ...this.defaultOptions };
   }
 }
 
-/** One follow-up of a test. */
+/** A follow-up that a test has started. */
 export class FollowUpUnderTest {
   readonly key: JobKey;
 
@@ -142,36 +142,36 @@ export class FollowUpUnderTest {
     return (await this.handle.result()) as FollowUpResult;
   }
 
-  /** How it failed. @throws Error when it did not fail by a failure of its own. */
+  /** Returns the follow-up's failure. @throws Error if the follow-up did not fail, or failed with a failure of Temporal */
   async failure(): Promise<{ type: string; message: string; details: FailureDetails }> {
     return fetchFailure(this.handle);
   }
 
-  /** How it ended, and whether the service has processed each of its POSTs. */
+  /** Returns how the follow-up ended, and for each POST whether the agent service has processed it. */
   async outcomeSummary() {
-    const { receipt, ...named } = await this.result().then(
+    const { receipt, ...outcome } = await this.result().then(
       ({ status, receipt }) => ({ status, receipt }),
       () => this.failure().then(({ type, details: { receipt } }) => ({ type, receipt })),
     );
     const { delivery, evidence } = receipt;
-    return { ...named, delivery, evidence, posts: this.processedFlags() };
+    return { ...outcome, delivery, evidence, posts: this.processedFlags() };
   }
 
-  /** The receipt that it leaves in its memo when it is cancelled. @throws Error when it ended otherwise */
+  /** Returns the receipt in the memo of a cancelled follow-up. @throws Error if the follow-up was not cancelled */
   async cancelledReceipt(): Promise<Receipt> {
     const error: unknown = await this.handle.result().catch((reason: unknown) => reason);
     if (!(error instanceof WorkflowFailedError) || !(error.cause instanceof CancelledFailure))
-      throw new Error('the follow-up was not cancelled', { cause: error });
+      throw new Error('The follow-up was not cancelled.', { cause: error });
     return (await this.handle.describe()).memo?.[MEMO_RECEIPT] as Receipt;
   }
 
-  /** The progress once it is as wanted. */
+  /** Waits until the progress meets a condition, and returns the progress. */
   async waitForProgress(wanted: (progress: FollowUpProgress) => boolean): Promise<FollowUpProgress> {
     const progress = () => this.handle.query<FollowUpProgress>(QUERY_PROGRESS);
-    return eventually('the progress is as wanted', progress, { until: wanted });
+    return eventually('the progress meets the condition', progress, { until: wanted });
   }
 
-  /** Makes an update of the latest run. */
+  /** Makes an update of the follow-up's latest run. */
   async update(name: string, ...args: unknown[]): Promise<FollowUpProgress> {
     const latest = this.caller.client.workflow.getHandle(this.handle.workflowId);
     return latest.executeUpdate<FollowUpProgress, [unknown]>(name, { args: args as [unknown] });
@@ -181,12 +181,12 @@ export class FollowUpUnderTest {
     this.caller.sandbox.changeJob(this.key, change);
   }
 
-  /** Answers the requests that are held. */
+  /** Lets the sandbox respond to the held requests. */
   releaseHeldRequests(): void {
     this.caller.sandbox.release(this.key);
   }
 
-  /** Waits until so many of such requests have reached the service. */
+  /** Waits until at least one request, or `atLeast` requests, of this kind have reached the agent service. */
   waitForRequest(filter: JournalFilter, options?: { readonly atLeast: number }) {
     return this.caller.sandbox.journal.waitFor({ ...this.key, ...filter }, options);
   }
@@ -195,12 +195,12 @@ export class FollowUpUnderTest {
     return this.caller.posts(this.key);
   }
 
-  /** Whether the service has processed each of the POSTs. */
+  /** Returns for each POST whether the agent service has processed it. */
   processedFlags(): boolean[] {
     return this.posts().map(({ processed }) => processed);
   }
 
-  /** How many GETs of it reached the service, the one of the baseline included. */
+  /** Returns how many reads of the job reached the agent service, including the baseline read. */
   readCount(): number {
     return this.caller.sandbox.journal.entries({ ...this.key, operation: 'get' }).length;
   }
@@ -209,7 +209,7 @@ export class FollowUpUnderTest {
 export async function fetchFailure(handle: WorkflowHandle) {
   const error: unknown = await handle.result().catch((reason: unknown) => reason);
   if (!(error instanceof WorkflowFailedError) || !(error.cause instanceof ApplicationFailure)) {
-    throw new Error('the follow-up did not end by a failure of its own', { cause: error });
+    throw new Error('The follow-up did not end with an ApplicationFailure.', { cause: error });
   }
   const { type, message, details } = error.cause;
   return { type: type ?? '', message, details: details?.[0] as FailureDetails };

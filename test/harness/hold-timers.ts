@@ -1,6 +1,9 @@
 import { jest } from '@jest/globals';
 
-/** From now on `setTimeout` waits for `jest.advanceTimersByTime`, until `jest.useRealTimers`; all else goes on in real time. */
+/**
+ * Makes `setTimeout` wait for `jest.advanceTimersByTime`, until the test calls `jest.useRealTimers`. Every other timer and clock
+ * keeps real time.
+ */
 export function holdTimers(): void {
   jest.useFakeTimers({
     doNotFake: [

@@ -11,39 +11,41 @@ const shared = {
       { jsc: { parser: { syntax: 'typescript' }, target: 'es2022' }, module: { type: 'commonjs' } },
     ],
   },
-  // These are ES modules, which Jest can't `require` before Node 24.
+  // The transform converts these ES modules, because Jest can't `require` an ES module before Node 24.
   transformIgnorePatterns: ['/node_modules/(?!(@noble/hashes|get-port)/)'],
   setupFilesAfterEnv: ['<rootDir>/test/harness/timeout.ts'],
 };
 
-/** Jest runs a project's set-up only where one of its tests runs. */
+/** Jest runs a project's setup only if one of the project's tests runs. */
 const WITH_PROCESSES = {
   globalSetup: '<rootDir>/test/harness/process-setup.ts',
   globalTeardown: '<rootDir>/test/harness/server-teardown.ts',
 };
 
-/** What the tests with a suffix need, `NAME.SUFFIX.test.ts`. A test without a suffix needs nothing. */
+/** The setup of the test files with each suffix, as in `NAME.SUFFIX.test.ts`. A test file without a suffix has no setup. */
 const SET_UP = {
-  /** A Temporal server and the bundle of the workflows. */
+  /** Tests that need a Temporal server and the workflow bundle. */
   server: {
     globalSetup: '<rootDir>/test/harness/shared-server.ts',
     globalTeardown: '<rootDir>/test/harness/server-teardown.ts',
   },
-  /** These, and the compiled programs. */
+  /** Tests that also need the compiled programs. */
   process: WITH_PROCESSES,
-  /** The same, and minutes. */
+  /** Tests with the same needs that take minutes. */
   long: WITH_PROCESSES,
-  /** The same, to break something in the middle: SIGKILL, a stopped server, resets. docs/proofs.md names each. */
+  /**
+   * Tests with the same needs that cause a fault, such as SIGKILL, a stopped server or a reset. docs/proofs.md lists these files.
+   */
   fault: WITH_PROCESSES,
-  /** The end-to-end environment: the packed artifacts, which the tests install and run as a user does. */
+  /** Tests that need the end-to-end environment: these tests install and run the packed artifacts as a user does. */
   e2e: {
-    globalSetup: '<rootDir>/test/doors/set-up.ts',
-    globalTeardown: '<rootDir>/test/doors/tear-down.ts',
+    globalSetup: '<rootDir>/test/end-to-end/set-up.ts',
+    globalTeardown: '<rootDir>/test/end-to-end/tear-down.ts',
   },
 };
 
 /**
- * The jest project of the tests with a suffix.
+ * Returns the Jest project of the test files with a suffix.
  *
  * @param {keyof typeof SET_UP} suffix
  */
@@ -56,7 +58,7 @@ export function project(suffix, folder = 'test') {
   };
 }
 
-/** The jest project of all other tests, so that none is left out for want of an entry. They need no set-up. */
+/** The Jest project of all other test files. Every new file is therefore in a project. These tests have no setup. */
 export const pureProject = {
   ...shared,
   displayName: 'pure',
@@ -65,7 +67,8 @@ export const pureProject = {
 };
 
 /**
- * Three test files at a time, on a larger machine half as many as it has cores: they wait more than they work, and all share
- * one Temporal server (measured on two cores: `npm test` took 201 s with three files, 273 s with two).
+ * Jest runs three test files at a time, or half as many as the machine has cores if this is more. The tests wait more than they
+ * compute, and all of them share one Temporal server. On two cores, `npm test` took 201 s with three files at a time, and 273 s
+ * with two.
  */
 export const maxWorkers = Math.max(3, Math.floor(availableParallelism() / 2));

@@ -2,7 +2,10 @@ import { randomUUID } from 'node:crypto';
 import type { Client } from '@temporalio/client';
 import { hasGrpcStatus } from '../../src/temporal/grpc-status';
 
-/** What an operator does with the Temporal CLI, by the same calls, and whether there was such a pending activity. */
+/**
+ * Makes the calls of the Temporal CLI's activity commands, as an operator does. Each method returns whether an activity of this
+ * type was pending.
+ */
 export class Operator {
   constructor(private readonly client: Client) {}
 
@@ -26,12 +29,12 @@ export class Operator {
     return hasFoundActivity(this.service.unpauseActivity(this.activity(workflowId, type)));
   }
 
-  /** `temporal activity reset`, which begins its attempts anew */
+  /** `temporal activity reset`, which starts again with the first attempt */
   reset(workflowId: string, type: string): Promise<boolean> {
     return hasFoundActivity(this.service.resetActivity(this.activity(workflowId, type)));
   }
 
-  /** `temporal activity complete` with this JSON as the result. @throws ActivityNotFoundError when it has ended */
+  /** `temporal activity complete` with this JSON as the result. @throws ActivityNotFoundError if the activity has ended */
   async complete(workflowId: string, type: string, json: string): Promise<boolean> {
     const { raw } = await this.client.workflow.getHandle(workflowId).describe();
     const pending = raw.pendingActivities?.find(({ activityType }) => activityType?.name === type);
@@ -50,7 +53,10 @@ export class Operator {
   }
 }
 
-/** The server answers NOT_FOUND where no such activity is pending, or the workflow has ended. */
+/**
+ * Returns whether the Temporal server found the activity. The server returns one of these statuses if no such activity is pending
+ * or the workflow has ended.
+ */
 async function hasFoundActivity(call: Promise<unknown>): Promise<boolean> {
   try {
     await call;

@@ -7,8 +7,9 @@ import { temporal } from './temporal';
 import { WorkerProcess } from './worker-process';
 
 /**
- * Times for follow-ups whose worker dies: its reads are given up after 15 s without a heartbeat, its workflow tasks after
- * 10 s, its send after the HTTP time limit and 15 s, and a new worker is there after some 3 s, or 10 s on a busy machine.
+ * Options for follow-ups whose worker dies. The Temporal server retries the dead worker's single reads after 15 s without a
+ * heartbeat and its workflow tasks after 10 s. A send times out after twice the HTTP timeout plus 15 s, and a `pollJob` attempt
+ * after the HTTP timeout plus 15 s. A new worker is ready after about 3 s, or 10 s on a busy machine.
  */
 export const WORKER_LOSS_OPTIONS = {
   whenActive: 'send',
@@ -19,20 +20,20 @@ export const WORKER_LOSS_OPTIONS = {
   maxStaleness: '3s',
 } as const;
 
-/** For a worker that asks the server every second, and not every minute, what is open. */
+/** The environment of a worker that counts the running workflows every second instead of every minute. */
 export const COUNT_EVERY_SECOND = {
   NODE_OPTIONS: `--import=${pathToFileURL(path.join(__dirname, 'count-every-second.mjs')).href}`,
 };
 
 export interface ProcessEnvironmentOptions {
   readonly sandbox?: SandboxOptions;
-  /** The variables of each worker process, on top of those that say where server, sandbox and queues are. */
+  /** Variables of each worker process, in addition to those for the Temporal server, the sandbox and the task queues. */
   readonly env?: NodeJS.ProcessEnv;
-  /** The Temporal server. @default the one that all test files share */
+  /** The address of the Temporal server. @default the server that all test files share */
   readonly address?: string;
 }
 
-/** A sandbox, task queues of its own and a client; the workers are processes that the test starts and kills. */
+/** A sandbox, separate task queues and a client. The workers are processes that the test starts and kills. */
 export class ProcessEnvironment extends FollowUpTestClient {
   private readonly workers: WorkerProcess[] = [];
 
@@ -44,7 +45,10 @@ export class ProcessEnvironment extends FollowUpTestClient {
     super(...caller);
   }
 
-  /** Opens one for the length of a test; ends everything that was started in it, also when the test fails. */
+  /**
+   * Opens an environment for the duration of a test. At the end, and also if the test fails, all workers and the sandbox are
+   * stopped.
+   */
   static async with(
     options: ProcessEnvironmentOptions,
     test: (environment: ProcessEnvironment) => Promise<void>,
@@ -53,14 +57,14 @@ export class ProcessEnvironment extends FollowUpTestClient {
     await test(environment).finally(() => environment.close());
   }
 
-  /** Starts a worker of this environment; `env` is added to that of the environment. */
+  /** Starts a worker process of this environment. `env` is added to the environment's variables. */
   async spawnWorker(env: NodeJS.ProcessEnv = {}): Promise<WorkerProcess> {
     const worker = await WorkerProcess.start({ ...this.env, ...env });
     this.workers.push(worker);
     return worker;
   }
 
-  /** Starts a worker as {@link spawnWorker} does, and waits until it polls. */
+  /** Starts a worker process as {@link spawnWorker} does, and waits until the worker logs that it is ready. */
   async startWorker(env?: NodeJS.ProcessEnv): Promise<WorkerProcess> {
     const worker = await this.spawnWorker(env);
     await worker.waitForLog(/^ready$/);
@@ -71,7 +75,7 @@ export class ProcessEnvironment extends FollowUpTestClient {
     const address = options.address ?? temporal().address;
     const [sandbox, { client, close }] = await Promise.all([
       startSandbox({ seedJobs: false, turnMs: 1_500, ...options.sandbox }),
-      // The SDK's own connection lets a retry that is due after its end break the process.
+      // With the SDK's own connection (1.24), a retry that is due after the connection was closed ends the process.
       connectClient({ env: { TEMPORAL_ADDRESS: address } }),
     ]);
     const taskQueues = newTaskQueues();

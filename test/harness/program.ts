@@ -4,7 +4,7 @@ import path from 'node:path';
 import { eventually } from '../../tools/lib/eventually';
 import { temporal } from './temporal';
 
-const STARTER = path.resolve(__dirname, '../../dist/starter.js');
+const CLI = path.resolve(__dirname, '../../dist/starter.js');
 
 interface ProgramOptions {
   readonly cwd?: string;
@@ -12,9 +12,9 @@ interface ProgramOptions {
   readonly stdin?: string;
 }
 
-/** A program as a process of its own. */
+/** A program that runs as a separate process. */
 export class Program {
-  /** Everything that was written so far. */
+  /** The complete output so far. */
   stdout = '';
   stderr = '';
   private readonly closed: Promise<unknown>;
@@ -25,32 +25,35 @@ export class Program {
     const child = spawn(command, args, options);
     child.stdout.on('data', (chunk: Buffer) => (this.stdout += chunk.toString()));
     child.stderr.on('data', (chunk: Buffer) => (this.stderr += chunk.toString()));
-    // A program may end without reading it.
+    // A program may end without reading stdin.
     child.stdin.on('error', () => undefined).end(stdin);
     this.child = child;
     this.closed = once(child, 'close').finally(() => (this.isClosed = true));
-    // It rejects where the program can't be started.
+    // The promise rejects if the program can't be started. The rejection reaches the test in `waitForEnd`.
     this.closed.catch(() => undefined);
   }
 
-  /** The starter on the shared server. It knows no variable of the agent service. */
+  /** Starts the CLI on the shared Temporal server, without the variables of the agent service. */
   static startCli(args: readonly string[], env: NodeJS.ProcessEnv, stdin?: string): Program {
     const isolated = { ...temporal().env, AGENT_API_KEY: undefined, AGENT_API_BASE_URL: undefined, ...env };
-    return new Program(process.execPath, [STARTER, ...args], { env: isolated, ...(stdin && { stdin }) });
+    return new Program(process.execPath, [CLI, ...args], { env: isolated, ...(stdin && { stdin }) });
   }
 
-  /** Waits for its end, and for its last words. */
+  /** Waits until the process has ended and its complete output was read. */
   async waitForEnd() {
     await this.closed;
     const { exitCode: code, signalCode: signal } = this.child;
     return { code, signal, stdout: this.stdout, stderr: this.stderr };
   }
 
-  /** Waits until it has said something, and returns it. @throws Error when the process ends before */
-  async waitForOutput(words: RegExp): Promise<RegExpExecArray> {
-    const find = () => words.exec(this.stdout) ?? words.exec(this.stderr);
-    const found = await eventually(`the program says ${String(words)}`, () => find() ?? this.isClosed);
-    if (found === true) throw new Error(`it never said ${String(words)}:\n${this.stdout}${this.stderr}`);
+  /** Waits until the output matches a pattern, and returns the match. @throws Error if the process ends before */
+  async waitForOutput(pattern: RegExp): Promise<RegExpExecArray> {
+    const find = () => pattern.exec(this.stdout) ?? pattern.exec(this.stderr);
+    const found = await eventually(`the output matches ${String(pattern)}`, () => find() ?? this.isClosed);
+    if (found === true)
+      throw new Error(
+        `The program ended without output that matches ${String(pattern)}:\n${this.stdout}${this.stderr}`,
+      );
     return found;
   }
 
@@ -64,7 +67,7 @@ export class Program {
   }
 }
 
-/** Runs a program that must succeed. @returns what it printed @throws Error with all that it wrote, when it doesn't */
+/** Runs a program that must succeed. @returns stdout @throws Error with the complete output if the program fails */
 export async function mustRun(...program: ConstructorParameters<typeof Program>): Promise<string> {
   const { code, signal, stdout, stderr } = await new Program(...program).waitForEnd();
   if (code === 0) return stdout;

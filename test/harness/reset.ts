@@ -8,13 +8,13 @@ export async function eventsOf(handle: WorkflowHandle): Promise<HistoryEvent[]> 
   return (await handle.fetchHistory()).events ?? [];
 }
 
-/** The completions of workflow tasks in the latest run: the points to which it can be reset. */
+/** Returns the completion events of the latest run's workflow tasks. A reset can name each of these events. */
 export async function workflowTasks({ client, workflowId }: WorkflowHandle): Promise<HistoryEvent[]> {
   const events = await eventsOf(client.getHandle(workflowId));
   return events.filter((event) => event.workflowTaskCompletedEventAttributes);
 }
 
-/** Resets the latest run to before a workflow task, which is given by its completion. @returns the new run */
+/** Resets the latest run to the point before a workflow task. @param task the task's completion event @returns the new run */
 export async function resetToTask(
   { client, workflowId }: WorkflowHandle,
   task: Pick<HistoryEvent, 'eventId'> | undefined,

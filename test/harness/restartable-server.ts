@@ -5,14 +5,17 @@ import { temporaryFolder } from './temporary-folder';
 
 const folder = temporaryFolder();
 
-/** A Temporal server on a SQLite file, which can be killed and started again on the same file and port. */
+/** A Temporal server with a SQLite file. A test can kill the server and start it again with the same file and port. */
 export class RestartableServer {
   private constructor(
     private server: DevServer,
     private readonly options: DevServerOptions,
   ) {}
 
-  /** Runs one for the length of a test; there is one in a test file. */
+  /**
+   * Runs a server for the duration of a test. A test file can use this function once, because all its servers would share one
+   * file.
+   */
   static async with(test: (server: RestartableServer) => Promise<void>): Promise<void> {
     const databaseFile = path.join(folder, 'temporal.db');
     const options = { cli: temporal().cli, databaseFile, searchAttributes: true };

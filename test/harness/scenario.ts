@@ -9,7 +9,7 @@ import { temporal } from './temporal';
 import { type Hold, TemporalGate } from './temporal-gate';
 import type { WorkerProcess } from './worker-process';
 
-/** A POST that hangs, having been processed. */
+/** A fault: the agent service processes the message, and holds its response to the POST. */
 export const HOLD_AFTER_PROCESSING = {
   name: 'hold',
   operation: 'message',
@@ -19,11 +19,11 @@ export const HOLD_AFTER_PROCESSING = {
 export interface Scenario {
   readonly environment: ProcessEnvironment;
   readonly following: FollowUpUnderTest;
-  /** The worker that something happens to. */
+  /** The worker that the test kills, stops or separates from the Temporal server. */
   readonly worker: WorkerProcess;
-  /** Between that worker and the server. */
+  /** The gate between this worker and the Temporal server. */
   readonly gate: TemporalGate;
-  /** What the gate holds. */
+  /** The calls that the gate holds. */
   readonly held: Hold;
 }
 
@@ -31,11 +31,11 @@ export interface ScenarioOptions {
   readonly job?: NewJob;
   readonly requestOverrides?: Partial<FollowUpRequest>;
   readonly fault?: JobFault;
-  /** The calls between the first worker and the server that are held. */
+  /** Which calls between the first worker and the Temporal server are held. */
   readonly hold?: Readonly<Parameters<TemporalGate['hold']>>;
 }
 
-/** A follow-up on a worker of its own, behind a gate. */
+/** Starts a worker process behind a gate and a follow-up on it, and runs a test with both. */
 export async function withWorker(
   { job, requestOverrides, fault, hold = ['no method', 'call'] }: ScenarioOptions,
   test: (scenario: Scenario) => Promise<void>,
@@ -53,9 +53,9 @@ export async function withWorker(
   }).finally(() => gate.close());
 }
 
-/** What the server shows of it, without the help of a worker. */
+/** Waits until the Temporal server shows a phase of the follow-up, from the search attributes. No worker is needed. */
 export async function waitForPhase({ handle }: FollowUpUnderTest, phase: Phase): Promise<void> {
-  await eventually(`the phase is shown as ${phase}`, async () => {
+  await eventually(`the search attributes have the phase ${phase}`, async () => {
     const { typedSearchAttributes } = await handle.describe();
     return typedSearchAttributes.get(keywordAttributeKey('FollowUpPhase')) === phase;
   });

@@ -2,7 +2,10 @@ import { afterAll } from '@jest/globals';
 import { TestBatch } from './test-batch';
 import { Environment, type EnvironmentOptions } from './environment';
 
-/** The environment of a test file, opened once and closed after its last test. Concurrent tests start before any `beforeAll`. */
+/**
+ * Returns functions that open the environment of a test file at their first call. The environment is closed after the last test.
+ * A `beforeAll` could not open the environment, because Jest starts concurrent tests before any `beforeAll`.
+ */
 export function sharedEnvironment(options: EnvironmentOptions = {}) {
   let opened: Promise<Environment> | undefined;
   afterAll(async () => {
@@ -11,7 +14,7 @@ export function sharedEnvironment(options: EnvironmentOptions = {}) {
   const open = (): Promise<Environment> => (opened ??= Environment.open(options));
   /** Adds a job with faults and starts a follow-up to it. */
   const follow = async (...args: Parameters<Environment['follow']>) => (await open()).follow(...args);
-  /** A batch of so many items that are alike. */
+  /** Returns a batch with a number of equal items. */
   const newBatch = async (...items: Parameters<TestBatch['addItems']>) =>
     new TestBatch(await open()).addItems(...items);
   return { open, follow, newBatch };

@@ -7,10 +7,13 @@ import { findTemporalCli } from '../../tools/lib/temporal-cli';
 import { bundleCode } from '../../src/worker/bundle';
 import { DYNAMIC_CONFIG, VARIABLES } from './temporal';
 
-/** Set-ups and tear-downs of all projects run in jest's main process, so that they share this. */
+/** The setups and teardowns of all projects share this server, because Jest runs all of them in its main process. */
 let shared: ReturnType<typeof start> | undefined;
 
-/** The one dev server of a test run, with search attributes, fairness and the workflow bundle. */
+/**
+ * Starts the dev server of a test run, with search attributes and fairness, and builds the workflow bundle. Later calls have no
+ * effect.
+ */
 export default async function ensureSharedServer(): Promise<void> {
   await (shared ??= start());
 }
@@ -28,8 +31,8 @@ async function start() {
   Runtime.install({ shutdownSignals: [] });
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
     process.once(signal, () => void stopSharedServer().finally(() => process.exit(1)));
-  const say = (line: string): void => void process.stderr.write(`[test set-up] ${line}\n`);
-  const cli = await findTemporalCli({ env: process.env, report: say });
+  const report = (line: string): void => void process.stderr.write(`[test setup] ${line}\n`);
+  const cli = await findTemporalCli({ env: process.env, report });
   const folder = await mkdtemp(path.join(os.tmpdir(), 'agent-follow-up-test-'));
   const bundlePath = path.join(folder, 'workflow-bundle.js');
   const [server] = await Promise.all([

@@ -27,17 +27,17 @@ export class Hold {
     private readonly containing: string,
   ) {}
 
-  /** Waits until the first one is there. */
+  /** Waits until the first of these calls is held. */
   async waitForCall(): Promise<void> {
-    await eventually(`a ${this.side} of ${this.method} comes to the gate`, () => this.hasCall);
+    await eventually(`the gate holds a ${this.side} of ${this.method}`, () => this.hasCall);
   }
 
-  /** Lets through what is held, and whatever comes. */
+  /** Passes on the held calls and all later calls. */
   release(): void {
     this.end.abort();
   }
 
-  /** Waits for the release where it holds such a message. */
+  /** Waits until the release if the message meets the conditions of this hold. */
   async pass(method: string, side: Side, message: Buffer): Promise<void> {
     if (method !== this.method || side !== this.side || !messageContent(message).includes(this.containing))
       return;
@@ -47,8 +47,8 @@ export class Hold {
 }
 
 /**
- * Stands between a worker and the Temporal server and holds chosen calls, so that a worker can be met at an exact point:
- * after an answer of the agent service and before its report, for instance. It passes on everything else, call by call.
+ * A proxy between a worker and the Temporal server that holds chosen calls. A test can therefore kill a worker at an exact point,
+ * for example between the agent service's response and the worker's report. The proxy passes on all other calls one by one.
  */
 export class TemporalGate {
   private readonly server = createServer();
@@ -57,11 +57,11 @@ export class TemporalGate {
   private readonly polls: ClientHttp2Stream[] = [];
   private readonly upstreams: ClientHttp2Session[] = [];
 
-  /** @param target `host:port` of the server */
+  /** @param target `host:port` of the Temporal server */
   static async open(target: string): Promise<TemporalGate> {
     const gate = new TemporalGate();
     gate.server.on('session', (session) => {
-      // One session upstream for each: when a worker dies, the server sees its connection end.
+      // Each worker connection has its own upstream session, so that the Temporal server's connection ends when a worker dies.
       const upstream = connect(`http://${target}`);
       gate.upstreams.push(upstream);
       upstream.on('error', () => undefined).on('close', () => session.destroy());
@@ -78,21 +78,24 @@ export class TemporalGate {
     return `127.0.0.1:${(this.server.address() as AddressInfo).port}`;
   }
 
-  /** From now on holds the calls of a method on their way, or the answers to them, whose message contains a text. */
+  /**
+   * Holds all further calls of a method whose message contains a text, or all further responses (`answer`) whose message contains
+   * it. The default text matches every message.
+   */
   hold(method: string, side: Side, containing = ''): Hold {
     const hold = new Hold(method, side, containing);
     this.holds.push(hold);
     return hold;
   }
 
-  /** Returns the methods of the calls so far whose message contains a text, in their order. */
+  /** Returns the methods of all calls so far whose message contains a text, in the order of the calls. */
   methodsContaining(containing: string): string[] {
     return this.calls.filter(({ message }) => message.includes(containing)).map(({ method }) => method);
   }
 
   /**
-   * Ends every poll for tasks that waits at the server, for a worker that stands still: no further task goes to it, so
-   * that another worker gets them at once instead of after their time-outs. Once it wakes, it polls again.
+   * Ends every task poll of a frozen worker that waits at the Temporal server. The server then gives further tasks to another
+   * worker at once, instead of after a timeout. When the frozen worker continues, it polls again.
    */
   endPolls(): void {
     for (const upstream of this.polls) upstream.close(constants.NGHTTP2_CANCEL);
@@ -122,20 +125,25 @@ export class TemporalGate {
     stream.on('close', () => upstream.close(constants.NGHTTP2_CANCEL));
     if (method.startsWith('Poll')) this.polls.push(upstream);
     upstream.end(call);
-    const cancelled = once(upstream, 'close').then(() => Promise.reject(new Error('without an answer')));
+    const cancelled = once(upstream, 'close').then(() =>
+      Promise.reject(new Error('The call ended without a response.')),
+    );
     const [response] = (await Promise.race([once(upstream, 'response'), cancelled])) as [IncomingHttpHeaders];
     const answer = await buffer(upstream);
     for (const hold of this.holds) await hold.pass(method, 'answer', answer);
 
     if (stream.destroyed) return;
-    // An error may come without a message, in headers alone.
+    // A gRPC error can consist of headers only, without a message.
     stream.respond(response, { endStream: trailers === undefined, waitForTrailers: trailers !== undefined });
     stream.on('wantTrailers', () => stream.sendTrailers(trailers ?? {}));
     if (trailers !== undefined) stream.end(answer);
   }
 }
 
-/** A gRPC message: a byte that tells whether it is compressed, four of its length, and the message itself. */
+/**
+ * Returns the content of a gRPC message. A gRPC message has one byte for the compression, four bytes for the length, and the
+ * content.
+ */
 function messageContent(message: Buffer): Buffer {
   return message[0] === 1 ? gunzipSync(message.subarray(5)) : message.subarray(5);
 }

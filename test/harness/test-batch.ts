@@ -11,10 +11,12 @@ import type { JobKey, NewJob } from '../../sandbox';
 import { eventually } from '../../tools/lib/eventually';
 import { type FollowUpTestClient, type JobFault, FAST_OPTIONS } from './follow-up-under-test';
 
-/** A message so large that five of them don't fit into a batch's input: they are stored as chunks. */
+/** A message so large that five such items don't fit into a batch's input, so that the client stores the items as chunks. */
 export const LARGE_PROMPT = 'x'.repeat(256 * 1_024);
 
-/** A follow-up whose turn ends with its second read takes half a second. No deadline is a test's time-out. */
+/**
+ * Options with which a follow-up takes half a second if its turn ends with the second read. The deadline is longer than any test.
+ */
 export const FASTEST_OPTIONS = {
   whenActive: 'send',
   deadline: '10m',
@@ -24,7 +26,7 @@ export const FASTEST_OPTIONS = {
   maxStaleness: '100ms',
 } as const;
 
-/** A batch to jobs of its own, on the workers of a environment. */
+/** A batch to new jobs of one project, on the workers of an environment. */
 export class TestBatch {
   readonly projectId: string;
   readonly requests: FollowUpRequest[] = [];
@@ -40,9 +42,9 @@ export class TestBatch {
     return this.environment.followUps.batches;
   }
 
-  addItem(job: NewJob = {}, asked: Partial<FollowUpRequest> = {}, ...faults: JobFault[]): JobKey {
+  addItem(job: NewJob = {}, overrides: Partial<FollowUpRequest> = {}, ...faults: JobFault[]): JobKey {
     const { projectId } = this;
-    return this.addRequest(this.environment.addJob({ projectId, ...job }, ...faults), asked);
+    return this.addRequest(this.environment.addJob({ projectId, ...job }, ...faults), overrides);
   }
 
   addItems(count = 0, ...item: Parameters<TestBatch['addItem']>): this {
@@ -50,8 +52,8 @@ export class TestBatch {
     return this;
   }
 
-  addRequest(key: JobKey, asked: Partial<FollowUpRequest> = {}): JobKey {
-    this.requests.push({ ...key, prompt: 'Rebase on main.', ...FASTEST_OPTIONS, ...asked });
+  addRequest(key: JobKey, overrides: Partial<FollowUpRequest> = {}): JobKey {
+    this.requests.push({ ...key, prompt: 'Rebase on main.', ...FASTEST_OPTIONS, ...overrides });
     return key;
   }
 
@@ -59,14 +61,14 @@ export class TestBatch {
     return this.batches.start(this.requests, { batchId: this.batchId, ...options });
   }
 
-  /** Starts it, and waits until so many of its messages were processed in all. */
+  /** Starts the batch, and waits until the agent service has processed at least this number of its messages. */
   async startUntilSent(messages: number, options?: Parameters<TestBatch['start']>[0]) {
     const started = await this.start(options);
     await this.waitUntilSent(messages);
     return started;
   }
 
-  /** Starts it with its items in its input, as a schedule or a foreign client does. */
+  /** Starts the batch with its items in the workflow's input, as a schedule or another Temporal client does. */
   async startWithInlineItems(input: Partial<BatchInput> = {}): Promise<WorkflowHandle> {
     return this.environment.client.workflow.start(BATCH_WORKFLOW, {
       workflowId: batchWorkflowId(this.batchId),
@@ -83,7 +85,7 @@ export class TestBatch {
     return this.environment.posts(key);
   }
 
-  /** Waits until so many messages of the batch were processed. */
+  /** Waits until the agent service has processed at least this number of the batch's messages. */
   async waitUntilSent(atLeast: number): Promise<void> {
     const processed = { projectId: this.projectId, operation: 'message', processed: true } as const;
     await this.environment.sandbox.journal.waitFor(processed, { atLeast });
@@ -94,13 +96,13 @@ export class TestBatch {
   }
 
   async waitForProgress(wanted: (progress: BatchProgress) => boolean): Promise<BatchProgress> {
-    return eventually('the progress of the batch', async () => {
+    return eventually('the progress of the batch meets the condition', async () => {
       const { summary } = await this.handle.progress();
       return summary !== null && wanted(summary) ? summary : null;
     });
   }
 
-  /** The workflow ids of its items' follow-ups, in their order. */
+  /** Returns the workflow IDs of the items' follow-ups, in the order of the items. */
   async itemIds(): Promise<string[]> {
     const { items } = await checkBatch(this.requests, { batchId: this.batchId });
     return items.map((item) => {
@@ -109,7 +111,7 @@ export class TestBatch {
     });
   }
 
-  /** Ends the turn of every job of these that is in one. */
+  /** Completes every active job. @param keys by default, all jobs of the batch */
   endTurns(keys: readonly JobKey[] = this.requests): void {
     const { sandbox } = this.environment;
     for (const { projectId, jobId } of keys)
@@ -117,13 +119,13 @@ export class TestBatch {
         sandbox.changeJob({ projectId, jobId }, { status: 'completed' });
   }
 
-  /** Ends the turn of every job that is in one, and waits for its end. */
+  /** Completes every active job of the batch, and waits for the batch's result. */
   async finish() {
     this.endTurns();
     return this.handle.result();
   }
 
-  /** Which jobs got how many messages. */
+  /** Returns the number of messages to each job, in the order of the items. */
   messageCounts(): number[] {
     return this.requests.map(({ projectId, jobId }) => this.posts({ projectId, jobId }).length);
   }

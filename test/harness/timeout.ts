@@ -2,13 +2,16 @@ import { afterAll, jest } from '@jest/globals';
 import { endPendingWaits } from '../../tools/lib/eventually';
 
 /**
- * The one bound of all waits: no wait has one of its own. Most tests take seconds; a machine that is busy with other work
- * may take ten times as long. Jest knows one limit for a whole run (measured, jest 30), hence a file that each test file loads.
+ * The timeout of every test, and the only limit of its waits. Most tests take seconds, but a busy machine may need ten times as
+ * long. Every project loads this file, because Jest 30 ignores a `testTimeout` in a project's configuration.
  */
 jest.setTimeout(120_000);
 
-/** Jest says only that a test took too long; this says what it waited for, and ends the wait. */
+/**
+ * Reports the conditions that a test was still waiting for, and ends the waits. Jest itself reports only that the test took too
+ * long.
+ */
 afterAll(() => {
   const waits = endPendingWaits();
-  if (waits.length > 0) console.error(`a test ended while it waited:\n${waits.join('\n')}`);
+  if (waits.length > 0) console.error(`A test ended before these conditions were true:\n${waits.join('\n')}`);
 });

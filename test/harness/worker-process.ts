@@ -5,18 +5,18 @@ import { eventually } from '../../tools/lib/eventually';
 
 export const ROOT = path.resolve(__dirname, '../..');
 
-/** How a process ended: its exit code, or the signal that killed it. */
+/** The exit code of a process, or the signal that killed it. */
 interface Exit {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
 }
 
-/** One line of the log. */
+/** A line of the worker's log. */
 export type LogLine = { readonly level: string; readonly msg: string } & Readonly<Record<string, unknown>>;
 
-/** The compiled worker as a process of its own, as `npm start` runs it. */
+/** The compiled worker as a separate process, as `npm start` runs it. */
 export class WorkerProcess {
-  /** Everything that was written so far. */
+  /** The complete output so far. */
   stdout = '';
   stderr = '';
   readonly pid: number;
@@ -27,29 +27,30 @@ export class WorkerProcess {
     this.pid = child.pid ?? NaN;
     this.exited = once(child, 'exit').then(([code, signal]: unknown[]) => ({ code, signal }) as Exit);
     child.stdout?.on('data', (chunk: Buffer) => (this.stdout += chunk.toString()));
-    // The pipe ends after the last line of the log.
+    // The stream ends after the log's last line.
     child.stdout?.on('end', () => (this.hasOutputEnded = true));
     child.stderr?.on('data', (chunk: Buffer) => (this.stderr += chunk.toString()));
   }
 
   /**
-   * @param env on top of a bare environment: nothing of the machine's own Temporal or agent service gets in
+   * @param env the variables of the process. PATH is the only variable added from this process, so that no test uses the
+   * machine's own Temporal server or agent service.
    * @param node the command that runs the program
    */
   static async start(
     env: NodeJS.ProcessEnv,
     program = path.join(ROOT, 'dist/worker.js'),
-    [node, ...words]: readonly [string, ...string[]] = [process.execPath],
+    [node, ...nodeArgs]: readonly [string, ...string[]] = [process.execPath],
   ): Promise<WorkerProcess> {
-    const bare = {
+    const baseEnv = {
       PATH: process.env.PATH,
-      // No profile: the file does not exist.
+      // The file does not exist, so no profile is used.
       TEMPORAL_CONFIG_FILE: path.join(ROOT, '.cache/no-temporal-profile/temporal.toml'),
       FOLLOW_UP_HEALTH_ADDRESS: '127.0.0.1:0',
       FOLLOW_UP_METRICS_ADDRESS: 'off',
     };
-    const child = spawn(node, [...words, program], {
-      env: { ...bare, ...env },
+    const child = spawn(node, [...nodeArgs, program], {
+      env: { ...baseEnv, ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     const worker = new WorkerProcess(child);
@@ -61,7 +62,7 @@ export class WorkerProcess {
     this.child.kill(signal);
   }
 
-  /** Ends it in whatever state it is. */
+  /** Kills the process in any state, and waits for its end. */
   async stop(): Promise<void> {
     this.child.kill('SIGKILL');
     await this.exited;
@@ -74,25 +75,31 @@ export class WorkerProcess {
       .map((line) => JSON.parse(line) as LogLine);
   }
 
-  /** Waits for a line whose message matches. @throws Error with all that was said, when none comes */
+  /** Waits for a log line whose message matches. @throws Error with the complete output if the log ends without such a line */
   async waitForLog(message: RegExp): Promise<LogLine> {
     const find = () => this.log().find(({ msg }) => message.test(msg));
-    const line = await eventually(`the worker says ${String(message)}`, () => find() ?? this.hasOutputEnded);
-    if (line === true) throw new Error(`never said ${String(message)}:\n${this.stdout}${this.stderr}`);
+    const line = await eventually(
+      `a log line matches ${String(message)}`,
+      () => find() ?? this.hasOutputEnded,
+    );
+    if (line === true)
+      throw new Error(
+        `The worker ended without a log line that matches ${String(message)}:\n${this.stdout}${this.stderr}`,
+      );
     return line;
   }
 
-  /** Asks the health server. */
+  /** Requests a URL of the worker's health server. */
   async fetchHealth(url: '/healthz' | '/readyz'): Promise<{ status: number; body: { reasons?: string[] } }> {
     const { health } = await this.waitForLog(/^listening$/);
     const response = await fetch(`http://${String(health)}${url}`);
     return { status: response.status, body: (await response.json()) as { reasons?: string[] } };
   }
 
-  /** Waits until `/readyz` answers so, and returns the reasons that it gives. */
+  /** Waits until `/readyz` returns a status, and returns the reasons in the response. */
   async waitForReadyz(status: number): Promise<string[]> {
-    const { body } = await eventually(`/readyz answers ${status}`, () => this.fetchHealth('/readyz'), {
-      until: (answer) => answer.status === status,
+    const { body } = await eventually(`/readyz returns ${status}`, () => this.fetchHealth('/readyz'), {
+      until: (response) => response.status === status,
     });
     return body.reasons ?? [];
   }

@@ -1,4 +1,4 @@
-/** The workflow ids of a list. */
+/** Collects the workflow IDs of a list. */
 export async function collectWorkflowIds(
   list: AsyncIterable<{ readonly workflowId: string }>,
 ): Promise<string[]> {

@@ -15,7 +15,7 @@ const PROMPT = 'Replace the phrase sesquipedalian-prompt everywhere.';
 
 const folder = temporaryFolder();
 
-/** A module with the encryption of the example, and with a payload converter that reads nothing but what it has written. */
+/** Writes a module with the encryption of the example and a payload converter that reads only payloads that it has written. */
 async function writeConverter(): Promise<NodeJS.ProcessEnv> {
   const at = (name: string) => path.join(folder, name);
   const [keyFile, payloadConverterPath, module] = [at('key'), at('payload-converter.js'), at('module.js')];
@@ -27,7 +27,7 @@ async function writeConverter(): Promise<NodeJS.ProcessEnv> {
      exports.payloadConverter = {
        toPayload: (value) => marked(json.toPayload(value), new Uint8Array([1])),
        fromPayload(payload) {
-         if (payload.metadata.mark === undefined) throw new Error('who has written it?');
+         if (payload.metadata.mark === undefined) throw new Error('another payload converter has written this payload');
          return json.fromPayload(payload);
        },
      };`,
@@ -41,24 +41,24 @@ async function writeConverter(): Promise<NodeJS.ProcessEnv> {
   return { FOLLOW_UP_DATA_CONVERTER: path.relative(process.cwd(), module), PAYLOAD_KEY_FILE: keyFile };
 }
 
-it('FOLLOW_UP_DATA_CONVERTER keeps prompt and link out of server and logs; worker, workflows and starter read them', async () => {
+it('FOLLOW_UP_DATA_CONVERTER keeps prompt and link out of the Temporal server and the logs, and worker, workflows and CLI read them', async () => {
   const env = await writeConverter();
   await ProcessEnvironment.with({ env: { LOG_LEVEL: 'debug', ...env } }, async (environment) => {
     const worker = await environment.startWorker();
-    const { words, workflowId } = newSendCommand(environment);
+    const { args, workflowId } = newSendCommand(environment);
     const variables = { FOLLOW_UP_TASK_QUEUE: environment.taskQueue, ...env };
-    const starter = (...args: string[]) => Program.startCli([...args, '--json'], variables).waitForEnd();
-    const sent = await starter(...words, '--prompt', PROMPT);
+    const cli = (...cliArgs: string[]) => Program.startCli([...cliArgs, '--json'], variables).waitForEnd();
+    const sent = await cli(...args, '--prompt', PROMPT);
     expect(sent).toMatchObject({ code: 0 });
     const { prLink } = JSON.parse(sent.stdout) as { prLink: string };
     expect(prLink).toMatch(/^http.*\/pull\//);
-    expect(JSON.parse((await starter('status', workflowId)).stdout)).toMatchObject({ end: { prLink } });
+    expect(JSON.parse((await cli('status', workflowId)).stdout)).toMatchObject({ end: { prLink } });
 
     const { workflow, workflowService, options } = environment.client;
-    const asked = { namespace: options.namespace, execution: { workflowId } };
+    const request = { namespace: options.namespace, execution: { workflowId } };
     const parts = [
       history.v1.History.encode(await workflow.getHandle(workflowId).fetchHistory()),
-      describedAs.encode(await workflowService.describeWorkflowExecution(asked)),
+      describedAs.encode(await workflowService.describeWorkflowExecution(request)),
     ];
     const atServer = Buffer.concat(parts.map((part) => part.finish())).toString('latin1');
     for (const secret of ['sesquipedalian-prompt', prLink])

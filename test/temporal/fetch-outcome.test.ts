@@ -15,31 +15,31 @@ import { msNumberToTs } from '@temporalio/common/lib/time';
 import { JOB, RECEIPT } from '../harness/fixtures';
 
 const REQUEST = { projectId: 'p', jobId: 'j', prompt: 'Hello', requestId: 'r' };
-const MEANT = { workflowId: 'follow-up:p:j:r', promptDigest: sha256Hex('Hello') };
+const REFERENCE = { workflowId: 'follow-up:p:j:r', promptDigest: sha256Hex('Hello') };
 
-/** How the codec decodes what a follow-up has left. */
+/** The function with which the client's codec decodes each payload. */
 let decode: (payload: Payload) => Payload;
-const fails = () => {
+const failToDecode = () => {
   throw new Error('the keys are throttled');
 };
 beforeEach(() => {
-  decode = fails;
+  decode = failToDecode;
   jest.restoreAllMocks();
 });
 
 const payloads = (value: unknown) => ({ payloads: [defaultPayloadConverter.toPayload(value)] });
 
-/** The connection to a Temporal server that has one follow-up. */
+/** Returns a connection to a Temporal server that has one follow-up. */
 function connectionTo(state: 'completed' | 'running') {
   const [closeTime] = state === 'completed' ? [msNumberToTs(1_000)] : [];
   const info = {
-    execution: { workflowId: MEANT.workflowId, runId: 'run' },
+    execution: { workflowId: REFERENCE.workflowId, runId: 'run' },
     type: { name: 'followUp' },
     startTime: msNumberToTs(0),
     ...(closeTime && { closeTime }),
     historyLength: { toNumber: () => 2 },
     status: state === 'completed' ? 2 : 1,
-    memo: { fields: { [MEMO_PROMPT_DIGEST]: defaultPayloadConverter.toPayload(MEANT.promptDigest) } },
+    memo: { fields: { [MEMO_PROMPT_DIGEST]: defaultPayloadConverter.toPayload(REFERENCE.promptDigest) } },
   };
   const result = payloads({ ...JOB, status: 'completed', receipt: RECEIPT });
   const events = [{ workflowExecutionCompletedEventAttributes: { result } }];
@@ -55,55 +55,55 @@ function connectionTo(state: 'completed' | 'running') {
   };
 }
 
-/** A client with a codec, of a server that has one follow-up. */
+/** Returns a client with a codec, for a Temporal server that has one follow-up. */
 function clientOf(state: 'completed' | 'running' = 'completed'): Client {
   const codec = {
     encode: (payloads: Payload[]) => Promise.resolve(payloads),
-    // eslint-disable-next-line @typescript-eslint/require-await -- what it throws is a rejection
+    // eslint-disable-next-line @typescript-eslint/require-await -- an error of `decode` must reject the promise
     decode: async (payloads: Payload[]) => payloads.map((payload) => decode(payload)),
   };
   const connection = connectionTo(state) as never;
   return new Client({ connection, namespace: 'in-memory', dataConverter: { payloadCodecs: [codec] } });
 }
 
-const broken = (why: string) => ({ outcome: 'unreadable', message: expect.stringContaining(why) });
+const unreadable = (reason: string) => ({ outcome: 'unreadable', message: expect.stringContaining(reason) });
 
-it('a follow-up that can’t be decoded while it runs has not ended; an encoding that the converter does not know stays one', async () => {
-  const { outcome, unreadableOutcome } = await fetchOutcome(clientOf('running'), MEANT);
+it('a running follow-up has no outcome if its memo can’t be decoded, but an unknown encoding makes it unreadable', async () => {
+  const { outcome, unreadableOutcome } = await fetchOutcome(clientOf('running'), REFERENCE);
   expect([outcome, unreadableOutcome]).toEqual([null, undefined]);
   decode = (payload) => ({ ...payload, metadata: { encoding: Buffer.from('binary/encrypted') } });
-  const unknown = broken('Unknown encoding: binary/encrypted');
+  const unknownEncoding = unreadable('Unknown encoding: binary/encrypted');
   for (const state of ['completed', 'running'] as const)
-    expect(await fetchOutcome(clientOf(state), MEANT)).toMatchObject({ outcome: unknown });
+    expect(await fetchOutcome(clientOf(state), REFERENCE)).toMatchObject({ outcome: unknownEncoding });
 });
 
 // Proves B5.
-it('a batch waits for an item while its codec fails, and a caller gets an error that Temporal retries', async () => {
+it('while the codec fails, a batch waits for the item, and followUpResult fails with an error that Temporal retries', async () => {
   const client = clientOf();
   const context = { client, info: { attempt: 1 } } as unknown as Context;
   jest.spyOn(Context, 'current').mockReturnValue(context);
-  const server = new BatchItemStore(client, {} as ItemsSource, EMPTY_BOARD);
-  jest.spyOn(server, 'identify').mockResolvedValue(MEANT);
-  jest.spyOn(server, 'recordBoard').mockResolvedValue(() => 0);
+  const store = new BatchItemStore(client, {} as ItemsSource, EMPTY_BOARD);
+  jest.spyOn(store, 'identify').mockResolvedValue(REFERENCE);
+  jest.spyOn(store, 'recordBoard').mockResolvedValue(() => 0);
   const memo = { stopReason: null, retryScope: null } as BatchMemo;
-  const fact = () => server.getFact(EMPTY_BOARD, memo, { next: 0, end: 1, state: 'running' }, new Set());
-  const trouble = broken('the keys are throttled');
-  expect(await fact()).toMatchObject({ kind: 'unreadable', reason: trouble.message });
-  const retried = { nonRetryable: false, nextRetryDelay: 2_000, message: trouble.message };
-  await expect(followUpResult(MEANT)).rejects.toMatchObject(retried);
+  const fact = () => store.getFact(EMPTY_BOARD, memo, { next: 0, end: 1, state: 'running' }, new Set());
+  const expected = unreadable('the keys are throttled');
+  expect(await fact()).toMatchObject({ kind: 'unreadable', reason: expected.message });
+  const retried = { nonRetryable: false, nextRetryDelay: 2_000, message: expected.message };
+  await expect(followUpResult(REFERENCE)).rejects.toMatchObject(retried);
   decode = (payload) => payload;
   const times = { startedAt: expect.any(Number), closedAt: expect.any(Number) };
   expect(await fact()).toMatchObject({ kind: 'ended', outcome: { outcome: 'completed' }, ...times });
-  expect(await followUpResult(MEANT)).toMatchObject({ status: 'completed' });
+  expect(await followUpResult(REFERENCE)).toMatchObject({ status: 'completed' });
 });
 
-it('the client tells an item that it can’t decode once its batch has ended', async () => {
+it('BatchResultReader returns an item as unreadable only after its batch has ended', async () => {
   const client = clientOf();
-  decode = (payload) => (String(payload.data).includes('items') ? payload : fails());
+  decode = (payload) => (String(payload.data).includes('items') ? payload : failToDecode());
   const data = Buffer.from(JSON.stringify({ items: [REQUEST] }));
   const input = { payloads: [{ metadata: { encoding: Buffer.from('json/plain') }, data }] };
   const events = [{ workflowExecutionStartedEventAttributes: { input } }];
-  // Of the batch, which this server does not have.
+  // The server of `clientOf` has no batch, so the test adds the batch's history.
   const history = { value: () => Promise.resolve({ history: { events } }) };
   const service = Object.create(client.workflowService, { getWorkflowExecutionHistory: history }) as never;
   jest.replaceProperty(client.connection, 'workflowService', service);
@@ -111,8 +111,8 @@ it('the client tells an item that it can’t decode once its batch has ended', a
     ...{ workflowId: 'follow-up-batch:b', runId: 'run', batchId: 'b', startedAt: 0 },
     memo: { ...EMPTY_BOARD, startLimit: 1, cursor: 1 },
   } as unknown as BatchReport;
-  const told = async (endedAt: string | null) =>
+  const readNew = async (endedAt: string | null) =>
     new BatchResultReader(client).readNew({ ...report, endedAt });
-  expect(await told(null)).toEqual([]);
-  expect(await told('2026-11-21T04:00:00Z')).toMatchObject([broken('the keys are throttled')]);
+  expect(await readNew(null)).toEqual([]);
+  expect(await readNew('2026-11-21T04:00:00Z')).toMatchObject([unreadable('the keys are throttled')]);
 });

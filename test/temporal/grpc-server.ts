@@ -7,11 +7,11 @@ const servers: Server[] = [];
 const sockets: Socket[] = [];
 afterAll(() => {
   for (const server of servers) server.close();
-  // One that never reads does not notice that its client has gone.
+  // A server that never reads from a socket does not notice that the client has closed it.
   for (const socket of sockets) socket.destroy();
 });
 
-/** Has a server listen until the tests of the file are over. @returns its address */
+/** Makes a server listen until the tests of the file have ended. @returns the server's address */
 export async function listen(server: Server | Http2Server | Http2SecureServer): Promise<string> {
   servers.push(server);
   server.on('connection', (socket: Socket) => sockets.push(socket));
@@ -19,26 +19,26 @@ export async function listen(server: Server | Http2Server | Http2SecureServer): 
   return `127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-/** UNIMPLEMENTED, as a very old server answers whoever connects: it lets everybody in. */
+/** The status UNIMPLEMENTED, with which a very old Temporal server responds to a connecting client. The client then continues. */
 export const UNIMPLEMENTED = 12;
 
-/** Answers every call with a gRPC status, by its method; null for no answer at all. */
+/** Makes a server respond to every call with a gRPC status. @param statusOf the status for a method, or null for no response */
 export function respondWithGrpcStatus<T extends Http2Server | Http2SecureServer>(
   server: T,
   statusOf: (method: string) => number | null,
-  words = 'no',
+  message = 'no',
 ): T {
   server.on('stream', (stream, { ':path': path = '' }) => {
     stream.on('error', () => undefined);
     const status = statusOf(path.split('/').at(-1) ?? '');
     if (status === null) return;
     const headers = { ':status': 200, 'content-type': 'application/grpc', 'grpc-status': String(status) };
-    stream.respond({ ...headers, 'grpc-message': words }, { endStream: true });
+    stream.respond({ ...headers, 'grpc-message': message }, { endStream: true });
   });
   return server;
 }
 
-/** The address of a server that answers everything with one status. */
-export function grpcServer(status: number, words?: string): Promise<string> {
-  return listen(respondWithGrpcStatus(createServer(), () => status, words));
+/** Starts a server that responds to every call with one status. @returns the server's address */
+export function grpcServer(status: number, message?: string): Promise<string> {
+  return listen(respondWithGrpcStatus(createServer(), () => status, message));
 }

@@ -3,8 +3,9 @@ import { Client, type WorkflowExecutionDescription } from '@temporalio/client';
 import { defaultPayloadConverter } from '@temporalio/common';
 import { findPendingActivity } from '../../src/temporal/sdk-internals';
 
-// The server lists them in any order; the one before was given up, and its worker has not heard of it.
-it('of several activities of a type the latest is asked', async () => {
+// The Temporal server lists pending activities in any order. An earlier activity stays pending until its worker confirms the
+// cancellation.
+it('returns the details of the latest of several pending activities of a type', async () => {
   const pendingActivities = ['9', '12', '7', '13'].map((activityId) => ({
     activityId,
     activityType: { name: activityId === '13' ? 'getJob' : 'pollJob' },

@@ -6,16 +6,21 @@ import { sharedEnvironment } from '../harness/shared-environment';
 
 const { open } = sharedEnvironment();
 
-it('lists the running follow-ups of several jobs with one query, whatever characters a job ID has', async () => {
+it('lists the running follow-ups of several jobs with one query, also if a job ID has quotes or backslashes', async () => {
   const environment = await open();
   const jobIds = ['plain', "it's", 'a\\b', 'other'].map((name) => `${name}-${Date.now()}`);
   const [first = '', second = '', third = ''] = jobIds;
   // No worker polls this task queue, so the follow-ups keep running.
   const start = (jobId: string) =>
-    startFollowUp(environment.client, 'nobody', { projectId: 'p', jobId, prompt: 'Rebase.', requestId: 'r' });
+    startFollowUp(environment.client, 'no-worker', {
+      projectId: 'p',
+      jobId,
+      prompt: 'Rebase.',
+      requestId: 'r',
+    });
   const started = await Promise.all(jobIds.map(start));
   const wanted = started.slice(0, 3).map(({ workflowId }) => workflowId);
-  const listed = await eventually('all are listed', async () => {
+  const listed = await eventually('all follow-ups are listed', async () => {
     const running = await listRunningIdsForJobs(environment.client, [first, second, third]);
     return wanted.every((workflowId) => running.has(workflowId)) ? running : null;
   });

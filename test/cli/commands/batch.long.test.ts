@@ -9,7 +9,7 @@ const { open } = sharedEnvironment();
 
 const FAILS = { turn: { outcome: 'failed', reads: 2 } } as const;
 
-/** A batch, and the commands about it. */
+/** Returns a batch, and functions that run CLI commands for it. */
 async function newBatch() {
   const environment = await open();
   const batch = new TestBatch(environment);
@@ -20,11 +20,11 @@ async function newBatch() {
   return { batch, batchId, run, command };
 }
 
-const matching = (words: RegExp) => expect.stringMatching(words);
+const matching = (pattern: RegExp) => expect.stringMatching(pattern);
 
 // Proves B9.
 it.concurrent(
-  'batch run tells how each line has ended; retry sends what was rejected, and no more',
+  'batch run reports the outcome of each item, and batch retry sends only items that were not sent or were rejected',
   async () => {
     const { batch, batchId, run, command } = await newBatch();
     batch.addItems(2);
@@ -39,7 +39,7 @@ it.concurrent(
     expect(stdout).toMatch(/^first failures\n[^]*^ {2}follow-up:project-.* failed$/m);
     expect(stderr).toContain(`batch       ${batchId} (6 items)`);
     expect(stderr).toContain(`http://ui.example/namespaces/default/workflows/follow-up-batch%3A${batchId}`);
-    // It may have ended at the first look.
+    // The batch may have ended at the first progress update.
     expect(stderr).toMatch(/^\d\d:\d\d:\d\dZ (?:done · )?\d of 6 · \d+ %/m);
     expect(stderr).toMatch(/^[-\dT]+:\d\d:\d\dZ {2}failed +accepted {2}project-batch-\w+\//m);
     const json = await command('results', '--json');
@@ -64,7 +64,7 @@ it.concurrent(
 
 // Proves B8.
 it.concurrent(
-  'batch run exits with 30 if more items fail than --max-failures; with a higher maximum the batch continues, and then has nothing to do',
+  'batch run exits with 30 if more items fail than --max-failures, continues with a higher maximum, and then has nothing to retry',
   async () => {
     const { batch, batchId, run, command } = await newBatch();
     batch.addItems(4, FAILS);
@@ -93,7 +93,7 @@ it.concurrent(
 
 // Proves B10.
 it.concurrent(
-  'a running batch is attached to, paused, resumed, and given other places; cancelled, it ends with 24, and what is open only if told to',
+  'a running batch can be attached to, paused, resumed, given another concurrency and cancelled; only --cancel-running cancels running items',
   async () => {
     const { batch, batchId, run, command } = await newBatch();
     batch.addItems(4, ENDLESS_TURN);
@@ -104,10 +104,12 @@ it.concurrent(
     await batch.waitUntilSent(1);
     expect(await start()).toEqual({ ...first, stderr: matching(/attached {4}this batch is running/) });
     expect((await command('pause')).stdout).toMatch(/^state +paused$/m);
-    // What is open is told by the next look.
-    const look = async () =>
+    // The number of open items changes with the next round of the batch.
+    const readStatus = async () =>
       JSON.parse((await command('status', '--json')).stdout) as { summary: { open: number } };
-    const status = await eventually('an item is open', look, { until: ({ summary }) => summary.open > 0 });
+    const status = await eventually('an item is open', readStatus, {
+      until: ({ summary }) => summary.open > 0,
+    });
     const summary = { items: 4, open: 1, concurrency: 1 };
     expect(status).toMatchObject({ batchId, state: 'paused', summary });
     expect(JSON.parse((await command('resume', '--json')).stdout)).toMatchObject({ state: 'running' });

@@ -13,17 +13,17 @@ const { open } = sharedEnvironment();
 
 const run = async (...args: string[]) => runCli(await open(), args);
 
-/** A job, and what sends to it. */
-async function stage(job?: NewJob) {
-  const { words, ...key } = newSendCommand(await open(), job);
-  const send = (...more: string[]) => run(...words, '--prompt', 'Fix it. 日本語\n', ...more);
+/** Adds a job, and returns a function that sends a message to it with the CLI. */
+async function prepareSend(job?: NewJob) {
+  const { args, ...key } = newSendCommand(await open(), job);
+  const send = (...more: string[]) => run(...args, '--prompt', 'Fix it. 日本語\n', ...more);
   return { ...key, send };
 }
 
 it.concurrent(
-  'send prints the job with its link, and the way there beside it; sent again, the same',
+  'send prints the job on stdout and the progress on stderr, and a second send prints the same job',
   async () => {
-    const { projectId, jobId, workflowId, posts, send } = await stage();
+    const { projectId, jobId, workflowId, posts, send } = await prepareSend();
     const { code, stdout, stderr } = await send();
     expect(code).toBe(0);
     const { prLink } = (await open()).sandbox.job({ projectId, jobId }).job;
@@ -44,23 +44,23 @@ it.concurrent(
 );
 
 it.concurrent(
-  'a running follow-up is shown by status, read now, given more time, and cancelled',
+  'status, poll-now, extend and cancel work for a running follow-up, and report if it has ended',
   async () => {
-    const { workflowId, send } = await stage(ENDLESS_TURN);
+    const { workflowId, send } = await prepareSend(ENDLESS_TURN);
     const sent = await send('--no-wait', '--json');
     expect(JSON.parse(sent.stdout)).toMatchObject({ workflowId, requestId: 'order-1', attached: false });
     expect(sent.stderr).toContain(`npm run starter -- watch ${workflowId}`);
     const status = async () => (await run('status', workflowId)).stdout;
     const table = /^phase +watching$[^]*^delivery +accepted by response, 1 send$/m;
-    await eventually('it is watched', status, { until: (text) => table.test(text) });
-    const json = async (...words: string[]) =>
-      JSON.parse((await run(...words, '--json')).stdout) as FollowUpProgress;
+    await eventually('the follow-up is in the phase watching', status, { until: (text) => table.test(text) });
+    const json = async (...args: string[]) =>
+      JSON.parse((await run(...args, '--json')).stdout) as FollowUpProgress;
     const running = { workflowId, state: 'running', progress: { phase: 'watching' } };
     expect(await json('status', workflowId)).toMatchObject(running);
     const polled = await json('poll-now', workflowId);
     expect(polled).toMatchObject({ phase: 'watching', lastResponse: 'active' });
     expect((await json('extend', workflowId, '3h')).deadlineAt > polled.deadlineAt).toBe(true);
-    // What has read is there.
+    // The worker of this process has polled recently, so `setup` lists the worker.
     expect(await json('setup')).toMatchObject({
       registered: [],
       taskQueue: (await open()).taskQueue,
@@ -79,9 +79,9 @@ it.concurrent(
 );
 
 it.concurrent(
-  'a rejected one is told with its details, listed, and sent once more by retry, which sends no accepted one',
+  'send and list report a rejected follow-up with its details, and retry sends a rejected message but no accepted one',
   async () => {
-    const { projectId, jobId, posts, workflowId, send } = await stage();
+    const { projectId, jobId, posts, workflowId, send } = await prepareSend();
     const { sandbox } = await open();
     sandbox.setFault({ name: 'status', projectId, jobId, operation: 'message', parameters: { code: 403 } });
     const sent = await send('--json');
@@ -91,13 +91,13 @@ it.concurrent(
     const details = { job: { id: jobId }, httpStatus: 403, receipt: { delivery: { verdict: 'rejected' } } };
     expect(JSON.parse(sent.stdout)).toMatchObject({ type: 'FollowUpRejected', details });
 
-    const words = ['list', '--phase', 'failed', '--outcome', 'rejected', '--project', projectId];
-    const list = async () => (await run(...words, '--json')).stdout;
-    const found = await eventually('it is listed', list, { until: (text) => text !== '[]\n' });
+    const listArgs = ['list', '--phase', 'failed', '--outcome', 'rejected', '--project', projectId];
+    const list = async () => (await run(...listArgs, '--json')).stdout;
+    const found = await eventually('the follow-up is listed', list, { until: (text) => text !== '[]\n' });
     const ended = { phase: 'failed', outcome: 'FollowUpRejected', verdict: 'rejected', state: 'failed' };
     expect(JSON.parse(found)).toMatchObject([{ workflowId, ...ended }]);
     expect(found).not.toContain('receipt');
-    const { stdout, stderr } = await run(...words);
+    const { stdout, stderr } = await run(...listArgs);
     expect(stdout).toMatch(
       new RegExp(`^STARTED .*\n.* failed +FollowUpRejected +rejected +completed .*${workflowId}\n$`),
     );
@@ -118,7 +118,9 @@ it.concurrent('status shows why the workflow task of a follow-up fails', async (
   const workflowId = `follow-up:undecodable:${randomUUID()}`;
   const handle = await foreign.workflow.start('followUp', { workflowId, taskQueue, args: [{}] });
   const status = async () => (await run('status', workflowId)).stdout;
-  const shown = await eventually('it fails', status, { until: (text) => text.includes('task fails') });
+  const shown = await eventually('the status shows the failed workflow task', status, {
+    until: (text) => text.includes('task fails'),
+  });
   expect(shown).toMatch(/its workflow task fails, and is tried again: .*encoding/);
   await handle.terminate();
 });
@@ -126,9 +128,9 @@ it.concurrent('status shows why the workflow task of a follow-up fails', async (
 it.concurrent.each([
   ...['status', 'watch', 'cancel', 'poll-now', 'schedule update --overlap skip'],
   ...['status', 'watch', 'results', 'pause', 'resume', 'cancel', 'retry'].map((verb) => `batch ${verb}`),
-])('%s of nothing is an error of usage', async (words) => {
+])('%s with an unknown ID exits with 2 and reports the ID', async (command) => {
   const stderr = expect.stringMatching(
     /no (follow-up "nothing".*follow-up:PROJECT|(schedule|batch) "nothing")/,
   );
-  expect(await run(...words.split(' '), 'nothing')).toMatchObject({ code: 2, stderr });
+  expect(await run(...command.split(' '), 'nothing')).toMatchObject({ code: 2, stderr });
 });

@@ -5,7 +5,7 @@ import { type TestBatch, FASTEST_OPTIONS } from '../../harness/test-batch';
 import { type FollowUpTestClient, taskQueueVariables } from '../../harness/follow-up-under-test';
 import { temporal } from '../../harness/temporal';
 
-/** Runs the CLI in this process. test/starter.process.test.ts runs the CLI as a process. */
+/** Runs the CLI in this process. test/cli/starter.process.test.ts runs the CLI as a separate process. */
 async function runInProcess(args: readonly string[], env: NodeJS.ProcessEnv, stdin = '') {
   let stdout = '';
   let stderr = '';
@@ -21,24 +21,24 @@ async function runInProcess(args: readonly string[], env: NodeJS.ProcessEnv, std
   return { code, stdout, stderr };
 }
 
-/** In an environment. */
+/** Runs the CLI with the Temporal server and the task queues of an environment. */
 export function runCli({ taskQueues }: FollowUpTestClient, args: readonly string[], stdin?: string) {
   const ui = { TEMPORAL_UI_URL: 'http://ui.example/' };
   return runInProcess(args, { ...temporal().env, ...taskQueueVariables(taskQueues), ...ui }, stdin);
 }
 
-/** Where nothing listens: what it says, it says before it connects. */
+/** Runs the CLI with an address at which no server listens, for tests of errors before or during connecting. */
 export function runCliOffline(args: readonly string[], stdin?: string) {
   const env = { TEMPORAL_CONFIG_FILE: '/nowhere/temporal.toml', TEMPORAL_ADDRESS: '127.0.0.1:1' };
   return runInProcess(args, env, stdin);
 }
 
-/** A new job, and the words of a swift `send` to it. */
+/** Adds a job, and returns the arguments of a `send` command to the job with short durations. */
 export function newSendCommand(environment: FollowUpTestClient, job: NewJob = {}) {
   const { projectId, jobId } = environment.addJob(job);
-  const words = ['send', '--project', projectId, '--job', jobId, '--request-id', 'order-1', ...FASTEST_FLAGS];
+  const args = ['send', '--project', projectId, '--job', jobId, '--request-id', 'order-1', ...FASTEST_FLAGS];
   const posts = () => environment.posts({ projectId });
-  return { projectId, jobId, words, posts, workflowId: `follow-up:${projectId}:${jobId}:order-1` };
+  return { projectId, jobId, args, posts, workflowId: `follow-up:${projectId}:${jobId}:order-1` };
 }
 
 /** {@link FASTEST_OPTIONS} as flags. */
@@ -54,12 +54,12 @@ export const FASTEST_FLAGS = [
   ],
 ];
 
-/** A batch as JSON Lines. */
+/** Formats the requests of a batch as JSON Lines. */
 export function jsonl({ requests }: TestBatch): string {
   return requests.map((request) => JSON.stringify(request) + '\n').join('');
 }
 
-/** What the lines of `--json` hold: one of each item, and of the whole at the end. */
+/** Parses the output of `--json`: a line for each item, and the last line for the whole batch. */
 export function jsonLines(text: string) {
   const lines = text.split('\n').slice(0, -1);
   return lines.map((line) => JSON.parse(line) as { workflowId?: string; endedAt?: string });

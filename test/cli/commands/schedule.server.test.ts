@@ -13,32 +13,31 @@ interface Described {
   };
 }
 
-/** The words `schedule …`, for a schedule and a job of its own. */
-async function stage() {
+/** Returns functions that run `schedule` commands for a new schedule with a new job. */
+async function prepareSchedule() {
   const environment = await open();
   const id = `cli-${randomUUID().slice(0, 8)}`;
   const { projectId, jobId } = environment.addJob();
   const csv = `project,job,prompt\n${projectId},${jobId},Rebase on main.\n`;
-  const run = (verb: string, ...words: string[]) =>
-    runCli(environment, ['schedule', verb, id, ...words], csv);
+  const run = (verb: string, ...args: string[]) => runCli(environment, ['schedule', verb, id, ...args], csv);
   const described = () => environment.client.schedule.getHandle(id).describe();
   const posts = () => environment.posts({ projectId });
   return { id, run, described, posts };
 }
 
 it.concurrent(
-  'a schedule is created once, and the Temporal CLI triggers it and describes its batches',
+  'schedule create creates a schedule only once, and the Temporal CLI can trigger it and describe its batches',
   async () => {
-    const { id, run, posts } = await stage();
-    const words = ['-', '--cron', '0 0 1 1 *', '--timezone', 'Europe/Berlin', ...FASTEST_FLAGS];
-    const first = await run('create', ...words, '--json');
+    const { id, run, posts } = await prepareSchedule();
+    const args = ['-', '--cron', '0 0 1 1 *', '--timezone', 'Europe/Berlin', ...FASTEST_FLAGS];
+    const first = await run('create', ...args, '--json');
     expect(first.code).toBe(0);
     const next = expect.stringMatching(/^\d{4}-12-31T23:00:00Z$/);
     expect(JSON.parse(first.stdout)).toEqual({ scheduleId: id, items: 1, next });
     const exists = `The schedule "${id}" exists. Nothing was changed. Use update to change it`;
-    expect(await run('create', ...words)).toMatchObject({ code: 2, stderr: expect.stringContaining(exists) });
+    expect(await run('create', ...args)).toMatchObject({ code: 2, stderr: expect.stringContaining(exists) });
     await temporalCommand('schedule', 'trigger', '--schedule-id', id);
-    await eventually('its message is sent', () => posts().length === 1);
+    await eventually('the message is sent', () => posts().length === 1);
     const description = await temporalCommand(
       'schedule',
       'describe',
@@ -52,8 +51,8 @@ it.concurrent(
   },
 );
 
-it.concurrent('a schedule has every flag, and an update changes what is given', async () => {
-  const { id, run, described } = await stage();
+it.concurrent('schedule create sets every flag, and schedule update only the given flags', async () => {
+  const { id, run, described } = await prepareSchedule();
   const calendar = '{"dayOfWeek":"Fri","hour":"3","comment":"weekly"}';
   const created = await run(
     'create',

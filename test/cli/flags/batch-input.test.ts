@@ -11,7 +11,7 @@ import { temporaryFolder } from '../../harness/temporary-folder';
 
 type Text = string | Uint8Array;
 
-/** Stdin hands the text over in pieces that divide characters and lines. */
+/** Splits a text within characters and lines, as stdin can do. */
 function* piecesOf(text: Text) {
   const bytes = Buffer.from(text);
   for (let from = 0; from < bytes.length; from = from * 3 + 3) yield bytes.subarray(from, from * 3 + 3);
@@ -25,7 +25,8 @@ async function requestsOf(text: Text, flags: RequestFlags = {}, file = '-'): Pro
 
 async function problemsOf(text: Text, flags?: RequestFlags): Promise<readonly string[]> {
   const error: unknown = await requestsOf(text, flags).catch((thrown: unknown) => thrown);
-  if (!(error instanceof InvalidRequestError)) throw new Error('it is no problem', { cause: error });
+  if (!(error instanceof InvalidRequestError))
+    throw new Error('No InvalidRequestError was thrown.', { cause: error });
   return error.problems.map((problem) => problemText(problem, FLAG_BY_FIELD));
 }
 
@@ -35,7 +36,7 @@ const line = (fields: object = {}): string =>
   JSON.stringify({ project: 'p', job: 'j', prompt: 'm', ...fields }) + '\n';
 
 describe('a batch as CSV', () => {
-  it('has a column for every field of a request, in any order; an empty cell gives nothing', async () => {
+  it('has a column for every field of a request, in any order, and omits a field with an empty cell', async () => {
     const all = {
       ...{ projectId: 'p', jobId: 'j', prompt: 'm', requestId: 'r', whenActive: 'wait' },
       ...{
@@ -52,7 +53,7 @@ describe('a batch as CSV', () => {
     expect(await requestsOf('prompt,deadline,job,polling_growth,project\nm,,j,"",p\n')).toEqual([REQUEST]);
   });
 
-  it('is read as it is, each bad record by its first line', async () => {
+  it('keeps line breaks and Unicode of a cell, and reports an invalid record with its first line number', async () => {
     const good = '\ufeffproject,job,prompt\r\np,j,"eins\r\nzwei ""🙂""\n"\r\n\r\np,k,ü\r\n';
     expect(await requestsOf(good)).toEqual([
       { projectId: 'p', jobId: 'j', prompt: 'eins\r\nzwei "🙂"\n' },
@@ -69,16 +70,16 @@ describe('a batch as CSV', () => {
 });
 
 describe('a batch as JSON Lines', () => {
-  it('has an item a line, with the names of columns or of the request’s own fields, and null for nothing', async () => {
+  it('has an item on each line, with the names of columns or request fields, and omits fields that are null', async () => {
     const polling = { initial: '1s', growth: 0.5, timerPolls: 3 };
     const request = { ...REQUEST, requestId: 'r', whenActive: 'wait', polling };
     const columns = { request_id: 'r', when_active: 'wait', polling_initial: '1s', deadline: null };
-    const own = line({ ...columns, job: 'k', polling: { growth: 0.5, timerPolls: 3 } });
-    const text = `\ufeff\r\n${JSON.stringify(request)}\r\n\r\n  \n${own}`;
+    const lineWithColumns = line({ ...columns, job: 'k', polling: { growth: 0.5, timerPolls: 3 } });
+    const text = `\ufeff\r\n${JSON.stringify(request)}\r\n\r\n  \n${lineWithColumns}`;
     expect(await requestsOf(text)).toEqual([request, { ...request, jobId: 'k' }]);
   });
 
-  it('tells what is wrong with each line, in the names that the line uses', async () => {
+  it('reports every problem with its line number and the field name that the line uses', async () => {
     const text = [
       ...['{"project":"p"', '[1]', '{"job":"j","job":"k"}'],
       line({ deadlin: '2h', polling: { intial: '1s' } }).trim(),
@@ -89,7 +90,7 @@ describe('a batch as JSON Lines', () => {
     expect(await problemsOf(text)).toEqual([
       expect.stringMatching(/^line 1: is not a JSON object \(.+\); JSON Lines has one whole object a line$/),
       'line 2: is not a JSON object (it is an array); JSON Lines has one whole object a line',
-      // JSON itself would take the last one.
+      // JSON.parse would accept this line and use the last value.
       expect.stringMatching(/^line 3: is not a JSON object \("job" is given twice\)/),
       expect.stringMatching(/^line 4: "deadlin" is not a field here; the fields are project, job, /),
       expect.stringMatching(/^line 4: "polling.intial" is not a field here; the fields are /),
@@ -101,7 +102,7 @@ describe('a batch as JSON Lines', () => {
     ]);
   });
 
-  it('of far too many lines is read no further than that is clear', async () => {
+  it('is not read further after too many lines', async () => {
     const problems = await problemsOf('{}\n'.repeat(200_000));
     const tooMany = 'items: a batch has at most 100000 items, and there are more; divide it';
     expect(problems.filter((problem) => !problem.startsWith('line '))).toEqual([tooMany]);
@@ -123,18 +124,18 @@ it.each<[string, Text]>([
     'items: there are no items',
     text,
   ]),
-])('the only problem of a batch is told, and no other: %s', async (problem, text) => {
+])('a batch that can’t be read has exactly one problem: %s', async (problem, text) => {
   expect(await problemsOf(text)).toEqual([expect.stringContaining(problem)]);
 });
 
 const folder = temporaryFolder();
-it('the format of a file is told by its content', async () => {
+it('the format of a file is detected from its content, not from its name', async () => {
   const file = path.join(folder, 'items.csv');
   await writeFile(file, `\n\n  ${line()}`);
   expect(await requestsOf('', {}, file)).toEqual([REQUEST]);
 });
 
-it('flags hold where a line says nothing, field by field, and are told once where they are wrong', async () => {
+it('a flag sets its field for every line that does not set the field, and an invalid flag is reported once', async () => {
   const polling = { pollingMaximum: '1m', pollingGrowth: '0.5' };
   const flags = { project: 'docs', prompt: 'Same', whenActive: 'wait', ...polling };
   expect(

@@ -8,7 +8,7 @@ import { REQUEST_OPTIONS, type RequestOption } from '../../../src/contract/reque
 import { MAX_PROMPT_BYTES } from '../../../src/contract/text';
 import { temporaryFolder } from '../../harness/temporary-folder';
 
-it('there is a flag for each field of a request, with help and default; a batch has defaults of its own', () => {
+it('each request option has a flag with help and default, and polling-initial of a batch has another default', () => {
   const helpOf = (command: Command, flag: string) =>
     command.options.find(({ long }) => long === flag)?.description ?? '';
   for (const [field, option] of Object.entries<RequestOption>(REQUEST_OPTIONS)) {
@@ -24,7 +24,7 @@ describe('a prompt', () => {
   const folder = temporaryFolder();
   const stdin = (text: string | Uint8Array) => Readable.from([Buffer.from(text)]);
 
-  it('comes from a file or stdin unaltered, line breaks and byte order mark', async () => {
+  it('is read unaltered from a file or stdin, including line breaks and byte order mark', async () => {
     const text = '\ufeffeins\r\nzwei 🙂\n\n';
     const promptFile = path.join(folder, 'prompt');
     await writeFile(promptFile, text);
@@ -32,7 +32,7 @@ describe('a prompt', () => {
     expect(await readPrompt({ promptFile: '-' }, stdin(text))).toBe(text);
   });
 
-  it('that is too large is refused, and read no further than that is clear', async () => {
+  it('that is too large is rejected and not read further', async () => {
     let read = 0;
     function* endless() {
       for (;;) {
@@ -51,7 +51,7 @@ describe('a prompt', () => {
     [{ promptFile: '/nowhere/prompt' }, '', '"/nowhere/prompt" can\'t be read (ENOENT: no such file'],
     [{ promptFile: '-' }, '', 'the message is empty'],
     [{ promptFile: '-' }, Uint8Array.of(0xff), 'is not UTF-8'],
-  ])('is refused with one message: %j', async (flags, input, message) => {
+  ])('is rejected with one message: %j', async (flags, input, message) => {
     await expect(readPrompt(flags, stdin(input))).rejects.toThrow(message);
   });
 });

@@ -14,13 +14,13 @@ const described = (name: string, raw: object = {}) => ({
 function clientOf(description: object, result = () => Promise.resolve()): Client {
   return {
     workflow: { getHandle: () => ({ describe: () => Promise.resolve(description), result }) },
-    withDeadline: (_: number, ask: () => unknown) => ask(),
+    withDeadline: (_: number, call: () => unknown) => call(),
     options: { loadedDataConverter: { payloadConverter: defaultPayloadConverter, payloadCodecs: [] } },
   } as unknown as Client;
 }
 
-// The server shows its activity as pending after the end, too.
-it('of a batch that was terminated the reason is told, and no trouble of its activity', async () => {
+// The Temporal server shows the batch's activity as pending also after the batch has ended.
+it('the state of a terminated batch has the reason of the termination, and not the problems of its activity', async () => {
   const pendingActivities = [{ activityType: { name: 'runItems' }, paused: true }];
   const failed = new WorkflowFailedError('it failed', new TerminatedFailure('the wrong prompt'), 'TIMEOUT');
   const client = clientOf(described('TERMINATED', { pendingActivities }), () => Promise.reject(failed));
@@ -30,14 +30,14 @@ it('of a batch that was terminated the reason is told, and no trouble of its act
   });
 });
 
-it('the last ends of a batch are told at the next look if the server did not answer while they were read', async () => {
+it('watchBatch returns the last results with the next update if the Temporal server was unavailable when it read them', async () => {
   const client = clientOf(described('COMPLETED'));
   const cause = Object.assign(new Error('14 UNAVAILABLE'), { code: 14, details: '', metadata: {} });
-  const news = jest.spyOn(BatchResultReader.prototype, 'readNew').mockResolvedValue([ITEM_RESULT]);
-  news.mockRejectedValueOnce(new ServiceError('away', { cause }));
+  const readNew = jest.spyOn(BatchResultReader.prototype, 'readNew').mockResolvedValue([ITEM_RESULT]);
+  readNew.mockRejectedValueOnce(new ServiceError('away', { cause }));
   jest.spyOn(timers, 'setTimeout').mockResolvedValue(undefined);
-  const told: unknown[] = [];
-  for await (const { results } of watchBatch(client, 'b', undefined)) told.push(results);
+  const updates: unknown[] = [];
+  for await (const { results } of watchBatch(client, 'b', undefined)) updates.push(results);
   jest.restoreAllMocks();
-  expect(told).toEqual([[], [ITEM_RESULT]]);
+  expect(updates).toEqual([[], [ITEM_RESULT]]);
 });

@@ -7,13 +7,13 @@ import {
   type CreateScheduleOptions,
 } from '../../../src/entries/client';
 
-/** The client never connects: each call is rejected before its first request. */
+/** This client never connects, because each call is rejected before its first request. */
 const followUps = new FollowUpClient(new Client());
 const { batches, schedules } = followUps;
 
 const ITEMS = [{ projectId: 'p', jobId: 'j', prompt: 'Hello' }];
 
-describe('options that are wrong', () => {
+describe('invalid options', () => {
   it.each([
     [{ concurrency: 0 }, 'concurrency: must be a whole number from 1 to 1000; it is 0'],
     [
@@ -22,7 +22,7 @@ describe('options that are wrong', () => {
     ],
     [{ maxFailures: { items: 1, percent: 5 } }, 'maxFailures: must be'],
     [{ concurency: 5 }, 'concurency: is not an option here; the options are concurrency, maxFailures'],
-  ])('%j are refused before anything is started', async (wrong, problem) => {
+  ])('%j are rejected before anything is started', async (wrong, problem) => {
     const options = wrong as unknown as StartBatchOptions & CreateScheduleOptions;
     const checked = await checkBatch(ITEMS);
     for (const start of [
@@ -34,7 +34,7 @@ describe('options that are wrong', () => {
       await expect(start()).rejects.toThrow(problem);
   });
 
-  it('are refused with a batch id that is not one, and all at once', async () => {
+  it('are all reported at once, together with an invalid batch ID', async () => {
     const start = batches.start(ITEMS, { batchId: '', concurrency: 0 });
     await expect(start).rejects.toThrow(/batchId: must not be empty.*; concurrency: must be/);
     await expect(batches.getHandle('nightly').setConcurrency(0)).rejects.toThrow('concurrency: must be');
@@ -45,15 +45,15 @@ describe('options that are wrong', () => {
   });
 });
 
-describe('what no name, list or filter can be', () => {
-  it.each([undefined, '', 5, 'half of \ud800'])('%j names nothing', (name) => {
+describe('invalid IDs and filters', () => {
+  it.each([undefined, '', 5, 'half of \ud800'])('%j is rejected as an ID', (name) => {
     const wrong = name as string;
     expect(() => followUps.getHandle(wrong)).toThrow('workflowId: must be a well-formed text');
     expect(() => batches.getHandle(wrong)).toThrow('batchId: must be a well-formed text');
     expect(() => schedules.getHandle(wrong)).toThrow('scheduleId: must be a well-formed text');
   });
 
-  it('is named, so that a misspelt filter does not list everything', () => {
+  it('an unknown or invalid filter is rejected, so that a misspelled filter does not list everything', () => {
     const filter = { project: 'docs', jobId: 5 } as object;
     expect(() => followUps.list(filter)).toThrow(
       /project: is not an option here.*; jobId: must be a well-formed text/,

@@ -11,7 +11,7 @@ import { sharedEnvironment } from '../../harness/shared-environment';
 
 const { open } = sharedEnvironment();
 
-/** A schedule that sends to a job of its own. */
+/** Returns a schedule that sends messages to a new job. */
 async function newSchedule(job: NewJob = {}) {
   const environment = await open();
   const { client, followUps, sandbox } = environment;
@@ -21,13 +21,13 @@ async function newSchedule(job: NewJob = {}) {
   const processed = { projectId: request.projectId, operation: 'message', processed: true } as const;
   return {
     ...{ id, request, handle, client, batches: followUps.batches },
-    /** The same in the terms of Temporal. */
+    /** The SDK's handle of the schedule. */
     temporal: client.schedule.getHandle(id),
     create: (options: CreateScheduleOptions) => followUps.schedules.create(id, [request], options),
     sent: (messages: number) => sandbox.journal.waitFor(processed, { atLeast: messages }),
-    /** Ends the turn of its job. */
+    /** Completes the schedule's job. */
     completeJob: () => sandbox.changeJob(request, { status: 'completed' }),
-    /** The batches of its last firings, the newest last. */
+    /** Returns the batch IDs of the last firings. The newest batch is the last one. */
     batchIds: async () => {
       const { info } = await handle.describe();
       const ids = info.recentActions.map(({ action }) => action.workflow.workflowId);
@@ -41,7 +41,7 @@ const UNTIL_TRIGGERED: CreateScheduleOptions = {
   state: { paused: true },
 };
 
-/** A client for which the Temporal server answers the first updates of a schedule with a conflict. */
+/** Returns a client whose first updates of a schedule the Temporal server rejects with a conflict. */
 function withUpdateConflicts(client: Client, conflicts: number) {
   const { workflowService } = client.connection;
   let updates = 0;
@@ -61,7 +61,7 @@ function withUpdateConflicts(client: Client, conflicts: number) {
 
 describe('a schedule', () => {
   // Proves B13.
-  it.concurrent('sends a batch at each firing, and none while one runs', async () => {
+  it.concurrent('starts a batch at each firing, unless an earlier batch still runs', async () => {
     const { id, handle, batches, ...schedule } = await newSchedule(ENDLESS_TURN);
     await schedule.create({ spec: { intervals: [{ every: '1s' }] } });
     await schedule.sent(1);
@@ -70,7 +70,7 @@ describe('a schedule', () => {
     });
     expect(info.numActionsTaken).toBe(1);
     expect(policies.catchupWindow).toBe(600_000);
-    await handle.pause('enough of it');
+    await handle.pause('one batch is enough');
     const [batchId = ''] = await schedule.batchIds();
     const second = info.recentActions[0]?.scheduledAt.toISOString().slice(0, 19) ?? '';
     expect(batchId).toBe(`${id}-${second}Z`);
@@ -79,7 +79,7 @@ describe('a schedule', () => {
     expect(await batches.getHandle(batchId).result()).toMatchObject({ state: 'done', summary });
   });
 
-  it.concurrent('starts a batch of low priority when it is triggered, also if it is paused', async () => {
+  it.concurrent('starts a batch with low priority if it is triggered, also while it is paused', async () => {
     const { id, handle, client, ...schedule } = await newSchedule(ENDLESS_TURN);
     await schedule.create(UNTIL_TRIGGERED);
     await handle.trigger('SKIP');
@@ -96,26 +96,31 @@ describe('a schedule', () => {
   });
 
   it.concurrent(
-    'keeps the fields that an update does not give, also fields that the SDK or an operator has set',
+    'keeps all fields that an update does not set, also fields that the SDK or an operator has set',
     async () => {
       const { id, handle, temporal, request, create } = await newSchedule();
       await create({ ...UNTIL_TRIGGERED, policies: { overlap: 'BUFFER_ALL' } });
       const calendars = [{ hour: { start: 8, end: 18 }, comment: 'in office hours' }];
       const settings = { concurrency: 7, maxFailures: { items: 3 } };
-      const own = { memo: { team: 'docs' }, priority: { priorityKey: 2 } };
+      const operatorFields = { memo: { team: 'docs' }, priority: { priorityKey: 2 } };
       await temporal.update(({ spec, action, ...others }) => ({
         ...others,
         spec: { ...spec, calendars, skip: [{ month: 'DECEMBER', hour: 3 }] },
-        action: { ...action, ...own, workflowTaskTimeout: '90s', staticSummary: 'By the docs team' },
+        action: {
+          ...action,
+          ...operatorFields,
+          workflowTaskTimeout: '90s',
+          staticSummary: 'By the docs team',
+        },
       }));
       await handle.update({ ...settings, state: { note: 'slower' } });
-      const kept = { ...own, workflowTaskTimeout: 90_000 };
+      const unchanged = { ...operatorFields, workflowTaskTimeout: 90_000 };
       expect(await temporal.describe()).toMatchObject({
         spec: {
           calendars: [{ hour: [{ start: 8, end: 18 }], comment: 'in office hours' }],
           skip: [{ month: [{ start: 'DECEMBER' }] }],
         },
-        action: { ...kept, staticSummary: 'By the docs team', args: [settings] },
+        action: { ...unchanged, staticSummary: 'By the docs team', args: [settings] },
       });
       const item = { ...request, prompt: 'Fix the links.' };
       await handle.update({ items: [item, item], spec: { intervals: [{ every: '24h' }] } });
@@ -125,7 +130,7 @@ describe('a schedule', () => {
         spec: { calendars: [], intervals: [{ every: 86_400_000 }] },
         policies: { overlap: 'BUFFER_ALL' },
         state: { paused: true, note: 'slower' },
-        action: { ...kept, args, staticSummary },
+        action: { ...unchanged, args, staticSummary },
       });
     },
   );

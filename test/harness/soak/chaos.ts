@@ -7,13 +7,16 @@ import type { ProcessEnvironment } from '../process-environment';
 import type { RestartableServer } from '../restartable-server';
 import type { WorkerProcess } from '../worker-process';
 
-/** The workers' time limit of one exchange: above the longest answer of a slow service. */
+/** The workers' timeout of one HTTP request, which is longer than the longest delay of a slow response below. */
 export const HTTP_TIMEOUT = '7s';
 
-/** Reads are up to five seconds behind, and a message is taken up to three seconds late: together the callers' `maxStaleness`. */
+/** The callers' `maxStaleness`: reads lag by up to five seconds, and the agent starts on a message up to three seconds late. */
 export const MAX_STALENESS = '8s';
 
-/** About every second message meets something, and every tenth read; besides, many are slow or behind. */
+/**
+ * About 40 % of the messages and 10 % of the reads get an error or a wrong response. Many others are slow, stale or lead to a
+ * late turn.
+ */
 export const FAULTS: readonly FaultSetting[] = [
   ...[
     ...['http-429', 'http-503', 'redirect', 'close-before-read', 'reset', 'hang', 'truncated'],
@@ -31,15 +34,15 @@ export const FAULTS: readonly FaultSetting[] = [
   { name: 'lag', operation: 'get', chance: 0.5, parameters: { upTo: '5s' } },
 ];
 
-/** A restart of the server costs everybody some seconds. */
+/** Each restart of the Temporal server stops all clients and workers for some seconds. */
 const MAX_RESTARTS = 2;
 
-/** Two workers and the server. In the end all of them work. */
+/** Two worker processes and the Temporal server. After `run`, all of them run. */
 export class Machines {
   readonly counts = { kill: 0, freeze: 0, restart: 0 };
   private rejectDied: (error: Error) => void = () => undefined;
   private readonly killed = new Set<WorkerProcess>();
-  /** Rejects with the last words of a worker that ends and that nobody has killed. */
+  /** Rejects with the output of a worker that ends although this class has not killed it. */
   readonly died = new Promise<never>((_, reject) => (this.rejectDied = reject));
   private readonly workers: WorkerProcess[] = [];
 
@@ -50,16 +53,16 @@ export class Machines {
   ) {}
 
   async start(): Promise<void> {
-    await Promise.all([this.hire(0), this.hire(1)]);
+    await Promise.all([this.startWorker(0), this.startWorker(1)]);
   }
 
-  /** Every few seconds one is killed or frozen, or the server is killed and started again. */
+  /** Kills or freezes a worker, or kills and restarts the Temporal server, every few seconds until `stop`. */
   async run(stop: AbortSignal): Promise<void> {
-    // Whatever chance brings, one is killed.
+    // The first event always kills a worker.
     for (let event = 0; !stop.aborted; event = this.random()) {
-      const place = this.random() < 0.5 ? 0 : 1;
-      if (event < 0.6) await this.replace(place);
-      else if (event < 0.85) await this.freeze(place, 2_000 + 8_000 * this.random());
+      const index = this.random() < 0.5 ? 0 : 1;
+      if (event < 0.6) await this.replace(index);
+      else if (event < 0.85) await this.freeze(index, 2_000 + 8_000 * this.random());
       else if (this.counts.restart < MAX_RESTARTS) {
         await this.server.restart();
         this.counts.restart += 1;
@@ -68,35 +71,35 @@ export class Machines {
     }
   }
 
-  private async hire(place: number): Promise<void> {
+  private async startWorker(index: number): Promise<void> {
     const worker = await this.environment.startWorker();
-    this.workers[place] = worker;
+    this.workers[index] = worker;
     void worker.exited.then((exit) => {
-      const said = `${JSON.stringify(exit)} ${worker.stdout}${worker.stderr}`;
-      if (!this.killed.has(worker)) this.rejectDied(new Error(`a worker ended: ${said}`));
+      const output = `${JSON.stringify(exit)} ${worker.stdout}${worker.stderr}`;
+      if (!this.killed.has(worker)) this.rejectDied(new Error(`A worker ended: ${output}`));
     });
   }
 
-  private async replace(place: number): Promise<void> {
-    const worker = this.workers[place];
+  private async replace(index: number): Promise<void> {
+    const worker = this.workers[index];
     if (worker) this.killed.add(worker);
     await worker?.stop();
     this.counts.kill += 1;
-    await this.hire(place);
+    await this.startWorker(index);
   }
 
-  private async freeze(place: number, forMs: number): Promise<void> {
-    this.workers[place]?.signal('SIGSTOP');
+  private async freeze(index: number, forMs: number): Promise<void> {
+    this.workers[index]?.signal('SIGSTOP');
     await sleep(forMs);
-    this.workers[place]?.signal('SIGCONT');
+    this.workers[index]?.signal('SIGCONT');
     this.counts.freeze += 1;
   }
 }
 
 /**
- * What people do, each thing within half a second of the one before it, until `stop`.
+ * Starts random operations, each one within half a second after the previous one, until `stop`.
  *
- * @returns how often each was done; in brackets what they were told could not be
+ * @returns how often each operation succeeded, and under its name in brackets how often it was rejected with an expected error
  */
 export async function runRandomOperations(
   operations: Readonly<Record<string, () => Promise<unknown>>>,
@@ -114,19 +117,22 @@ export async function runRandomOperations(
         return `(${name})`;
       },
     );
-    // It is told at the end.
+    // `Promise.all` below reports the rejection.
     done.catch(() => undefined);
     all.push(done);
     await sleep(random() * 500);
   }
   const counts: Record<string, number> = {};
-  for (const how of await Promise.all(all)) counts[how] = (counts[how] ?? 0) + 1;
+  for (const outcome of await Promise.all(all)) counts[outcome] = (counts[outcome] ?? 0) + 1;
   return counts;
 }
 
-/** Beside the words of a server that is away, what somebody hears who comes late or second; anything else is a bug. */
+/**
+ * Returns whether an operation may fail with this error. The Temporal server may be unavailable, the follow-up may have ended, or
+ * another client may have been first. Every other error is a bug.
+ */
 function isExpected(error: unknown): boolean {
-  // What the client does not know itself is the cause of its error.
+  // If the client has no code for an error, the error is the cause of an UNEXPECTED_FAILURE.
   if (hasCode(error, 'UNEXPECTED_FAILURE')) return isExpected(error.cause);
   return (
     hasCode(error, 'ALREADY_ENDED', 'STILL_RUNNING', 'UPDATE_REJECTED', 'CONFLICT', 'NOT_FOUND') ||
