@@ -99,7 +99,7 @@ it.each<[string | undefined, number | undefined, string?]>([
   },
 );
 
-it('describes an error by its innermost cause, or by the error of every address of a host, with a label that a counter can use', () => {
+it('describes an error by its innermost cause or by the errors of all addresses of a host; a label is a valid code or a fixed text', () => {
   const round = new Error('round and round');
   round.cause = round;
   const refused = (code: string, address: string) => ({ code, address, port: 4010 });

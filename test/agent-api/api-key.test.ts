@@ -50,7 +50,7 @@ it.each<[string, string, RegExp]>([
 );
 
 // Proves K4.
-it('if the mount of the key file hangs, a start fails after 2 s, the last valid key stays in use, and each source has at most one read in progress', async () => {
+it('if the mount of the key file hangs, a start fails after 2 s; the last valid key stays in use, with at most one read in progress', async () => {
   writeFileSync(path, 'admin-key-1');
   const source = await keyFromFile(path);
   // Opening a pipe without a writer blocks one of the four threads of libuv's pool, so that a fifth read waits indefinitely.

@@ -38,7 +38,7 @@ async function sendAndRead(options: Partial<AgentApiOptions>) {
 const READ = { kind: 'job', job: JOB };
 const DONE = [{ verdict: 'accepted', job: JOB }, READ, READ];
 
-it('requests through a proxy use CONNECT tunnels: the POST has its own tunnel, the reads share another one, and the agent service does not receive the proxy credentials', async () => {
+it('through a proxy, the POST has its own CONNECT tunnel and the reads share another one; the agent service does not receive the proxy credentials', async () => {
   const server = await serviceWith(certificate);
   const url = agentApiTest.server.url.replace('//', '//user:pass%20word@');
   expect(await sendAndRead({ baseUrl: server.url, proxy: { url } })).toEqual(DONE);

@@ -5,7 +5,7 @@ import { respondWith } from './misbehaving-server';
 
 const agentApiTest = new AgentApiTest();
 
-it('the URL of a request has each ID as one encoded segment below the base URL, the headers are exactly the specified ones, and the prompt is unaltered', async () => {
+it('a request has each ID as one encoded URL segment below the base URL, exactly the specified headers, and the unaltered prompt', async () => {
   agentApiTest.server.onRequest = respondWith(200, JOB);
   const address = { projectId: 'docs/..x y\\', jobId: "jöb?#%'()*!~.-_" };
   // The prompt has almost the maximum of 256 KiB of UTF-8.

@@ -12,7 +12,7 @@ const AGENT_API_KEY_FILE = path.join(temporaryFolder(), 'key');
 const PROMPT = 'Mention the harbour in the first line.';
 
 // Proves K1, K2.
-it('an expired key is visible, sends and watches continue without a restart after the key file is rotated, a read-only key is rejected, and no key appears in a history, log, metric or process argument', async () => {
+it('an expired key is visible; after its rotation, sends and watches continue without a restart; a read-only key is rejected; no key appears in a history, log, metric or process argument', async () => {
   const port = await getPort();
   const FOLLOW_UP_METRICS_ADDRESS = `127.0.0.1:${port}`;
   // With the log level `trace`, the worker writes all of its log lines.

@@ -73,7 +73,7 @@ it.each([
   ['info', ['Task polling', 'the workflow has started']],
   ['debug', ['Worker state', 'No workflows', 'Task polling', 'the workflow has started']],
 ] as const)(
-  'the level %s logs warnings of the SDK and lines of workflows, but no information of the SDK about itself below debug: %j',
+  'the level %s logs these lines, because unimportant lines of the SDK have the level debug: %j',
   (level, messages) => {
     const { logger, records } = recorder(level);
     logger.info('Worker state changed', { sdkComponent: 'worker', state: 'RUNNING' });

@@ -48,7 +48,7 @@ const TIMEOUT_MS = 300_000;
 
 // Proves D1.
 it(
-  'running follow-ups and a batch move from one worker version to the next and back: each message is sent once, and no workflow task fails',
+  'running follow-ups and a batch move to a new worker version and back; each message is sent once, and no workflow task fails',
   () =>
     ProcessEnvironment.with(UNLIMITED, async (environment) => {
       const { client, sandbox, taskQueue } = environment;

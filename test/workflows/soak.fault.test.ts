@@ -23,12 +23,12 @@ const ITEMS = 60;
 /** Returns a concurrency of at least half of the items, so that many items run during the faults. */
 const randomConcurrency = () => ITEMS / 2 + Math.floor((random() * ITEMS) / 2);
 
-/** After this time, the test stops to inject faults and operations. The deadline then ends every follow-up that still runs. */
+/** After this time, the test injects no further faults and operations. The deadline then ends every follow-up that still runs. */
 const CHAOS_MS = 30_000;
 
 /**
- * The timeout covers the start of the Temporal server and the first workers, the faults, a reset at their end, and a few runs of the
- * batch.
+ * The timeout covers the start of the Temporal server and the first workers, and the time of the faults. The rest is for a reset at
+ * the end of the faults and for a few runs of the batch.
  */
 const TIMEOUT_MS = 600_000;
 
@@ -46,7 +46,7 @@ const TIMES = {
 
 // Proves W9, B1.
 it(
-  '60 follow-ups of a batch end despite random faults of machines, the agent service and operators: no message is sent more often than allowed, every receipt is correct, and no worker exits by itself',
+  'with random faults and operations, the 60 follow-ups of a batch end with correct receipts; no message is sent more often than allowed, and no worker exits by itself',
   () =>
     RestartableServer.with((server) => {
       const options = {

@@ -36,7 +36,7 @@ function prepareRound(server: Partial<BatchItemStore>, memo: Partial<BatchMemo>)
   contextOf({ workflow: { getHandle: (id: string) => ({ describe, cancel: () => cancelled(id) }) } });
   const workflowId = (item: number) => `follow-up:p:${item < 2 ? 'one' : 'two'}:${item}`;
   const parts = {
-    named: (item: number) => Promise.resolve({ workflowId: workflowId(item), promptDigest: '' }),
+    identify: (item: number) => Promise.resolve({ workflowId: workflowId(item), promptDigest: '' }),
     listRunning: () => Promise.resolve(new Set<string>()),
     lanesWithLaterRunning: () => Promise.resolve([]),
     getFact: () => Promise.resolve(null),
@@ -98,7 +98,7 @@ describe('a round of a batch', () => {
   });
 
   // Proves B5, B9.
-  it('does not start an item of an earlier run again that was deleted, even after the Temporal server rejects a retry of the item before it', async () => {
+  it('does not start a deleted item of an earlier run again after the Temporal server rejects a retry of the item before it', async () => {
     const rejected: RecordedOutcome = {
       ...{ outcome: 'FollowUpRejected', delivery: 'rejected' },
       ...{ evidence: null, prLink: null, message: null },

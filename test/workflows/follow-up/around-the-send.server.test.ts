@@ -4,8 +4,8 @@ import { Environment } from '../../harness/environment';
 import { ACCEPTED_BY_READ } from '../../harness/follow-up-under-test';
 
 /**
- * Creates a data converter whose codec fails once for the input of the send and once for its result, as a codec with an
- * unavailable key server does.
+ * Creates a data converter whose codec fails once for the input of the send and once for its result. A codec with an unavailable key
+ * server fails in this way.
  */
 function failingOnce(): DataConverter & { readonly failed: string[] } {
   const failed: string[] = [];
@@ -24,7 +24,7 @@ function failingOnce(): DataConverter & { readonly failed: string[] } {
 }
 
 // Proves W7.
-it('a codec that fails once for the input of the send and once for its result delays the send, and the message is sent once', async () => {
+it('sends the message once if the codec fails once for the input of the send and once for its result', async () => {
   const dataConverter = failingOnce();
   const environment = await Environment.open({ skipsTime: true, dataConverter });
   const following = await environment.follow({ turn: { reads: 20 } });

@@ -9,7 +9,7 @@ import {
 } from '../../harness/scenario';
 
 /*
- * After the worker is lost, its send times out 19 s after the start of the send (2 s for each of the two HTTP requests, and 15 s).
+ * The send of a lost worker times out 19 s after its start: 2 s for each of the two HTTP requests, and 15 s.
  * A workflow task of the worker times out after 10 s. In each test, two workers start one after the other, so that a test takes 15
  * to 60 s on two cores.
  */
@@ -41,9 +41,9 @@ async function waitForMoment({ following, held }: Scenario, { fault }: ScenarioO
   await (fault === undefined ? held.waitForCall() : following.waitForRequest({ fault: 'hold' }));
 }
 
-describe('a worker that is killed', () => {
+describe('a worker', () => {
   // Proves W1, W2.
-  it.concurrent.each(POINTS)('lost %s', (_, options, expected) =>
+  it.concurrent.each(POINTS)('killed %s', (_, options, expected) =>
     withWorker(options, async (scenario) => {
       const { environment, worker, following } = scenario;
       await waitForMoment(scenario, options);
@@ -56,9 +56,9 @@ describe('a worker that is killed', () => {
 });
 
 // A separate group runs after the tests above, so that only three tests run at the same time.
-describe('a worker that is frozen, and resumes after the follow-up has ended', () => {
+describe('a worker that resumes after the follow-up has ended', () => {
   // Proves W4, W5.
-  it.concurrent.each(POINTS)('lost %s', (_, options, expected) =>
+  it.concurrent.each(POINTS)('frozen %s', (_, options, expected) =>
     withWorker(options, async (scenario) => {
       const { environment, worker, following, gate, held } = scenario;
       await waitForMoment(scenario, options);

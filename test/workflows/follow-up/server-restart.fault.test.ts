@@ -4,7 +4,7 @@ import { WORKER_LOSS_OPTIONS, ProcessEnvironment } from '../../harness/process-e
 import { RestartableServer } from '../../harness/restartable-server';
 
 // Proves T1.
-it('if the Temporal server restarts during the response to the POST and during the watch, the worker reports the POST later, the watch and the caller continue, and the message is sent once', () =>
+it('if the Temporal server restarts during the POST and the watch, the worker reports the POST later; the watch and the caller continue, and the message is sent once', () =>
   RestartableServer.with((server) =>
     // With this HTTP timeout, the send times out after 75 s, which is longer than the Temporal server is unavailable.
     ProcessEnvironment.with(

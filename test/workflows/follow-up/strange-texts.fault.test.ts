@@ -13,7 +13,10 @@ const BY_READ = 'completed by read';
 /** A fault of the sandbox, and the expected outcome of the follow-up. */
 type Case = readonly [fault: JobFault, outcome: string];
 
-/** The text is in each field of a job: in the response to the POST, in the baseline read and reads with timers, or in reads of `pollJob`. */
+/**
+ * Each field of a job has the text in three cases: in the response to the POST, in the baseline read and the reads with timers, and in
+ * reads of `pollJob`.
+ */
 const IN_JOBS = FIELDS.flatMap((field): Case[] => {
   const strange = { name: 'strange-job', parameters: { field, text } } as const;
   return [
@@ -24,7 +27,7 @@ const IN_JOBS = FIELDS.flatMap((field): Case[] => {
   ];
 });
 
-/** The text is in the error text and the headers of an error response to a read, or to a POST that was or was not processed. */
+/** The error text and the headers of an error response have the text. The request is a read, or a POST that was processed or not. */
 const IN_ERRORS = (
   [
     ['get', 403, 'no', BY_RESPONSE],
