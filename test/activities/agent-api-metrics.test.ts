@@ -4,12 +4,12 @@ import type { AgentApi } from '../../src/agent-api/client';
 import { withMetrics } from '../../src/activities/agent-api-metrics';
 import { UNUSED_AGENT_API, JOB } from '../harness/fixtures';
 
-it('a metric that can not be recorded does not change what a POST has proved', async () => {
-  const refuse = () => {
+it('a POST keeps its outcome, and is made only once, if its metrics cannot be recorded', async () => {
+  const fail = () => {
     throw new Error('no such runtime');
   };
-  const creates = { createCounter: refuse, createGauge: refuse, createHistogram: refuse };
-  const metricMeter = { ...creates, withTags: refuse };
+  const creates = { createCounter: fail, createGauge: fail, createHistogram: fail };
+  const metricMeter = { ...creates, withTags: fail };
   const sent = { verdict: 'accepted', job: JOB } as const;
   const sendMessage = jest.fn<AgentApi['sendMessage']>().mockResolvedValue(sent);
   const environment = new MockActivityEnvironment({}, { metricMeter });

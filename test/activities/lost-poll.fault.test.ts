@@ -4,7 +4,7 @@ import { findPendingPoll, POLL_EVERY_SECOND, waitForAttempt } from '../harness/p
 import { withWorker } from '../harness/scenario';
 
 // Proves L2.
-it('a worker is killed during a poll: the next attempt continues on another worker, and every read is counted', () =>
+it('if a worker is killed during a poll, the next attempt runs on another worker, and the receipt counts every read', () =>
   withWorker(
     { job: ENDLESS_TURN, requestOverrides: { polling: POLL_EVERY_SECOND } },
     async ({ environment, following, worker }) => {
@@ -16,7 +16,7 @@ it('a worker is killed during a poll: the next attempt continues on another work
       await worker.exited;
       const lost = (await findPendingPoll(following))?.attempt ?? 0;
       await environment.startWorker();
-      // The attempt of the killed worker times out after its 2 s and 15 s.
+      // The attempt of the killed worker times out after the HTTP timeout of 2 s and further 15 s.
       await waitForAttempt(following, lost + 2);
       following.changeJob({ status: 'failed' });
       const { status, receipt } = await following.result();

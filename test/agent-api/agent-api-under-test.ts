@@ -5,35 +5,35 @@ import { type AgentApi, type AgentApiOptions, createAgentApi } from '../../src/a
 import { JOB as BARE_JOB } from '../harness/fixtures';
 import { MisbehavingServer } from './misbehaving-server';
 
-/** With characters that are spelled in many ways. */
+/** An API key with characters that have many encodings. */
 export const KEY = 'agnt_9f/8e+7d&6c=5b4a3928';
 
 export const JOB_KEY = { projectId: 'docs', jobId: 'job-1' };
 export const MESSAGE = { ...JOB_KEY, prompt: 'Please add a changelog entry.' };
 
-/** The job as the service answers it after a message. */
+/** The job that the agent service returns after a message. */
 export const JOB = { ...BARE_JOB, id: 'job-1' };
 
-/** The time limit of an exchange. No test waits for it: where it is to pass, the timers are held. */
+/** The timeout of one HTTP request. No test waits this long: a test of the timeout uses fake timers (`holdTimers`). */
 export const TIMEOUT_MS = 60_000;
 
-/** Lets the time limit pass. The timers must be held. */
+/** Advances the fake timers by {@link TIMEOUT_MS}. The test must have called `holdTimers`. */
 export function passTimeout(): void {
   jest.advanceTimersByTime(TIMEOUT_MS);
 }
 
-/** The same, as soon as the client has read a first piece of an answer's body. */
+/** Calls {@link passTimeout} as soon as the client has read the first part of a response body. */
 export function passTimeoutInBody(): void {
   const channel = 'undici:request:bodyChunkReceived';
   const received = () => {
     unsubscribe(channel, received);
-    // The piece is handed on right after it was announced.
+    // undici announces the part right before it passes the part to the client.
     setImmediate(passTimeout);
   };
   subscribe(channel, received);
 }
 
-/** A server for each test of a file, and clients of it, which are closed after it. */
+/** Starts a server for each test of a file, and closes the clients of the server after the test. */
 export class AgentApiTest {
   server!: MisbehavingServer;
   private readonly clients: AgentApi[] = [];

@@ -55,31 +55,31 @@ it.each<[status: number, retryAfter: string | undefined, PostOutcome]>([
   },
 );
 
-function failureOf(status: number, words: string) {
+function failureOf(status: number, text: string) {
   return {
     label: `http_${status}`,
-    message: `http ${status}: ${words}`,
+    message: `http ${status}: ${text}`,
     httpStatus: status,
     serviceMessage: 'no',
   };
 }
 
-function notProcessed(status: number, words: string) {
-  return { ...failureOf(status, words), verdict: 'not-sent', reachedService: true } as const;
+function notProcessed(status: number, text: string) {
+  return { ...failureOf(status, text), verdict: 'not-sent', reachedService: true } as const;
 }
 
-function rejected(status: number, words: string) {
-  return { ...failureOf(status, words), verdict: 'rejected' } as const;
+function rejected(status: number, text: string) {
+  return { ...failureOf(status, text), verdict: 'rejected' } as const;
 }
 
-it('an invalid address or header means that nothing was sent, and that a repetition fails in the same way', () => {
+it('an invalid URL or header means not-sent, and the failure is permanent', () => {
   for (const code of ['UND_ERR_INVALID_ARG', 'ERR_INVALID_URL', 'ERR_INVALID_CHAR']) {
     const nothing = { kind: 'no answer', started: false, failure: failureFromError({ code }) } as const;
     expect(toPostOutcome(nothing, 'job-1')).toMatchObject({ verdict: 'not-sent', isPermanent: true });
   }
 });
 
-// By the worker's clock, which may be wrong by years, it would be another wait.
+// The wait must not depend on the worker's clock, which may be wrong by years.
 it.each<[string | undefined, number | undefined, string?]>([
   ['120', 120_000],
   ['-1.5', 0],
@@ -92,11 +92,14 @@ it.each<[string | undefined, number | undefined, string?]>([
   ['Sun, 99 Foo 2026 12:00:30 GMT', undefined],
   ['Sun, 01 Mar 2026 12:00:30 GMT', undefined, 'today'],
   ['Sun, 01 Mar 2026 12:00:30 GMT', undefined, ''],
-])('the Retry-After %j is %j ms, by the time of its answer', (header, expected, answeredAt = NOON) => {
-  expect(parseRetryAfter(header, answeredAt)).toBe(expected);
-});
+])(
+  'parses the Retry-After %j as a wait of %j ms, and counts a date from the Date header of the response',
+  (header, expected, date = NOON) => {
+    expect(parseRetryAfter(header, date)).toBe(expected);
+  },
+);
 
-it('an error has a label that can be counted, and a phrase: of its last cause, or of every address of a host', () => {
+it('describes an error by its innermost cause or by the errors of all addresses of a host; a label is a valid code or a fixed text', () => {
   const round = new Error('round and round');
   round.cause = round;
   const refused = (code: string, address: string) => ({ code, address, port: 4010 });
@@ -110,7 +113,7 @@ it('an error has a label that can be counted, and a phrase: of its last cause, o
   ]);
 });
 
-/** The response to a read with this status and body. */
+/** Interprets a response to a read with this status and body. */
 function readAs(status: number, body: string, retryAfter?: string) {
   const headers = { location: undefined, retryAfter, date: NOON };
   return toJobResponse(
@@ -125,8 +128,8 @@ it.each([
   [403, 'the key may not read this project, or this address is not allowed; no'],
   [404, 'no'],
   [503, 'no'],
-])('a read that receives %i is a failed read, with the wait that Retry-After requests', (status, words) => {
-  const failure = { kind: 'failure', ...failureOf(status, words), retryAfterMs: 120_000 };
+])('a read that receives %i is a failed read, with the wait that Retry-After requests', (status, text) => {
+  const failure = { kind: 'failure', ...failureOf(status, text), retryAfterMs: 120_000 };
   expect(readAs(status, '{"error":"no"}', '120')).toEqual(failure);
 });
 
@@ -174,12 +177,12 @@ it('a POST with the body of a gateway keeps the httpStatus, because the status a
 const read = (job: unknown) => readJob(parseBody(JSON.stringify(job), String));
 const ACTIVE = { id: 'j', status: 'active' };
 
-it('a job is read in the contract’s fields, and in bounds; its id, which is compared, is kept whole', () => {
+it('reads only the contract’s fields of a job, and limits the length of every text except the id, which is compared', () => {
   const source = { repository: 'acme/docs', ref: 'main' };
   const times = { createdAt: '2026-01-01T00:00:00Z', archivedAt: '2026-01-02T00:00:00Z' };
   const job = { ...ACTIVE, ...times, source, model: 'large', prLink: 'https://code.example/ä?b=c#d' };
-  const told = { ...job, prLink: ` ${job.prLink}\n`, source: { ...source, token: 'x' }, turn: 3 };
-  expect(read(told)).toEqual(job);
+  const received = { ...job, prLink: ` ${job.prLink}\n`, source: { ...source, token: 'x' }, turn: 3 };
+  expect(read(received)).toEqual(job);
   const long = 'x'.repeat(3_000);
   const cut = read({ id: long, status: long, model: long, source: { ref: long } }) ?? JOB;
   const texts = [cut.id, cut.status, cut.model, cut.source.ref];
@@ -192,11 +195,11 @@ it.each([
   { source: { repository: 5 }, model: 7, prLink: '', createdAt: 0, archivedAt: false },
   ...['javascript:alert(1)', '//code.example/x', 'https://code.example/a\nb'].map((prLink) => ({ prLink })),
   { source: 'acme', prLink: `https://code.example/${'x'.repeat(2_048)}` },
-])('a field of a job that is absent, or no text and no link, is read as null: %j', (fields) => {
+])('reads a field of a job as null if it is absent, is not a text, or is not a valid link: %j', (fields) => {
   expect(read({ ...ACTIVE, ...fields })).toEqual(JOB);
 });
 
-it('a body without an ID and a status, or that is cut short, is not a job', () => {
+it('a body without an ID or a status, or an incomplete body, is not a job', () => {
   const noJobs = [
     ...[{ status: 'active' }, { ...ACTIVE, id: 1 }, { ...ACTIVE, id: '' }],
     ...[{ id: 'j', status: null }, { id: 'j', status: '' }, [ACTIVE]],
@@ -206,7 +209,7 @@ it('a body without an ID and a status, or that is cut short, is not a job', () =
     expect(readJob(parseBody(body, String))).toBeUndefined();
 });
 
-const wordsIn = (body: string, text: (text: string) => string = String) =>
+const readErrorText = (body: string, text: (text: string) => string = String) =>
   serviceMessage(parseBody(body, text));
 
 it.each([
@@ -218,15 +221,15 @@ it.each([
   ...[' \n ', '{}', '{"error":7}', '{"error":"cut of', '<!DOCTYPE html><p>error', '\n<html>'].map((body) => [
     body,
   ]),
-])('the service’s own words in %j are %j', (body = '', words) => {
-  expect(wordsIn(body)).toBe(words);
+])('the error text of the body %j is %j', (body = '', expected) => {
+  expect(readErrorText(body)).toBe(expected);
 });
 
 // Proves K3.
 it('limits the error text to 1 KiB, and withholds an error text whose key begins before this limit', () => {
   const { redact } = new Redactor([KEY]);
   const withKeyAt = (position: number) =>
-    wordsIn(
+    readErrorText(
       JSON.stringify({ error: 'x'.repeat(position) + encodeURIComponent(KEY) + 'y'.repeat(200_000) }),
       redact,
     );

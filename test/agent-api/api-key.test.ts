@@ -13,7 +13,7 @@ const path = join(folder, 'key');
 const pipe = join(folder, 'pipe');
 execFileSync('mkfifo', [pipe]);
 
-it('accepts a key without the white space around it, and rejects any other text without showing it', async () => {
+it('removes white space around a key, and rejects an invalid text without showing it', async () => {
   expect(await keyFromText(' agnt_abcd\r\n').current()).toBe('agnt_abcd');
   const problem =
     'must hold the admin key alone: printable ASCII without white space, with at least 8 letters and digits';
@@ -21,11 +21,11 @@ it('accepts a key without the white space around it, and rejects any other text 
     expect(() => keyFromText(text)).toThrow(new ApiKeyError('AGENT_API_KEY', problem));
 });
 
-it('a key file is read again at every use, and the last good key is kept while it is not there', async () => {
+it('reads a key file at every use, and uses the last valid key while the file is missing', async () => {
   writeFileSync(path, 'admin-key-1\n');
   const source = await keyFromFile(path);
   expect(await source.current()).toBe('admin-key-1');
-  // Of the same length and within the same tick of the file system's clock.
+  // The new key has the same length, and the file may have the same time stamp as before.
   writeFileSync(path, 'admin-key-2\n');
   expect(await source.current()).toBe('admin-key-2');
   rmSync(path);
@@ -34,23 +34,26 @@ it('a key file is read again at every use, and the last good key is kept while i
 
 // Proves K4.
 it.each<[string, string, RegExp]>([
-  ['is not there', join(folder, 'nothing'), /can't be read: ENOENT$/],
-  ['is far too big', path, /must hold the admin key alone/],
-  ['is a pipe, at once', pipe, /is not a regular file, so it can't be read at each rotation$/],
-])('a key file that %s is refused by its name and without its content', async (_what, name, expected) => {
-  writeFileSync(path, 'secret'.repeat(10_000));
-  const error: unknown = await keyFromFile(name).catch((reason: unknown) => reason);
-  expect(error).toBeInstanceOf(ApiKeyError);
-  expect(String(error)).toMatch(expected);
-  expect(String(error)).toContain(`the key file ${JSON.stringify(name)}`);
-  expect(String(error)).not.toContain('secret');
-});
+  ['does not exist', join(folder, 'nothing'), /can't be read: ENOENT$/],
+  ['is too large', path, /must hold the admin key alone/],
+  ['is a pipe', pipe, /is not a regular file, so it can't be read at each rotation$/],
+])(
+  'rejects a key file that %s, with an error that has the path and not the content',
+  async (_problem, name, expected) => {
+    writeFileSync(path, 'secret'.repeat(10_000));
+    const error: unknown = await keyFromFile(name).catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(ApiKeyError);
+    expect(String(error)).toMatch(expected);
+    expect(String(error)).toContain(`the key file ${JSON.stringify(name)}`);
+    expect(String(error)).not.toContain('secret');
+  },
+);
 
 // Proves K4.
-it('a mount that hangs is waited for for seconds, by one read: a start fails, and the last good key stays in use', async () => {
+it('if the mount of the key file hangs, a start fails after 2 s; the last valid key stays in use, with at most one read in progress', async () => {
   writeFileSync(path, 'admin-key-1');
   const source = await keyFromFile(path);
-  // Opening a pipe that nobody writes into blocks a thread of libuv's pool, which has four: a fifth read waits for ever.
+  // Opening a pipe without a writer blocks one of the four threads of libuv's pool, so that a fifth read waits indefinitely.
   const blocked = Array.from({ length: 4 }, () => open(pipe, 'r'));
   writeFileSync(path, 'admin-key-2');
   const opened = jest.spyOn(filePromises, 'open');
@@ -61,7 +64,7 @@ it('a mount that hangs is waited for for seconds, by one read: a start fails, an
   expect(new Set(await reading)).toEqual(new Set(['admin-key-1']));
   expect(await start).toMatch(/can't be read within 2s; its mount may hang$/);
   for (let n = 0; n < 20; n += 1) expect(await source.current()).toBe('admin-key-1');
-  // Each of the two sources by one read.
+  // Each of the two sources has made one read.
   expect(opened).toHaveBeenCalledTimes(2);
   opened.mockRestore();
   jest.useRealTimers();

@@ -14,91 +14,106 @@ const agentApiTest = new AgentApiTest();
 type OnConnection = (socket: Socket) => unknown;
 type Options = Partial<AgentApiOptions>;
 
-/** A service whose TLS handshakes fail. */
+/** Starts an agent service whose TLS handshakes fail. */
 async function tls(onConnection: OnConnection): Promise<Options> {
   holdTimers();
   const server = createServer((socket) => onConnection(socket.on('error', () => undefined)));
   return { baseUrl: `https://${await listen(server)}` };
 }
 
-/** Where nothing listens. */
-const nowhere = async () => `http://127.0.0.1:${await getPort()}`;
+/** Returns a URL with a port on which no process listens. */
+const unusedUrl = async () => `http://127.0.0.1:${await getPort()}`;
 
-/** A service behind a proxy that makes no tunnel. */
+/** Returns the options for an agent service behind a proxy that opens no tunnel. */
 function proxied(onConnect: OnConnection = () => undefined, url = agentApiTest.server.url): Options {
   agentApiTest.server.onConnect = onConnect;
   return { baseUrl: 'https://agents.invalid', proxy: { url } };
 }
-const refusing = (status: number) => (socket: Socket) =>
+const rejectTunnel = (status: number) => (socket: Socket) =>
   socket.end(httpHead(status, { 'content-length': 0 }));
 
-/** Before the first byte of the request: nothing can have been sent, whatever went wrong. */
+/** In each case, the failure occurs before the first byte of the request, so nothing can have been sent. */
 // Proves A3.
 it.each<[string, RegExp, () => Options | Promise<Options>, number[]?]>([
-  ['the port refuses it', /^ECONNREFUSED 127\.0\.0\.1:\d+$/, async () => ({ baseUrl: await nowhere() })],
-  // Without a network the resolver can only say "try again".
-  ['nobody knows the host', /^(ENOTFOUND|EAI_AGAIN) a\.invalid$/, () => ({ baseUrl: 'http://a.invalid' })],
-  ['TLS is reset', /ECONNRESET/, () => tls((socket) => socket.once('data', () => socket.resetAndDestroy()))],
   [
-    'TLS is never answered',
+    'the port refuses the connection',
+    /^ECONNREFUSED 127\.0\.0\.1:\d+$/,
+    async () => ({ baseUrl: await unusedUrl() }),
+  ],
+  // Without a network, the resolver returns EAI_AGAIN instead of ENOTFOUND.
+  [
+    'the host name does not exist',
+    /^(ENOTFOUND|EAI_AGAIN) a\.invalid$/,
+    () => ({ baseUrl: 'http://a.invalid' }),
+  ],
+  [
+    'the connection is reset during the TLS handshake',
+    /ECONNRESET/,
+    () => tls((socket) => socket.once('data', () => socket.resetAndDestroy())),
+  ],
+  [
+    'the server does not respond to the TLS handshake',
     /^connect timeout: no connection to https:\S+ within 10s$/,
     () => tls(passTimeout),
   ],
   [
     'the certificate is not trusted',
-    // Node 24 adds a hint to the words.
+    // Node 24 adds a hint to the message.
     /^DEPTH_ZERO_SELF_SIGNED_CERT: self-signed certificate.*; for a private authority, start the worker with NODE_EXTRA_CA_CERTS/,
     async () => ({ baseUrl: (await MisbehavingServer.start(selfSignedCertificate())).url }),
   ],
   [
-    'the proxy asks for credentials',
+    'the proxy requires credentials',
     /^PROXY_CREDENTIALS: the proxy \S+ answered CONNECT with 407; check HTTPS_PROXY$/,
-    () => proxied(refusing(407)),
+    () => proxied(rejectTunnel(407)),
     [2],
   ],
   [
-    'the proxy has no route',
+    'the proxy returns 503',
     /^PROXY_ERROR: .* CONNECT with 503; check HTTPS_PROXY$/,
-    () => proxied(refusing(503)),
+    () => proxied(rejectTunnel(503)),
     [2],
   ],
   [
-    'the proxy hangs up',
+    'the proxy closes the connection',
     /^PROXY_ERROR: no tunnel .*: (UND_ERR_SOCKET|ECONNRESET).*; check HTTPS_PROXY$/,
     () => proxied((socket) => socket.destroy()),
     [2],
   ],
   [
-    'the proxy is not there',
+    'no process listens at the address of the proxy',
     /^PROXY_ERROR: no tunnel through the proxy (127\S+): ECONNREFUSED \1; check HTTPS_PROXY$/,
-    async () => proxied(undefined, await nowhere()),
+    async () => proxied(undefined, await unusedUrl()),
   ],
-  // The HTTP client closes the connection by a timer of its own, which no test can hold.
+  // The HTTP client closes this connection with its own timer, which a test can't control. The test therefore uses a short timeout.
   [
-    'the proxy does not answer',
+    'the proxy does not respond',
     /^connect timeout: .* within 250ms; check HTTPS_PROXY$/,
     () => ({ ...proxied(), timeoutMs: 750 }),
     [0, 1, 2],
   ],
-])('a POST that got no connection, because %s, was not sent', async (_why, words, options, asked = [0]) => {
-  const client = agentApiTest.client(await options());
-  const beforeFirstByte = jest.fn(() => undefined);
-  const outcome = await client.sendMessage(MESSAGE, { beforeFirstByte });
-  const read = await client.getJob(JOB_KEY);
-  expect(JSON.stringify([outcome, read])).not.toContain(KEY);
-  expect(beforeFirstByte).not.toHaveBeenCalled();
-  const isPermanent = words.source.includes('CREDENTIALS');
-  const message = expect.stringMatching(words);
-  expect(outcome).toMatchObject({ verdict: 'not-sent', reachedService: false, message });
-  expect('isPermanent' in outcome).toBe(isPermanent);
-  expect(read).toMatchObject({ kind: 'failure', message });
-  // A proxy is asked once for each request: fewer, if the machine stood still until the time was over.
-  await agentApiTest.server.waitUntilAllClosed();
-  expect(asked).toContain(agentApiTest.server.requests.length);
-});
+])(
+  'a POST without a connection has the verdict not-sent: %s',
+  async (_cause, pattern, options, requestCounts = [0]) => {
+    const client = agentApiTest.client(await options());
+    const beforeFirstByte = jest.fn(() => undefined);
+    const outcome = await client.sendMessage(MESSAGE, { beforeFirstByte });
+    const read = await client.getJob(JOB_KEY);
+    expect(JSON.stringify([outcome, read])).not.toContain(KEY);
+    expect(beforeFirstByte).not.toHaveBeenCalled();
+    const isPermanent = pattern.source.includes('CREDENTIALS');
+    const message = expect.stringMatching(pattern);
+    expect(outcome).toMatchObject({ verdict: 'not-sent', reachedService: false, message });
+    expect('isPermanent' in outcome).toBe(isPermanent);
+    expect(read).toMatchObject({ kind: 'failure', message });
+    // The proxy receives one CONNECT for each request, or fewer if a busy machine let the timeout pass before the connection.
+    await agentApiTest.server.waitUntilAllClosed();
+    expect(requestCounts).toContain(agentApiTest.server.requests.length);
+  },
+);
 
 // Proves W4.
-it('a POST is kept back, every byte of it, by what stands against it at its first byte', async () => {
+it('no byte of a POST is sent if beforeFirstByte returns a reason', async () => {
   const message = 'the worker stood still while it was connecting';
   const outcome = await agentApiTest.client().sendMessage(MESSAGE, { beforeFirstByte: () => message });
   const notSent = { verdict: 'not-sent', reachedService: false };
@@ -107,16 +122,19 @@ it('a POST is kept back, every byte of it, by what stands against it at its firs
   expect([agentApiTest.server.connections, agentApiTest.server.bytesReceived]).toEqual([1, 0]);
 });
 
-it('nothing is asked where no URL can name the job, or no key can be had', async () => {
+it('no request is made if a URL cannot contain the ID or the API key cannot be read', async () => {
   const sealed = { current: () => Promise.reject(new ApiKeyError('the vault', 'is sealed')) };
   const invalid = { label: 'invalid_id', message: expect.stringContaining('a project or job ID must') };
   const noKey = { label: 'no_key', message: 'the vault is sealed' };
   for (const jobId of ['', '.', '..', 'x/../y', 'x\\.', 'caf\ufffd', 'lone \ud800 surrogate', 'job-1']) {
-    const [why, permanent] = jobId === 'job-1' ? [noKey, {}] : [invalid, { isPermanent: true }];
+    const [failure, permanent] = jobId === 'job-1' ? [noKey, {}] : [invalid, { isPermanent: true }];
     const client = agentApiTest.client({ apiKey: sealed });
-    const notSent = { verdict: 'not-sent', reachedService: false, ...why, ...permanent };
+    const notSent = { verdict: 'not-sent', reachedService: false, ...failure, ...permanent };
     expect(await client.sendMessage({ ...MESSAGE, jobId })).toEqual(notSent);
-    expect(await client.getJob({ projectId: jobId, jobId: 'job-1' })).toEqual({ kind: 'failure', ...why });
+    expect(await client.getJob({ projectId: jobId, jobId: 'job-1' })).toEqual({
+      kind: 'failure',
+      ...failure,
+    });
   }
   expect(agentApiTest.server.connections).toBe(0);
 });

@@ -24,7 +24,7 @@ it.each<['POST' | 'GET', number, Readonly<Record<string, string>>, unknown]>([
   ['GET', 429, {}, null],
   ['GET', 503, { 'retry-after': '30' }, null],
 ])(
-  'a %s that receives %d with the headers %j pauses the POSTs of its project only as expected',
+  'a %s that receives %d with the headers %j starts a cool-down only as the contract states, and only for its project and client',
   async (method, status, headers, message) => {
     agentApiTest.server.onRequest = respondWith(status, { error: 'slow down' }, headers);
     const client = agentApiTest.client();
@@ -37,7 +37,7 @@ it.each<['POST' | 'GET', number, Readonly<Record<string, string>>, unknown]>([
 );
 
 // Proves A4.
-it('a cool-down delays neither a read nor a POST that the caller makes anyway', async () => {
+it('during a cool-down, the client still makes reads and any POST that the caller starts', async () => {
   agentApiTest.server.onRequest = respondWith(429, { error: 'slow down' }, { 'retry-after': '3600' });
   const client = agentApiTest.client();
   await client.sendMessage(MESSAGE);
@@ -47,7 +47,7 @@ it('a cool-down delays neither a read nor a POST that the caller makes anyway', 
   expect(client.cooldown(JOB_KEY.projectId)?.retryAfterMs).toBeGreaterThan(3_590_000);
 });
 
-it('a cool-down doubles up to five minutes without Retry-After, is never shortened, and is limited in length and number', () => {
+it('without Retry-After, a cool-down doubles up to five minutes; no response shortens it; the length is limited to one hour and the number to 1,000 projects', () => {
   let now = 0;
   const cooldowns = new Cooldowns(
     () => now,

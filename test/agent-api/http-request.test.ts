@@ -4,7 +4,7 @@ import { sendHttpRequest } from '../../src/agent-api/http-request';
 
 const REQUEST = { origin: 'http://agents', method: 'POST', path: '/', body: '{}' } as const;
 
-/** What undici does with an exchange, at the moments that no server can bring about at will. */
+/** Starts a request whose undici events the test calls, because no server can cause these events at an exact moment. */
 function begin(
   limits: Parameters<typeof sendHttpRequest>[2],
   redact: Parameters<typeof sendHttpRequest>[3] = String,
@@ -15,7 +15,7 @@ function begin(
   const controller = { abort } as unknown as Dispatcher.DispatchController;
   return {
     result: sendHttpRequest({ dispatch } as unknown as Dispatcher, REQUEST, limits, redact),
-    /** Right before it writes; false when the request was aborted, and so is not written. */
+    /** Reports that undici is about to write the request. Returns false if the request was aborted, so that nothing is written. */
     startRequest: () => {
       abort.mockClear();
       handler.onRequestStart?.(controller, {});
@@ -30,7 +30,7 @@ function begin(
   };
 }
 
-it('an exchange that was given up while connecting is not written once the connection is made', async () => {
+it('a request that timed out while it was connecting is not written after the connection is established', async () => {
   const beforeFirstByte = jest.fn(() => undefined);
   const { result, startRequest } = begin({ timeoutMs: 60_000, connectTimeoutMs: 1, beforeFirstByte });
   const failure = expect.objectContaining({ label: 'connect_timeout' });
@@ -40,10 +40,10 @@ it('an exchange that was given up while connecting is not written once the conne
 });
 
 // Proves A2.
-it('an exchange whose request is started again on another connection is not written a second time', async () => {
+it('a request that undici starts again on another connection is not written a second time, and its result is still "started"', async () => {
   const { result, startRequest, fail } = begin({ timeoutMs: 60_000, connectTimeoutMs: 60_000 });
   expect([startRequest(), startRequest()]).toEqual([true, false]);
-  // The second connection was refused: that says nothing of what became of the first.
+  // The second connection was refused, but the first connection may have sent the request.
   fail(Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' }));
   const failure = { label: 'ECONNREFUSED', message: 'ECONNREFUSED: connect' };
   expect(await result).toEqual({ kind: 'no answer', started: true, failure });
@@ -52,7 +52,7 @@ it('an exchange whose request is started again on another connection is not writ
 const LIMITS = { timeoutMs: 60_000, connectTimeoutMs: 60_000 };
 
 // Proves A2.
-it('a response is returned if the closing of its connection fails or reports an error', async () => {
+it('a response is returned even if closing its connection throws or reports an error', async () => {
   const { result, abort, startRequest, startResponse, receive, endResponse, fail } = begin(LIMITS);
   startRequest();
   startResponse(200);
@@ -67,7 +67,7 @@ it('a response is returned if the closing of its connection fails or reports an 
 });
 
 // Proves A2.
-it('a response whose headers and body can not be read keeps its status', async () => {
+it('a response whose headers and body cannot be read keeps its status', async () => {
   const fail = () => {
     throw new Error('a bug');
   };

@@ -5,27 +5,30 @@ import { buffer } from 'node:stream/consumers';
 import type { TlsOptions } from 'node:tls';
 import { listen } from '../temporal/grpc-server';
 
-/** One request as it came over the wire, read whole. */
+/** A request that the server has read completely. */
 export interface ReceivedRequest {
   readonly method: string;
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
   readonly body: Buffer;
-  /** Which connection it came on, from 1. */
+  /** The number of the connection on which the request arrived. The first connection has the number 1. */
   readonly connection: number;
 }
 
 export type OnRequest = (socket: Socket, request: ReceivedRequest) => void;
 
-/** A server on 127.0.0.1 whose answers are written by hand, so that they can be broken anywhere, until the tests of a file are over. */
+/**
+ * A server on 127.0.0.1 whose tests write the responses as raw bytes, so that a response can be invalid in any place. The server
+ * closes after the last test of the file.
+ */
 export class MisbehavingServer {
   connections = 0;
-  /** On the connections that are closed. */
+  /** The number of bytes that the server received on connections that are closed now. */
   bytesReceived = 0;
   readonly requests: ReceivedRequest[] = [];
-  /** What it does with a request that it has read whole. */
+  /** Responds to each request after the server has read it completely. By default, the server does not respond. */
   onRequest: OnRequest = () => undefined;
-  /** What it does as a proxy that is asked for a tunnel. */
+  /** Responds to each CONNECT request. By default, the server is a proxy that opens a tunnel. */
   onConnect: OnRequest = tunnel;
   private readonly open = new Map<Socket, number>();
 
@@ -34,7 +37,7 @@ export class MisbehavingServer {
     readonly host: string,
   ) {}
 
-  /** Starts a server on a free port; with a certificate it speaks TLS. */
+  /** Starts a server on a free port. If a certificate is given, the server uses TLS. */
   static async start(certificate?: TlsOptions): Promise<MisbehavingServer> {
     const [server, scheme] =
       certificate === undefined ? [createServer(), 'http'] : [createTlsServer(certificate), 'https'];
@@ -44,14 +47,14 @@ export class MisbehavingServer {
     server.on('secureConnection', (socket: Socket) => made.remember(socket, made.connections));
     server.on('request', (request) => void made.read(request));
     server.on('connect', (request, socket: Socket) => {
-      // An HTTP server leaves it half open otherwise.
+      // Without this line, the HTTP server would leave the connection half open.
       socket.on('end', () => socket.end());
       made.onConnect(socket, made.received(request, Buffer.alloc(0)));
     });
     return made;
   }
 
-  /** Resolves when every connection that was ever made is closed on the server's side too. */
+  /** Resolves when every connection is also closed on the server's side. */
   async waitUntilAllClosed(): Promise<void> {
     const closed = (socket: Socket) => new Promise((resolve) => socket.once('close', resolve));
     await Promise.all([...this.open.keys()].map(closed));
@@ -78,7 +81,7 @@ export class MisbehavingServer {
   }
 }
 
-/** Hands everything on, as a proxy does after CONNECT. */
+/** Opens a connection to the requested host and forwards all bytes, as a proxy does after CONNECT. */
 function tunnel(socket: Socket, { path }: ReceivedRequest): void {
   const { hostname, port } = new URL(`tcp://${path}`);
   const upstream = connect(Number(port), hostname, () => {
@@ -89,7 +92,7 @@ function tunnel(socket: Socket, { path }: ReceivedRequest): void {
   socket.on('close', () => upstream.destroy());
 }
 
-/** Answers correctly, and closes the connection where the request asked for it. */
+/** Returns a correct HTTP response, and closes the connection if the request has `connection: close`. */
 export function respondWith(
   status: number,
   body: unknown,
@@ -107,7 +110,7 @@ export function respondWith(
   };
 }
 
-/** The status line and the headers, up to the empty line. */
+/** Returns the status line and the headers of a response, including the empty line. */
 export function httpHead(status: number, headers: Readonly<Record<string, string | number>>): string {
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
   return `HTTP/1.1 ${status} Whatever\r\n${lines.join('')}\r\n`;

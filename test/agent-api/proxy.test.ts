@@ -6,18 +6,18 @@ import { JOB_KEY, JOB, MESSAGE, AgentApiTest } from './agent-api-under-test';
 import { respondWith, MisbehavingServer } from './misbehaving-server';
 import { selfSignedCertificate } from './self-signed-certificate';
 
-/** Its server is the proxy. */
+/** The server of `agentApiTest` is the proxy. */
 const agentApiTest = new AgentApiTest();
 const certificate = selfSignedCertificate();
-const ofAnother = selfSignedCertificate([192, 0, 2, 1]);
+const otherCertificate = selfSignedCertificate([192, 0, 2, 1]);
 
-// As in a process that has these certificates in NODE_EXTRA_CA_CERTS.
+// The process trusts both certificates, as a process with these certificates in NODE_EXTRA_CA_CERTS does.
 const { createSecureContext } = tls;
-const ca = [certificate.cert, ofAnother.cert];
-const trusting = jest.spyOn(tls, 'createSecureContext');
-trusting.mockImplementation((own) => createSecureContext({ ...own, ca }));
+const ca = [certificate.cert, otherCertificate.cert];
+const createContextSpy = jest.spyOn(tls, 'createSecureContext');
+createContextSpy.mockImplementation((options) => createSecureContext({ ...options, ca }));
 afterAll(() => {
-  trusting.mockRestore();
+  createContextSpy.mockRestore();
 });
 
 async function serviceWith(...certificates: Parameters<typeof MisbehavingServer.start>) {
@@ -26,19 +26,19 @@ async function serviceWith(...certificates: Parameters<typeof MisbehavingServer.
   return server;
 }
 
-/** Sends one message and reads the job twice. @returns the outcome and the reads */
+/** Sends one message and reads the job twice. @returns the outcome of the POST and the results of the two reads */
 async function sendAndRead(options: Partial<AgentApiOptions>) {
   const client = agentApiTest.client(options);
-  const ends = [await client.sendMessage(MESSAGE), await client.getJob(JOB_KEY)];
-  // The connection is free again after the answer has been handed over.
+  const results = [await client.sendMessage(MESSAGE), await client.getJob(JOB_KEY)];
+  // undici reuses the connection one turn of the event loop after the response.
   await setImmediate();
-  return [...ends, await client.getJob(JOB_KEY)];
+  return [...results, await client.getJob(JOB_KEY)];
 }
 
 const READ = { kind: 'job', job: JOB };
 const DONE = [{ verdict: 'accepted', job: JOB }, READ, READ];
 
-it('through a proxy the message and the reads pass in tunnels; the POST has one of its own, and the reads share another', async () => {
+it('through a proxy, the POST has its own CONNECT tunnel and the reads share another one; the agent service does not receive the proxy credentials', async () => {
   const server = await serviceWith(certificate);
   const url = agentApiTest.server.url.replace('//', '//user:pass%20word@');
   expect(await sendAndRead({ baseUrl: server.url, proxy: { url } })).toEqual(DONE);
@@ -50,7 +50,7 @@ it('through a proxy the message and the reads pass in tunnels; the POST has one 
   expect(server.requests[0]?.headers).not.toHaveProperty('proxy-authorization');
 });
 
-it('a proxy is not asked for a host of NO_PROXY, and not for an http base URL', async () => {
+it('the proxy is not used if NO_PROXY has the host or the base URL has the scheme http', async () => {
   const { url } = agentApiTest.server;
   const direct = { url, noProxy: 'example.com,127.0.0.1' };
   expect(await sendAndRead({ baseUrl: (await serviceWith(certificate)).url, proxy: direct })).toEqual(DONE);
@@ -58,18 +58,18 @@ it('a proxy is not asked for a host of NO_PROXY, and not for an http base URL', 
   expect(agentApiTest.server.requests).toEqual([]);
 });
 
-it('an address that the certificate of the service does not name keeps the message from being sent', async () => {
-  const { url: baseUrl, requests } = await serviceWith(ofAnother);
+it('nothing is sent if the certificate of the agent service does not name the host of the base URL', async () => {
+  const { url: baseUrl, requests } = await serviceWith(otherCertificate);
   const message = expect.stringMatching(/^ERR_TLS_CERT_ALTNAME_INVALID.*; check the host of the URL$/);
   const notSent = { verdict: 'not-sent', reachedService: false, message };
-  const ends = await sendAndRead({ baseUrl, proxy: { url: agentApiTest.server.url } });
-  expect(ends).toMatchObject([notSent, { message }, { message }]);
+  const results = await sendAndRead({ baseUrl, proxy: { url: agentApiTest.server.url } });
+  expect(results).toMatchObject([notSent, { message }, { message }]);
   expect(requests).toHaveLength(0);
 });
 
-it('over TLS a refusal after the handshake leaves the delivery unknown', async () => {
+it('the delivery is unknown if the server rejects a missing client certificate, because TLS 1.3 reports this after the handshake', async () => {
   const { url: baseUrl, requests } = await serviceWith({ ...certificate, requestCert: true });
-  // TLS 1.3 tells the client of a certificate it lacks only after the client may have begun to write.
+  // In TLS 1.3, the client learns about the missing client certificate only after it may have started to write.
   expect(await sendAndRead({ baseUrl })).toMatchObject([{ verdict: 'unknown' }, {}, {}]);
   expect(requests).toHaveLength(0);
 });

@@ -10,7 +10,7 @@ type Spelling = (text: string) => string;
 const each = (text: string, spell: (character: string) => string) => text.replace(/[ -~]/g, spell);
 const special = (text: string, spell: (character: string) => string) =>
   text.replace(/[ -/:-@[-`{-~]/g, spell);
-/** Writes each special character as its code between two texts. */
+/** Returns an encoding that replaces each special character with its character code between two texts. */
 const coded =
   (before: string, radix: 10 | 16, digits = 0, after = ''): Spelling =>
   (text) =>
@@ -18,7 +18,7 @@ const coded =
 const NAMES = { '+': 'plus', '/': 'sol', '=': 'equals', _: 'lowbar', '.': 'period' };
 const base64 = (text: string) => Buffer.from(text).toString('base64');
 
-/** The escapes that services, gateways and their logs use. */
+/** The escapes that agent services, gateways and their logs use. */
 const ESCAPED: Readonly<Record<string, Spelling>> = {
   verbatim: String,
   'as JSON with \\/': (text) => JSON.stringify(text).slice(1, -1).replaceAll('/', '\\/'),
@@ -97,13 +97,13 @@ it('shows a text that does not contain the key', () => {
   for (const text of texts) expect(redact(text, KEY)).toBe(text);
 });
 
-it('shows a text that contains a secret with fewer than eight letters and digits, because ordinary words do', () => {
+it('does not withhold a text for a secret with fewer than eight letters and digits, because ordinary words can contain such a secret', () => {
   for (const secret of ['', 'a', 'agnt_ab', '--------a', 'product'])
     expect(redact('a product at agnt_ab', secret)).toBe('a product at agnt_ab');
   expect(redact('a product8 at', 'product8')).toBe(WITHHELD);
 });
 
-it('withholds a text that contains a short body only with its prefix', () => {
+it('withholds a text with a key whose body is short only if the text also has the prefix of the key', () => {
   expect(redact('the-word', 'agnt_word')).toBe('the-word');
   expect(redact('agnt word', 'agnt_word')).toBe(WITHHELD);
 });
@@ -118,14 +118,14 @@ it('replaces any token after Bearer', () => {
   expect(redact('sent "Bearer xyz", rejected')).toBe('sent "Bearer [redacted]", rejected');
 });
 
-it('limits a text to 8,192 characters, and finds a key across the limit', () => {
+it('limits a text to 8,192 characters, and withholds a text with a key across this limit', () => {
   const text = 'x'.repeat(8_180);
   expect(redact(`${text}${'y'.repeat(100)}`, KEY)).toBe(`${text}${'y'.repeat(11)}…`);
   expect(redact(`${text}${encodeURIComponent(KEY)}`, KEY)).toBe(WITHHELD);
   expect(redact(`${'x'.repeat(70_000)}${KEY}`, KEY)).toBe(`${'x'.repeat(8_191)}…`);
 });
 
-it('examines a limited part of a text, with patterns that take linear time', () => {
+it('examines at most 65,536 characters of a text, with patterns that take linear time', () => {
   const redactor = new Redactor([KEY]);
   const spy = jest.spyOn(
     RegExp.prototype as unknown as Record<symbol, (text: string) => string>,

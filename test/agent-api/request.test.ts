@@ -5,10 +5,10 @@ import { respondWith } from './misbehaving-server';
 
 const agentApiTest = new AgentApiTest();
 
-it('a request names the job in segments below the base URL, with the headers of the specification, and the prompt unaltered', async () => {
+it('a request has each ID as one encoded URL segment below the base URL, exactly the specified headers, and the unaltered prompt', async () => {
   agentApiTest.server.onRequest = respondWith(200, JOB);
   const address = { projectId: 'docs/..x y\\', jobId: "jöb?#%'()*!~.-_" };
-  // Up to 256 KiB.
+  // The prompt has almost the maximum of 256 KiB of UTF-8.
   const prompt = `one\r\n\ttwo\n\n \u2028 Grüße 你好 \u0000 "quoted" \\ </script>${'🙂'.repeat(65_516)}`;
   for (const prefix of ['', '/', '/a/b//']) {
     const client = agentApiTest.client({ baseUrl: agentApiTest.server.url + prefix });
@@ -28,15 +28,15 @@ it('a request names the job in segments below the base URL, with the headers of 
     expect(get?.headers).toEqual({ ...both, connection: 'keep-alive' });
     expect(get?.body).toHaveLength(0);
     expect(post).toMatchObject({ method: 'POST', path: `${path}/message` });
-    const ofBody = { 'content-type': 'application/json', 'content-length': String(post?.body.length) };
-    expect(post?.headers).toEqual({ ...both, ...ofBody, connection: 'close' });
+    const bodyHeaders = { 'content-type': 'application/json', 'content-length': String(post?.body.length) };
+    expect(post?.headers).toEqual({ ...both, ...bodyHeaders, connection: 'close' });
     const sent = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(post?.body)) as unknown;
     expect(sent).toStrictEqual({ prompt });
   }
 });
 
 // Proves A2.
-it('each POST comes on a fresh connection, and GETs on a kept one, whose end is a failed read', async () => {
+it('each POST uses a new connection, and the GETs share one connection; if the shared connection is reset, only that read fails', async () => {
   const client = agentApiTest.client();
   agentApiTest.server.onRequest = (socket, request) => {
     if (agentApiTest.server.requests.length === 5) socket.resetAndDestroy();
@@ -47,7 +47,7 @@ it('each POST comes on a fresh connection, and GETs on a kept one, whose end is 
     kinds.push((await client.getJob(JOB_KEY)).kind);
     await client.sendMessage(MESSAGE);
   }
-  // undici gives a kept connection out again one turn of the event loop after its answer.
+  // undici reuses a connection one turn of the event loop after its response.
   await setImmediate();
   kinds.push((await client.getJob(JOB_KEY)).kind);
   expect(kinds).toEqual(['job', 'job', 'failure', 'job']);

@@ -1,8 +1,9 @@
 import { generateKeyPairSync, sign } from 'node:crypto';
 
 /**
- * A certificate for `localhost` and one address, which is its own authority, valid from 2020 to 2049. Made here in DER
- * (RFC 5280, 4.1), so that neither openssl nor a committed private key is needed.
+ * Creates a self-signed certificate for `localhost` and one IPv4 address, which is valid from 2020 to 2049.
+ *
+ * The function writes the DER encoding (RFC 5280, 4.1) itself, so that the tests need neither openssl nor a committed private key.
  */
 export function selfSignedCertificate(address: readonly number[] = [127, 0, 0, 1]) {
   const { publicKey, privateKey: key } = generateKeyPairSync('ec', {
@@ -11,7 +12,7 @@ export function selfSignedCertificate(address: readonly number[] = [127, 0, 0, 1
     privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
   });
   const ecdsaWithSha256 = sequence(der(0x06, '2a8648ce3d040302', 'hex'));
-  // Whoever trusts two authorities of one name finds only one of them.
+  // Each authority needs its own name: a client that trusts two authorities with the same name finds only one of them.
   const name = der(0x0c, `misbehaving server of ${address.join('.')}`);
   const subject = sequence(der(0x31, sequence(der(0x06, '550403', 'hex'), name)));
   const names = sequence(der(0x82, 'localhost'), der(0x87, Buffer.from(address)));
@@ -30,7 +31,7 @@ export function selfSignedCertificate(address: readonly number[] = [127, 0, 0, 1
   return { key, cert: `-----BEGIN CERTIFICATE-----\n${signed}\n-----END CERTIFICATE-----\n` };
 }
 
-/** One DER value: tag, length, content. */
+/** Encodes one DER value, which consists of a tag, a length and the content. */
 function der(tag: number, content: Buffer | string, encoding: BufferEncoding = 'latin1'): Buffer {
   const value = typeof content === 'string' ? Buffer.from(content, encoding) : content;
   const { length } = value;

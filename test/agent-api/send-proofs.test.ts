@@ -18,7 +18,7 @@ import { respondWith, httpHead, type OnRequest } from './misbehaving-server';
 const agentApiTest = new AgentApiTest();
 const IN_URL = `https://code.example/?key=${encodeURIComponent(KEY)}`;
 
-/** An answer whose body breaks off. */
+/** Responds with an incomplete body. */
 const cutOff =
   (status: number, body: string): OnRequest =>
   (socket) =>
@@ -34,15 +34,15 @@ const after =
 const huge: OnRequest = (socket) =>
   socket.write(httpHead(200, { 'content-length': 1_000_000_000 }) + ' '.repeat(1_048_577));
 
-/** What a POST proves once its connection was made (docs/guarantees.md). answers.test.ts has every status. */
+/** The verdict of each outcome of a POST after its connection is established (docs/guarantees.md). answers.test.ts covers every status. */
 // Proves A2.
 it.each<[string, OnRequest, 'accepted' | 'rejected' | 'not-sent' | 'unknown', RegExp]>([
-  ['the job itself', respondWith(202, JOB), 'accepted', /^$/],
+  ['the job', respondWith(202, JOB), 'accepted', /^$/],
   ['the job after 103 Early Hints', after('103 Early Hints'), 'accepted', /^$/],
-  // The HTTP client reads no further.
+  // The HTTP client rejects the status 100 and does not read the rest of the response.
   ['the job after 100 Continue', after('100 Continue'), 'unknown', /^UND_ERR_SOCKET: bad response/],
   [
-    'a portal’s page',
+    '200 and the HTML page of a portal',
     respondWith(200, '<!doctype html><h1>Log in'),
     'unknown',
     /^http 200 with an HTML page/,
@@ -55,20 +55,25 @@ it.each<[string, OnRequest, 'accepted' | 'rejected' | 'not-sent' | 'unknown', Re
     'unknown',
     /^http 307: a redirect to \/next, which is not/,
   ],
-  ['200, and breaks off', cutOff(200, '{"id":"job-1"'), 'unknown', /^http 200 .* incomplete/],
-  ['400, and breaks off', cutOff(400, '{"error":"pro'), 'rejected', /^http 400: Bad Request$/],
-  ['a huge body', huge, 'unknown', /^http 200 .* incomplete \(the body has more than 1 MiB\)$/],
-  ['a reset', (socket) => socket.resetAndDestroy(), 'unknown', /^(ECONNRESET|UND_ERR_SOCKET)/],
-  ['no HTTP at all', (socket) => socket.end('SSH-2.0-OpenSSH_9.6\r\n'), 'unknown', /./],
+  ['200 and an incomplete body', cutOff(200, '{"id":"job-1"'), 'unknown', /^http 200 .* incomplete/],
+  ['400 and an incomplete body', cutOff(400, '{"error":"pro'), 'rejected', /^http 400: Bad Request$/],
   [
-    'another protocol',
+    '200 and a body of more than 1 MiB',
+    huge,
+    'unknown',
+    /^http 200 .* incomplete \(the body has more than 1 MiB\)$/,
+  ],
+  ['a connection reset', (socket) => socket.resetAndDestroy(), 'unknown', /^(ECONNRESET|UND_ERR_SOCKET)/],
+  ['bytes that are not HTTP', (socket) => socket.end('SSH-2.0-OpenSSH_9.6\r\n'), 'unknown', /./],
+  [
+    'a switch to another protocol (101)',
     after('101 Switching\r\nconnection: upgrade\r\nupgrade: x'),
     'unknown',
     /^UND_ERR_SOCKET/,
   ],
 ])(
-  'a POST that was read and answered with %s is known for what it proves, and is made once',
-  async (_how, onRequest, verdict, message) => {
+  'a POST that receives %s has the expected verdict, and only one POST is made',
+  async (_response, onRequest, verdict, message) => {
     agentApiTest.server.onRequest = onRequest;
     const client = agentApiTest.client();
     const outcome = await client.sendMessage(MESSAGE);
@@ -85,7 +90,7 @@ it.each([
   [200, '', { verdict: 'unknown', label: 'timeout', httpStatus: 200 }],
   [404, '', { verdict: 'rejected', label: 'http_404' }],
 ])(
-  'a POST that was read and answered with %i and %j, and no end, ends by the time limit',
+  'a POST that receives %i and the beginning %j of an endless body ends at the timeout',
   async (status, body, expected) => {
     holdTimers();
     passTimeoutInBody();
@@ -110,8 +115,8 @@ it.each<[string, () => Promise<void>]>([
       throw new Error('close failed');
     },
   ],
-  ['never ends', () => new Promise(() => undefined)],
-])('a POST keeps its outcome if the closing of its connection %s', async (_how, destroy) => {
+  ['never finishes', () => new Promise(() => undefined)],
+])('a POST keeps its outcome if the call that closes its connection %s', async (_failure, destroy) => {
   let closes = 0;
   const unhandled = jest.fn();
   process.on('unhandledRejection', unhandled);
@@ -142,36 +147,39 @@ it.each<[string, () => Promise<void>]>([
 // Proves K3.
 it.each<[string, OnRequest]>([
   ['an error text', respondWith(401, { error: `bad ${KEY}, ${encodeURIComponent(KEY)}\r\nX: "${KEY}"` })],
-  ['an error text that breaks off within it', cutOff(401, `bad ${KEY.slice(0, 20)}`)],
+  ['an incomplete error text that ends within the key', cutOff(401, `bad ${KEY.slice(0, 20)}`)],
   ['a redirect', respondWith(307, '', { location: IN_URL })],
   ['the id of another job', respondWith(200, { id: KEY, status: 'x' })],
   ['the fields of a job', respondWith(200, { ...JOB, status: KEY, prLink: IN_URL })],
 ])(
-  'the outcome of a POST and a read shows nothing of a key that the response repeats in %s',
+  'the outcomes of a POST and a read contain no part of the key if the response repeats the key in %s',
   async (where, onRequest) => {
     agentApiTest.server.onRequest = onRequest;
     const client = agentApiTest.client();
     const outcomes = [await client.sendMessage(MESSAGE), await client.getJob(JOB_KEY)];
     expect(JSON.stringify(outcomes)).not.toMatch(/9f|8e|7d|6c|5b4a/i);
-    expect(JSON.stringify(outcomes).includes(WITHHELD)).toBe(!where.includes('breaks off'));
+    expect(JSON.stringify(outcomes).includes(WITHHELD)).toBe(!where.includes('incomplete'));
   },
 );
 
-it('a POST is accepted by the id that was sent to, though that looks like a secret', async () => {
+it('a POST is accepted if the response has the ID of the job, even if this ID contains a part of the key', async () => {
   const job = { ...JOB, id: `job-${KEY.slice(5)}` };
   agentApiTest.server.onRequest = respondWith(200, job);
   const outcome = await agentApiTest.client().sendMessage({ ...MESSAGE, jobId: job.id });
   expect(outcome).toEqual({ verdict: 'accepted', job });
 });
 
-it('a POST without an answer within the time limit of its exchange is unknown, and so is a read', async () => {
+it('a POST without a response within the timeout has the verdict unknown, and a read without a response fails', async () => {
   holdTimers();
   agentApiTest.server.onRequest = passTimeout;
   const client = agentApiTest.client({ timeoutMs: 2 * TIMEOUT_MS });
   const limits = { timeoutMs: TIMEOUT_MS };
-  const why = { label: 'timeout', message: `timeout: no answer from ${agentApiTest.server.url} within 1m` };
-  expect(await client.sendMessage(MESSAGE, limits)).toEqual({ verdict: 'unknown', ...why });
-  expect(await client.getJob(JOB_KEY, limits)).toEqual({ kind: 'failure', ...why });
+  const failure = {
+    label: 'timeout',
+    message: `timeout: no answer from ${agentApiTest.server.url} within 1m`,
+  };
+  expect(await client.sendMessage(MESSAGE, limits)).toEqual({ verdict: 'unknown', ...failure });
+  expect(await client.getJob(JOB_KEY, limits)).toEqual({ kind: 'failure', ...failure });
   expect(agentApiTest.server.requests).toHaveLength(2);
   await agentApiTest.server.waitUntilAllClosed();
 });

@@ -5,26 +5,28 @@ import { handleArguments } from '../../src/worker/command-line';
 import { keyCheck, startHealthServer } from '../../src/worker/health';
 import { UNUSED_AGENT_API } from '../harness/fixtures';
 
-it('asks once a minute until the service has taken the key, and a service that is down has not', async () => {
-  const answers = [503, 401, 404].map((httpStatus) => {
+it('checks the key at most once a minute until the agent service accepts it, and stays ready while the agent service returns 503', async () => {
+  const responses = [503, 401, 404].map((httpStatus) => {
     const message = `http ${httpStatus}`;
     return { kind: 'failure', label: `http_${httpStatus}`, message, httpStatus } as const;
   });
-  const getJob = jest.fn(() => Promise.resolve(answers.shift() ?? Promise.reject(new Error('asked again'))));
+  const getJob = jest.fn(() =>
+    Promise.resolve(responses.shift() ?? Promise.reject(new Error('the key was checked again'))),
+  );
   const reasons: string[] = [];
   const check = keyCheck({ ...UNUSED_AGENT_API, getJob }, { warn: (reason) => reasons.push(reason) });
   const clock = jest.spyOn(performance, 'now');
-  const told = [];
+  const results = [];
   for (const now of [0, 59_000, 61_000, 120_000, 122_000, 10_000_000]) {
     clock.mockReturnValue(now);
-    told.push(await check());
+    results.push(await check());
   }
   expect(reasons).toEqual([expect.stringContaining('http 401')]);
-  expect(told).toEqual([[], [], reasons, reasons, [], []]);
+  expect(results).toEqual([[], [], reasons, reasons, [], []]);
   expect(getJob).toHaveBeenCalledTimes(3);
 });
 
-it('looks each second for connections that ask nothing, which would keep the probes out', async () => {
+it('closes connections without a complete request after 5 s, checked every second, so that these connections can’t block the probes', async () => {
   const create = jest.spyOn(http, 'createServer');
   const listener = { host: '127.0.0.1', port: 0, chosen: true };
   const isReady = () => Promise.resolve([]);
@@ -38,7 +40,7 @@ it.each([
   ['--help', false, /--version\.\n\nVariables:\n {2}AGENT_API_BASE_URL\n/],
   ['--version', false, /^1\.2\.3\n$/],
   ['--check-key', true, /^The worker works on follow-ups .*\n.*--help/],
-])('the command line of the worker with %s starts nothing', (word, isError, words) => {
-  const output = expect.stringMatching(words);
-  expect(handleArguments([word], '1.2.3')).toEqual({ isError, output });
+])('the worker with the argument %s prints a text and does not start', (argument, isError, pattern) => {
+  const output = expect.stringMatching(pattern);
+  expect(handleArguments([argument], '1.2.3')).toEqual({ isError, output });
 });

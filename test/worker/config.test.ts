@@ -18,7 +18,7 @@ function fileHolding(name: string, content: string): string {
 
 const NOTIFY_URL = 'https://hooks.example.com/follow-ups?token=of-theirs';
 const SECRET = `whsec_${Buffer.alloc(24, 7).toString('base64')}`;
-const notice = (FOLLOW_UP_NOTIFY_URL: string, secrets = SECRET) => ({
+const notifyEnv = (FOLLOW_UP_NOTIFY_URL: string, secrets = SECRET) => ({
   FOLLOW_UP_NOTIFY_URL,
   FOLLOW_UP_NOTIFY_SECRET_FILE: fileHolding(`notify-${secrets.length}`, secrets),
 });
@@ -35,7 +35,7 @@ async function problemsOf(env: Record<string, string>): Promise<string> {
   return '';
 }
 
-it('the configuration needs nothing but the base URL and a key', async () => {
+it('the base URL and an API key are a complete configuration', async () => {
   const unused = { HTTPS_PROXY: '', HTTP_PROXY: 'http://proxy.corp:3128' };
   const { config, warnings } = await loadConfig({ ...GOOD, ...unused });
   expect(config).toMatchObject({
@@ -52,8 +52,8 @@ it('the configuration needs nothing but the base URL and a key', async () => {
   expect(warnings).toEqual([]);
 });
 
-// test/end-to-end/manifests.test.ts has those of Temporal and of a version.
-it('the configuration takes every variable', async () => {
+// test/end-to-end/manifests.test.ts covers the variables of Temporal and of Worker Versioning.
+it('loads the value of every variable', async () => {
   const { config } = await loadConfig({
     AGENT_API_BASE_URL: 'http://127.0.0.1:4010/prefix/',
     AGENT_API_TIMEOUT: '2m',
@@ -78,7 +78,7 @@ it('the configuration takes every variable', async () => {
   expect(await config.agentApi.apiKey.current()).toBe(KEY);
 });
 
-it('every problem of the configuration is named in one message', async () => {
+it('reports every problem of the configuration in one message', async () => {
   const env = { AGENT_API_TIMEOUT: '30', LOG_LEVEL: 'loud', TEMPORAL_ADDRESS: 'http://localhost:7233' };
   const message = await problemsOf(env);
   expect(message).toContain('its configuration has 5 problems');
@@ -104,7 +104,7 @@ it.each<[Record<string, string>, string]>([
   [{ HTTPS_PROXY: 'socks5://me:hunter-two@proxy' }, 'give http://host:port'],
   [{ TEMPORAL_DEPLOYMENT_NAME: 'follow-up' }, 'TEMPORAL_WORKER_BUILD_ID: is not set'],
   [{ TEMPORAL_WORKER_BUILD_ID: '0.3.0' }, 'TEMPORAL_DEPLOYMENT_NAME: is not set'],
-  // As Temporal does.
+  // Temporal does not allow these characters in a deployment name.
   [{ ...version, TEMPORAL_DEPLOYMENT_NAME: 'a.b' }, 'TEMPORAL_DEPLOYMENT_NAME: has a dot or a colon'],
   [{ AGENT_API_KEY: `${KEY} ${KEY}` }, 'AGENT_API_KEY: must hold the admin key alone'],
   [{ AGENT_API_KEY: '', AGENT_API_KEY_FILE: KEY }, "AGENT_API_KEY_FILE: can't be read: ENOENT"],
@@ -119,30 +119,30 @@ it.each<[Record<string, string>, string]>([
   [{ TEMPORAL_TLS_CLIENT_CERT_DATA: 'pem' }, 'mutual TLS needs the certificate and its key'],
   [{ FOLLOW_UP_DATA_CONVERTER: join(folder, 'nowhere.js') }, "can't be loaded (Cannot find module"],
   [{ FOLLOW_UP_DATA_CONVERTER: foreignModule }, 'foreign.js must export a DataConverter'],
-  [notice('hooks'), 'FOLLOW_UP_NOTIFY_URL: is not an http'],
-  [notice('https://me:hunter-two@hooks.example.com'), 'without user name and password'],
+  [notifyEnv('hooks'), 'FOLLOW_UP_NOTIFY_URL: is not an http'],
+  [notifyEnv('https://me:hunter-two@hooks.example.com'), 'without user name and password'],
   [{ FOLLOW_UP_NOTIFY_URL: NOTIFY_URL }, 'FOLLOW_UP_NOTIFY_SECRET_FILE: is not set, but'],
-  [notice(NOTIFY_URL, 'whsec_not-a-secret-of-theirs-at-all!'), 'whsec_ and 24 to 64 bytes'],
-  [notice(NOTIFY_URL, `${SECRET},${SECRET},${SECRET}`), 'must hold one secret, or two'],
-  [notice(NOTIFY_URL, `${SECRET}\n${SECRET}`), 'without white space: whsec_ and'],
-])('the configuration is refused with %j', async (env, problem) => {
+  [notifyEnv(NOTIFY_URL, 'whsec_not-a-secret-of-theirs-at-all!'), 'whsec_ and 24 to 64 bytes'],
+  [notifyEnv(NOTIFY_URL, `${SECRET},${SECRET},${SECRET}`), 'must hold one secret, or two'],
+  [notifyEnv(NOTIFY_URL, `${SECRET}\n${SECRET}`), 'without white space: whsec_ and'],
+])('rejects the configuration with %j, without showing a secret', async (env, problem) => {
   const message = await problemsOf({ ...GOOD, ...env });
   expect(message).toContain('its configuration has 1 problem ');
   expect(message).toContain(problem);
   expect(message).not.toMatch(/hunter-two|of-theirs|whsec_[A-Z]|3f9c1e77/);
 });
 
-it('a warning is given for a key that would travel in clear to another machine', async () => {
+it('warns if the API key would be sent unencrypted to another machine', async () => {
   const warn = async (url: string) => (await loadConfig({ ...GOOD, AGENT_API_BASE_URL: url })).warnings;
   expect(await warn('http://agents.example.com')).toEqual([expect.stringContaining('unencrypted')]);
   const good = ['http://localhost:4010', 'http://127.1.2.3', 'http://[::1]:80', 'https://agents.example.com'];
   for (const host of good) expect(await warn(host)).toEqual([]);
 });
 
-it('logs the configuration without secrets, and redacts all of them in other texts', async () => {
+it('the loggable configuration has no secret, and the redactor withholds texts with any secret of the configuration', async () => {
   const secrets = `${SECRET},whsec_${Buffer.alloc(64, 8).toString('base64')}`;
   const HTTPS_PROXY = 'http://me:hunter%2Ftwo@proxy:3128/';
-  const env = { ...GOOD, TEMPORAL_API_KEY: 'temporal-key', HTTPS_PROXY, ...notice(NOTIFY_URL, secrets) };
+  const env = { ...GOOD, TEMPORAL_API_KEY: 'temporal-key', HTTPS_PROXY, ...notifyEnv(NOTIFY_URL, secrets) };
   const { config, loggableConfig, redactor } = await loadConfig(env);
   expect(config.agentApi.proxy?.url).toBe(HTTPS_PROXY);
   expect(config.notify?.url).toBe(NOTIFY_URL);

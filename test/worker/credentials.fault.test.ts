@@ -12,12 +12,12 @@ const AGENT_API_KEY_FILE = path.join(temporaryFolder(), 'key');
 const PROMPT = 'Mention the harbour in the first line.';
 
 // Proves K1, K2.
-it('an expired key is visible, a rotated key file lets sends and watches continue without a restart, a key that may not write is rejected, and no key is shown anywhere', async () => {
+it('an expired key is visible; after its rotation, sends and watches continue without a restart; a read-only key is rejected; no key appears in a history, log, metric or process argument', async () => {
   const port = await getPort();
   const FOLLOW_UP_METRICS_ADDRESS = `127.0.0.1:${port}`;
-  // It says everything that it could ever say.
-  const own = { AGENT_API_KEY: '', AGENT_API_KEY_FILE, FOLLOW_UP_METRICS_ADDRESS, LOG_LEVEL: 'trace' };
-  await ProcessEnvironment.with({ env: own }, async (environment) => {
+  // With the log level `trace`, the worker writes all of its log lines.
+  const workerEnv = { AGENT_API_KEY: '', AGENT_API_KEY_FILE, FOLLOW_UP_METRICS_ADDRESS, LOG_LEVEL: 'trace' };
+  await ProcessEnvironment.with({ env: workerEnv }, async (environment) => {
     const keys: string[] = [];
     const rotate = (...access: Parameters<typeof environment.sandbox.createKey>) => {
       keys.push(environment.sandbox.createKey(...access));
@@ -30,7 +30,7 @@ it('an expired key is visible, a rotated key file lets sends and watches continu
     environment.sandbox.expireKeys();
     const progress = await following.waitForProgress(({ phase }) => phase === 'unauthorized');
     expect(progress.lastResponse).toMatch(/^http 401: the key is expired or wrong/);
-    // As an operator finds it in a list.
+    // The search attribute has the phase too, so that an operator finds the follow-up in a list.
     await waitForPhase(following, 'unauthorized');
     await rotate();
     await following.waitForProgress(({ phase }) => phase === 'watching');
@@ -56,12 +56,12 @@ it('an expired key is visible, a rotated key file lets sends and watches continu
     });
 
     await rotate('read-only');
-    const refused = await environment.follow({}, { ...WORKER_LOSS_OPTIONS, prompt: PROMPT });
-    const { type, message, details } = await refused.failure();
+    const rejected = await environment.follow({}, { ...WORKER_LOSS_OPTIONS, prompt: PROMPT });
+    const { type, message, details } = await rejected.failure();
     expect(type).toBe('FollowUpRejected');
     expect(message).toContain('the key may read but not write, or this address is not allowed');
     expect(details).toMatchObject({ httpStatus: 403, serviceMessage: 'this API key may only read' });
-    expect(refused.processedFlags()).toEqual([false]);
+    expect(rejected.processedFlags()).toEqual([false]);
 
     const histories: unknown[] = [];
     const { workflow } = environment.client;
@@ -71,7 +71,7 @@ it('an expired key is visible, a rotated key file lets sends and watches continu
       histories.push(await handle.fetchHistory(), (await handle.describe()).raw);
     }
     const proc = (file: string) => readFile(`/proc/${worker.pid}/${file}`, 'utf8');
-    /** Each with what must be there, so that the search is known to look at the right text. */
+    /** Each text to search, with a text that it must contain, so that the test fails if it searches the wrong text. */
     const places = [
       [texts(histories).join('\n'), PROMPT],
       [worker.stdout + worker.stderr, 'follow-up is unauthorized'],
@@ -79,15 +79,15 @@ it('an expired key is visible, a rotated key file lets sends and watches continu
       [await proc('cmdline'), 'worker.js'],
       [await proc('environ'), 'AGENT_API_KEY_FILE'],
     ] as const;
-    for (const [text, within] of places) {
-      expect(text).toContain(within);
+    for (const [text, expected] of places) {
+      expect(text).toContain(expected);
       for (const key of [...keys, ...keys.map((each) => Buffer.from(each).toString('base64'))])
-        expect({ within, shown: text.includes(key) }).toEqual({ within, shown: false });
+        expect({ expected, hasKey: text.includes(key) }).toEqual({ expected, hasKey: false });
     }
   });
 });
 
-/** Every text within a value, also where it is in the bytes of a payload. */
+/** Returns every text in a value, including the bytes of payloads. */
 function texts(value: unknown): string[] {
   if (typeof value === 'string') return [value];
   if (value instanceof Uint8Array) return [Buffer.from(value).toString()];

@@ -11,12 +11,12 @@ import { temporal } from '../harness/temporal';
 let server: DevServer | undefined;
 afterAll(() => server?.stop());
 
-/** Runs a test on task queues of its own; a POST may be held for longer than a worker takes to drain. */
+/** Runs a test on separate task queues. The HTTP timeout is longer than the time that a worker takes to drain. */
 const within = (test: (environment: ProcessEnvironment) => Promise<void>) =>
   ProcessEnvironment.with({ env: { AGENT_API_TIMEOUT: '30s' } }, test);
 
-/** A worker and a follow-up whose POST the service holds open, processed. */
-async function holdAPost(environment: ProcessEnvironment) {
+/** Starts a worker and a follow-up, and waits until the agent service holds the follow-up's POST. */
+async function startWithHeldPost(environment: ProcessEnvironment) {
   const worker = await environment.startWorker();
   const following = await environment.follow({}, {}, { name: 'hold', operation: 'message', times: 1 });
   await following.waitForRequest({ operation: 'message', fault: 'hold' });
@@ -24,7 +24,7 @@ async function holdAPost(environment: ProcessEnvironment) {
 }
 
 it.concurrent(
-  'a worker starts before its server and its namespace, registers search attributes, notices a server that is gone',
+  'a worker starts before the Temporal server and the namespace exist, registers the search attributes, and becomes unready when the Temporal server stops',
   () =>
     within(async (environment) => {
       const port = await getPort();
@@ -48,28 +48,30 @@ it.concurrent(
 );
 
 // Proves W6.
-it.concurrent('SIGTERM finishes a POST in flight and records its outcome: the message is sent once', () =>
-  within(async (environment) => {
-    const { worker, following } = await holdAPost(environment);
-    // Two at once are one gesture: npm passes a Ctrl-C on once more.
-    worker.signal('SIGINT');
-    worker.signal('SIGTERM');
-    await worker.waitForLog(/^draining; /);
-    expect(await worker.waitForReadyz(503)).toEqual(['the worker is shutting down']);
-    expect((await worker.fetchHealth('/healthz')).status).toBe(200);
-    following.releaseHeldRequests();
-    expect(await worker.exited).toEqual({ code: 0, signal: null });
-    // The next worker of the same queues brings it to its end.
-    await environment.startWorker();
-    expect((await following.result()).receipt.delivery).toEqual(ACCEPTED_BY_RESPONSE);
-    expect(following.posts()).toHaveLength(1);
-  }),
+it.concurrent(
+  'after SIGTERM, the worker finishes a POST in progress and records its outcome, so that the message is sent once',
+  () =>
+    within(async (environment) => {
+      const { worker, following } = await startWithHeldPost(environment);
+      // Two signals at the same moment count as one, because npm forwards a Ctrl-C a second time.
+      worker.signal('SIGINT');
+      worker.signal('SIGTERM');
+      await worker.waitForLog(/^draining; /);
+      expect(await worker.waitForReadyz(503)).toEqual(['the worker is shutting down']);
+      expect((await worker.fetchHealth('/healthz')).status).toBe(200);
+      following.releaseHeldRequests();
+      expect(await worker.exited).toEqual({ code: 0, signal: null });
+      // The next worker on the same task queues completes the follow-up.
+      await environment.startWorker();
+      expect((await following.result()).receipt.delivery).toEqual(ACCEPTED_BY_RESPONSE);
+      expect(following.posts()).toHaveLength(1);
+    }),
 );
 
 // Proves W6.
 it.concurrent('a second SIGTERM ends the process at once', () =>
   within(async (environment) => {
-    const { worker } = await holdAPost(environment);
+    const { worker } = await startWithHeldPost(environment);
     const again = setInterval(() => {
       worker.signal('SIGTERM');
     }, 300);

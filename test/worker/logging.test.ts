@@ -7,7 +7,7 @@ import { createLogger, type LogDestination } from '../../src/worker/logging';
 
 const KEY = 'svc_5e0d/7b"1a\\c4';
 
-/** A logger and what it writes. */
+/** Creates a logger that writes to a list. */
 function recorder(level: LogLevelName = 'info', isTTY = false) {
   const written: string[] = [];
   const destination: LogDestination = { isTTY, write: (line) => written.push(line) };
@@ -16,14 +16,16 @@ function recorder(level: LogLevelName = 'info', isTTY = false) {
   return { logger, written, records };
 }
 
-it('the log is one JSON object per line, whose own fields are not hidden by those of the same name', () => {
+it('logs one JSON object per line, and renames the fields of a record that have the name of a logger field', () => {
   const { logger, records, written } = recorder();
   logger.warn('poll failed', { workflowId: 'follow-up:p:j:r', msg: 'theirs', level: 7, time: 'noon' });
   expect(written.join('')).toMatch(/^[^\n]+\n$/);
   expect(written.join('').match(/"msg":/g)).toHaveLength(1);
-  const own = { level: 'warn', msg: 'poll failed', pid: process.pid };
-  const theirs = { workflowId: 'follow-up:p:j:r', msg_: 'theirs', level_: 7, time_: 'noon' };
-  expect(records()).toMatchObject([{ ...own, ...theirs, time: expect.stringMatching(/^\d{4}-\d\d-.*Z$/) }]);
+  const loggerFields = { level: 'warn', msg: 'poll failed', pid: process.pid };
+  const recordFields = { workflowId: 'follow-up:p:j:r', msg_: 'theirs', level_: 7, time_: 'noon' };
+  expect(records()).toMatchObject([
+    { ...loggerFields, ...recordFields, time: expect.stringMatching(/^\d{4}-\d\d-.*Z$/) },
+  ]);
 });
 
 it('logs errors with stack and causes, and no text that contains the key', () => {
@@ -35,7 +37,7 @@ it('logs errors with stack and causes, and no text that contains the key', () =>
     url: new URL(`http://localhost/${encodeURIComponent(KEY)}`),
     json: JSON.stringify({ KEY }),
     base64: Buffer.from(KEY).toString('base64'),
-    // Errors of the workflow sandbox are from another realm too.
+    // Errors from the workflow sandbox also belong to another realm.
     foreign: runInNewContext('new Error("foreign", { cause: new TypeError("inner") })') as unknown,
     // The redactor does not know these secrets.
     headers: { Authorization: 'xyz', apiKey: 'xyz', note: 'Bearer abcdef123' },
@@ -54,7 +56,7 @@ it('logs errors with stack and causes, and no text that contains the key', () =>
   expect(all).not.toContain(Buffer.from(KEY).toString('base64'));
 });
 
-it('logs no bytes, limits the size of a text and of a record, and cuts no key in two', () => {
+it('omits binary data, truncates long texts and records, and never leaves part of a key after truncation', () => {
   const { logger, written, records } = recorder();
   const bytes = { array: new Uint8Array(3), buffer: Buffer.from(KEY) };
   logger.info('odd', { bytes, long: 'x'.repeat(100_000) });
@@ -68,18 +70,23 @@ it('logs no bytes, limits the size of a text and of a record, and cuts no key in
 });
 
 it.each([
-  ['info', ['Task polling', 'a word of the workflow']],
-  ['debug', ['Worker state', 'No workflows', 'Task polling', 'a word of the workflow']],
-] as const)('the log at %s has of what the SDK tells of its own life: %j', (level, told) => {
-  const { logger, records } = recorder(level);
-  logger.info('Worker state changed', { sdkComponent: 'worker', state: 'RUNNING' });
-  logger.warn('No workflows registered, not polling for workflow tasks', { sdkComponent: 'worker' });
-  logger.warn('Task polling has encountered errors', { sdkComponent: 'core' });
-  logger.info('a word of the workflow', { sdkComponent: 'workflow' });
-  expect(records()).toMatchObject(told.map((words) => ({ msg: expect.stringMatching(`^${words}`) })));
-});
+  ['info', ['Task polling', 'the workflow has started']],
+  ['debug', ['Worker state', 'No workflows', 'Task polling', 'the workflow has started']],
+] as const)(
+  'the level %s logs these lines, because unimportant lines of the SDK have the level debug: %j',
+  (level, messages) => {
+    const { logger, records } = recorder(level);
+    logger.info('Worker state changed', { sdkComponent: 'worker', state: 'RUNNING' });
+    logger.warn('No workflows registered, not polling for workflow tasks', { sdkComponent: 'worker' });
+    logger.warn('Task polling has encountered errors', { sdkComponent: 'core' });
+    logger.info('the workflow has started', { sdkComponent: 'workflow' });
+    expect(records()).toMatchObject(
+      messages.map((message) => ({ msg: expect.stringMatching(`^${message}`) })),
+    );
+  },
+);
 
-it('the log is readable on a terminal, on one line, without what a service might do to the terminal', () => {
+it('on a terminal, a record is one readable line without control sequences', () => {
   const { logger, written } = recorder('info', true);
   logger.info('poll \u001b[2J\u0007done', { workflowId: 'w', taskToken: 'abc', answer: 'a\u001b]0;x' });
   const line = stripVTControlCharacters(written.join(''));

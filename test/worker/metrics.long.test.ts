@@ -19,7 +19,7 @@ import { FASTEST_OPTIONS } from '../harness/test-batch';
 const PREFIX = 'agent_follow_up_';
 const POLLS_ON = { ...FAST_OPTIONS, polling: { ...FAST_OPTIONS.polling, timerPolls: 0 } };
 
-/** One worker on a server of its own for all of them, so that each test counts from what the ones before it have left. */
+/** All tests share one worker on a separate Temporal server. Each test compares the metrics with their values before the test. */
 let server: DevServer;
 let environment: ProcessEnvironment;
 let worker: WorkerProcess;
@@ -47,41 +47,43 @@ afterAll(async () => {
   await server.stop();
 });
 
-/** The project's own. */
+/** Returns the series of this project's metrics, without the metrics of the SDK. */
 async function series(): Promise<Series[]> {
   return (await scrape(address)).filter(({ name }) => name.startsWith(PREFIX));
 }
 
-/** The sum of the series of a name that have these labels. */
+/** Returns the sum of all series of a metric that have these labels. */
 function sumOf(series: readonly Series[], name: string, labels: Series['labels']): number {
-  const meant = series.filter((each) => each.name === `${PREFIX}${name}`);
-  const found = meant.filter((each) => isDeepStrictEqual({ ...each.labels, ...labels }, each.labels));
+  const named = series.filter((each) => each.name === `${PREFIX}${name}`);
+  const found = named.filter((each) => isDeepStrictEqual({ ...each.labels, ...labels }, each.labels));
   return found.reduce((sum, { value }) => sum + value, 0);
 }
 
-/** Names and labels of the counters. */
+/** Returns the name and the labels of each counter. */
 function counters(series: readonly Series[]): string[] {
   const all = series.filter(({ name }) => name.endsWith('_total'));
   return all.map(({ name, labels }) => `${name} ${JSON.stringify(Object.entries(labels).sort())}`).sort();
 }
 
-it('a server that does not count what is open is asked again, and the worker works', async () => {
+it('if the Temporal server does not count the open workflows, the worker runs follow-ups, logs a warning, and counts again later', async () => {
   const { name } = METRICS.openCountedAt;
-  const askedAt = async () => (await series()).find((each) => each.name === name)?.value;
+  const countedAt = async () => (await series()).find((each) => each.name === name)?.value;
   expect((await (await environment.follow()).result()).status).toBe('completed');
   await worker.waitForLog(/^the server does not count what is open/);
-  expect(await askedAt()).toBeUndefined();
+  expect(await countedAt()).toBeUndefined();
   const before = Date.now() / 1_000;
   counting.release();
-  expect(await eventually('the server has counted', askedAt)).toBeGreaterThanOrEqual(before);
+  expect(
+    await eventually('the Temporal server has counted the open workflows', countedAt),
+  ).toBeGreaterThanOrEqual(before);
 });
 
-it('every metric of the table is exported, with its labels, and none else', async () => {
+it('exports exactly the metrics and labels of the table METRICS, and counts one follow-up and one batch correctly', async () => {
   const before = await series();
   const parameters = { retryAfter: 2 };
   const limited = { name: 'http-429', operation: 'message', times: 1, parameters } as const;
   const following = await environment.follow(ENDLESS_TURN, POLLS_ON, limited);
-  const item = { ...environment.addJob(), prompt: 'Go on.', ...FASTEST_OPTIONS };
+  const item = { ...environment.addJob(), prompt: 'Continue with the next page.', ...FASTEST_OPTIONS };
   const batch = await environment.followUps.batches.start([item], { batchId: 'ends' });
   await batch.result();
   await waitForAttempt(following, 1);
@@ -93,14 +95,15 @@ it('every metric of the table is exported, with its labels, and none else', asyn
   const rows = Object.values(METRICS);
   const names = new Set(exported.map(({ name }) => name.replace(/_(bucket|sum|count)$/, '')));
   expect([...names].sort()).toEqual(rows.map(({ name }) => name).sort());
-  const bySdk = ['taskQueue', 'workflowType', 'activityType', 'le'];
+  const sdkLabels = ['taskQueue', 'workflowType', 'activityType', 'le'];
   for (const { name, labels } of exported) {
     const row = rows.find((each) => name.startsWith(each.name));
-    const own = Object.keys(labels).filter((label) => !bySdk.includes(label));
-    const all = new Set(['namespace', ...Object.keys(row?.labels ?? {})]);
-    expect({ name, own: own.sort() }).toEqual({ name, own: [...all].sort() });
+    const found = Object.keys(labels).filter((label) => !sdkLabels.includes(label));
+    const expected = new Set(['namespace', ...Object.keys(row?.labels ?? {})]);
+    expect({ name, labels: found.sort() }).toEqual({ name, labels: [...expected].sort() });
   }
-  const rise = (...what: [string, Series['labels']]) => sumOf(exported, ...what) - sumOf(before, ...what);
+  const rise = (...metric: [string, Series['labels']]) =>
+    sumOf(exported, ...metric) - sumOf(before, ...metric);
   expect(rise('deliveries_total', { verdict: 'accepted' })).toBe(2);
   expect(rise('ended_total', { outcome: 'completed' })).toBe(2);
   expect(rise('batch_items_ended_total', { outcome: 'completed' })).toBe(1);
@@ -110,7 +113,7 @@ it('every metric of the table is exported, with its labels, and none else', asyn
   expect(rise('request_duration_seconds_bucket', { operation: 'send', le: '600' })).toBe(3);
 });
 
-it('what is open is counted by what it waits for', async () => {
+it('counts the open workflows by state: all, batches, needs-decision, sending and unauthorized', async () => {
   const lost = { name: 'processed-then-close', operation: 'message' } as const;
   const ask = {
     ...FAST_OPTIONS,
@@ -118,13 +121,17 @@ it('what is open is counted by what it waits for', async () => {
     reconcileTimeout: '200ms',
     onUnknownDelivery: 'ask',
   } as const;
-  const follow = (count: number, ...what: Parameters<ProcessEnvironment['follow']>) =>
-    Promise.all(Array.from({ length: count }, () => environment.follow(...what)));
+  const follow = (count: number, ...options: Parameters<ProcessEnvironment['follow']>) =>
+    Promise.all(Array.from({ length: count }, () => environment.follow(...options)));
   await follow(2, { status: 'active', ...ENDLESS_TURN }, ask, lost);
   await follow(3, {}, {}, { name: 'hold', operation: 'get' });
-  // The look before the send is the first read.
+  // The first read is the baseline read, so only the polls receive 401.
   await follow(4, ENDLESS_TURN, {}, { name: 'unauthorized', operation: 'get', skip: 1 });
-  const item = { ...environment.addJob(ENDLESS_TURN), prompt: 'Go on.', ...FASTEST_OPTIONS };
+  const item = {
+    ...environment.addJob(ENDLESS_TURN),
+    prompt: 'Continue with the next page.',
+    ...FASTEST_OPTIONS,
+  };
   await environment.followUps.batches.start([item], { batchId: 'endless' });
   const wanted = { any: 10, batch: 1, 'needs-decision': 2, sending: 3, unauthorized: 4 };
   const counts = async (): Promise<object> => {
@@ -132,11 +139,11 @@ it('what is open is counted by what it waits for', async () => {
     return Object.fromEntries(all.map(({ labels, value }) => [labels.state, value])) as object;
   };
   const until = (found: object) => isDeepStrictEqual(found, wanted);
-  expect(await eventually('it is counted', counts, { until })).toEqual(wanted);
+  expect(await eventually('every open workflow is counted', counts, { until })).toEqual(wanted);
 });
 
-it('alerts and panels ask for metrics that the SDK has', async () => {
-  // One that no worker can decode.
+it('the SDK exports every metric and label that the alerts and the dashboard query', async () => {
+  // No worker can decode the input of this workflow, so that the metric of failed workflow tasks has a value.
   await environment.client.workflowService.startWorkflowExecution({
     namespace: 'default',
     workflowId: `undecodable-${randomUUID()}`,
@@ -146,9 +153,9 @@ it('alerts and panels ask for metrics that the SDK has', async () => {
     input: { payloads: [{ metadata: { encoding: Buffer.from('binary/unknown') }, data: Buffer.from('?') }] },
   });
   for (const { metric, labels } of SELECTORS.filter((each) => each.metric.startsWith('temporal_'))) {
-    const isMeant = (each: Series) =>
+    const isSelected = (each: Series) =>
       each.name === metric && labels.every(([label, pattern]) => pattern.test(each.labels[label] ?? ''));
-    const found = async () => (await scrape(address)).find(isMeant);
+    const found = async () => (await scrape(address)).find(isSelected);
     expect(await eventually(`${metric} is exported`, found)).toBeDefined();
   }
 });

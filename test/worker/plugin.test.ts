@@ -5,21 +5,26 @@ import { shutdownLimitMs } from '../../src/worker/plugin';
 import * as workflows from '../../src/workflows';
 import { UNUSED_AGENT_API as agentApi } from '../harness/fixtures';
 
-/** Returns the options that the plugin makes of the options of a team's worker. */
+/** Returns the options of a team's worker as the plugin changes them. */
 function configured(worker: WorkerOptions) {
   return new FollowUpPlugin({ agentApi }).configureWorker(worker);
 }
 
-// test/end-to-end runs a team’s worker with it.
-it('a worker with the plugin drains for as long as a send may take, and keeps what it has chosen and its own activities', () => {
+// The tests in test/end-to-end run a team’s worker with the plugin.
+it('sets shutdown times that are long enough for a send, keeps the options and activities of the team, and rejects activities with duplicate names', () => {
   const { timeoutMs } = agentApi;
   const shutdownForceTime = shutdownLimitMs(timeoutMs);
   const limits = { shutdownGraceTime: 2 * timeoutMs + 5_000, shutdownForceTime };
   expect(configured({ taskQueue: 'team' })).toMatchObject(limits);
   const named = (...names: string[]) => Object.fromEntries(names.map((name) => [name, () => name]));
   const activities = named('announce');
-  const own = { workflowsPath: '/team/workflows', buildId: 'team-1', shutdownGraceTime: '1m', activities };
-  expect(configured({ taskQueue: 'team', ...own })).toMatchObject(own);
+  const teamOptions = {
+    workflowsPath: '/team/workflows',
+    buildId: 'team-1',
+    shutdownGraceTime: '1m',
+    activities,
+  };
+  expect(configured({ taskQueue: 'team', ...teamOptions })).toMatchObject(teamOptions);
   const shared = () =>
     configured({ taskQueue: 'team', activities: named('getJob', 'announce', 'sendMessage') });
   expect(shared).toThrow(/^the follow-up plugin has activities of these names too: getJob, sendMessage$/);
@@ -32,16 +37,19 @@ it.each([
     'notify.url must be the http:// or https:// URL of a receiver',
   ],
   ['https://hooks.example', 'not-a-secret', 'must hold one secret, or two with a comma between them'],
-])('a worker with the plugin does not poll where it could not tell %s by %s', async (url, secret, words) => {
-  const plugin = new FollowUpPlugin({ agentApi, notify: { url, secrets: keyFromText(secret) } });
-  plugin.configureWorker({ taskQueue: 'team' });
-  const polls = jest.fn(() => Promise.resolve());
-  const worker = { options: { taskQueue: 'team', namespace: 'default' } } as unknown as Worker;
-  await expect(plugin.runWorker(worker, polls)).rejects.toThrow(words);
-  expect(polls).not.toHaveBeenCalled();
-});
+])(
+  'a worker with the plugin does not poll if the receiver URL %s or the secret %s of notifications is invalid',
+  async (url, secret, message) => {
+    const plugin = new FollowUpPlugin({ agentApi, notify: { url, secrets: keyFromText(secret) } });
+    plugin.configureWorker({ taskQueue: 'team' });
+    const polls = jest.fn(() => Promise.resolve());
+    const worker = { options: { taskQueue: 'team', namespace: 'default' } } as unknown as Worker;
+    await expect(plugin.runWorker(worker, polls)).rejects.toThrow(message);
+    expect(polls).not.toHaveBeenCalled();
+  },
+);
 
-it('an agent service has an http or https URL without a query', () => {
+it('createAgentApi rejects a base URL that is not an http or https URL without a query', () => {
   const options = { apiKey: keyFromText('key_of-the-service'), timeoutMs: 1_000 };
   for (const baseUrl of ['', 'ftp://agents.example', 'https://agents.example/?a=1'])
     expect(() => createAgentApi({ baseUrl, ...options })).toThrow(
@@ -49,7 +57,7 @@ it('an agent service has an http or https URL without a query', () => {
     );
 });
 
-it('workers of one process with a task queue each get what their queue is for', () => {
+it('with three task queues, each worker of the process gets only the activities and workflows of its own task queue', () => {
   const taskQueues = { followUp: 'follow-ups', read: 'reads', send: 'sends' };
   const plugin = new FollowUpPlugin({ agentApi, taskQueues });
   const offered = (taskQueue: string) => {
@@ -63,7 +71,7 @@ it('workers of one process with a task queue each get what their queue is for', 
   expect(() => offered('team')).toThrow(/^the task queue team is not one of .*: follow-ups, reads, sends$/);
 });
 
-it('rejects a worker with a prebuilt bundle that does not have the workflows of follow-ups', () => {
+it('rejects a worker whose prebuilt bundle does not have the workflows of follow-ups', () => {
   const code = 'exports.followUp = 1';
   const message =
     /^the workflow bundle of the worker of the task queue team does not have the follow-up workflows/;

@@ -17,16 +17,16 @@ async function startWorker(env: NodeJS.ProcessEnv): Promise<WorkerProcess> {
   return worker;
 }
 
-/** Listens at a port, or finds that somebody else does. */
-async function take(port: number): Promise<number> {
+/** Occupies a port: the function listens on the port, unless another process already does. */
+async function occupyPort(port: number): Promise<number> {
   const server = createServer();
   stops.push(() => server.close());
   await once(server.listen(port, '127.0.0.1'), 'listening').catch(() => undefined);
   return (server.address() as AddressInfo | null)?.port ?? port;
 }
 
-it('a worker names every address that was chosen and is taken, and ends with exit code 2', async () => {
-  const [health, metrics] = [await take(0), await take(0)];
+it('a worker reports every configured address that is already in use, and exits with code 2', async () => {
+  const [health, metrics] = [await occupyPort(0), await occupyPort(0)];
   const worker = await startWorker({
     FOLLOW_UP_HEALTH_ADDRESS: `127.0.0.1:${health}`,
     FOLLOW_UP_METRICS_ADDRESS: `127.0.0.1:${metrics}`,
@@ -37,9 +37,9 @@ it('a worker names every address that was chosen and is taken, and ends with exi
   expect(worker.stderr).toContain(`FOLLOW_UP_METRICS_ADDRESS: 127.0.0.1:${metrics} can't be used`);
 });
 
-it('a taken default port is a warning; the worker waits for Temporal, and ends when it is told to', async () => {
-  await take(9465);
-  await take(9464);
+it('if a default port is in use, the worker logs a warning; it retries the connection to the Temporal server until SIGTERM, and exits with code 0', async () => {
+  await occupyPort(9465);
+  await occupyPort(9464);
   const nowhere = await getPort();
   const worker = await startWorker({
     TEMPORAL_ADDRESS: `127.0.0.1:${nowhere}`,
@@ -55,8 +55,8 @@ it('a taken default port is a warning; the worker waits for Temporal, and ends w
   expect(await worker.exited).toEqual({ code: 0, signal: null });
 });
 
-// test/temporal has every reason not to be connected.
-it('a worker whose credentials the Temporal server refuses ends with exit code 1, and shows none of them', async () => {
+// test/client/connect.test.ts covers the other connection failures.
+it('a worker whose credentials the Temporal server rejects exits with code 1, and does not show the credentials', async () => {
   const temporal = { TEMPORAL_ADDRESS: await grpcServer(16), TEMPORAL_TLS: 'false' };
   const worker = await startWorker({ ...temporal, TEMPORAL_API_KEY: 'temporal-secret' });
   expect(await worker.exited).toEqual({ code: 1, signal: null });

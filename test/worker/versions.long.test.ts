@@ -9,10 +9,10 @@ import { ACCEPTED_BY_RESPONSE, ENDLESS_TURN } from '../harness/follow-up-under-t
 import { ProcessEnvironment } from '../harness/process-environment';
 import { temporal } from '../harness/temporal';
 
-/** So many watch their job, and some wait until it is at rest. */
+/** The number of follow-ups that watch their job. The other follow-ups wait until their job is idle. */
 const WATCHING = 6;
 const FOLLOW_UPS = 8;
-/** The first items stay open until the test ends their turns, so that others are still to be sent. */
+/** The first items run until the test ends their turns, so that the other items are not started yet. */
 const OPEN_ITEMS = 5;
 const ITEMS = 10;
 
@@ -26,22 +26,29 @@ const TIMES = {
 } as const;
 const UNLIMITED = { sandbox: { messagesPerHour: null } };
 
-/** In a turn that ends only when the test says so; the message's own turn ends by itself. */
+/** The job has a turn in progress that ends only when the test ends it. The turn of the message ends without the test. */
 const BUSY = { status: 'active', turns: [{ durationMs: null }, {}] } as const;
 
-/** An operator's command. Refused until workers of the version poll every queue of the current one. */
-async function deploy(name: string, ...words: string[]): Promise<void> {
+/**
+ * Runs a `temporal worker deployment` command until it succeeds. The Temporal server rejects the command until workers of the
+ * version poll every task queue of the current version.
+ */
+async function deploy(name: string, ...command: string[]): Promise<void> {
   const { cli, address, env } = temporal();
-  const args = ['worker', 'deployment', ...words, '--deployment-name', name, '--yes', '--address', address];
-  await eventually(words.join(' '), () => promisify(execFile)(cli, args, { env }), { intervalMs: 500 });
+  const args = ['worker', 'deployment', ...command, '--deployment-name', name, '--yes', '--address', address];
+  await eventually(
+    `the command ${command.join(' ')} succeeds`,
+    () => promisify(execFile)(cli, args, { env }),
+    { intervalMs: 500 },
+  );
 }
 
-/** Three worker processes start and two stop one after another: 70 s on a quiet machine, and 110 s on a busy one. */
+/** Three worker processes start and two stop, one after another. This takes 70 s on an idle machine and 110 s on a busy one. */
 const TIMEOUT_MS = 300_000;
 
 // Proves D1.
 it(
-  'follow-ups and a batch under way go from one version of the worker to the next and back: each message once, no workflow task fails',
+  'running follow-ups and a batch move to a new worker version and back; each message is sent once, and no workflow task fails',
   () =>
     ProcessEnvironment.with(UNLIMITED, async (environment) => {
       const { client, sandbox, taskQueue } = environment;
@@ -67,42 +74,43 @@ it(
       batch.addItems(OPEN_ITEMS, ENDLESS_TURN, TIMES).addItems(ITEMS - OPEN_ITEMS, {}, TIMES);
       await batch.start({ concurrency: OPEN_ITEMS });
       const running = async (buildId: string) => {
-        const ofVersion = `AND TemporalWorkerDeploymentVersion = "${name}:${buildId}"`;
+        const isOfVersion = `AND TemporalWorkerDeploymentVersion = "${name}:${buildId}"`;
         const query = `TaskQueue = "${taskQueue}" AND WorkflowType = "followUp" AND ExecutionStatus = "Running"`;
-        return (await client.workflow.count(`${query} AND AgentProject != "${batch.projectId}" ${ofVersion}`))
-          .count;
+        return (
+          await client.workflow.count(`${query} AND AgentProject != "${batch.projectId}" ${isOfVersion}`)
+        ).count;
       };
-      const haveGone = (from: string, to: string) =>
+      const waitUntilMoved = (from: string, to: string) =>
         eventually(
-          `all running follow-ups have gone from ${from} to ${to}`,
+          `all running follow-ups have moved from ${from} to ${to}`,
           async () => [await running(from), await running(to)],
-          { intervalMs: 500, until: ([left, come]) => left === 0 && come === FOLLOW_UPS },
+          { intervalMs: 500, until: ([onFrom, onTo]) => onFrom === 0 && onTo === FOLLOW_UPS },
         );
       await batch.waitUntilSent(OPEN_ITEMS);
 
-      // A newer version with another setting, which no running follow-up may notice; as a progressive rollout begins.
+      // The newer version has another HTTP timeout, which must not change a running follow-up. The rollout starts with 50%.
       const newer = await start('newer', { AGENT_API_TIMEOUT: '3s' });
       await deploy(name, 'set-ramping-version', '--build-id', 'newer', '--percentage', '50');
-      // With a task, a follow-up goes to the version that its id is drawn for: some go ahead, some stay.
+      // At its next workflow task, a follow-up moves to the newer version or stays, depending on its workflow ID.
       await Promise.all(watching.map(({ handle }) => handle.executeUpdate('pollNow')));
       await setCurrent('newer');
-      // Until its next workflow task, a follow-up stays with its version.
+      // A follow-up stays on its version until its next workflow task.
       older.signal('SIGTERM');
       expect(await older.exited).toMatchObject({ code: 0 });
-      await haveGone('older', 'newer');
+      await waitUntilMoved('older', 'newer');
 
       await start('older');
       await setCurrent('older');
       newer.signal('SIGTERM');
       expect(await newer.exited).toMatchObject({ code: 0 });
-      await haveGone('newer', 'older');
+      await waitUntilMoved('newer', 'older');
 
       expect((await batch.handle.progress()).state).toBe('running');
       expect(batch.posts()).toHaveLength(OPEN_ITEMS);
-      // The jobs come to rest; those that were waited for get their message then, and a turn that ends by itself.
+      // The jobs become idle. The follow-ups that waited then send their message, whose turn ends without the test.
       for (const { key } of followings) sandbox.changeJob(key, { status: 'completed' });
-      for (const ending of await Promise.all(followings.map((following) => following.outcomeSummary())))
-        expect(ending).toMatchObject({ delivery: ACCEPTED_BY_RESPONSE, posts: [true] });
+      for (const summary of await Promise.all(followings.map((following) => following.outcomeSummary())))
+        expect(summary).toMatchObject({ delivery: ACCEPTED_BY_RESPONSE, posts: [true] });
       expect(await batch.finish()).toMatchObject({ state: 'done', summary: { ended: ITEMS } });
       expect(batch.messageCounts()).toEqual(Array.from({ length: ITEMS }, () => 1));
       expect(await listFailedTasks(client, `TaskQueue = "${taskQueue}"`)).toEqual([]);

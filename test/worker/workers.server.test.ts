@@ -20,8 +20,8 @@ beforeAll(async () => {
 });
 afterAll(() => connection.close());
 
-// The tests of processes run them.
-it('the three workers all end when one fails, and its error is told with its task queue', async () => {
+// The tests with worker processes cover workers that do not fail.
+it('if one of the three workers fails, the others are drained, and the error is logged with the task queue of the failed worker', async () => {
   const taskQueues = newTaskQueues();
   const plugin = new FollowUpPlugin({ agentApi, taskQueues });
   const config = { temporal: { namespace: 'default' }, taskQueues };
@@ -44,21 +44,21 @@ it('the three workers all end when one fails, and its error is told with its tas
   );
 });
 
-it('a worker with the plugin does not poll a namespace that can’t have its search attributes', async () => {
+it('a worker with the plugin does not poll a namespace in which its search attributes are missing and can’t be registered', async () => {
   const plugin = new FollowUpPlugin({ agentApi });
-  plugin.configureWorker({ taskQueue: 'of-the-team' });
+  plugin.configureWorker({ taskQueue: 'team-queue' });
   const polls = jest.fn(() => Promise.resolve());
-  const options = { taskQueue: 'of-the-team', namespace: 'nowhere' };
-  // A worker that was never run holds its connection for good, so this one is none.
+  const options = { taskQueue: 'team-queue', namespace: 'missing-namespace' };
+  // A real worker that never runs would keep its connection open, so the test passes only the fields that the plugin uses.
   const run = plugin.runWorker({ options, connection } as unknown as Worker, polls);
   await expect(run).rejects.toThrow(SearchAttributesError);
   expect(polls).not.toHaveBeenCalled();
 });
 
-it('a worker with the plugin runs its own workflows, and all workflow types of follow-ups', async () => {
+it('a worker with the plugin runs the workflows of the team and all workflow types of follow-ups', async () => {
   const workflowsPath = require.resolve('../simulation/probe/workflow');
   const plugins = [new FollowUpPlugin({ agentApi })];
-  const taskQueue = 'of-a-team';
+  const taskQueue = 'team-workflows';
   const worker = await Worker.create({ taskQueue, connection: await connect(), workflowsPath, plugins });
   const { workflow } = new Client({ connection });
   const execute = (type: string, args: unknown[] = []) =>

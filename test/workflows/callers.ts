@@ -1,4 +1,4 @@
-/** Workflows of another team, which send follow-ups. */
+/** Workflows of another team that send follow-ups. They run on a separate worker without the follow-up plugin. */
 import { executeFollowUp, type FollowUpRequest, startFollowUp } from '../../src/entries/workflow';
 
 type Request = FollowUpRequest & { readonly requestId: string };

@@ -12,7 +12,7 @@ import { temporal } from '../harness/temporal';
 import type { NewJob } from '../../sandbox';
 import type * as callers from './callers';
 
-/** The children have the clock of their parent. */
+/** Child workflows use the clock of their parent. */
 const { open } = sharedEnvironment({ skipsTime: true });
 const QUEUE = `callers-${randomUUID()}`;
 let connection: NativeConnection;
@@ -32,7 +32,7 @@ afterAll(async () => {
   await connection.close();
 });
 
-/** One of the team's workflows, started with a follow-up to a job of its own. */
+/** Starts a workflow of the team with a request for a follow-up to a new job. */
 async function start(type: keyof typeof callers, job: NewJob = {}) {
   const environment = await open();
   const { taskQueue, client } = environment;
@@ -57,49 +57,65 @@ const causeOf = (result: Promise<unknown>) =>
     (error: unknown) => (error instanceof WorkflowFailedError ? error.cause : error),
   );
 
-describe('a workflow of another team', () => {
+describe('a parent workflow of another team', () => {
   it.concurrent.each([
     ['returns early', 'startsAndReturns', undefined],
     ['is cancelled', 'waits', expect.any(CancelledFailure)],
     ['is terminated', 'waits', expect.any(TerminatedFailure)],
-  ] as const)('that %s leaves the follow-up running to its end', async (how, type, failure) => {
+  ] as const)('that %s does not stop its follow-up', async (event, type, failure) => {
     const { parent, followUp, messages, sent, endTurn } = await start(type, ENDLESS_TURN);
     await sent();
-    if (how === 'is cancelled') await parent.cancel();
-    if (how === 'is terminated') await parent.terminate();
+    if (event === 'is cancelled') await parent.cancel();
+    if (event === 'is terminated') await parent.terminate();
     expect(await causeOf(parent.result())).toEqual(failure);
     endTurn();
     expect(await followUp.result()).toMatchObject({ status: 'completed' });
     expect(messages()).toBe(1);
   });
 
-  it.concurrent('that starts the same follow-up twice attaches to it', async () => {
-    const { parent, messages } = await start('startsTwice');
-    const link = expect.stringContaining('/pull/');
-    expect(await parent.result()).toEqual({ attached: [false, true], links: [link, link] });
-    expect(messages()).toBe(1);
-  });
+  it.concurrent(
+    'that starts the same follow-up twice attaches to it, and the message is sent once',
+    async () => {
+      const { parent, messages } = await start('startsTwice');
+      const link = expect.stringContaining('/pull/');
+      expect(await parent.result()).toEqual({ attached: [false, true], links: [link, link] });
+      expect(messages()).toBe(1);
+    },
+  );
 
   it.concurrent.each([
-    ['its request is invalid', 'sendsNothing', null, { type: 'InvalidRequest', details: NOTHING }],
-    ['it carries another prompt', 'sendsAnotherPrompt', null, { type: 'FollowUpConflict', details: NOTHING }],
-    ['somebody cancels it', 'waits', 'cancel', { type: 'FollowUpCancelled', details: ACCEPTED }],
-    ['somebody terminates it', 'waits', 'terminate', { type: 'FollowUpTerminated', details: NOTHING }],
-  ] as const)('is told why there is no result of a follow-up when %s', async (_, type, end, failure) => {
-    const { parent, followUp, sent, messages } = await start(type, end === null ? {} : ENDLESS_TURN);
-    if (end !== null) await sent().then(() => followUp[end]());
-    expect(await causeOf(parent.result())).toMatchObject(failure);
-    expect(messages()).toBeLessThanOrEqual(1);
-  });
+    ['the request is invalid', 'sendsNothing', null, { type: 'InvalidRequest', details: NOTHING }],
+    [
+      'the request ID already has another prompt',
+      'sendsAnotherPrompt',
+      null,
+      { type: 'FollowUpConflict', details: NOTHING },
+    ],
+    ['a client cancels the follow-up', 'waits', 'cancel', { type: 'FollowUpCancelled', details: ACCEPTED }],
+    [
+      'a client terminates the follow-up',
+      'waits',
+      'terminate',
+      { type: 'FollowUpTerminated', details: NOTHING },
+    ],
+  ] as const)(
+    'receives a typed failure with the job and the receipt if %s',
+    async (_, type, action, failure) => {
+      const { parent, followUp, sent, messages } = await start(type, action === null ? {} : ENDLESS_TURN);
+      if (action !== null) await sent().then(() => followUp[action]());
+      expect(await causeOf(parent.result())).toMatchObject(failure);
+      expect(messages()).toBeLessThanOrEqual(1);
+    },
+  );
 });
 
-it('a workflow of a team calls its own activity at the end of its follow-up, as the example does', async () => {
+it('the example workflow in examples/typescript calls an activity of its team after the end of its follow-up', async () => {
   const environment = await open();
   const request = environment.newRequest();
   const taskQueue = `announcing-${randomUUID()}`;
   const announced: string[] = [];
   const alias = { 'agent-follow-up-client/workflow': path.join(__dirname, '../../src/entries/workflow.ts') };
-  const own = await Worker.create({
+  const teamWorker = await Worker.create({
     ...{ connection, taskQueue },
     activities: { announce: (text: string) => Promise.resolve(void announced.push(text)) },
     workflowsPath: path.join(__dirname, '../../examples/typescript/workflows.ts'),
@@ -111,6 +127,6 @@ it('a workflow of a team calls its own activity at the end of its follow-up, as 
     },
   });
   const options = { taskQueue, workflowId: taskQueue, args: [request, environment.taskQueue] };
-  await own.runUntil(environment.client.workflow.execute('followUpAndAnnounce', options));
+  await teamWorker.runUntil(environment.client.workflow.execute('followUpAndAnnounce', options));
   expect(announced).toEqual([expect.stringMatching(`^${request.jobId}: completed, http://`)]);
 });

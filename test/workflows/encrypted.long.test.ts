@@ -4,17 +4,20 @@ import { ACCEPTED_BY_RESPONSE, ENDLESS_TURN } from '../harness/follow-up-under-t
 import { POLL_EVERY_SECOND, waitForAttempt } from '../harness/pending-poll';
 import { sharedEnvironment } from '../harness/shared-environment';
 
-/** The codec rejects a payload that is not encrypted: every payload of a follow-up must have passed the codec. */
+/** The codec rejects a payload that is not encrypted, so each test fails if a payload did not pass the codec. */
 const { open, follow, newBatch } = sharedEnvironment({ dataConverter: ENCRYPTING });
 
-it.concurrent('with encrypted payloads, a cancelled send leaves its receipt in the memo', async () => {
-  // A local activity reads the send's checkpoint.
-  const following = await follow(ENDLESS_TURN, {}, { name: 'hold', operation: 'message' });
-  await following.waitForRequest({ operation: 'message' });
-  await following.handle.cancel();
-  following.releaseHeldRequests();
-  expect(await following.cancelledReceipt()).toMatchObject({ delivery: ACCEPTED_BY_RESPONSE });
-});
+it.concurrent(
+  'with encrypted payloads, a follow-up that is cancelled during its send leaves its receipt in the memo',
+  async () => {
+    // A local activity reads the send's checkpoint.
+    const following = await follow(ENDLESS_TURN, {}, { name: 'hold', operation: 'message' });
+    await following.waitForRequest({ operation: 'message' });
+    await following.handle.cancel();
+    following.releaseHeldRequests();
+    expect(await following.cancelledReceipt()).toMatchObject({ delivery: ACCEPTED_BY_RESPONSE });
+  },
+);
 
 it.concurrent(
   'with encrypted payloads, a cancelled follow-up counts the reads of its pending poll',
@@ -23,11 +26,11 @@ it.concurrent(
     await waitForAttempt(following, 4);
     const { followUps } = await open();
     const report = await followUps.getHandle(following.handle.workflowId).progress();
-    // The workflow itself has counted two.
+    // The workflow has counted two polls, and the client adds the reads of the pending `pollJob`.
     expect(report.from === 'worker' ? report.progress.polls : 0).toBeGreaterThan(2);
     await following.handle.cancel();
     const { polls } = await following.cancelledReceipt();
-    // The baseline read is not a poll; one more read may be in progress at the end.
+    // The baseline read is not a poll, and one more read may be in progress at the end.
     expect([1, 2]).toContain(following.readCount() - polls);
   },
 );

@@ -12,7 +12,7 @@ import { ProcessEnvironment } from '../harness/process-environment';
 import { temporaryFolder } from '../harness/temporary-folder';
 import { ROOT } from '../harness/worker-process';
 
-// A first run installs the Python library.
+// The first run installs the Python library.
 jest.setTimeout(300_000);
 
 const VENV = path.join(ROOT, '.cache/e2e/receiver');
@@ -26,7 +26,7 @@ beforeAll(async () => {
 });
 
 // Proves N1.
-it('a receiver in Python that was away is told once it is back, by the newest secret', async () => {
+it('a Python receiver that was unavailable receives the notification after its start, signed with the newest secret', async () => {
   const port = await getPort();
   const [old, next] = [1, 2].map(() => `whsec_${randomBytes(32).toString('base64')}`) as [string, string];
   const secretFile = path.join(folder, 'secret');
@@ -41,25 +41,30 @@ it('a receiver in Python that was away is told once it is back, by the newest se
     expect((await following.result()).status).toBe('completed');
     const query = `WorkflowType = 'followUpNotification' AND TaskQueue = '${environment.taskQueue}'`;
     const first = async () => (await collectWorkflowIds(environment.client.workflow.list({ query })))[0];
-    const workflowId = await eventually('the notice is listed', first);
-    const notice = environment.client.workflow.getHandle(workflowId);
-    const pending = async () => (await notice.describe()).raw.pendingActivities?.[0]?.lastFailure?.message;
-    expect(await eventually('nobody listens', pending)).toBe('no answer from the receiver (ECONNREFUSED)');
+    const workflowId = await eventually('the notification workflow is in the visibility list', first);
+    const notification = environment.client.workflow.getHandle(workflowId);
+    const pending = async () =>
+      (await notification.describe()).raw.pendingActivities?.[0]?.lastFailure?.message;
+    expect(await eventually('an attempt of the notification has failed', pending)).toBe(
+      'no answer from the receiver (ECONNREFUSED)',
+    );
 
     writeFileSync(secretFile, `${next},${old}\n`);
-    // The example, with the Python library.
+    // The receiver is the example of the documentation, which uses the Python library of Standard Webhooks.
     const args = ['-B', path.join(ROOT, 'examples/python/receiver.py'), String(port)];
     const receiver = spawn(python, args, { env: { PATH: process.env.PATH, NOTIFY_SECRET: next } });
     let printed = '';
     receiver.stdout.on('data', (text: Buffer) => (printed += text.toString()));
-    await notice
+    await notification
       .result()
-      .then(() => eventually('it has told', () => printed.endsWith(' completed\n')))
+      .then(() =>
+        eventually('the receiver has printed the notification', () => printed.endsWith(' completed\n')),
+      )
       .finally(() => receiver.kill());
     expect(printed).toBe(
       `listening\n${workflowId} follow-up.ended ${following.handle.workflowId} completed\n`,
     );
-    const shown = JSON.stringify([await notice.fetchHistory(), worker.log()]);
+    const shown = JSON.stringify([await notification.fetchHistory(), worker.log()]);
     for (const hidden of [old, next, 'a-token-of-theirs']) expect(shown).not.toContain(hidden);
   });
 });

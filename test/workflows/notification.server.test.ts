@@ -12,29 +12,29 @@ import { eventually } from '../../tools/lib/eventually';
 import { ENDLESS_TURN } from '../harness/follow-up-under-test';
 import { resetToTask, workflowTasks } from '../harness/reset';
 
-const secret = () => `whsec_${randomBytes(24).toString('base64')}`;
-const RECEIVERS = secret();
+const newSecret = () => `whsec_${randomBytes(24).toString('base64')}`;
+const RECEIVER_SECRET = newSecret();
 
-/** The POSTs in their order: the verified body and the `webhook-id` of each. */
-const all: { readonly id: string; readonly notice: Notification }[] = [];
+/** The verified body and the `webhook-id` of each POST, in the order of arrival. */
+const received: { readonly id: string; readonly notification: Notification }[] = [];
 const held: ServerResponse[] = [];
 const statuses = [503, 302, 410];
 
-/** How the receiver answers what it is told of a project; 204 to all others. */
-const ANSWERS: Partial<Record<string, (response: ServerResponse) => void>> = {
+/** The receiver's response for notifications of these projects. All other notifications receive 204. */
+const RESPONDERS: Partial<Record<string, (response: ServerResponse) => void>> = {
   held: (response) => held.push(response),
-  refused: (response) =>
+  rejected: (response) =>
     response.writeHead(statuses.shift() ?? 204, { 'retry-after': '1', location: '/elsewhere' }).end(),
 };
 
-/** With the JavaScript library of Standard Webhooks, which throws where a signature is wrong. */
+/** The receiver uses the JavaScript library of Standard Webhooks, which throws if a signature is wrong. */
 const server = createServer((request, response) => {
   void (async () => {
     const headers = request.headers as Record<string, string>;
-    const notice = new Webhook(RECEIVERS).verify(await text(request), headers) as Notification;
-    all.push({ id: headers['webhook-id'] ?? '', notice });
-    const answer = ANSWERS[String(notice.data.projectId)] ?? (() => response.writeHead(204).end());
-    answer(response);
+    const notification = new Webhook(RECEIVER_SECRET).verify(await text(request), headers) as Notification;
+    received.push({ id: headers['webhook-id'] ?? '', notification });
+    const respond = RESPONDERS[String(notification.data.projectId)] ?? (() => response.writeHead(204).end());
+    respond(response);
   })();
 });
 
@@ -42,7 +42,7 @@ let environment: Environment;
 beforeAll(async () => {
   await once(server.listen(0, '127.0.0.1'), 'listening');
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/follow-ups`;
-  const secrets = { current: () => Promise.resolve(`${secret()},${RECEIVERS}`) };
+  const secrets = { current: () => Promise.resolve(`${newSecret()},${RECEIVER_SECRET}`) };
   environment = await Environment.open({ notify: { url, secrets } });
 });
 afterAll(async () => {
@@ -51,71 +51,75 @@ afterAll(async () => {
   server.close().closeAllConnections();
 });
 
-/** The notices of a follow-up or a batch, in the order of their arrival. */
-const told = (workflowId: string, count = 1) =>
+/** Waits for the notifications of a follow-up or a batch. Returns them in the order of arrival. */
+const waitForNotifications = (workflowId: string, count = 1) =>
   eventually(
-    'the receiver is told',
-    () => all.filter(({ notice }) => notice.data.workflowId === workflowId),
+    `the receiver has ${count} notifications of ${workflowId}`,
+    () => received.filter(({ notification }) => notification.data.workflowId === workflowId),
     { until: ({ length }) => length >= count },
   );
 
-it('the end of a follow-up, a need for a decision, a cancellation and the end of a batch are told, without the prompt', async () => {
+it('sends a notification without the prompt when a follow-up ends, needs a decision or is cancelled, and when a batch ends', async () => {
   const following = await environment.follow({}, { ...FASTEST_OPTIONS, prompt: 'a secret wish' });
   const { id: jobId, prLink, receipt } = await following.result();
   const { workflowId } = following.handle;
-  const [ended] = await told(workflowId);
+  const [ended] = await waitForNotifications(workflowId);
   const { projectId } = following.key;
   const { requestId, evidence } = receipt;
-  const named = { workflowId, projectId, jobId, requestId, batchId: null };
+  const ids = { workflowId, projectId, jobId, requestId, batchId: null };
   const outcome = { outcome: 'completed', status: 'completed', prLink, verdict: 'accepted', evidence };
-  expect(ended?.notice).toEqual({
+  expect(ended?.notification).toEqual({
     type: 'follow-up.ended',
     timestamp: expect.stringMatching(/^\d{4}-.*Z$/),
-    data: { ...named, ...outcome },
+    data: { ...ids, ...outcome },
   });
 
   const lost = { name: 'processed-then-close', operation: 'message' } as const;
-  const asked = { ...FASTEST_OPTIONS, onUnknownDelivery: 'ask' } as const;
-  const asking = await environment.follow({ status: 'active', ...ENDLESS_TURN }, asked, lost);
-  await told(asking.handle.workflowId);
-  const tasks = await eventually('its notice has begun', () => workflowTasks(asking.handle), {
-    until: ({ length }) => length > 2,
-  });
-  // The notice stays in the history of the run that a reset makes.
+  const options = { ...FASTEST_OPTIONS, onUnknownDelivery: 'ask' } as const;
+  const asking = await environment.follow({ status: 'active', ...ENDLESS_TURN }, options, lost);
+  await waitForNotifications(asking.handle.workflowId);
+  const tasks = await eventually(
+    'the notification workflow has started',
+    () => workflowTasks(asking.handle),
+    {
+      until: ({ length }) => length > 2,
+    },
+  );
+  // The history of the run that a reset makes has the notification, so the notification is not sent again.
   await (await resetToTask(asking.handle, tasks.at(-1))).cancel();
-  const both = await told(asking.handle.workflowId, 2);
-  expect(both.map(({ notice: { type, data } }) => ({ type, data }))).toMatchObject([
+  const both = await waitForNotifications(asking.handle.workflowId, 2);
+  expect(both.map(({ notification: { type, data } }) => ({ type, data }))).toMatchObject([
     { type: 'follow-up.needs-decision', data: { outcome: null, verdict: 'unknown', status: 'active' } },
     { type: 'follow-up.ended', data: { outcome: 'cancelled', verdict: 'unknown' } },
   ]);
 
-  // So is the end: a run that a reset has made decides as its history did.
+  // A run that a reset made after the notification of the end has the same failure as the first run.
   const { handle } = await environment.follow({}, FASTEST_OPTIONS, { name: 'not-found' });
   await expect(handle.result()).rejects.toMatchObject({ cause: { type: 'JobNotFound' } });
-  const again = await resetToTask(handle, (await workflowTasks(handle)).at(-1));
-  await expect(again.result()).rejects.toMatchObject({ cause: { type: 'JobNotFound' } });
+  const resetRun = await resetToTask(handle, (await workflowTasks(handle)).at(-1));
+  await expect(resetRun.result()).rejects.toMatchObject({ cause: { type: 'JobNotFound' } });
 
   const batch = new TestBatch(environment).addItems(2);
-  const [ofBatch] = await told((await batch.start()).workflowId);
+  const [batchEnded] = await waitForNotifications((await batch.start()).workflowId);
   const counts = { outcome: 'done', items: 2, ended: 2, unknownDeliveries: 0 };
-  expect(ofBatch?.notice).toMatchObject({
+  expect(batchEnded?.notification).toMatchObject({
     type: 'follow-up-batch.ended',
     data: { batchId: batch.batchId, ...counts },
   });
 });
 
 // Proves N1.
-it('a receiver that does not answer delays no result; what it refuses comes again under the same id, and 410 ends it', async () => {
-  const unheard = await environment.follow({ projectId: 'held' }, FASTEST_OPTIONS);
-  await eventually('the receiver is asked', () => held.length > 0);
-  expect((await unheard.result()).status).toBe('completed');
+it('a receiver without a response does not delay a result; a rejected notification is sent again with the same ID until the receiver returns 410', async () => {
+  const unconfirmed = await environment.follow({ projectId: 'held' }, FASTEST_OPTIONS);
+  await eventually('the receiver holds a notification', () => held.length > 0);
+  expect((await unconfirmed.result()).status).toBe('completed');
 
-  const refused = await environment.follow({ projectId: 'refused' }, FASTEST_OPTIONS);
-  const [first, ...others] = await told(refused.handle.workflowId, 3);
+  const rejected = await environment.follow({ projectId: 'rejected' }, FASTEST_OPTIONS);
+  const [first, ...others] = await waitForNotifications(rejected.handle.workflowId, 3);
   const id = first?.id ?? '';
   expect(others.map((other) => other.id)).toEqual([id, id]);
-  const notice = environment.client.workflow.getHandle(id);
-  await expect(notice.result()).rejects.toMatchObject({
+  const notification = environment.client.workflow.getHandle(id);
+  await expect(notification.result()).rejects.toMatchObject({
     cause: { cause: { type: 'ReceiverGone', message: 'the receiver answered 410' } },
   });
 });

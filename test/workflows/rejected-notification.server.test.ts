@@ -12,7 +12,7 @@ import { takenNotificationId } from './taken-notification-id';
 const bundlePath = path.join(temporaryFolder(), 'bundle.js');
 
 // Proves N1.
-it('a notification that the Temporal server does not start changes no result of a follow-up or a batch', async () => {
+it('if the Temporal server rejects the start of a notification, follow-ups and batches still end with their result', async () => {
   const { code } = await bundleWorkflowCode({
     workflowsPath: path.join(__dirname, '../../src/workflows'),
     workflowInterceptorModules: [require.resolve('./taken-notification-id')],

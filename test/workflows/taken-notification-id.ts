@@ -1,12 +1,12 @@
 import { type WorkflowInterceptorsFactory, workflowInfo } from '@temporalio/workflow';
 import { NOTIFICATION_WORKFLOW } from '../../src/contract/names';
 
-/** The ID that every notification gets, for follow-ups and batches of a task queue. */
+/** Returns the workflow ID that the interceptor gives to all notifications of a task queue. */
 export function takenNotificationId(taskQueue: string): string {
   return `notification-of-${taskQueue}`;
 }
 
-/** Starts every notification with the same workflow ID, so that the Temporal server rejects its start if the ID is taken. */
+/** Gives every notification the same workflow ID, so that the Temporal server rejects its start if this ID is in use. */
 export const interceptors: WorkflowInterceptorsFactory = () => ({
   outbound: [
     {

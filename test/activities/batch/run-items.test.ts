@@ -7,7 +7,7 @@ import { type BatchBoard, EMPTY_BOARD } from '../../../src/batch/board';
 import { type BatchMemo, MEMO_BATCH } from '../../../src/batch/memo';
 import { type RecordedOutcome, createOutcomeWithoutReceipt } from '../../../src/contract/outcome';
 
-/** Which workflows were cancelled. */
+/** Records the workflow IDs of the cancelled workflows. */
 const cancelled = jest.fn<(workflowId: string) => Promise<void>>(() => Promise.resolve());
 
 afterEach(() => {
@@ -15,7 +15,7 @@ afterEach(() => {
   jest.restoreAllMocks();
 });
 
-/** Two jobs with two items each. No item was started, and none is beyond the bound. */
+/** The batch has two jobs with two items each. No item was started, and all items may start, because the bound is at the end. */
 const MEMO: BatchMemo = {
   ...EMPTY_BOARD,
   ...{ batchId: 'b', items: 4, digest: null, retryScope: null, startedAt: '2026-01-01T00:00:00.000Z' },
@@ -30,7 +30,7 @@ function contextOf(client: object): void {
   jest.spyOn(Context, 'current').mockReturnValue(context);
 }
 
-/** Prepares a round with a Temporal server whose parts are given. */
+/** Prepares a round with a fake Temporal server. The parameter `server` replaces methods of the item store. */
 function prepareRound(server: Partial<BatchItemStore>, memo: Partial<BatchMemo>): void {
   const describe = () => Promise.resolve({ memo: { [MEMO_BATCH]: { ...MEMO, ...memo } }, raw: {} });
   contextOf({ workflow: { getHandle: (id: string) => ({ describe, cancel: () => cancelled(id) }) } });
@@ -46,7 +46,7 @@ function prepareRound(server: Partial<BatchItemStore>, memo: Partial<BatchMemo>)
     jest.spyOn(BatchItemStore.prototype, name as 'getFact').mockImplementation(part as never);
 }
 
-/** Makes a round that another round follows. @returns the board that the round recorded last */
+/** Runs a round that another round follows. @returns the last board that the round recorded */
 async function roundOf(server: Partial<BatchItemStore>, memo: Partial<BatchMemo> = {}): Promise<BatchBoard> {
   prepareRound(server, memo);
   const record = jest.spyOn(BatchItemStore.prototype, 'recordBoard').mockResolvedValue(() => 10_000);
@@ -57,7 +57,7 @@ async function roundOf(server: Partial<BatchItemStore>, memo: Partial<BatchMemo>
 const FIRST = 'follow-up:p:one:0';
 
 describe('a round of a batch', () => {
-  it('reports an item that the Temporal server rejects, and starts the others', async () => {
+  it('reports an item whose start the Temporal server rejects, and starts the other items', async () => {
     const start: BatchItemStore['start'] = ({ next }) =>
       Promise.resolve(
         next === 0
@@ -73,7 +73,7 @@ describe('a round of a batch', () => {
     });
   });
 
-  it('reports an item whose outcome can’t be read, also in the failure of its attempt', async () => {
+  it('reports an item whose outcome can’t be read, on the board and in the failure of the attempt', async () => {
     const fact: BatchItemStore['getFact'] = () =>
       Promise.resolve({ kind: 'unreadable', workflowId: FIRST, reason: 'no key' });
     const lanes = MEMO.lanes.map((lane) => ({ ...lane, state: 'running' }) as const);
@@ -83,7 +83,7 @@ describe('a round of a batch', () => {
     await expect(runItems({ chunks: undefined })).rejects.toMatchObject({ type: 'PollAgain', message });
   });
 
-  it('starts nothing while another client runs a later item of each job, and reports one, with one query for all', async () => {
+  it('starts no item while another client runs a later item of each job, makes one query for all jobs, and reports one item', async () => {
     const lanesWithLaterRunning = jest.fn<BatchItemStore['lanesWithLaterRunning']>((lanes) =>
       Promise.resolve([...lanes]),
     );
@@ -98,7 +98,7 @@ describe('a round of a batch', () => {
   });
 
   // Proves B5, B9.
-  it('does not start an item again that an earlier run started and that was deleted, after the Temporal server rejects a retry of the item before it', async () => {
+  it('does not start a deleted item of an earlier run again after the Temporal server rejects a retry of the item before it', async () => {
     const rejected: RecordedOutcome = {
       ...{ outcome: 'FollowUpRejected', delivery: 'rejected' },
       ...{ evidence: null, prLink: null, message: null },
@@ -129,7 +129,7 @@ describe('a round of a batch', () => {
     expect(board).toMatchObject({ ended: 2, byFailure: { FollowUpRejected: 1, missing: 1 } });
   });
 
-  it('cancels every running follow-up with the batch, also one that no lane has', async () => {
+  it('cancels every running follow-up of the batch, including one that is in no lane', async () => {
     const lanes = [{ next: 0, end: 2, state: 'running' } as const];
     const fact: BatchItemStore['getFact'] = () =>
       Promise.resolve({ kind: 'running', workflowId: FIRST, isStartedByBatch: true });
@@ -139,7 +139,7 @@ describe('a round of a batch', () => {
   });
 });
 
-it('chunks are not closed again and again by a worker that may not terminate workflows', async () => {
+it('closing the chunks fails without retries if the worker may not terminate workflows', async () => {
   const cause = Object.assign(new Error('denied'), { code: 7, details: 'denied', metadata: {} });
   const terminate = () => Promise.reject(new ServiceError('Failed to terminate', { cause }));
   contextOf({ workflow: { getHandle: () => ({ terminate }) } });

@@ -13,7 +13,7 @@ afterEach(() => {
 
 const PERMISSION_DENIED = 7;
 
-/** A client whose credentials may not terminate workflows. */
+/** Makes every termination of a chunk fail with PERMISSION_DENIED. Returns a function that returns the number of these failures. */
 function denyTerminations(): () => number {
   const details = 'Request unauthorized.';
   const cause = Object.assign(new Error(details), { code: PERMISSION_DENIED, details, metadata: {} });
@@ -35,7 +35,7 @@ function denyTerminations(): () => number {
 }
 
 // Proves B4.
-it('a batch ends although its worker may not terminate the chunks, and tries that once', async () => {
+it('a batch ends even if its worker may not terminate the chunks, and tries to terminate each chunk once', async () => {
   const batch = await newBatch(5, {}, { prompt: LARGE_PROMPT });
   const deniedTimes = denyTerminations();
   await batch.start();

@@ -18,7 +18,7 @@ function problemsOf(input: unknown): readonly string[] {
 }
 
 describe('the input of a batch', () => {
-  it('has defaults, and its id from its workflow where it names none', () => {
+  it('has defaults, and the batch ID of the workflow ID if it has no batchId', () => {
     const defaults = {
       concurrency: 50,
       maxFailures: null,
@@ -36,9 +36,9 @@ describe('the input of a batch', () => {
   // Proves B7.
   it.each([
     ['text', 'input'],
-    // It has a field for each byte.
+    // A buffer has a field for each byte.
     [Buffer.alloc(2_000_000), 'input'],
-    // Of another version.
+    // A worker of another version could make this input.
     [{ items, continued: {} }, 'input'],
     [{}, 'items'],
     [{ items, chunks }, 'items'],
@@ -57,21 +57,24 @@ describe('the input of a batch', () => {
     [{ items, maxFailures: { percent: 101 } }, 'maxFailures'],
     [{ items, maxFailures: { items: -1 } }, 'maxFailures'],
     [{ items, batchId: 'weekly' }, 'batchId'],
-  ])('is refused for one problem (%#)', (input, field) => {
+  ])('is rejected with exactly one problem (row %#)', (input, field) => {
     expect(problemsOf(input)).toEqual([expect.stringMatching(new RegExp(`^${field}: `))]);
   });
 
   it.each<[string, unknown]>([
     ['other fields', Object.fromEntries(Array.from({ length: 100_000 }, (_, nth) => [`field-${nth}`, 1]))],
     ['empty items', { items: Array(100_000).fill({}) }],
-    ['long words', { items: Array(100).fill({ projectId: 'p'.repeat(10_000), jobId: '\ud800' }) }],
-  ])('is refused in a message of bounded size, be it of %s', (_, input) => {
-    const problems = problemsOf(input);
-    expect(problems.length).toBeGreaterThan(0);
-    expect(problems.join('; ').length).toBeLessThan(8_192);
-  });
+    ['long texts', { items: Array(100).fill({ projectId: 'p'.repeat(10_000), jobId: '\ud800' }) }],
+  ])(
+    'is rejected with a message of less than 8,192 characters if it has too many or too large %s',
+    (_, input) => {
+      const problems = problemsOf(input);
+      expect(problems.length).toBeGreaterThan(0);
+      expect(problems.join('; ').length).toBeLessThan(8_192);
+    },
+  );
 
-  it('is refused with every problem, of which its items have twenty, each in a few words', () => {
+  it('is rejected with every problem of its settings and at most 20 problems of its items, each with at most 300 characters', () => {
     expect(problemsOf({ items: [...items, { ...items[0], jobId: 7 }], concurrency: 0 })).toEqual([
       expect.stringMatching(/^concurrency: /),
       expect.stringMatching(/^item 2: jobId: /),

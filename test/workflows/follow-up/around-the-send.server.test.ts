@@ -3,31 +3,34 @@ import type { DataConverter, Payload } from '@temporalio/common';
 import { Environment } from '../../harness/environment';
 import { ACCEPTED_BY_READ } from '../../harness/follow-up-under-test';
 
-/** Fails each time that something in a payload is passed for the first time, as a codec whose key server is away. */
+/**
+ * Creates a data converter whose codec fails once for the input of the send and once for its result. A codec with an unavailable key
+ * server fails in this way.
+ */
 function failingOnce(): DataConverter & { readonly failed: string[] } {
   const failed: string[] = [];
-  const pass = (payloads: Payload[], word: string) => {
-    const passed = payloads.some(({ data }) => Buffer.from(data ?? []).includes(word));
-    if (passed && !failed.includes(word)) {
-      failed.push(word);
-      throw new Error(`the codec can't pass ${word}`);
+  const pass = (payloads: Payload[], text: string) => {
+    const hasText = payloads.some(({ data }) => Buffer.from(data ?? []).includes(text));
+    if (hasText && !failed.includes(text)) {
+      failed.push(text);
+      throw new Error(`the codec can't convert ${text}`);
     }
     return Promise.resolve(payloads);
   };
-  // The result of the send, and its input.
+  // The first text is in the result of the send, and the second one is in its input.
   const encode = (payloads: Payload[]) => pass(payloads, '"kind":"posted"');
   const decode = (payloads: Payload[]) => pass(payloads, '"permittedRunId"');
   return { failed, payloadCodecs: [{ encode, decode }] };
 }
 
 // Proves W7.
-it('a codec that fails at the input of the send, and then at its result, delays it: nothing is sent twice', async () => {
+it('sends the message once if the codec fails once for the input of the send and once for its result', async () => {
   const dataConverter = failingOnce();
   const environment = await Environment.open({ skipsTime: true, dataConverter });
   const following = await environment.follow({ turn: { reads: 20 } });
-  // The second attempt has sent; the third one finds what it has recorded, and the running turn proves the delivery.
-  const ending = { status: 'completed', delivery: ACCEPTED_BY_READ, posts: [true] };
-  expect(await following.outcomeSummary()).toMatchObject(ending);
+  // The second attempt sends the message. The third attempt finds the recorded permission, and a read of the turn shows the delivery.
+  const expected = { status: 'completed', delivery: ACCEPTED_BY_READ, posts: [true] };
+  expect(await following.outcomeSummary()).toMatchObject(expected);
   expect(dataConverter.failed).toEqual(['"permittedRunId"', '"kind":"posted"']);
   await environment.close();
 });

@@ -14,35 +14,40 @@ import { TemporalGate } from '../../harness/temporal-gate';
 
 const textOf = ({ data }: { data?: Uint8Array | null }) => Buffer.from(data ?? []).toString();
 
-// So low that a watch of some polls reaches it, as a long one reaches the default of 4,096 events.
+// The value is so low that a watch of a few polls reaches it, as a long watch reaches the default of 4,096 events.
 const SUGGESTED_SOON = { 'limit.historyCount.suggestContinueAsNew': 45 };
 const { open } = sharedEnvironment({ dynamicConfig: SUGGESTED_SOON });
 
 // Proves T4.
-it.concurrent('a follow-up that has continued as new is attached to, compared and waited for', async () => {
-  const environment = await open();
-  const { followUps, client } = environment;
-  // Each poll by a timer of its own, so that history grows fast.
-  const polling = { ...FAST_OPTIONS.polling, timerPolls: 'all' } as const;
-  const asked = { ...environment.newRequest(ENDLESS_TURN), polling };
-  const { workflowId, runId: firstRun } = await followUps.start(asked);
-  const handle = followUps.getHandle(workflowId);
-  const result = handle.result();
-  const currentRun = async () => (await handle.describe()).runId;
-  await eventually('it continues as new', currentRun, { until: (runId) => runId !== firstRun });
-  const [started] = await eventsOf(client.workflow.getHandle(workflowId));
-  const input = started?.workflowExecutionStartedEventAttributes?.input?.payloads?.map(textOf).join();
-  expect(input).toContain('continued');
-  expect(input).not.toContain(asked.prompt);
+it.concurrent(
+  'after a follow-up has continued as new, a client attaches to it, compares the prompt, and receives the result',
+  async () => {
+    const environment = await open();
+    const { followUps, client } = environment;
+    // Each poll has its own timer, so that the history grows fast.
+    const polling = { ...FAST_OPTIONS.polling, timerPolls: 'all' } as const;
+    const request = { ...environment.newRequest(ENDLESS_TURN), polling };
+    const { workflowId, runId: firstRun } = await followUps.start(request);
+    const handle = followUps.getHandle(workflowId);
+    const result = handle.result();
+    const currentRun = async () => (await handle.describe()).runId;
+    await eventually('the follow-up has continued as new', currentRun, {
+      until: (runId) => runId !== firstRun,
+    });
+    const [started] = await eventsOf(client.workflow.getHandle(workflowId));
+    const input = started?.workflowExecutionStartedEventAttributes?.input?.payloads?.map(textOf).join();
+    expect(input).toContain('continued');
+    expect(input).not.toContain(request.prompt);
 
-  expect(await followUps.start(asked)).toMatchObject({ attached: 'running', promptCompared: true });
-  await expect(followUps.start({ ...asked, prompt: 'Another.' })).rejects.toThrow(ConflictError);
+    expect(await followUps.start(request)).toMatchObject({ attached: 'running', promptCompared: true });
+    await expect(followUps.start({ ...request, prompt: 'Another.' })).rejects.toThrow(ConflictError);
 
-  environment.sandbox.changeJob(asked, { status: 'completed' });
-  const receipt = { delivery: ACCEPTED_BY_RESPONSE, evidence: 'seen-active' };
-  expect(await result).toMatchObject({ status: 'completed', receipt });
-  expect(environment.posts(asked)).toHaveLength(1);
-});
+    environment.sandbox.changeJob(request, { status: 'completed' });
+    const receipt = { delivery: ACCEPTED_BY_RESPONSE, evidence: 'seen-active' };
+    expect(await result).toMatchObject({ status: 'completed', receipt });
+    expect(environment.posts(request)).toHaveLength(1);
+  },
+);
 
 // Proves B12.
 it.concurrent('a batch does not continue as new in the workflow task that received an update', async () => {
@@ -100,27 +105,30 @@ it.concurrent('a batch does not continue as new in the workflow task that receiv
 });
 
 // Proves D3.
-it.concurrent('a run that was handed what it does not know does not say that nothing was sent', async () => {
-  const { client, taskQueue } = await open();
-  const workflowId = followUpWorkflowId('docs', 'job-1', 'handed-over');
-  /** By a cron schedule the second run gets its input from the first, as by continue-as-new. */
-  const options = { workflowId, taskQueue, args: [{ continued: {} }], cronSchedule: '@every 1s' };
-  const { firstExecutionRunId } = await client.workflow.start(FOLLOW_UP_WORKFLOW, options);
-  /** Not by the client, which does not tell the end of a run that another one follows. */
-  const endOf = (runId: string | undefined) =>
-    eventually('the run has ended', async () => {
-      const last = (await eventsOf(client.workflow.getHandle(workflowId, runId))).at(-1);
-      return last?.workflowExecutionFailedEventAttributes;
+it.concurrent(
+  'a run that received an unknown input by continue-as-new reports an unknown delivery',
+  async () => {
+    const { client, taskQueue } = await open();
+    const workflowId = followUpWorkflowId('docs', 'job-1', 'handed-over');
+    /** With a cron schedule, the second run receives its input from the first run, as with continue-as-new. */
+    const options = { workflowId, taskQueue, args: [{ continued: {} }], cronSchedule: '@every 1s' };
+    const { firstExecutionRunId } = await client.workflow.start(FOLLOW_UP_WORKFLOW, options);
+    /** Returns the failure of a run from its history, because the client follows the chain to the next run. */
+    const failureEvent = (runId: string | undefined) =>
+      eventually('the run has ended', async () => {
+        const last = (await eventsOf(client.workflow.getHandle(workflowId, runId))).at(-1);
+        return last?.workflowExecutionFailedEventAttributes;
+      });
+    const first = await failureEvent(firstExecutionRunId);
+    const second = await failureEvent(first.newExecutionRunId ?? undefined);
+    await client.workflow.getHandle(workflowId).terminate();
+    const [firstText, secondText] = [first, second].map(({ failure }) => {
+      const { type, details } = failure?.applicationFailureInfo ?? {};
+      expect(type).toBe('InvalidRequest');
+      return `${failure?.message ?? ''} ${details?.payloads?.map(textOf).join() ?? ''}`;
     });
-  const first = await endOf(firstExecutionRunId);
-  const second = await endOf(first.newExecutionRunId ?? undefined);
-  await client.workflow.getHandle(workflowId).terminate();
-  const [said, saidThen] = [first, second].map(({ failure }) => {
-    const { type, details } = failure?.applicationFailureInfo ?? {};
-    expect(type).toBe('InvalidRequest');
-    return `${failure?.message ?? ''} ${details?.payloads?.map(textOf).join() ?? ''}`;
-  });
-  // A cron schedule is refused itself: its later runs would never send.
-  expect(said).toMatch(/^Nothing was sent\. .*cronSchedule: is for repeated work; .*"not-sent"/s);
-  expect(saidThen).toMatch(/^Nobody can tell whether the message arrived\. .*"verdict":"unknown"/s);
-});
+    // The first run rejects the cron schedule, because the later runs of a schedule would never send.
+    expect(firstText).toMatch(/^Nothing was sent\. .*cronSchedule: is for repeated work; .*"not-sent"/s);
+    expect(secondText).toMatch(/^Nobody can tell whether the message arrived\. .*"verdict":"unknown"/s);
+  },
+);

@@ -17,34 +17,37 @@ import { sharedEnvironment } from '../../harness/shared-environment';
 
 const { open, follow } = sharedEnvironment({ skipsTime: true });
 
-it.concurrent('a message is sent once, and the final job comes back with its pull request', async () => {
-  // More reads than those by timers.
-  const following = await follow({ turn: { reads: 6 } });
-  expect(await following.result()).toEqual({
-    ...(await open()).sandbox.job(following.key).job,
-    status: 'completed',
-    prLink: expect.stringContaining('/pull/'),
-    receipt: {
-      requestId: following.request.requestId,
-      delivery: ACCEPTED_BY_RESPONSE,
-      evidence: 'seen-active',
-      baseline: { status: 'completed', prLink: null, archivedAt: null },
-      promptDigest: createHash('sha256').update(following.request.prompt).digest('hex'),
-      polls: following.readCount() - 1,
-      sentAt: expect.stringMatching(/Z$/),
-      endedAt: expect.stringMatching(/Z$/),
-      responseCounts: { active: 5, completed: following.readCount() - 6 },
-    },
-  });
-  const prompt = expect.objectContaining({ text: 'Fix the broken links.' });
-  expect(following.posts()).toMatchObject([{ processed: true, prompt }]);
-  const { typedSearchAttributes } = await following.handle.describe();
-  const attributes = typedSearchAttributes.getAll().map(({ key, value }) => [key.name, value]);
-  expect(Object.fromEntries(attributes)).toMatchObject({
-    ...{ FollowUpPhase: 'done', FollowUpOutcome: ['completed', 'accepted'], AgentJobStatus: 'completed' },
-    ...{ AgentProject: following.key.projectId, AgentJob: following.key.jobId },
-  });
-});
+it.concurrent(
+  'sends the message once, and returns the final job with its pull request and the receipt',
+  async () => {
+    // The turn needs more reads than the two polls with timers, so that `pollJob` makes the later polls.
+    const following = await follow({ turn: { reads: 6 } });
+    expect(await following.result()).toEqual({
+      ...(await open()).sandbox.job(following.key).job,
+      status: 'completed',
+      prLink: expect.stringContaining('/pull/'),
+      receipt: {
+        requestId: following.request.requestId,
+        delivery: ACCEPTED_BY_RESPONSE,
+        evidence: 'seen-active',
+        baseline: { status: 'completed', prLink: null, archivedAt: null },
+        promptDigest: createHash('sha256').update(following.request.prompt).digest('hex'),
+        polls: following.readCount() - 1,
+        sentAt: expect.stringMatching(/Z$/),
+        endedAt: expect.stringMatching(/Z$/),
+        responseCounts: { active: 5, completed: following.readCount() - 6 },
+      },
+    });
+    const prompt = expect.objectContaining({ text: 'Fix the broken links.' });
+    expect(following.posts()).toMatchObject([{ processed: true, prompt }]);
+    const { typedSearchAttributes } = await following.handle.describe();
+    const attributes = typedSearchAttributes.getAll().map(({ key, value }) => [key.name, value]);
+    expect(Object.fromEntries(attributes)).toMatchObject({
+      ...{ FollowUpPhase: 'done', FollowUpOutcome: ['completed', 'accepted'], AgentJobStatus: 'completed' },
+      ...{ AgentProject: following.key.projectId, AgentJob: following.key.jobId },
+    });
+  },
+);
 
 it.concurrent('a request without a request ID has the workflow ID as its request ID', async () => {
   const environment = await open();
@@ -63,7 +66,7 @@ describe('the deadline', () => {
     });
   const NOTHING = { type: 'DeadlineExceeded', delivery: NOT_SENT_DELIVERY, requests: [] };
 
-  it.concurrent('counts from the end of a start delay of the client', async () => {
+  it.concurrent('counts from the end of the start delay that FollowUpClient sets', async () => {
     const environment = await open();
     const request = { ...environment.newRequest(), deadline: DEADLINE } as const;
     const handle = await environment.followUps.start(request, { startDelay: DELAY });
@@ -76,38 +79,44 @@ describe('the deadline', () => {
     expect(environment.posts(request)).toHaveLength(1);
   });
 
-  it.concurrent('counts a start delay of another client: no message is sent after the deadline', async () => {
-    const environment = await open();
-    const key = environment.addJob();
-    const handle = await environment.client.workflow.start('followUp', {
-      taskQueue: environment.taskQueue,
-      workflowId: `delayed/${key.projectId}`,
-      startDelay: DELAY,
-      args: [{ ...key, prompt: 'x', deadline: DEADLINE }],
-    });
-    expect(await overdue(key, handle)).toEqual(NOTHING);
-  });
+  it.concurrent(
+    'includes the start delay that another client sets: no message is sent after the deadline',
+    async () => {
+      const environment = await open();
+      const key = environment.addJob();
+      const handle = await environment.client.workflow.start('followUp', {
+        taskQueue: environment.taskQueue,
+        workflowId: `delayed/${key.projectId}`,
+        startDelay: DELAY,
+        args: [{ ...key, prompt: 'x', deadline: DEADLINE }],
+      });
+      expect(await overdue(key, handle)).toEqual(NOTHING);
+    },
+  );
 
-  it.concurrent('counts the time in which no worker ran: no message is sent after the deadline', async () => {
-    const environment = await open();
-    const taskQueues = newTaskQueues();
-    const key = environment.addJob();
-    const request = { ...key, prompt: 'x', ...FAST_OPTIONS, deadline: '2s' } as const;
-    const handle = await environment.client.workflow.start('followUp', {
-      taskQueue: taskQueues.followUp,
-      workflowId: `weekend/${key.projectId}`,
-      args: [request],
-    });
-    await eventually('the deadline has passed', async () => {
-      const { startTime } = await handle.describe();
-      return Date.now() > startTime.getTime() + 2_000;
-    });
-    const monday = await Environment.open({ taskQueues });
-    expect(await overdue(key, handle)).toEqual(NOTHING);
-    // Not even a read.
-    expect(monday.sandbox.journal.entries(key)).toEqual([]);
-    await monday.close();
-  });
+  it.concurrent(
+    'includes the time in which no worker ran: no message is sent after the deadline',
+    async () => {
+      const environment = await open();
+      const taskQueues = newTaskQueues();
+      const key = environment.addJob();
+      const request = { ...key, prompt: 'x', ...FAST_OPTIONS, deadline: '2s' } as const;
+      const handle = await environment.client.workflow.start('followUp', {
+        taskQueue: taskQueues.followUp,
+        workflowId: `weekend/${key.projectId}`,
+        args: [request],
+      });
+      await eventually('the deadline has passed', async () => {
+        const { startTime } = await handle.describe();
+        return Date.now() > startTime.getTime() + 2_000;
+      });
+      const environmentAfterDeadline = await Environment.open({ taskQueues });
+      expect(await overdue(key, handle)).toEqual(NOTHING);
+      // The worker did not read the job either.
+      expect(environmentAfterDeadline.sandbox.journal.entries(key)).toEqual([]);
+      await environmentAfterDeadline.close();
+    },
+  );
 
   async function timesOf(workflowId: string) {
     const handle = (await open()).client.workflow.getHandle(workflowId);
@@ -119,15 +128,20 @@ describe('the deadline', () => {
 it.concurrent.each([
   ['null', null, ['must be one JSON object']],
   ['mistakes', { projectId: 'bad', jobId: '', prompt: 7, poling: {} }, ['jobId: ', 'prompt: ', '"poling": ']],
-  // A client in another language that decodes Latin-1 as UTF-8 makes such a prompt.
+  // A client that decodes Latin-1 as UTF-8 creates such a prompt.
   ['U+FFFD', { projectId: 'bad', jobId: 'j', prompt: 'Fix the caf\ufffd page.' }, ['prompt: ', 'U+FFFD']],
-  // A gateway that decodes the path before routing would reach another path with the admin key.
+  // A gateway that decodes the path before routing would request another path with the admin key.
   ['dots', { projectId: 'bad', jobId: 'x/../../other', prompt: 'x' }, ['jobId: ', '..']],
-])('an input of %s fails with every problem, and nothing is read or sent', async (name, input, words) => {
-  const environment = await open();
-  const { type, message, details } = await fetchFailure(await environment.start(`bad-input-${name}`, input));
-  expect(type).toBe('InvalidRequest');
-  for (const word of words) expect(message).toContain(word);
-  expect(details).toMatchObject({ job: null, receipt: { delivery: NOT_SENT_DELIVERY } });
-  expect(environment.sandbox.journal.entries({ projectId: 'bad' })).toEqual([]);
-});
+])(
+  'an invalid input (%s) fails as InvalidRequest with every problem, and nothing is read or sent',
+  async (name, input, expected) => {
+    const environment = await open();
+    const { type, message, details } = await fetchFailure(
+      await environment.start(`bad-input-${name}`, input),
+    );
+    expect(type).toBe('InvalidRequest');
+    for (const text of expected) expect(message).toContain(text);
+    expect(details).toMatchObject({ job: null, receipt: { delivery: NOT_SENT_DELIVERY } });
+    expect(environment.sandbox.journal.entries({ projectId: 'bad' })).toEqual([]);
+  },
+);

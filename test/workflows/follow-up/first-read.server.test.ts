@@ -3,7 +3,7 @@ import { NOT_SENT_DELIVERY } from '../../harness/follow-up-under-test';
 import { sharedEnvironment } from '../../harness/shared-environment';
 
 const { open, follow } = sharedEnvironment();
-const { follow: followQuickly } = sharedEnvironment({ skipsTime: true });
+const { follow: followWithSkippedTime } = sharedEnvironment({ skipsTime: true });
 
 const READ = { operation: 'get' } as const;
 
@@ -17,22 +17,29 @@ describe('before the message is sent', () => {
       'starting',
       /^http 404 from a gateway/,
     ],
-  ] as const)('a read that receives %s is repeated, and nothing is sent', async (_, fault, phase, words) => {
-    const following = await follow({}, {}, { ...READ, ...fault });
-    await following.waitForRequest({ operation: 'get' }, { atLeast: 3 });
-    // Between two reads: while a send is in progress, the workflow itself reports `unknown`.
-    const progress = await following.waitForProgress(({ nextPollAt }) => nextPollAt !== null);
-    expect(progress).toMatchObject({ phase, delivery: NOT_SENT_DELIVERY, job: null });
-    expect(progress.lastResponse).toMatch(words);
-    expect(following.posts()).toEqual([]);
-    // A rotated key, or a repaired gateway.
-    (await open()).sandbox.clearFaults(following.key);
-    const delivery = { verdict: 'accepted', confirmedBy: 'response', sends: 1 };
-    expect(await following.outcomeSummary()).toMatchObject({ status: 'completed', delivery, posts: [true] });
-  });
+  ] as const)(
+    'after a read that receives %s, the worker reads again, and sends only after a successful read',
+    async (_, fault, phase, pattern) => {
+      const following = await follow({}, {}, { ...READ, ...fault });
+      await following.waitForRequest({ operation: 'get' }, { atLeast: 3 });
+      // The test checks the progress between two reads, because the workflow reports `unknown` while a send is in progress.
+      const progress = await following.waitForProgress(({ nextPollAt }) => nextPollAt !== null);
+      expect(progress).toMatchObject({ phase, delivery: NOT_SENT_DELIVERY, job: null });
+      expect(progress.lastResponse).toMatch(pattern);
+      expect(following.posts()).toEqual([]);
+      // The key is rotated, or the gateway is repaired.
+      (await open()).sandbox.clearFaults(following.key);
+      const delivery = { verdict: 'accepted', confirmedBy: 'response', sends: 1 };
+      expect(await following.outcomeSummary()).toMatchObject({
+        status: 'completed',
+        delivery,
+        posts: [true],
+      });
+    },
+  );
 
   // Proves K1.
-  it.concurrent('a POST that receives 401 was not processed, and is repeated', async () => {
+  it.concurrent('a POST that receives 401 was not processed, so the worker makes another POST', async () => {
     const fault = { name: 'unauthorized', operation: 'message' } as const;
     const following = await follow({}, {}, fault);
     const progress = await following.waitForProgress(
@@ -41,8 +48,8 @@ describe('before the message is sent', () => {
     expect(progress.delivery.verdict).toBe('not-sent');
     expect(progress.delivery.sends).toBeGreaterThan(0);
     (await open()).sandbox.clearFaults(following.key);
-    const { posts, ...ending } = await following.outcomeSummary();
-    expect(ending).toMatchObject({
+    const { posts, ...outcome } = await following.outcomeSummary();
+    expect(outcome).toMatchObject({
       status: 'completed',
       delivery: { verdict: 'accepted', sends: posts.length },
     });
@@ -52,9 +59,13 @@ describe('before the message is sent', () => {
 
   // Proves K1.
   it.concurrent(
-    'a key that is rejected until the deadline ends the follow-up with nothing sent',
+    'if the API key is rejected until the deadline, the follow-up fails as DeadlineExceeded with the verdict not-sent',
     async () => {
-      const following = await followQuickly({}, { deadline: '1h' }, { name: 'unauthorized', ...READ });
+      const following = await followWithSkippedTime(
+        {},
+        { deadline: '1h' },
+        { name: 'unauthorized', ...READ },
+      );
       const { type, message } = await following.failure();
       expect(type).toBe('DeadlineExceeded');
       expect(message).toMatch(/http 401: the key is expired or wrong.* Nothing was sent\.$/);
@@ -62,9 +73,9 @@ describe('before the message is sent', () => {
     },
   );
 
-  it.concurrent('a read that receives 403 ends the follow-up at once', async () => {
+  it.concurrent('a read that receives 403 ends the follow-up as FollowUpRejected immediately', async () => {
     const fault = { name: 'status', parameters: { code: 403 }, times: 1, ...READ };
-    const following = await followQuickly({}, {}, fault);
+    const following = await followWithSkippedTime({}, {}, fault);
     const { type, details } = await following.failure();
     expect([type, details.httpStatus, details.receipt.delivery]).toEqual([
       'FollowUpRejected',

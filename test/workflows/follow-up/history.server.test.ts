@@ -5,7 +5,10 @@ import { sharedEnvironment } from '../../harness/shared-environment';
 
 const { open, follow } = sharedEnvironment({ skipsTime: true });
 
-/** With the default options, on a job whose turn ends with a given read. The events of the skipping clock do not count. */
+/**
+ * Runs a follow-up with the default options to a job whose turn ends at the given read. Returns the number of polls and of events,
+ * without the events of the clock that skips time.
+ */
 async function costOf(reads: number) {
   const environment = await open();
   const request = environment.newRequest({ turn: { reads } });
@@ -17,11 +20,11 @@ async function costOf(reads: number) {
   return { polls: receipt.polls, events: events.filter(isCounted).length };
 }
 
-/** The two single reads, and `pollJob`: see docs/performance.md. */
+/** The maximum includes two polls with a timer each, and `pollJob` (docs/performance.md). */
 const MAX_EVENTS = 45;
 
 // Proves L3.
-it('a follow-up of any number of polls has at most 45 events, and unchanged polls add none', async () => {
+it('a follow-up with any number of polls has at most 45 events, because polls of an unchanged job add no events', async () => {
   const [short, long, longer] = await Promise.all([costOf(4), costOf(60), costOf(90)]);
   expect([short.polls, long.polls, longer.polls]).toEqual([4, 60, 90]);
   expect([short.events, longer.events]).toEqual([long.events, long.events]);
@@ -29,14 +32,14 @@ it('a follow-up of any number of polls has at most 45 events, and unchanged poll
 });
 
 // Proves T2.
-it('after a reset to its last workflow task, receipt and search attribute agree that the delivery is unknown', async () => {
+it('after a reset to the last workflow task, the receipt and the search attribute report an unknown delivery', async () => {
   const fault = { name: 'status', parameters: { code: 403 }, operation: 'get' } as const;
   const following = await follow({}, {}, fault);
   expect((await following.failure()).type).toBe('FollowUpRejected');
-  const again = await resetToTask(following.handle, (await workflowTasks(following.handle)).at(-1));
-  const { type, details } = await fetchFailure(again);
+  const resetRun = await resetToTask(following.handle, (await workflowTasks(following.handle)).at(-1));
+  const { type, details } = await fetchFailure(resetRun);
   expect(details.receipt.delivery).toEqual(UNKNOWN_DELIVERY);
-  const { typedSearchAttributes } = await again.describe();
+  const { typedSearchAttributes } = await resetRun.describe();
   const outcome = typedSearchAttributes.get({ name: 'FollowUpOutcome', type: 'KEYWORD_LIST' });
   expect(outcome).toEqual([type, 'unknown']);
 });

@@ -22,15 +22,15 @@ const WAIT = { whenActive: 'wait' } as const;
 const lockOf = async ({ projectId, jobId }: JobKey) =>
   (await open()).client.workflow.getHandle(jobLockWorkflowId(projectId, jobId)).describe();
 
-/** Waits until a follow-up waits for the lock that another one holds. */
-const untilItWaitsFor = (following: FollowUpUnderTest, holder: FollowUpUnderTest) =>
+/** Waits until a follow-up waits for the job lock that another follow-up holds. */
+const waitUntilBlockedBy = (following: FollowUpUnderTest, holder: FollowUpUnderTest) =>
   following.waitForProgress(
     ({ lastResponse, phase }) =>
       phase === 'waiting-for-job' &&
       lastResponse === `waiting for the job lock, which ${holder.handle.workflowId} holds`,
   );
 
-/** Makes the next attempt to acquire the lock start now, not ten seconds after the last one. */
+/** Starts the next attempt to acquire the lock immediately, instead of ten seconds after the last attempt. */
 const tryAgain = async ({ handle }: FollowUpUnderTest) =>
   new Operator((await open()).client).reset(handle.workflowId, 'waitForJobLock');
 
@@ -42,14 +42,14 @@ async function lockWaitAttempt({ handle }: FollowUpUnderTest): Promise<number | 
 
 // Proves S2.
 it.concurrent(
-  'a second follow-up to a job waits for the end of the first one, and each has its own link',
+  'a second follow-up to the same job waits until the first one has ended, and each result has the link of its own turn',
   async () => {
     const environment = await open();
-    // Without `whenActive`: the default is `wait`.
+    // The requests have no `whenActive`, because `wait` is the default.
     const first = await environment.follow(ENDLESS_TURN, { whenActive: undefined });
     await first.waitForRequest({ operation: 'message' });
     const second = await environment.send({ ...first.key, whenActive: undefined });
-    await untilItWaitsFor(second, first);
+    await waitUntilBlockedBy(second, first);
     // No worker runs the lock, and its memo names the holder.
     const { memo, historyLength } = await lockOf(first.key);
     expect(historyLength).toBe(1);
@@ -72,58 +72,64 @@ it.concurrent(
 );
 
 // Proves S2.
-it.concurrent('a follow-up holds the job lock until it ends, even after a reset', async () => {
+it.concurrent('a follow-up holds the job lock across a reset, and until the new run has ended', async () => {
   const environment = await open();
   // The job is idle, but its status is not accepted for an hour.
-  const asked = { ...WAIT, maxStaleness: '1h', deadline: '3h' } as const;
-  const first = await environment.follow(ENDLESS_TURN, asked);
+  const options = { ...WAIT, maxStaleness: '1h', deadline: '3h' } as const;
+  const first = await environment.follow(ENDLESS_TURN, options);
   await first.waitForProgress(({ phase }) => phase === 'watching');
   first.changeJob({ status: 'completed' });
   const next = (deadline: '10m' | '4s' = '10m') => environment.send({ ...first.key, ...WAIT, deadline });
   const late = await next('4s');
   const second = await next();
-  await untilItWaitsFor(second, first);
+  await waitUntilBlockedBy(second, first);
   const cancelled = await next();
-  await untilItWaitsFor(cancelled, first);
+  await waitUntilBlockedBy(cancelled, first);
   await cancelled.handle.cancel();
   expect((await cancelled.cancelledReceipt()).delivery).toEqual(NOT_SENT_DELIVERY);
 
-  const again = await resetToTask(first.handle, (await workflowTasks(first.handle))[0]);
+  const resetRun = await resetToTask(first.handle, (await workflowTasks(first.handle))[0]);
   await tryAgain(second);
-  await eventually('another attempt was made', async () => ((await lockWaitAttempt(second)) ?? 0) > 1);
+  await eventually(
+    'the second follow-up has made another attempt to acquire the lock',
+    async () => ((await lockWaitAttempt(second)) ?? 0) > 1,
+  );
   const { type, details } = await late.failure();
   expect(type).toBe('DeadlineExceeded');
   expect(details.receipt.delivery).toEqual(NOT_SENT_DELIVERY);
   expect(first.posts()).toHaveLength(1);
 
   // A holder that was terminated can't release the lock: the next attempt acquires it.
-  await again.terminate();
+  await resetRun.terminate();
   await tryAgain(second);
   await second.waitForRequest({ operation: 'message' }, { atLeast: 2 });
   await second.handle.terminate();
 });
 
 // Proves S2.
-it.concurrent('a follow-up acquires the lock of a terminated follow-up with its first attempt', async () => {
-  const environment = await open();
-  const first = await environment.follow(ENDLESS_TURN, WAIT);
-  await first.waitForRequest({ operation: 'message' });
-  await first.handle.terminate();
-  expect((await lockOf(first.key)).status.name).toBe('RUNNING');
-  first.changeJob({ status: 'completed' });
-  const second = await environment.send({ ...first.key, ...WAIT });
-  await second.waitForRequest({ operation: 'message' }, { atLeast: 2 });
-  const types = (await eventsOf(second.handle)).map(
-    (event) => event.activityTaskScheduledEventAttributes?.activityType?.name,
-  );
-  expect(types).not.toContain('waitForJobLock');
-  second.changeJob({ status: 'completed' });
-  await second.result();
-  expect((await lockOf(first.key)).status.name).toBe('TERMINATED');
-});
+it.concurrent(
+  'a follow-up acquires the job lock of a terminated follow-up at its first attempt',
+  async () => {
+    const environment = await open();
+    const first = await environment.follow(ENDLESS_TURN, WAIT);
+    await first.waitForRequest({ operation: 'message' });
+    await first.handle.terminate();
+    expect((await lockOf(first.key)).status.name).toBe('RUNNING');
+    first.changeJob({ status: 'completed' });
+    const second = await environment.send({ ...first.key, ...WAIT });
+    await second.waitForRequest({ operation: 'message' }, { atLeast: 2 });
+    const types = (await eventsOf(second.handle)).map(
+      (event) => event.activityTaskScheduledEventAttributes?.activityType?.name,
+    );
+    expect(types).not.toContain('waitForJobLock');
+    second.changeJob({ status: 'completed' });
+    await second.result();
+    expect((await lockOf(first.key)).status.name).toBe('TERMINATED');
+  },
+);
 
 // Proves S2.
-it.concurrent('the items of a batch acquire the job lock too', async () => {
+it.concurrent('the items of a batch also acquire the job lock', async () => {
   const environment = await open();
   const first = await environment.follow(ENDLESS_TURN, WAIT);
   await first.waitForRequest({ operation: 'message' });
@@ -150,7 +156,7 @@ let gate: TemporalGate | undefined;
 afterAll(() => gate?.close());
 
 // Proves S2.
-it('for an idle job, the lock costs two requests and one event', async () => {
+it('for an idle job, the job lock costs two requests to the Temporal server and one event', async () => {
   gate = await TemporalGate.open(temporal().address);
   const environment = await Environment.open({ address: gate.address });
   const times = {

@@ -7,7 +7,7 @@ import { sharedEnvironment } from '../../harness/shared-environment';
 
 const { open, follow, newBatch } = sharedEnvironment();
 
-/** An activity as it was scheduled, by the history of its workflow. */
+/** Returns the event that scheduled the first activity of this type, from the history of its workflow. */
 function scheduled(handle: WorkflowHandle, type: 'sendMessage' | 'getJob' | 'pollJob' | 'runItems') {
   const all = async () => (await eventsOf(handle)).map((event) => event.activityTaskScheduledEventAttributes);
   return eventually(`${type} is scheduled`, async () =>
@@ -19,12 +19,12 @@ it.concurrent.each([
   ['24h', 602, 602],
   ['61s', 63, 1],
 ] as const)(
-  'limits hold for each project, and no read of one with a deadline of %s for more than %d s',
-  async (deadline, most, least) => {
+  'activities of a follow-up have the project as fairness key and run on the read or send task queue; with the deadline %s, getJob times out after at most %d s',
+  async (deadline, maxSeconds, minSeconds) => {
     const { handle, key } = await follow(ENDLESS_TURN, { deadline });
     const { taskQueues } = await open();
     const queues = { sendMessage: taskQueues.send, getJob: taskQueues.read, pollJob: taskQueues.read };
-    // Before a short deadline the activity that polls on may not begin.
+    // With the short deadline, `pollJob` may never start.
     for (const type of [
       'sendMessage',
       'getJob',
@@ -35,17 +35,20 @@ it.concurrent.each([
         taskQueue: { name: queues[type] },
       });
     const { scheduleToCloseTimeout } = await scheduled(handle, 'getJob');
-    expect(Number(scheduleToCloseTimeout?.seconds)).toBeLessThanOrEqual(most);
-    expect(Number(scheduleToCloseTimeout?.seconds)).toBeGreaterThanOrEqual(least);
+    expect(Number(scheduleToCloseTimeout?.seconds)).toBeLessThanOrEqual(maxSeconds);
+    expect(Number(scheduleToCloseTimeout?.seconds)).toBeGreaterThanOrEqual(minSeconds);
     await handle.terminate();
   },
 );
 
 // Proves B4.
-it.concurrent('limits on reads hold no batch: its activity has another queue', async () => {
-  const batch = await newBatch(1);
-  await batch.start();
-  const { taskQueue } = await scheduled(batch.workflow, 'runItems');
-  expect(taskQueue?.name).toBe(batch.environment.taskQueue);
-  await batch.handle.result();
-});
+it.concurrent(
+  'rate limits on reads do not delay a batch, because its activity runs on the workflow task queue',
+  async () => {
+    const batch = await newBatch(1);
+    await batch.start();
+    const { taskQueue } = await scheduled(batch.workflow, 'runItems');
+    expect(taskQueue?.name).toBe(batch.environment.taskQueue);
+    await batch.handle.result();
+  },
+);

@@ -9,71 +9,72 @@ import {
 } from '../../harness/scenario';
 
 /*
- * The send is given up 19 s after its start (2 s for each of its exchanges and 15 s), a workflow task of the lost worker 10 s
- * after its own; two workers start one after the other. It takes 15 to 60 s on two cores.
+ * The send of a lost worker times out 19 s after its start: 2 s for each of the two HTTP requests, and 15 s.
+ * A workflow task of the worker times out after 10 s. In each test, two workers start one after the other, so that a test takes 15
+ * to 60 s on two cores.
  */
 
-/** Active in many reads: only an answer that counts proves a delivery. */
+/** The job is active in many reads, because only a fresh read can show the delivery. */
 const job = { turn: { reads: 12 } } as const;
 const COMPLETED = { status: 'completed', evidence: 'seen-active', posts: [true] };
 
-/** Where the first worker is lost, and how the follow-up ends. */
+/** The moments at which the first worker is lost, with the expected outcome of the follow-up. */
 const POINTS: [string, ScenarioOptions, Record<string, unknown>][] = [
   [
-    'before it asks whether the send is wanted: another one sends, once',
+    'before its request for the send permission reaches the Temporal server: another worker sends the message once',
     { job, hold: ['RecordActivityTaskHeartbeat', 'call'] },
     { ...COMPLETED, delivery: ACCEPTED_BY_RESPONSE },
   ],
   [
-    'with the permission to send on its way: nobody can tell, and nothing is sent',
+    'after the send permission was recorded and before it receives the permission: the delivery is unknown, and no POST is made',
     { job, hold: ['RecordActivityTaskHeartbeat', 'answer'] },
     { type: 'DeliveryUnknown', delivery: UNKNOWN_DELIVERY, evidence: null, posts: [] },
   ],
   [
-    'with its POST processed and unanswered: the running turn proves it',
+    'after its POST was processed and before the response: a read of the turn shows the delivery',
     { job, fault: HOLD_AFTER_PROCESSING },
     { ...COMPLETED, delivery: ACCEPTED_BY_READ },
   ],
 ];
 
-async function comes({ following, held }: Scenario, { fault }: ScenarioOptions): Promise<void> {
+async function waitForMoment({ following, held }: Scenario, { fault }: ScenarioOptions): Promise<void> {
   await (fault === undefined ? held.waitForCall() : following.waitForRequest({ fault: 'hold' }));
 }
 
-describe('a worker that is killed', () => {
+describe('a worker', () => {
   // Proves W1, W2.
-  it.concurrent.each(POINTS)('%s', (_, options, ending) =>
+  it.concurrent.each(POINTS)('killed %s', (_, options, expected) =>
     withWorker(options, async (scenario) => {
       const { environment, worker, following } = scenario;
-      await comes(scenario, options);
+      await waitForMoment(scenario, options);
       worker.signal('SIGKILL');
       expect(await worker.exited).toEqual({ code: null, signal: 'SIGKILL' });
       await environment.startWorker();
-      expect(await following.outcomeSummary()).toEqual(ending);
+      expect(await following.outcomeSummary()).toEqual(expected);
     }),
   );
 });
 
-// After the others, so that there are three at a time.
-describe('a worker that is frozen until the follow-up has ended', () => {
+// A separate group runs after the tests above, so that only three tests run at the same time.
+describe('a worker that resumes after the follow-up has ended', () => {
   // Proves W4, W5.
-  it.concurrent.each(POINTS)('%s', (_, options, ending) =>
+  it.concurrent.each(POINTS)('frozen %s', (_, options, expected) =>
     withWorker(options, async (scenario) => {
       const { environment, worker, following, gate, held } = scenario;
-      await comes(scenario, options);
+      await waitForMoment(scenario, options);
       worker.signal('SIGSTOP');
       gate.endPolls();
       following.releaseHeldRequests();
       const other = await environment.startWorker();
-      expect(await following.outcomeSummary()).toEqual(ending);
+      expect(await following.outcomeSummary()).toEqual(expected);
       other.signal('SIGKILL');
       await other.exited;
       held.release();
       worker.signal('SIGCONT');
-      // It does a whole follow-up, so that what it had begun is done as well.
+      // The resumed worker completes another follow-up, so that it has also finished all work that it had started before.
       const next = await environment.follow({}, WORKER_LOSS_OPTIONS);
       expect((await next.result()).receipt.delivery).toEqual(ACCEPTED_BY_RESPONSE);
-      expect(following.processedFlags()).toEqual(ending.posts);
+      expect(following.processedFlags()).toEqual(expected.posts);
     }),
   );
 });

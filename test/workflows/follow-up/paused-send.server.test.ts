@@ -7,14 +7,14 @@ import { sharedEnvironment } from '../../harness/shared-environment';
 const { open, follow } = sharedEnvironment();
 
 // Proves P2.
-it('a send that is paused while it looks at the job sends once, when it is unpaused', async () => {
+it('a send that is paused during its baseline read sends the message once, after it is unpaused', async () => {
   const following = await follow({}, {}, { name: 'hold', operation: 'get', times: 1 });
   await following.waitForRequest({ fault: 'hold' });
   const operator = new Operator((await open()).client);
   const { workflowId } = following.handle;
   await operator.pause(workflowId, 'sendMessage');
   following.releaseHeldRequests();
-  const pending = await eventually('the attempt has ended', async () => {
+  const pending = await eventually('the first attempt of the send has ended', async () => {
     const { raw } = await following.handle.describe();
     return raw.pendingActivities?.find(({ attempt }) => attempt === 2);
   });

@@ -19,17 +19,17 @@ function setConfig(taskQueue: string, ...settings: string[]): Promise<string> {
   return temporalCommand('task-queue', 'config', 'set', ...queue, ...settings);
 }
 
-it('the Temporal CLI accepts the commands of docs/limits.md, and returns the limits', async () => {
+it('the Temporal CLI accepts the commands of docs/limits.md, and the Temporal server returns the configured limits', async () => {
   const page = readFileSync(path.join(__dirname, '../../../docs/limits.md'), 'utf8');
-  const commands = [...page.matchAll(/^temporal (task-queue config .*)$/gm)].map(([, words = '']) => words);
+  const commands = [...page.matchAll(/^temporal (task-queue config .*)$/gm)].map(([, args = '']) => args);
   const projectId = 'p'.repeat(100);
   const queues: Record<string, string> = {
     'agent-api-send': `page-${randomUUID()}`,
     'agent-api-read': `page-${randomUUID()}`,
   };
   for (const command of commands) {
-    const words = command.replace('"$KEY=3"', `${fairnessKey(projectId)}=3`).split(' ');
-    await temporalCommand(...words.map((word) => queues[word] ?? word));
+    const args = command.replace('"$KEY=3"', `${fairnessKey(projectId)}=3`).split(' ');
+    await temporalCommand(...args.map((arg) => queues[arg] ?? arg));
   }
   const [sends, reads] = await Promise.all(Object.values(queues).map(configOf));
   expect(JSON.parse(sends ?? '')).toMatchObject({
@@ -47,15 +47,15 @@ it('a message over the limit per project waits, and other projects do not wait',
   const environment = await open();
   await setConfig(environment.taskQueues.send, '--fairness-key-rps-limit-default', '0.0001');
   const { projectId } = environment.addJob();
-  // Each of the queue's four partitions lets a project's first message pass.
+  // The task queue has four partitions, and each partition lets the first message of a project pass.
   const messages = await Promise.all(
     Array.from({ length: 5 }, () => follow({ projectId }, { deadline: '5s' })),
   );
-  const endings = await Promise.all(messages.map((message) => message.outcomeSummary()));
-  const waited = endings.filter((ending) => 'type' in ending && ending.type === 'DeadlineExceeded');
+  const outcomes = await Promise.all(messages.map((message) => message.outcomeSummary()));
+  const waited = outcomes.filter((outcome) => 'type' in outcome && outcome.type === 'DeadlineExceeded');
   expect(waited.length).toBeGreaterThan(0);
-  for (const ending of waited) expect(ending).toMatchObject({ delivery: NOT_SENT_DELIVERY, posts: [] });
-  // A send that a busy machine repeats waits for the limit too, so one of several other projects is enough.
+  for (const outcome of waited) expect(outcome).toMatchObject({ delivery: NOT_SENT_DELIVERY, posts: [] });
+  // On a busy machine, a send may need a second attempt, which waits for the limit too. One of several projects is therefore enough.
   const others = await Promise.all(Array.from({ length: 5 }, () => follow()));
   const first = await Promise.any(others.map((other) => other.outcomeSummary()));
   expect(first).toMatchObject({ status: 'completed', posts: [true] });

@@ -4,9 +4,9 @@ import { WORKER_LOSS_OPTIONS, ProcessEnvironment } from '../../harness/process-e
 import { RestartableServer } from '../../harness/restartable-server';
 
 // Proves T1.
-it('a Temporal server is killed and comes back while the POST is answered, and in the watch: the worker reports later, watch and caller go on, and nothing is sent again', () =>
+it('if the Temporal server restarts during the POST and the watch, the worker reports the POST later; the watch and the caller continue, and the message is sent once', () =>
   RestartableServer.with((server) =>
-    // The server waits for 45 s for the report: longer than it is away.
+    // With this HTTP timeout, the send times out after 75 s, which is longer than the Temporal server is unavailable.
     ProcessEnvironment.with(
       { address: server.address, env: { AGENT_API_TIMEOUT: '30s' } },
       async (environment) => {
@@ -23,13 +23,13 @@ it('a Temporal server is killed and comes back while the POST is answered, and i
         await following.waitForProgress(({ polls }) => polls > 1);
         await server.kill();
         await server.restart();
-        const seen = following.readCount();
-        await following.waitForRequest({ operation: 'get' }, { atLeast: seen + 2 });
+        const readsBefore = following.readCount();
+        await following.waitForRequest({ operation: 'get' }, { atLeast: readsBefore + 2 });
         following.changeJob({ status: 'completed', prLink: 'https://code.test/pull/3' });
         const { prLink, receipt } = await result;
         expect(prLink).toBe('https://code.test/pull/3');
         expect(receipt).toMatchObject({ delivery: ACCEPTED_BY_RESPONSE, evidence: 'seen-active' });
-        expect(receipt.polls).toBeGreaterThan(seen - 1);
+        expect(receipt.polls).toBeGreaterThan(readsBefore - 1);
         expect(following.processedFlags()).toEqual([true]);
       },
     ),

@@ -11,7 +11,7 @@ import {
 import { temporal } from '../../harness/temporal';
 import { TemporalGate } from '../../harness/temporal-gate';
 
-/** A codec that fails for payloads with a text, so many times. */
+/** Creates a data converter whose codec fails for payloads with a text. @param times the number of failures */
 function failingFor(text: string, side: 'encode' | 'decode', times = Infinity): DataConverter {
   let left = times;
   const pass = (payloads: Payload[]) => Promise.resolve(payloads);
@@ -25,22 +25,22 @@ function failingFor(text: string, side: 'encode' | 'decode', times = Infinity): 
 }
 
 /** Waits until the first attempt of the send has failed. */
-async function untilBackOff({ handle }: FollowUpUnderTest): Promise<void> {
-  const pending = await eventually('the send is in its back-off', async () => {
+async function waitForBackoff({ handle }: FollowUpUnderTest): Promise<void> {
+  const pending = await eventually('the send waits for its second attempt', async () => {
     const { raw } = await handle.describe();
     return raw.pendingActivities?.find(({ attempt }) => Number(attempt) === 2);
   });
   expect(pending.activityType?.name).toBe('sendMessage');
 }
 
-describe('a follow-up that is cancelled while its send is in its back-off', () => {
+describe('a follow-up that is cancelled between two attempts of its send', () => {
   // Proves P3.
-  it.concurrent('reports an unknown delivery if an attempt has recorded its permission', async () => {
-    // The attempt makes its POST, and can't report it.
+  it.concurrent('reports an unknown delivery if an attempt has recorded its send permission', async () => {
+    // The attempt makes its POST, but the codec prevents the report of the outcome.
     const dataConverter = failingFor('"kind":"posted"', 'encode');
     const environment = await Environment.open({ dataConverter });
     const following = await environment.follow(ENDLESS_TURN);
-    await untilBackOff(following);
+    await waitForBackoff(following);
     await following.handle.cancel();
     expect((await following.cancelledReceipt()).delivery).toEqual(UNKNOWN_DELIVERY);
     expect(following.processedFlags()).toEqual([true]);
@@ -49,23 +49,22 @@ describe('a follow-up that is cancelled while its send is in its back-off', () =
 
   // Proves P3.
   it.concurrent(
-    'starts no other attempt between the question for the record and the cancellation',
+    'starts no further attempt between the request for the heartbeat details and the cancellation of the send',
     async () => {
       const gate = await TemporalGate.open(temporal().address);
-      // The second attempt of each send could read its input, and would send.
+      // The codec fails for the first attempt of each send only, so that a second attempt would send the message.
       const dataConverter = failingFor('"permittedRunId"', 'decode', 2);
       const environment = await Environment.open({ dataConverter, address: gate.address });
       const following = await environment.follow(ENDLESS_TURN);
-      await untilBackOff(following);
-      // The workflow has the record, and its cancellation of the send is on its way.
+      await waitForBackoff(following);
+      // The workflow has the heartbeat details. The gate holds the command that cancels the send.
       const held = gate.hold('RespondWorkflowTaskCompleted', 'call', 'stopSend');
       await following.handle.cancel();
       await held.waitForCall();
-      // The second attempt of a later send comes after the back-off of the earlier one.
+      // When the second attempt of a later send has started, the wait of the earlier send is over too.
       const later = await environment.follow(ENDLESS_TURN);
       await later.waitForRequest({ operation: 'message' });
       held.release();
-      // Nothing was sent, and the receipt says so.
       expect((await following.cancelledReceipt()).delivery).toEqual(NOT_SENT_DELIVERY);
       expect([following.readCount(), following.posts()]).toEqual([0, []]);
       await later.handle.terminate();

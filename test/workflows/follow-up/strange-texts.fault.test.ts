@@ -4,27 +4,30 @@ import { WORKER_LOSS_OPTIONS, ProcessEnvironment } from '../../harness/process-e
 
 const FIELDS = ['id', 'status', 'prLink', 'model', 'createdAt', 'archivedAt', 'source', 'repository', 'ref'];
 
-/** A lone surrogate: the SDK's core ends the worker's process when it meets one in a completion (1.24, measured). */
+/** The sandbox adds a lone surrogate to a text. sdk-core 1.24 exits the worker process if it decodes a completion with one. */
 const text = 'surrogate';
 
 const BY_RESPONSE = 'completed by response';
 const BY_READ = 'completed by read';
 
-/** What is strange, and how the follow-up ends. */
-type Case = readonly [fault: JobFault, end: string];
+/** A fault of the sandbox, and the expected outcome of the follow-up. */
+type Case = readonly [fault: JobFault, outcome: string];
 
-/** In each field of the answer to the message, of the reads by timers (the look included), and of those by one activity. */
+/**
+ * Each field of a job has the text in three cases: in the response to the POST, in the baseline read and the reads with timers, and in
+ * reads of `pollJob`.
+ */
 const IN_JOBS = FIELDS.flatMap((field): Case[] => {
   const strange = { name: 'strange-job', parameters: { field, text } } as const;
   return [
-    // An answer without the job's id is no answer of the service: reading proves the delivery.
+    // If the response to the POST does not have the ID of the job, the delivery is unknown until a read shows it.
     [{ ...strange, operation: 'message', times: 1 }, field === 'id' ? BY_READ : BY_RESPONSE],
     [{ ...strange, operation: 'get', times: 3 }, BY_RESPONSE],
     [{ ...strange, operation: 'get', skip: 4, times: 3 }, BY_RESPONSE],
   ];
 });
 
-/** In the words and headers of errors: of a read, or of the message, which was processed or not. */
+/** The error text and the headers of an error response have the text. The request is a read, or a POST that was processed or not. */
 const IN_ERRORS = (
   [
     ['get', 403, 'no', BY_RESPONSE],
@@ -35,15 +38,15 @@ const IN_ERRORS = (
     ['message', 400, 'no', 'FollowUpRejected'],
     ['message', 429, 'no', BY_RESPONSE],
   ] as const
-).map(([operation, code, processed, end]): Case => {
+).map(([operation, code, processed, outcome]): Case => {
   const when = operation === 'get' ? { skip: 1, times: 2 } : { times: 1 };
-  return [{ name: 'strange-error', operation, ...when, parameters: { text, code, processed } }, end];
+  return [{ name: 'strange-error', operation, ...when, parameters: { text, code, processed } }, outcome];
 });
 
 const UNLIMITED = { sandbox: { messagesPerHour: null }, env: { AGENT_API_TIMEOUT: '60s' } };
 
 // Proves A11.
-it('a worker lives, and the job comes back whole, when a service puts strange texts into each field and error', () =>
+it('a worker keeps running, and every follow-up has the expected outcome, if any field or error of the agent service has a lone surrogate', () =>
   // On a busy machine, no response may exceed the timeout, because a POST that timed out is confirmed by a read.
   ProcessEnvironment.with(UNLIMITED, async (environment) => {
     const worker = await environment.startWorker();
@@ -51,21 +54,21 @@ it('a worker lives, and the job comes back whole, when a service puts strange te
       throw new Error(`the worker ended with ${JSON.stringify(exit)}:\n${worker.stderr}`);
     });
     const polling = { ...WORKER_LOSS_OPTIONS.polling, timerPolls: 2 };
-    const asked = {
+    const options = {
       ...WORKER_LOSS_OPTIONS,
       polling,
       reconcileTimeout: '5m',
       prLinkTimeout: '100ms',
     } as const;
     const cases = [...IN_JOBS, ...IN_ERRORS];
-    const ends = cases.map(async ([fault, end]) => {
-      // Many reads, as only an answer that counts proves a delivery.
-      const job = { turn: { reads: end === BY_READ ? 12 : 8 } };
-      const ending = await (await environment.follow(job, asked, fault)).outcomeSummary();
-      const by = String(ending.delivery.confirmedBy);
-      return [fault, 'type' in ending ? ending.type : `${ending.status} by ${by}`];
+    const outcomes = cases.map(async ([fault, outcome]) => {
+      // The turn has many reads, because only a fresh read can show the delivery.
+      const job = { turn: { reads: outcome === BY_READ ? 12 : 8 } };
+      const summary = await (await environment.follow(job, options, fault)).outcomeSummary();
+      const confirmedBy = String(summary.delivery.confirmedBy);
+      return [fault, 'type' in summary ? summary.type : `${summary.status} by ${confirmedBy}`];
     });
-    const told = await Promise.race([Promise.all(ends), died]);
+    const results = await Promise.race([Promise.all(outcomes), died]);
     died.catch(() => undefined);
-    expect(told).toEqual(cases);
+    expect(results).toEqual(cases);
   }));

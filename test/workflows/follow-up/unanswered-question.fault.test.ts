@@ -7,7 +7,7 @@ import { temporal } from '../../harness/temporal';
 Runtime.install({ logger: new DefaultLogger('ERROR') });
 
 // Proves P3.
-it('a follow-up that is cancelled while nobody answers what its send has recorded has the answer of its POST, and is replayed', () =>
+it('a cancelled follow-up reports the outcome of its POST even if the Temporal server does not return the heartbeat details; its history replays', () =>
   withWorker(
     { job: ENDLESS_TURN, fault: HOLD_AFTER_PROCESSING, hold: ['DescribeWorkflowExecution', 'call'] },
     async ({ following, held }) => {

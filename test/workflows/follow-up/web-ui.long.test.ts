@@ -15,24 +15,24 @@ let browser: Awaited<ReturnType<typeof openBrowser>>;
 let handle: StartedFollowUp;
 
 beforeAll(async () => {
-  // First, because a machine without a browser needs no server.
+  // The browser starts first, so that no server starts on a machine without a browser.
   browser = await openBrowser({ width: 1_400, height: 1_400 });
   closing.unshift(() => browser.close());
-  // Its texts come some time after the page, as it asks server and worker.
+  // No timeout applies, because the texts appear later than the page: the Web UI requests them from the Temporal server and the worker.
   browser.page.setDefaultTimeout(0);
   server = await startDevServer({ cli: temporal().cli, webUi: true, searchAttributes: true });
   closing.unshift(() => server.stop());
   environment = await Environment.open({ address: server.address });
   closing.unshift(() => environment.close());
-  const trouble = { name: 'http-503', operation: 'get', skip: 2, times: 1 } as const;
+  const fault = { name: 'http-503', operation: 'get', skip: 2, times: 1 } as const;
   handle = await environment.followUps.start({
-    ...environment.addJob({ projectId: 'docs', id: 'job-1042', ...ENDLESS_TURN }, trouble),
+    ...environment.addJob({ projectId: 'docs', id: 'job-1042', ...ENDLESS_TURN }, fault),
     ...{ prompt: 'Fix the secret plans on page 7.', requestId: 'release-7.2' },
-    // The intervals are long, so that every wait has a timer on a slow machine too. `pollNow` ends the wait.
+    // The intervals are long, so that every wait has a timer even on a slow machine. `pollNow` ends a wait.
     polling: { initial: '1m', growth: 0, maximum: '1m', jitter: 0, timerPolls: 3 },
     maxStaleness: '0s',
   });
-  // The first poll comes at once, because every read is fresh.
+  // The first poll starts immediately, because `maxStaleness` is `0s` and every read is fresh.
   await hasPolled(1);
   for (const polls of [2, 3]) {
     await handle.pollNow();
@@ -51,18 +51,18 @@ afterAll(async () => {
   for (const close of closing) await close();
 });
 
-/** Opens a page of the Web UI, waits until it shows a text, and returns all that it shows. */
-async function shownAt(url: string, text: string): Promise<string> {
+/** Opens a page of the Web UI, waits until the page shows a text, and returns the whole text of the page. */
+async function openPage(url: string, text: string): Promise<string> {
   const { page } = browser;
   await page.goto(url);
-  // A tooltip that is not shown may hold the same words.
+  // A hidden tooltip may have the same text.
   await page.getByText(text).locator('visible=true').first().waitFor();
   return page.locator('body').innerText();
 }
 
-/** What the Web UI shows as Markdown, each text in a frame of its own: summary, details and current details. */
+/** Returns the texts that the Web UI shows as Markdown, each in a separate frame: summary, details and current details. */
 async function userMetadata(page: string, count: number): Promise<string[]> {
-  await shownAt(`${page}/user-metadata`, 'Current Details');
+  await openPage(`${page}/user-metadata`, 'Current Details');
   const frames = browser.page.locator('iframe');
   await frames.nth(count - 1).waitFor();
   const texts: string[] = [];
@@ -77,7 +77,7 @@ async function userMetadata(page: string, count: number): Promise<string[]> {
 const followUpPage = () => workflowPageUrl(server.uiUrl ?? '', handle.workflowId, handle.runId);
 
 describe('the Web UI', () => {
-  it('shows of a follow-up its summary, options and story, where it stands, and its end with the pull request', async () => {
+  it('shows the summary, the options, the timeline and the state of a follow-up, its result with the pull request, and no prompt', async () => {
     const [summary, details, current] = await userMetadata(followUpPage(), 3);
     expect(summary?.trim()).toBe('Follow-up to job job-1042 of project docs');
     expect(details).toMatch(/requestId:\s+release-7\.2[^]*prompt:\s+31 bytes, sha256/);
@@ -92,7 +92,7 @@ describe('the Web UI', () => {
       expect(current).toMatch(row);
     expect([summary, details, current].join()).not.toContain('secret plans');
 
-    const timeline = await shownAt(followUpPage(), 'poll 3');
+    const timeline = await openPage(followUpPage(), 'poll 3');
     expect(timeline).toContain('sendMessage • read the job, then send the message');
     expect(timeline).toContain('watching, poll 1: active, next read in 1m');
     expect(timeline).toContain('getJob • poll 1');
@@ -102,22 +102,22 @@ describe('the Web UI', () => {
     environment.sandbox.changeJob({ projectId: 'docs', jobId: 'job-1042' }, { status: 'completed', prLink });
     await handle.pollNow();
     await handle.result();
-    expect(await shownAt(followUpPage(), '"prLink"')).toContain(`"prLink": "${prLink}"`);
+    expect(await openPage(followUpPage(), '"prLink"')).toContain(`"prLink": "${prLink}"`);
     const [, , last] = await userMetadata(followUpPage(), 3);
     expect(last).toMatch(/phase:\s+done/);
     expect(last).toContain(prLink);
   });
 
-  it('shows which activity polls on, its last failure and its next attempt', async () => {
+  it('shows the pending pollJob activity with its last failure and its next attempt', async () => {
     const job = { projectId: 'handbook', id: 'job-7', ...ENDLESS_TURN };
     const following = await environment.follow(job, RARE_POLL_OPTIONS);
     await waitForLongBackoff(following);
     const page = workflowPageUrl(server.uiUrl ?? '', following.handle.workflowId, following.firstRunId);
-    const timeline = await shownAt(page, 'poll 2 and later ones');
+    const timeline = await openPage(page, 'poll 2 and later ones');
     expect(timeline).toMatch(
       /Attempt\s+\d+\s+\/\s+∞\s+•\s+pollJob\s+•\s+poll 2 and later ones, until active changes/,
     );
-    const pending = await shownAt(`${page}/pending-activities`, 'Next Retry');
+    const pending = await openPage(`${page}/pending-activities`, 'Next Retry');
     expect(pending).toMatch(/\d+\s+\/\s+UNLIMITED/);
     expect(pending).toMatch(/Next Retry\s[^()]*\(\d+s\)/);
     expect(pending).toMatch(/"message": "poll \d+: active, next read in \d+/);
@@ -126,17 +126,17 @@ describe('the Web UI', () => {
     expect(current).toMatch(/next read:.*; the pending activity has the later reads/);
   });
 
-  it('shows of one that waits for a decision why, in plain words, and that its newest row is a poll', async () => {
+  it('shows the reason why a follow-up waits for a decision, and the polls of this follow-up', async () => {
     const lost = { name: 'http-503', operation: 'message' } as const;
-    const asked = {
+    const options = {
       onUnknownDelivery: 'ask',
       maxStaleness: '200ms',
       reconcileTimeout: '200ms',
       deadline: '1h',
     } as const;
-    const following = await environment.follow({ status: 'active', ...ENDLESS_TURN }, asked, lost);
+    const following = await environment.follow({ status: 'active', ...ENDLESS_TURN }, options, lost);
     const page = workflowPageUrl(server.uiUrl ?? '', following.handle.workflowId, following.firstRunId);
-    await shownAt(page, 'pollJob • poll');
+    await openPage(page, 'pollJob • poll');
     const [current] = await userMetadata(page, 1);
     expect(current).toMatch(/why:\s+nobody can tell whether the message arrived: http 503/);
     expect(current).not.toContain('\\');

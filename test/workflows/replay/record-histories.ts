@@ -25,12 +25,15 @@ const ROOT = path.resolve(__dirname, '../../..');
 /** The turn ends when the script ends it. */
 const endless = { turn: { durationMs: null } };
 
-/** One poll by a timer, then polls by retries at intervals of six seconds and more, so that an update comes between two of them. */
+/**
+ * The first poll uses a timer. The later polls use retries at intervals of six seconds or more, so that an update arrives between two
+ * polls.
+ */
 const SLOW = { initial: '500ms', growth: 3, maximum: '10m', jitter: 0, timerPolls: 1 } as const;
 
 const LINK = 'https://example.test/pull/10';
 
-/** The default, which uses the job lock; the requests of tests send at once. */
+/** With the default `wait`, a follow-up uses the job lock. The requests of the test harness have `send` instead. */
 const WAIT = { whenActive: 'wait' } as const;
 
 /** The connection is reset before the agent service has processed the message. */
@@ -152,7 +155,10 @@ const paths: Paths = {
   },
 };
 
-/** On a Temporal server that suggests to continue as new after a few polls, as every server does after 4,096 events. */
+/**
+ * The Temporal server for these paths suggests continue-as-new after a few polls. With the default settings, the server suggests
+ * it at 4,096 events.
+ */
 const continuing: Paths = {
   'continued-as-new': async (environment) => {
     const polling = { ...FAST_OPTIONS.polling, timerPolls: 'all' } as const;
@@ -166,7 +172,7 @@ const continuing: Paths = {
   },
 };
 
-/** A follow-up whose job ends at the poll with this number. */
+/** Starts a follow-up whose job ends at the poll with this number. */
 async function followForPolls(
   environment: Environment,
   polls: number,
@@ -180,7 +186,7 @@ async function followForPolls(
   return following;
 }
 
-/** Waits until `pollJob` has made its first read, and waits for the next one. */
+/** Waits until `pollJob` has made at least two reads, so that Temporal retries it. */
 async function untilPolledByRetry({ handle }: FollowUpUnderTest): Promise<void> {
   await eventually('a retry of pollJob is pending', async () => {
     const { raw } = await handle.describe();
@@ -234,7 +240,7 @@ async function record(
   });
 }
 
-/** A batch that exceeds `maxFailures`, and a further run of the same batch, which finds the items that have ended. */
+/** Records a batch that exceeds `maxFailures`, and a further run of the same batch, which finds the items that have ended. */
 async function recordBatch(folder: string, bundlePath: string, cli: string): Promise<void> {
   await withEnvironment(bundlePath, cli, {}, async (environment) => {
     const { batches } = new FollowUpClient(environment.client, { taskQueue: environment.taskQueue });
@@ -256,7 +262,7 @@ async function recordBatch(folder: string, bundlePath: string, cli: string): Pro
   });
 }
 
-/** Otherwise, every poll could come a second late. */
+/** Without this setting, every timer and retry could fire up to a second late. */
 const TIMERS_ON_TIME = { 'history.timerProcessorMaxTimeShift': '10ms' };
 
 async function withEnvironment(
@@ -284,7 +290,7 @@ async function save(
   const history = await environment.client.workflow.getHandle(workflowId, runId).fetchHistory();
   const recorded = JSON.parse(historyToJSON(history)) as object;
   const text = JSON.stringify({ workflowId, ...recorded });
-  // The stack of a failure has paths of files. The history does not need the folder of this machine.
+  // The stack trace of a failure has file paths. The recorded history does not need the folder of this machine.
   await writeFile(file, `${text.replaceAll(`${ROOT}${path.sep}`, '')}\n`);
   console.log(`${path.basename(file)}: ${history.events?.length ?? 0} events`);
 }

@@ -29,7 +29,7 @@ function* currentHistories() {
   for (;;) yield current;
 }
 
-/** One worker replays all histories. Each requested result makes it replay the current history. */
+/** A single worker replays all histories. Each requested result makes this worker replay the current history. */
 const results = Worker.runReplayHistories(
   { workflowBundle: { codePath: temporal().bundlePath } },
   currentHistories(),
