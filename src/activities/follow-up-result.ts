@@ -27,7 +27,7 @@ const FAILURE_TYPE_BY_OUTCOME: Partial<Record<Outcome, string>> = {
 export const followUpResult: FollowUpActivities['followUpResult'] = async (followUp) => {
   const { client, info } = Context.current();
   // Another prompt is somebody else's: a workflow's own child carries its own.
-  const reference = { ...followUp, wantsResult: true, foreignBefore: Infinity };
+  const reference = { ...followUp, shouldIncludeResult: true, foreignIfStartedBefore: Infinity };
   const {
     outcome: recordedOutcome,
     unreadableOutcome,

@@ -52,7 +52,7 @@ export function addObservation(
   receivedAt: number,
 ): Observations {
   const hasSeenActive = observations.hasSeenActive || job.status === ACTIVE_STATUS;
-  const seen = { ...observations, seenActive: hasSeenActive, last: toJobState(job) };
+  const seen = { ...observations, hasSeenActive, last: toJobState(job) };
   if (requestedAt < observations.freshFrom) return seen;
   const isSame = observations.freshStreak?.job.status === job.status;
   const since = isSame ? observations.freshStreak.since : receivedAt;
