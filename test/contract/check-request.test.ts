@@ -37,17 +37,20 @@ describe('checkRequest', () => {
     expect(checkRequest(good, goodId)).toEqual({ ok: true, plan });
   });
 
-  it.each(Object.entries<RequestOption>(REQUEST_OPTIONS))('carries the option %s', (field, option) => {
-    const values = { duration: '4m', number: 0.25, count: 7 };
-    const asked = option.kind === 'choice' ? option.choices.at(-1) : values[option.kind];
-    const checked = checkRequest({ ...good, ...buildRequest([[field, asked]]) });
-    const used = checked.ok
-      ? getField({ ...checked.plan }, toPlanFieldName(field, option))
-      : checked.problems;
-    expect(used).toBe(option.kind === 'duration' ? 240_000 : asked);
-  });
+  it.each(Object.entries<RequestOption>(REQUEST_OPTIONS))(
+    'passes the option %s on to the plan',
+    (field, option) => {
+      const values = { duration: '4m', number: 0.25, count: 7 };
+      const value = option.kind === 'choice' ? option.choices.at(-1) : values[option.kind];
+      const checked = checkRequest({ ...good, ...buildRequest([[field, value]]) });
+      const planned = checked.ok
+        ? getField({ ...checked.plan }, toPlanFieldName(field, option))
+        : checked.problems;
+      expect(planned).toBe(option.kind === 'duration' ? 240_000 : value);
+    },
+  );
 
-  // docs/requests.json has the other rules (test/docs).
+  // test/docs/published.test.ts checks the other rules with docs/requests.json.
   it.each([
     ['jobId', '\ud800', 'lone surrogate'],
     ['jobId', 'x/../../other', 'must not have the path segment "..", because a URL'],
@@ -55,8 +58,8 @@ describe('checkRequest', () => {
     ...['projectId', 'jobId', 'requestId', 'prompt'].map((name) => [name, 'caf\ufffd', UTF8]),
     ['prompt', 'é'.repeat(131_073), 'at most 262144 bytes of UTF-8; it is 262146'],
     ['projectId', '日'.repeat(30), 'at most 255 are possible'],
-  ])('refuses %s = %j: %s', (field, value, words) => {
-    expect(problemsOf({ ...good, [field]: value })).toEqual([expect.stringContaining(words)]);
+  ])('rejects %s = %j with the problem: %s', (field, value, problem) => {
+    expect(problemsOf({ ...good, [field]: value })).toEqual([expect.stringContaining(problem)]);
   });
 
   it.each(['.', '..', '../a', 'x\\..\\y', '/'])(
@@ -66,15 +69,15 @@ describe('checkRequest', () => {
     },
   );
 
-  it('answers any input with messages that every reader can decode and show', () => {
+  it('reports well-formed problems without control characters for any input', () => {
     const hostile = {
       whenActive: 'x'.repeat(58) + '🙂🙂\u001b[2J\u009b2J\u2028\u202e',
       '\udc00': 1,
       polling: { ['y'.repeat(59) + '🙂']: 1, initial: '\ud83d1s', timerPolls: '🙂'.repeat(40) },
     };
-    const ofId = problemsOf(good, `x${'🙂'.repeat(40)}\u0085`);
-    expect(ofId).toEqual([expect.stringContaining(`"${goodId}"`)]);
-    const problems = [...ofId, ...problemsOf({ ...good, ...hostile })];
+    const idProblems = problemsOf(good, `x${'🙂'.repeat(40)}\u0085`);
+    expect(idProblems).toEqual([expect.stringContaining(`"${goodId}"`)]);
+    const problems = [...idProblems, ...problemsOf({ ...good, ...hostile })];
     expect(problems).toHaveLength(6);
     for (const problem of problems) {
       expect(problem.isWellFormed()).toBe(true);
@@ -82,13 +85,13 @@ describe('checkRequest', () => {
     }
   });
 
-  it('names 50 of 200,000 unknown fields', () => {
+  it('reports at most 50 of 200,000 unknown fields', () => {
     const others = Object.fromEntries(Array.from({ length: 200_000 }, (_, number) => [`field ${number}`, 1]));
     expect(problemsOf({ ...good, ...others })).toHaveLength(50);
   });
 });
 
-it('the documentation of the type has the defaults of the table of request fields', () => {
+it('the JSDoc of FollowUpRequest has the defaults of REQUEST_OPTIONS', () => {
   const source = readFileSync(path.join(__dirname, '../../src/contract/request.ts'), 'utf8');
   const [, types = ''] = source.split(/interface FollowUp(?:Request|Plan)/);
   for (const [field, option] of Object.entries<RequestOption>(REQUEST_OPTIONS)) {
