@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs';
 import path from 'node:path';
 import { expect, it } from '@jest/globals';
 
-/** A file in one of these folders has the name of its subject, and the folder names the difference to other files with that name. */
+/** In these folders, a file has the name of its subject, and only the folder distinguishes it from other files of that name. */
 const DISTINGUISHING_FOLDERS = ['batch', 'commands', 'entries', 'render'];
 
 function nameOf(file: string): string {
