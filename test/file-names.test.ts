@@ -2,7 +2,10 @@ import { readdirSync } from 'node:fs';
 import path from 'node:path';
 import { expect, it } from '@jest/globals';
 
-/** In these folders, a file has the name of its subject, and only the folder distinguishes it from other files of that name. */
+/**
+ * In these folders, a file has the name of its subject, and the folder distinguishes the file from other files with the same
+ * name.
+ */
 const DISTINGUISHING_FOLDERS = ['batch', 'commands', 'entries', 'render'];
 
 function nameOf(file: string): string {
