@@ -210,7 +210,7 @@ export default tseslint.config(
     },
   },
   {
-    // These files run in the workflow sandbox. The code must be deterministic and keep the bundle small (docs/architecture.md).
+    // The workflow sandbox runs these files. The code must be deterministic and keep the bundle small (docs/architecture.md).
     files: ['src/{workflows,follow-up,batch,contract}/**/*.ts', 'src/entries/workflow.ts'],
     rules: {
       '@typescript-eslint/no-restricted-imports': [
@@ -276,7 +276,7 @@ export default tseslint.config(
     },
   },
   {
-    // These tests give the sandbox an injected clock, so that milliseconds do not depend on the machine.
+    // The sandbox's own tests inject a clock, so that milliseconds do not depend on the machine.
     files: ['test/sandbox/**/*.ts'],
     rules: { 'no-restricted-syntax': ['error', ...REAL_TIME] },
   },

@@ -60,9 +60,9 @@ describe('the start order', () => {
 
 // test/client/batch/check.test.ts checks that the default batch ID does not depend on the order of the items or on other options.
 it('item keys differ if the project, the job, the prompt or the occurrence number differs', () => {
-  const others = [{}, {}, { jobId: 'k' }, { projectId: 'q' }, { prompt: 'rebase.' }];
+  const distinct = [{}, {}, { jobId: 'k' }, { projectId: 'q' }, { prompt: 'rebase.' }];
   const confusable = [{ projectId: 'p","j', jobId: 'j' }, { jobId: 'j","j' }];
-  const requests = [...others, ...confusable].map(request);
+  const requests = [...distinct, ...confusable].map(request);
   expect(new Set(toBatchItems(requests).map(({ key }) => key)).size).toBe(requests.length);
 });
 

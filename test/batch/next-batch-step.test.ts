@@ -194,7 +194,7 @@ describe('nextBatchStep', () => {
     const states = fc.constantFrom<Lane['state']>('pending', 'starting', 'running');
     const changes = fc.record({
       lanes: fc.array(states, { maxLength: 30 }),
-      others: fc.integer({ min: 0, max: 30 }),
+      otherRunning: fc.integer({ min: 0, max: 30 }),
       concurrency: fc.integer({ min: 1, max: 30 }),
       cursor: fc.integer({ min: 30, max: 100 }),
       startLimit: fc.integer({ min: 30, max: 100 }),
@@ -207,10 +207,10 @@ describe('nextBatchStep', () => {
       ),
     });
     fc.assert(
-      fc.property(changes, ({ lanes: all, others, cursor, ...memo }) => {
+      fc.property(changes, ({ lanes: all, otherRunning, cursor, ...memo }) => {
         const lanes = all.map((state, nth) => lane(nth, nth + 1, state));
         const active = all.filter((state) => state !== 'pending').length;
-        const count = active + others;
+        const count = active + otherRunning;
         const next = step({ memo, board: { lanes, cursor }, running: { count } });
         const starting = next.do === 'start' ? next.lanes : [];
         const added = next.do === 'add lanes' ? next.count + lanes.length - active : 0;

@@ -113,8 +113,8 @@ describe('startedItemsFromChecks', () => {
 });
 
 /**
- * Simulates one run of a batch that is interrupted after some steps. Each step advances the lane with its number. If there is no
- * such lane, the step adds a lane.
+ * Simulates one run of a batch that is interrupted after some steps. Each step advances the lane with its number. Without
+ * such a lane, the step adds a lane.
  *
  * @param ends the number after the last item of each job
  * @param startedItems the items that earlier runs started; this run adds its own started items

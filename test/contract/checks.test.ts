@@ -13,9 +13,9 @@ import { recordedOutcomeFields, outcomeFromResult } from '../../src/contract/out
 import type { AgentJob } from '../../src/contract/job';
 import { count, objectOf, isRecord } from '../../src/contract/checks';
 import { isFollowUpResult } from '../../src/contract/result';
-import { JOB as JOB_OF_NOTHING, RECEIPT } from '../harness/fixtures';
+import { JOB as MINIMAL_JOB, RECEIPT } from '../harness/fixtures';
 
-const JOB: AgentJob = { ...JOB_OF_NOTHING, prLink: 'https://example.test/pull/1', createdAt: '2026-11-21' };
+const JOB: AgentJob = { ...MINIMAL_JOB, prLink: 'https://example.test/pull/1', createdAt: '2026-11-21' };
 
 const FAILURE = { label: 'http_503', message: 'http 503', httpStatus: 503 } as const;
 

@@ -29,7 +29,7 @@ describe('a text from an external source', () => {
     expect(quote([HOSTILE], 20)).toHaveLength(20);
   });
 
-  it('is quoted as JSON; a value without JSON is quoted as its type', () => {
+  it('is quoted as JSON, and a value that JSON can’t represent is quoted as its type', () => {
     expect(quote('say "hi"')).toBe('"say \\"hi\\""');
     expect(quote(undefined)).toBe('undefined');
     const circle: { self?: unknown } = {};

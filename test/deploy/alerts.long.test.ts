@@ -95,7 +95,7 @@ it('every alert fires in its cases, and does not fire in the other cases', async
       promql_expr_test: [{ expr, eval_time: at, exp_samples: [{ labels: '{}', value }] }],
     };
   });
-  // JSON is YAML.
+  // promtool expects YAML, and every JSON document is also a YAML document.
   const file = path.join(folder, 'rules-test.json');
   await writeFile(file, JSON.stringify({ rule_files: [ALERTS_FILE], evaluation_interval: '1m', tests }));
   expect(await mustRun('promtool', ['test', 'rules', file])).toContain('SUCCESS');

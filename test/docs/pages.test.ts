@@ -70,11 +70,11 @@ it.each(pages)(
   (page) => {
     const text = read(page);
     /** Returns the text that the first group of the pattern matches, for each match. */
-    const found = (pattern: RegExp) => [...text.matchAll(pattern)].map(([, first = '']) => first);
+    const matches = (pattern: RegExp) => [...text.matchAll(pattern)].map(([, first = '']) => first);
     expect(`${read('README.md')} ](README.md)`).toContain(`](${page})`);
-    const named = found(/npm (?:run (?:-s )?)?((?<=run (?:-s )?)[\w:-]+|test\b|start\b)/g);
+    const named = matches(/npm (?:run (?:-s )?)?((?<=run (?:-s )?)[\w:-]+|test\b|start\b)/g);
     expect(Object.keys(scripts)).toEqual(expect.arrayContaining(named));
-    for (const json of found(/--fault (?:'([^']*)')?/g)) expect(() => parseFault(json)).not.toThrow();
+    for (const json of matches(/--fault (?:'([^']*)')?/g)) expect(() => parseFault(json)).not.toThrow();
     for (const [, file = '', anchor] of text.matchAll(/\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)/g)) {
       const content = read(file === '' ? page : path.join(path.dirname(page), file)).toLowerCase();
       // GitHub makes the anchor of a heading in this way.

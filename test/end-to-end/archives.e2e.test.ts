@@ -13,7 +13,7 @@ import {
   unpackedPath,
 } from './end-to-end-environment';
 
-// One test builds all artifacts again.
+// The last test builds all artifacts again.
 jest.setTimeout(600_000);
 
 const filesOf = (name: (typeof ARTIFACTS)[number]) =>

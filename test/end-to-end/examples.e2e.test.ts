@@ -30,7 +30,7 @@ type Send = (
   prompt?: string,
 ) => Promise<{ code: number | null; stdout: string; stderr: string }>;
 
-/** One example program or script that sends a follow-up, with the command that a user types. */
+/** An example program or script that sends a follow-up, with the command that a user types. */
 interface SendExample {
   readonly name: string;
   readonly build?: () => Promise<unknown>;

@@ -404,8 +404,8 @@ it.each([
 });
 
 it('the resend is permitted only once', () => {
-  const again = play(resendAllowed(), sendEnded(posted(LOST), 300), RECONCILED);
-  expect(describeDelivery(again)).toBe('unknown, reconciled');
+  const reconciled = play(resendAllowed(), sendEnded(posted(LOST), 300), RECONCILED);
+  expect(describeDelivery(reconciled)).toBe('unknown, reconciled');
 });
 
 it('a cancellation changes only isCancelled', () => {

@@ -567,7 +567,7 @@ it.each<Row>([
 });
 
 const UNCHANGED = '130 active, 135 active, 140 active, 145 active';
-const many = (from: number, reads: number) =>
+const activeReads = (from: number, reads: number) =>
   Array.from({ length: reads }, (_, index) => `${from + index} active`).join(', ');
 const withReads = (timerPolls: number | 'all') => ({ polling: { ...PLAN.polling, timerPolls } });
 
@@ -599,25 +599,25 @@ it.each<Row>([
   ],
   [
     'timerPolls is all',
-    afterReads(accepted('completed', withReads('all')), many(130, 300)),
+    afterReads(accepted('completed', withReads('all')), activeReads(130, 300)),
     '@429',
     'watching: read at 461.95',
   ],
   [
     'timerPolls is all, and 200 single reads were made before the delivery is known',
-    afterReads(needsDecisionOf('all'), many(130, 200)),
+    afterReads(needsDecisionOf('all'), activeReads(130, 200)),
     '@329',
     'needs-decision: poll active from 351.95 to 3600',
   ],
   [
     'timerPolls is all, and 199 single reads were made before the delivery is known',
-    afterReads(needsDecisionOf('all'), many(130, 199)),
+    afterReads(needsDecisionOf('all'), activeReads(130, 199)),
     '@328',
     'needs-decision: read at 350.85',
   ],
   [
     'timerPolls is all, and 200 single reads were made while waiting for the job',
-    afterReads(afterSend(notReady('active'), withReads('all')), many(101, 200)),
+    afterReads(afterSend(notReady('active'), withReads('all')), activeReads(101, 200)),
     '@300',
     'waiting-for-job: poll active from 320 to 3600',
   ],

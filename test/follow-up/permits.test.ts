@@ -95,7 +95,7 @@ it.each([
 
 it('every decision of an operator permits one POST', () => {
   const lost = sendEnded(posted(LOST, 'active'), 300);
-  const again = play(needsDecision(), NOT_DELIVERED, lost, RECONCILED);
-  expect(describeDelivery(again)).toBe('unknown, reconciled');
-  expect(describeDelivery(play(again, NOT_DELIVERED))).toBe('unknown, operator permit');
+  const reconciled = play(needsDecision(), NOT_DELIVERED, lost, RECONCILED);
+  expect(describeDelivery(reconciled)).toBe('unknown, reconciled');
+  expect(describeDelivery(play(reconciled, NOT_DELIVERED))).toBe('unknown, operator permit');
 });

@@ -44,9 +44,9 @@ class Choices {
     return values[this.number() % values.length];
   }
 
-  /** Returns true for one of `many` numbers. */
-  oneIn(many: number): boolean {
-    return this.number() % many === many - 1;
+  /** Returns true for one of `count` numbers. */
+  oneIn(count: number): boolean {
+    return this.number() % count === count - 1;
   }
 
   /** Returns a number from 0 to less than 1. */
@@ -479,8 +479,8 @@ class Sequence {
   /** Checks that there is exactly one outcome, which depends neither on random numbers nor on the time. */
   private checkEnd(outcome: FollowUpOutcome): void {
     for (const laterMs of [0, 1, ms(100_000)]) {
-      const again = nextStep(this.state, this.now + laterMs, () => 0.999, ms(60));
-      check(again.do === 'end' && isDeepStrictEqual(again.outcome, outcome), 'there is one outcome');
+      const later = nextStep(this.state, this.now + laterMs, () => 0.999, ms(60));
+      check(later.do === 'end' && isDeepStrictEqual(later.outcome, outcome), 'there is one outcome');
     }
     this.checkJson(this.state);
     if (outcome.kind === 'result') this.checkResult(outcome);

@@ -69,7 +69,7 @@ function response(short: ShortResponse): JobResponse {
   return { kind: 'failure', ...(typeof short === 'number' ? httpFailure(short) : short) };
 }
 
-/** One read of the job. Times are in milliseconds. */
+/** A read of the job. Times are in milliseconds. */
 interface Read {
   readonly requestedAt: number;
   /** When the response was received. */

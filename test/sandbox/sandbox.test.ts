@@ -12,7 +12,7 @@ beforeAll(async () => {
 
 afterAll(() => sandbox.close());
 
-/** Makes one request for a job of the project docs on a new connection: with a body, a message; without a body, a read. */
+/** Makes one request for a job of the project docs on a new connection. With a body, the request is a message; otherwise, a read. */
 async function call(jobId: string, body?: string | Buffer, { baseUrl, apiKey } = sandbox) {
   const headers = { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' };
   const path = `/v2/agent/docs/job/${encodeURIComponent(jobId)}`;

@@ -34,9 +34,9 @@ exit 2`;
   await server.stop();
   const { address } = server;
   await expect(Connection.connect({ address, connectTimeout: 1_000 })).rejects.toThrow();
-  const again = await startDevServer({ cli, port: Number(address.split(':')[1]) });
-  expect(again.address).toBe(address);
-  await again.stop();
+  const second = await startDevServer({ cli, port: Number(address.split(':')[1]) });
+  expect(second.address).toBe(address);
+  await second.stop();
 });
 
 it('removes the user’s TEMPORAL_ variables and profiles from the environment of the tests and the demo', async () => {

@@ -46,9 +46,9 @@ async function writeProgram(name: string, ...lines: string[]): Promise<string> {
 
 it('uses TEMPORAL_CLI_PATH before a CLI on PATH, and fails if TEMPORAL_CLI_PATH can’t be used', async () => {
   await writeProgram('temporal', `echo '${versionLine('1.9.1', '1.32.0')}'`);
-  const found = { path: at('bin', 'configured'), version: { cli: '1.9.0', server: '1.32.0' } };
+  const expected = { path: at('bin', 'configured'), version: { cli: '1.9.0', server: '1.32.0' } };
   const configured = await writeProgram('configured', `echo '${versionLine('1.9.0', '1.32.0')}'`);
-  expect(await find({ TEMPORAL_CLI_PATH: configured })).toEqual(found);
+  expect(await find({ TEMPORAL_CLI_PATH: configured })).toEqual(expected);
   for (const [printed, problem] of [
     ['hello', 'it is no Temporal CLI: `--version` printed "hello"'],
     [versionLine('1.7.2', '1.31.1'), 'it is too old: CLI 1.7.2 with server 1.31.1'],
