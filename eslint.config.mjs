@@ -26,7 +26,7 @@ const zones = Object.entries(mayImport).map(([folder, allowed]) => ({
   message: `src/${folder} may import only from: ${allowed.join(', ') || 'nothing'} (docs/architecture.md).`,
 }));
 
-/** Imports go from tools and tests to tools/lib, the sandbox and src, and never back or from tools to tests or from tests to tools. */
+/** Tools and tests may import tools/lib, the sandbox and src. Imports in the other direction, or between tools and tests, are errors. */
 const DIRECTION = 'See the import directions in docs/architecture.md.';
 zones.push(
   {
@@ -48,7 +48,7 @@ zones.push(
   },
 );
 
-/** What one follow-up is made of knows nothing of a batch: whoever reads it need not. */
+/** The code of a single follow-up does not import batch code, so that a developer can read this code without knowing batches. */
 zones.push({
   target: [
     ...[
@@ -64,51 +64,54 @@ zones.push({
     ...['./src/batch', './src/temporal/batch-items.ts', './src/workflows/batch', './src/client/batch'],
     './src/activities/batch',
   ],
-  message: 'What one follow-up is made of imports nothing of a batch (docs/architecture.md).',
+  message: 'The code of a single follow-up must not import batch code (docs/architecture.md).',
 });
 
-const IN_READS = 'What a test must see is counted in reads, never in milliseconds';
+const USE_READS =
+  'Set a number of reads instead of milliseconds, so that the test does not depend on the speed of the machine';
 
-/** What makes a test depend on how fast a machine is (CONTRIBUTING.md). */
+const WAIT_FOR_EVENT =
+  'Do not wait for a duration. Wait for an event: use `eventually`, the journal, or an event after which the forbidden event can no longer happen.';
+
+/** Code that makes a test depend on the speed of the machine (CONTRIBUTING.md). */
 const REAL_TIME = [
   {
     selector: "ImportDeclaration[source.value=/timers/] > ImportSpecifier[imported.name='setTimeout']",
-    message:
-      'A test waits for an event: `eventually`, the journal, or a fence that comes after what is forbidden.',
+    message: WAIT_FOR_EVENT,
   },
   {
-    // What a stand-in for it hands on is returned.
+    // A replacement for `setTimeout` may return the call of the original function.
     selector: "CallExpression[callee.name='setTimeout']:not(ReturnStatement > *)",
-    message:
-      'A test waits for an event: `eventually`, the journal, or a fence that comes after what is forbidden.',
+    message: WAIT_FOR_EVENT,
   },
   {
     selector:
       'CallExpression[callee.property.name=/^toBe(Less|Greater)Than/]' +
       ":has(CallExpression[callee.object.name=/^(Date|performance)$/][callee.property.name='now'])",
     message:
-      'No elapsed time is asserted: inject the clock, or assert which calls were made and in which order.',
+      'Do not assert elapsed time. Inject the clock, or assert which calls were made and in which order.',
   },
   {
     selector:
       "CallExpression:matches([callee.name='eventually'], [callee.property.name=/^(reached|waitFor)$/])" +
       " Property[key.name='timeoutMs']",
-    message: 'A wait has no bound of its own beside the one of jest: it ends at its event.',
+    message:
+      'Do not set a timeout for a single wait. The wait ends with its event, and Jest limits the duration of the test.',
   },
 ];
 
-/** The same for tests whose sandbox runs on the real clock. */
+/** Further rules for tests whose sandbox runs on the real clock. */
 const TIMED_SANDBOX = [
   {
-    // 0 is over at once, null only by hand.
+    // A turn of 0 ms ends immediately, and a turn with null ends only when the test ends it.
     selector: "Property[key.name='durationMs']:not([value.raw='0']):not([value.raw='null'])",
-    message: `${IN_READS}: \`turn: { reads: 2 }\`.`,
+    message: `${USE_READS}: \`turn: { reads: 2 }\`.`,
   },
   {
     selector:
       "ObjectExpression:has(> Property[key.name='name'][value.value=/^(stale|lag|late-link)$/])" +
       " > Property[key.name='parameters'] > ObjectExpression > Property[key.name=/^(for|upTo)$/]",
-    message: `${IN_READS}: \`parameters: { reads: 2 }\`.`,
+    message: `${USE_READS}: \`parameters: { reads: 2 }\`.`,
   },
 ];
 
@@ -149,7 +152,8 @@ export default tseslint.config(
           patterns: [
             {
               regex: '^@temporalio/[^/]+/(?!package\\.json$)',
-              message: 'Paths inside the SDK are not public: src/temporal/sdk-internals.ts has them.',
+              message:
+                'Paths inside an SDK package are not public. Import them only in src/temporal/sdk-internals.ts.',
             },
           ],
         },
@@ -166,7 +170,7 @@ export default tseslint.config(
           patterns: [
             {
               regex: '^zod(/|$)',
-              message: 'Only the variables of the worker use zod; use src/contract/checks.ts.',
+              message: 'Only src/worker/variables.ts may import zod. Use src/contract/checks.ts instead.',
             },
           ],
         },
@@ -180,7 +184,10 @@ export default tseslint.config(
         'error',
         {
           patterns: [
-            { regex: '^(?!\\.|@noble/hashes/)', message: 'src/contract imports no package but a hash.' },
+            {
+              regex: '^(?!\\.|@noble/hashes/)',
+              message: 'src/contract may import no package except @noble/hashes.',
+            },
           ],
         },
       ],
@@ -195,7 +202,7 @@ export default tseslint.config(
           patterns: [
             {
               regex: '^(?!\\.)',
-              message: 'The pure code in src/follow-up and src/batch imports no package.',
+              message: 'The pure code in src/follow-up and src/batch must not import packages.',
             },
           ],
         },
@@ -203,7 +210,7 @@ export default tseslint.config(
     },
   },
   {
-    // What may run in the workflow sandbox: deterministic code only, and nothing that swells the bundle (docs/architecture.md).
+    // The workflow sandbox runs these files. The code must be deterministic and keep the bundle small (docs/architecture.md).
     files: ['src/{workflows,follow-up,batch,contract}/**/*.ts', 'src/entries/workflow.ts'],
     rules: {
       '@typescript-eslint/no-restricted-imports': [
@@ -212,13 +219,14 @@ export default tseslint.config(
           patterns: [
             {
               regex: '^(?!\\.|@noble/hashes/|@temporalio/(workflow|common)$)',
-              message: 'Workflow files import @temporalio/workflow, @temporalio/common and pure files only.',
+              message:
+                'Workflow files may import only @temporalio/workflow, @temporalio/common and pure files.',
             },
             {
-              // Not of contract/activities.ts, which has their shapes.
+              // contract/activities.ts is allowed, because this file has the types of the activities.
               regex: '(?<!/contract)/activities(/|$)',
               allowTypeImports: true,
-              message: 'Activities are imported as types only.',
+              message: 'Import activities only as types.',
             },
           ],
         },
@@ -229,7 +237,7 @@ export default tseslint.config(
         {
           selector: "ThrowStatement > NewExpression[callee.name='Error']",
           message:
-            'A plain Error fails the workflow task for ever: throw an ApplicationFailure, or let a bug be a bug.',
+            'After a plain Error, Temporal retries the workflow task indefinitely. Throw an ApplicationFailure instead.',
         },
       ],
     },
@@ -244,11 +252,12 @@ export default tseslint.config(
             {
               regex: '/src/contract/',
               allowTypeImports: true,
-              message: 'The sandbox shares no code with what it tests: types only.',
+              message:
+                'The sandbox must not share code with the worker that it tests. Import only types from src/contract.',
             },
             {
               regex: '/src/(?!contract/)',
-              message: 'The sandbox takes types from src/contract, and nothing else.',
+              message: 'The sandbox may import only types from src/contract.',
             },
           ],
         },
@@ -267,12 +276,12 @@ export default tseslint.config(
     },
   },
   {
-    // They give the sandbox a clock of their own.
+    // The sandbox's own tests inject a clock, so that milliseconds do not depend on the machine.
     files: ['test/sandbox/**/*.ts'],
     rules: { 'no-restricted-syntax': ['error', ...REAL_TIME] },
   },
   {
-    // The simulation's time is virtual. Random moments are what a soak is about; none of them is asserted.
+    // The simulation runs in virtual time. A soak test injects faults at random times, and asserts none of these times.
     files: ['test/simulation/**/*.ts', 'test/harness/soak/**/*.ts', 'test/**/soak.fault.test.ts'],
     rules: { 'no-restricted-syntax': 'off' },
   },

@@ -1,8 +1,8 @@
 import { maxWorkers, project, pureProject } from './test/harness/jest-projects.mjs';
 
 /**
- * The tests of `npm test`, by what they need: nothing; a Temporal server and the workflow bundle; or these and the
- * compiled programs. The suites that kill processes and drive a browser are in jest.long.config.mjs.
+ * The tests of `npm test`, in three projects: `pure` tests have no requirements, `server` tests need a Temporal server and the
+ * workflow bundle, and `process` tests also need the compiled programs. jest.long.config.mjs runs the longer tests.
  *
  * @type {import('jest').Config}
  */

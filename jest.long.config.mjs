@@ -1,8 +1,9 @@
 import { maxWorkers, project } from './test/harness/jest-projects.mjs';
 
 /**
- * The tests of `npm run test:long`: kills of real processes, the Web UI in a browser, and the end-to-end tests (the packed artifacts and every
- * example, from outside). They take minutes, of which they wait for most: more files at a time than in `npm test`.
+ * The tests of `npm run test:long`. `fault` tests kill real processes, `long` tests drive the Web UI in a browser, among others, and
+ * `e2e` tests use the packed artifacts and every example as an adopter does. The tests take minutes and mostly wait. More files
+ * therefore run at the same time than in `npm test`.
  *
  * @type {import('jest').Config}
  */

@@ -35,17 +35,17 @@ const COMPLETED: RecordedOutcome = ITEM_RESULT;
 const UNSENT: RecordedOutcome = { ...createOutcomeWithoutReceipt('DeadlineExceeded'), delivery: 'not-sent' };
 const UNKNOWN: RecordedOutcome = { ...createOutcomeWithoutReceipt('DeliveryUnknown'), delivery: 'unknown' };
 const CONFLICT: RecordedOutcome = { ...createOutcomeWithoutReceipt('conflict'), delivery: 'not-sent' };
-const GONE = createOutcomeWithoutReceipt('missing');
+const MISSING = createOutcomeWithoutReceipt('missing');
 
-/** Of a run that started so many milliseconds after the batch. */
+/** The fact that an item's run ended. The run started `afterMs` milliseconds after the batch, and took a minute. */
 const ended = (outcome: RecordedOutcome, afterMs = 1_000, more: object = {}): ItemFact => ({
   ...{ kind: 'ended', workflowId: 'w', outcome, runId: 'run', startedAt: STARTED_AT + afterMs },
   closedAt: STARTED_AT + afterMs + 60_000,
   ...more,
 });
-const missing: ItemFact = { kind: 'ended', workflowId: 'w', outcome: GONE };
+const missing: ItemFact = { kind: 'ended', workflowId: 'w', outcome: MISSING };
 
-describe('laneAfter', () => {
+describe('advanceLane', () => {
   type Row = [
     string,
     Lane['state'],
@@ -67,7 +67,13 @@ describe('laneAfter', () => {
       RUN,
       stays('running'),
     ],
-    ['keeps an item of the batch while it is cancelled', 'running', running(), CANCELLED, stays('running')],
+    [
+      'keeps a running item of the batch while the batch is cancelled',
+      'running',
+      running(),
+      CANCELLED,
+      stays('running'),
+    ],
     [
       'leaves an item of another client running when the batch is cancelled',
       ...(['running', running(false), CANCELLED] as const),
@@ -77,14 +83,14 @@ describe('laneAfter', () => {
     ['passes an item that has ended', 'running', ended(COMPLETED), RUN, ends(COMPLETED)],
     ['passes an unsent item in a first run', 'running', ended(UNSENT, -1), RUN, ends(UNSENT)],
     [
-      'starts an item that may have been started and does not exist',
+      'starts an item that may have been started but does not exist',
       'starting',
       missing,
       RUN,
       stays('pending'),
     ],
-    ['never starts a started item that does not exist', 'running', missing, RUN, ends(GONE)],
-    ['never starts an item of an earlier run that does not exist', 'pending', missing, RUN, ends(GONE)],
+    ['never starts a started item that does not exist', 'running', missing, RUN, ends(MISSING)],
+    ['never starts an item of an earlier run that does not exist', 'pending', missing, RUN, ends(MISSING)],
     [
       'retries an unsent run from before the retry',
       'pending',
@@ -94,12 +100,18 @@ describe('laneAfter', () => {
     ],
     ['does not retry the run of the retry itself', 'running', ended(UNSENT, 1), RETRY, ends(UNSENT)],
     ['keeps an unknown delivery in a retry', 'pending', ended(UNKNOWN, -1), RETRY, ends(UNKNOWN)],
-    ['retries it with includeUnknown', 'pending', ended(UNKNOWN, -1), RETRY_ALL, stays('pending', 'run')],
+    [
+      'retries an unknown delivery with includeUnknown',
+      'pending',
+      ended(UNKNOWN, -1),
+      RETRY_ALL,
+      stays('pending', 'run'),
+    ],
     ['starts a missing item with includeUnknown', 'pending', missing, RETRY_ALL, stays('pending')],
-    ['does not start it if this retry had started it', 'running', missing, RETRY_ALL, ends(GONE)],
+    ['does not start a missing item that this retry started', 'running', missing, RETRY_ALL, ends(MISSING)],
     ['never retries a conflict', 'pending', ended(CONFLICT, -1), RETRY, ends(CONFLICT)],
     [
-      'passes an item of which the Temporal server starts no further run',
+      'passes an item for which the Temporal server starts no further run',
       ...(['starting', ended(UNSENT, -1, { isFinal: true }), RETRY] as const),
       ends(UNSENT),
     ],
@@ -108,7 +120,7 @@ describe('laneAfter', () => {
   });
 });
 
-describe('mayHaveStarted', () => {
+describe('isPossiblyStarted', () => {
   const board: BatchBoard = { ...EMPTY_BOARD, startedEarlier: { cursor: 2, lanes: [lane(1, 2)] } };
   it.each<[Lane, boolean]>([
     [lane(0, 1), true],
@@ -116,8 +128,8 @@ describe('mayHaveStarted', () => {
     [lane(1, 2, 'starting'), true],
     [lane(5, 6), false],
     [lane(5, 6, 'running'), true],
-  ])('of %j is %s', (own, may) => {
-    expect(isPossiblyStarted(board, own)).toBe(may);
+  ])('returns for the lane %j: %s', (checkedLane, isPossible) => {
+    expect(isPossiblyStarted(board, checkedLane)).toBe(isPossible);
   });
 });
 
@@ -153,29 +165,29 @@ describe('applyFacts', () => {
     expect(applyFacts(retried, RETRY, new Map([[0, ended(UNSENT, -1)]]))).toBe(retried);
   });
 
-  it('never changes the board that it gets', () => {
+  it('never mutates the board that is passed', () => {
     const frozen = JSON.stringify(board);
     apply([0, ended(COMPLETED)], [5, ended(COMPLETED)]);
     expect(JSON.stringify(board)).toBe(frozen);
   });
 
   it.each([
-    ['an item that took 10 s ended quickly', 10_000, 11_000],
-    ['an item that took longer did not', 10_001, 0],
-  ])('%s', (_, lasted, quickEndAt) => {
-    const closedAt = STARTED_AT + 1_000 + lasted;
+    ['records the end of an item that took 10 s as a quick end', 10_000, 11_000],
+    ['records no quick end for an item that took longer', 10_001, 0],
+  ])('%s', (_, durationMs, quickEndAt) => {
+    const closedAt = STARTED_AT + 1_000 + durationMs;
     const after = apply([0, ended(COMPLETED, 1_000, { closedAt })]);
     expect(after.quickEndAt).toBe(quickEndAt === 0 ? 0 : STARTED_AT + quickEndAt);
   });
 
-  it('does not count an item of an earlier run as one that ended quickly', () => {
+  it('records no quick end for an item of an earlier run', () => {
     const earlier = { ...board, lanes: [lane(0, 3)] };
     const fact = ended(COMPLETED, 1_000, { closedAt: STARTED_AT + 2_000 });
     expect(applyFacts(earlier, RUN, new Map([[0, fact]])).quickEndAt).toBe(0);
   });
 });
 
-it('addLanes adds one pending lane for each end, from the cursor on', () => {
+it('addLanes adds one pending lane for each end, starting at the cursor', () => {
   const board = addLanes({ ...EMPTY_BOARD, cursor: 2, lanes: [lane(0, 2, 'running')] }, [3, 7]);
   expect(board).toMatchObject({ cursor: 7, lanes: [lane(0, 2, 'running'), lane(2, 3), lane(3, 7)] });
   expect(addLanes(board, [])).toEqual(board);
@@ -187,18 +199,18 @@ it('markStarting marks only the given lanes, and keeps the run to retry', () => 
   expect(board.lanes).toEqual([{ ...retried, state: 'starting' }, lane(1, 2)]);
 });
 
-it('withRound returns the same board if neither the number of running items nor the waiting item changed', () => {
-  const item = { workflowId: 'w', reason: 'no key' };
-  const board = withRound(EMPTY_BOARD, { open: 3, blockedItem: item });
-  expect(board).toEqual({ ...EMPTY_BOARD, open: 3, blockedItem: item });
-  expect(withRound(board, { open: 3, blockedItem: { ...item } })).toBe(board);
-  expect(withRound(board, { open: 3, blockedItem: { ...item, reason: 'other' } })).not.toBe(board);
-  expect(withRound(board, { open: 2, blockedItem: item })).toMatchObject({ open: 2, blockedItem: item });
+it('withRound returns the same board if neither the number of running items nor the blocked item changed', () => {
+  const blockedItem = { workflowId: 'w', reason: 'no key' };
+  const board = withRound(EMPTY_BOARD, { open: 3, blockedItem });
+  expect(board).toEqual({ ...EMPTY_BOARD, open: 3, blockedItem });
+  expect(withRound(board, { open: 3, blockedItem: { ...blockedItem } })).toBe(board);
+  expect(withRound(board, { open: 3, blockedItem: { ...blockedItem, reason: 'other' } })).not.toBe(board);
+  expect(withRound(board, { open: 2, blockedItem })).toMatchObject({ open: 2, blockedItem });
   expect(withRound(board, { open: 3, blockedItem: null }).blockedItem).toBeNull();
 });
 
-// The simulation checks the counts.
-it('the first twenty failures of a batch are named, whether jobs failed or follow-ups ended without a job', () => {
+// The simulation checks the counts of the outcomes.
+it('the board lists the first 20 failures, whether the job failed or the follow-up ended without a job', () => {
   const many = (outcome: Outcome) => Array<Outcome>(18).fill(outcome);
   const outcomes = ['completed', 'archived', ...many('failed'), ...many('missing')];
   const { firstFailures } = outcomes.reduce<BatchBoard>(
@@ -210,10 +222,10 @@ it('the first twenty failures of a batch are named, whether jobs failed or follo
 });
 
 it('maxFailures is a number of items or an exact percentage of all items; null does not limit the failures', () => {
-  const isBeyond = (maxFailures: BatchMemo['maxFailures'], items: number, gone: number) => {
-    // A failed job is a failure, too.
+  const isBeyond = (maxFailures: BatchMemo['maxFailures'], items: number, missing: number) => {
+    // The failed job counts as a failure.
     const byStatus = { completed: 7, archived: 5, failed: 1 };
-    return isMaxFailuresExceeded({ maxFailures, items }, { ...EMPTY_BOARD, ended: 13 + gone, byStatus });
+    return isMaxFailuresExceeded({ maxFailures, items }, { ...EMPTY_BOARD, ended: 13 + missing, byStatus });
   };
   const isLimit = (maxFailures: BatchMemo['maxFailures'], items: number, failures: number) =>
     !isBeyond(maxFailures, items, failures - 1) && isBeyond(maxFailures, items, failures);

@@ -27,7 +27,7 @@ function request(fields: object = {}): FollowUpRequest {
 
 const jobOf = ({ request: { projectId, jobId } }: BatchItem) => `${projectId}/${jobId}`;
 
-/** A file of many or few jobs, in any order, some of whose messages are the same or have names of their own. */
+/** The items of a file in any order, for up to 15 jobs. Some items have the same message or a request ID of their own. */
 const files = fc.array(
   fc
     .record({
@@ -39,8 +39,8 @@ const files = fc.array(
     .map(request),
 );
 
-describe('the order of the start', () => {
-  it('has the items of a job one after the other, as in the file, and the jobs of the projects by turns', () => {
+describe('the start order', () => {
+  it('has the items of a job one after another in file order, and alternates between the projects', () => {
     fc.assert(
       fc.property(files, (file) => {
         const items = toBatchItems(file);
@@ -50,7 +50,7 @@ describe('the order of the start', () => {
         expect(ordered).toEqual(jobs.flatMap((job) => items.filter((item) => jobOf(item) === job)));
         const projects = jobs.map((job) => job.charAt(0));
         const turns = projects.map(
-          (own, job) => projects.slice(0, job).filter((each) => each === own).length,
+          (project, job) => projects.slice(0, job).filter((each) => each === project).length,
         );
         expect(turns).toEqual(turns.toSorted());
       }),
@@ -58,18 +58,18 @@ describe('the order of the start', () => {
   });
 });
 
-// test/client/batch/check.test.ts has what they do not depend on.
-it('the keys of items differ by project, job, prompt and how often it came, and keep these apart', () => {
-  const others = [{}, {}, { jobId: 'k' }, { projectId: 'q' }, { prompt: 'rebase.' }];
+// test/client/batch/check.test.ts checks that the default batch ID does not depend on the order of the items or on other options.
+it('item keys differ if the project, the job, the prompt or the occurrence number differs', () => {
+  const distinct = [{}, {}, { jobId: 'k' }, { projectId: 'q' }, { prompt: 'rebase.' }];
   const confusable = [{ projectId: 'p","j', jobId: 'j' }, { jobId: 'j","j' }];
-  const requests = [...others, ...confusable].map(request);
+  const requests = [...distinct, ...confusable].map(request);
   expect(new Set(toBatchItems(requests).map(({ key }) => key)).size).toBe(requests.length);
 });
 
 describe('the chunks of a batch', () => {
   const CHUNK_BYTES = 512 * 1_024;
 
-  it('have every item in its order, and as many as fit', () => {
+  it('have all items in order, and as many items per chunk as fit', () => {
     const prompt = fc.tuple(fc.constantFrom('x', 'é', '\u0001'), fc.integer({ min: 1, max: 90_000 }));
     const prompts = fc.array(prompt, { maxLength: 12 });
     fc.assert(
@@ -92,8 +92,8 @@ describe('the chunks of a batch', () => {
     );
   });
 
-  it('have the largest item there can be by itself, below the 2 MiB of a payload', () => {
-    // 256 KiB of a character whose JSON is six bytes for one.
+  it('have an item of the maximum size in a chunk of its own, below the payload limit of 2 MiB', () => {
+    // The prompt has 256 KiB of a character that takes six bytes in JSON.
     const items = toBatchItems([
       request(),
       request({ prompt: '\u0001'.repeat(MAX_PROMPT_BYTES) }),
@@ -108,30 +108,35 @@ function itemProblems(requests: readonly unknown[]): string[] {
   return checkItems(requests, 'nightly').problems.map((problem) => problemText(problem));
 }
 
-describe('the items of any client', () => {
-  it('are taken where they are requests, and each has a name of its own in its job', () => {
+describe('checkItems', () => {
+  it('accepts requests, and rejects two items for one job with the same request ID', () => {
     const mine = { requestId: 'mine' };
-    const [named, ofAnother] = [request(mine), request({ ...mine, jobId: 'k' })];
-    expect(itemProblems([request(), request(), request({ requestId: null }), named, ofAnother])).toEqual([]);
+    const [named, namedForOtherJob] = [request(mine), request({ ...mine, jobId: 'k' })];
+    expect(
+      itemProblems([request(), request(), request({ requestId: null }), named, namedForOtherJob]),
+    ).toEqual([]);
     expect(itemProblems([named, request({ ...mine, prompt: 'Another.' })])).toHaveLength(2);
   });
 
-  it('are refused where one has no room for the name that the batch gives it', () => {
+  it('rejects an item whose workflow ID would be too long with the request ID that the batch generates', () => {
     const long = request({ projectId: 'p'.repeat(110), jobId: 'j'.repeat(110) });
     expect(itemProblems([long])[0]).toMatch(/^item 1: requestId: .*256 bytes/);
   });
 
-  it('are refused where two are the same follow-up, and still read where they are nothing', () => {
+  it('rejects a request ID that equals the generated request ID of another item', () => {
     const [{ key } = { key: '' }] = toBatchItems([request()]);
     const named = request({ requestId: `nightly-${key ?? ''}` });
-    const words = `requestId: "nightly-${key ?? ''}" is the name of 2 items for the same job; give each its own`;
-    expect(itemProblems([request(), request(), named])).toEqual([`item 1: ${words}`, `item 3: ${words}`]);
+    const problem = `requestId: "nightly-${key ?? ''}" is the name of 2 items for the same job; give each its own`;
+    expect(itemProblems([request(), request(), named])).toEqual([`item 1: ${problem}`, `item 3: ${problem}`]);
+  });
+
+  it('toBatchItems accepts any value, because the input of a rejected batch can have any values', () => {
     expect(toBatchItems([null] as never)).toHaveLength(1);
   });
 });
 
-describe('a batch id', () => {
-  it('may be of 100 characters that leave room in a workflow id', () => {
+describe('a batch ID', () => {
+  it('can have 100 characters, with which the workflow IDs of its chunks are not too long', () => {
     for (const batchId of ['x'.repeat(100), 'nightly-2026-01-31T00:00:00Z', 'é'.repeat(100), '🙂']) {
       expect(batchIdProblem(batchId)).toBeUndefined();
       const longest = chunkWorkflowId(batchId, 'f'.repeat(64), MAX_CHUNKS);
@@ -144,7 +149,7 @@ describe('a batch id', () => {
     ['x'.repeat(101), 'at most 100 characters; it has 101'],
     ['🙂'.repeat(54), 'workflow ids of 256 bytes, and at most 255'],
     ['night/1', 'must not hold a slash'],
-  ])('is not %j', (batchId, problem) => {
+  ])('can’t be %j: %s', (batchId, problem) => {
     expect(batchIdProblem(batchId)).toContain(problem);
   });
 });

@@ -12,7 +12,7 @@ import type { Lane } from '../../src/batch/started-items';
 
 const NOW = 1_000_000;
 
-/** A batch of 100 items, whose first ten are before the cursor, and of which 50 may start. */
+/** A batch of 100 items. The cursor is at item 10, and the items before item 50 may start. */
 const MEMO: BatchMemo = {
   ...EMPTY_BOARD,
   ...{
@@ -34,14 +34,14 @@ const RUNNING: RunningItems = {
 const lane = (next: number, end: number, state: Lane['state'] = 'pending'): Lane => ({ next, end, state });
 const pending = (count: number) => Array.from({ length: count }, (_, nth) => lane(nth, nth + 1));
 
-/** What is known of the batch, besides MEMO and RUNNING. The board is the memo's unless it is given. */
-interface Known {
+/** The differences from MEMO and RUNNING. Unless `board` changes a field, the board has the memo's value. */
+interface Changes {
   readonly memo?: Partial<BatchMemo>;
   readonly board?: Partial<BatchMemo>;
   readonly running?: Partial<RunningItems>;
 }
 
-function step({ memo = {}, board = {}, running = {} }: Known): BatchStep {
+function step({ memo = {}, board = {}, running = {} }: Changes): BatchStep {
   const settings = { ...MEMO, ...memo };
   return nextBatchStep({ ...settings, ...board }, settings, { ...RUNNING, ...running });
 }
@@ -54,14 +54,18 @@ const FULL = { running: { count: 5 } } as const;
 const DUE = { activityStartedAt: NOW - 60_001, count: 5 };
 
 describe('nextBatchStep', () => {
-  it.each<[string, Known, BatchStep]>([
-    ['adds as many lanes as follow-ups may start', ONE_RUNS, { do: 'add lanes', count: 4 }],
+  it.each<[string, Changes, BatchStep]>([
+    ['adds as many lanes as further items may start', ONE_RUNS, { do: 'add lanes', count: 4 }],
     [
-      'does not add lanes beside pending ones that use the concurrency',
+      'adds no lanes if the pending lanes use the whole concurrency',
       { board: { lanes: pending(5) } },
       start(pending(5)),
     ],
-    ['adds no lane beyond the bound', { board: { cursor: 50, lanes: pending(2) } }, start(pending(2))],
+    [
+      'adds no lane if the cursor is at startLimit',
+      { board: { cursor: 50, lanes: pending(2) } },
+      start(pending(2)),
+    ],
     [
       'starts only as many items as the concurrency allows',
       { board: { lanes: pending(7) }, running: { count: 3 } },
@@ -78,12 +82,12 @@ describe('nextBatchStep', () => {
       start([lane(1, 2)]),
     ],
     [
-      'starts no item at the bound',
+      'starts no item at startLimit or beyond',
       { board: { cursor: 50, lanes: [lane(50, 60), lane(49, 50)] } },
       start([lane(49, 50)]),
     ],
     [
-      'starts nothing while the concurrency is used',
+      'starts nothing while the whole concurrency is used',
       { ...FULL, board: { lanes: pending(1) } },
       nextRound(5_000),
     ],
@@ -93,7 +97,7 @@ describe('nextBatchStep', () => {
       nextRound(5_000),
     ],
     [
-      'starts nothing once the round has lasted long enough',
+      'starts nothing after the round has lasted long enough',
       { running: { isRoundOver: true } },
       nextRound(5_000),
     ],
@@ -124,51 +128,55 @@ describe('nextBatchStep', () => {
       REPORT,
     ],
     [
-      'cancels the items with the batch',
+      'cancels the running items if the batch is cancelled with cancelRunning',
       { ...FULL, memo: { stopReason: 'cancel-running' } },
       { do: 'cancel items', waitMs: 5_000 },
     ],
     ['reports when all cancelled items have ended', { memo: { stopReason: 'cancel-running' } }, REPORT],
     ['reports when all items have ended', { board: { cursor: 100, ended: 100 } }, REPORT],
-    ['reports when it needs a further bound', { ...FULL, board: { cursor: 50 } }, REPORT],
-  ])('%s', (_, known, expected) => {
-    expect(step(known)).toEqual(expected);
+    ['reports when it needs a higher startLimit', { ...FULL, board: { cursor: 50 } }, REPORT],
+  ])('%s', (_, changes, expected) => {
+    expect(step(changes)).toEqual(expected);
   });
 
-  it.each<[string, Known, BatchStep]>([
-    ['news is reported when a report is due', { board: { ended: 7 }, running: DUE }, REPORT],
+  it.each<[string, Changes, BatchStep]>([
+    ['reports progress when a report is due', { board: { ended: 7 }, running: DUE }, REPORT],
     [
-      'also of a paused batch',
+      'reports the progress of a paused batch when a report is due',
       { memo: { isPaused: true }, board: { ended: 7, lanes: [lane(9, 10, 'running')] }, running: DUE },
       REPORT,
     ],
-    ['nothing is reported without news', { running: DUE }, nextRound(5_000)],
+    ['reports nothing if nothing changed', { running: DUE }, nextRound(5_000)],
     [
-      'the first report is due after 4 s',
+      'makes the second report more than 4 s after the activity started',
       { board: { ended: 7 }, running: { activityStartedAt: NOW - 4_001, count: 5 } },
       REPORT,
     ],
     [
-      'and not before',
+      'does not make the second report earlier',
       { board: { ended: 7 }, running: { activityStartedAt: NOW - 4_000, count: 5 } },
       nextRound(5_000),
     ],
     [
-      'a report that costs more than two events per item waits',
+      'postpones a report that would cost more than two events per ended item',
       { memo: { rounds: 14 }, board: { ended: 13 }, running: DUE },
       nextRound(5_000),
     ],
-    ['until enough items have ended', { memo: { rounds: 14 }, board: { ended: 14 }, running: DUE }, REPORT],
     [
-      'the last items are awaited after the last bound',
+      'makes the postponed report when enough items have ended',
+      { memo: { rounds: 14 }, board: { ended: 14 }, running: DUE },
+      REPORT,
+    ],
+    [
+      'waits for the last items if every item may start',
       { memo: { startLimit: 100, cursor: 100 }, ...FULL },
       nextRound(5_000),
     ],
-  ])('%s', (_, known, expected) => {
-    expect(step(known)).toEqual(expected);
+  ])('%s', (_, changes, expected) => {
+    expect(step(changes)).toEqual(expected);
   });
 
-  it.each<[string, Known, number]>([
+  it.each<[string, Changes, number]>([
     ['nothing changes', {}, 5_000],
     ['the round changed something', { running: { hasChanged: true } }, 1_000],
     ['an item ended quickly a moment ago', { board: { quickEndAt: NOW - 19_999 } }, 1_000],
@@ -178,15 +186,15 @@ describe('nextBatchStep', () => {
       { board: { blockedItem: { workflowId: 'w', reason: 'rejected' } }, running: { hasChanged: true } },
       5_000,
     ],
-  ])('the wait for the next round if %s', (_, { board = {}, running = {} }, waitMs) => {
+  ])('the wait before the next round if %s', (_, { board = {}, running = {} }, waitMs) => {
     expect(step({ board, running: { count: 5, ...running } })).toEqual(nextRound(waitMs));
   });
 
   it('never exceeds the concurrency, and starts only pending lanes, each once', () => {
     const states = fc.constantFrom<Lane['state']>('pending', 'starting', 'running');
-    const known = fc.record({
+    const changes = fc.record({
       lanes: fc.array(states, { maxLength: 30 }),
-      others: fc.integer({ min: 0, max: 30 }),
+      otherRunning: fc.integer({ min: 0, max: 30 }),
       concurrency: fc.integer({ min: 1, max: 30 }),
       cursor: fc.integer({ min: 30, max: 100 }),
       startLimit: fc.integer({ min: 30, max: 100 }),
@@ -199,17 +207,17 @@ describe('nextBatchStep', () => {
       ),
     });
     fc.assert(
-      fc.property(known, ({ lanes: all, others, cursor, ...memo }) => {
+      fc.property(changes, ({ lanes: all, otherRunning, cursor, ...memo }) => {
         const lanes = all.map((state, nth) => lane(nth, nth + 1, state));
         const active = all.filter((state) => state !== 'pending').length;
-        const count = active + others;
+        const count = active + otherRunning;
         const next = step({ memo, board: { lanes, cursor }, running: { count } });
         const starting = next.do === 'start' ? next.lanes : [];
         const added = next.do === 'add lanes' ? next.count + lanes.length - active : 0;
         expect(new Set(starting.filter(({ state }) => state === 'pending')).size).toBe(starting.length);
-        const isOver = memo.isPaused || memo.stopReason !== null;
-        const most = isOver ? 0 : Math.max(0, memo.concurrency - count);
-        expect(Math.max(starting.length, added)).toBeLessThanOrEqual(most);
+        const isStopped = memo.isPaused || memo.stopReason !== null;
+        const maximum = isStopped ? 0 : Math.max(0, memo.concurrency - count);
+        expect(Math.max(starting.length, added)).toBeLessThanOrEqual(maximum);
       }),
       { numRuns: 1_000, seed: 1 },
     );

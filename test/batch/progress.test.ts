@@ -17,40 +17,56 @@ const MEMO: BatchMemo = {
   },
 };
 
-const RESET =
+const INTERRUPTED_REASON =
   'The batch was reset, its activity was completed by an operator, or its items were deleted. 3 of 50 items ended.';
-const BEYOND = { stopReason: 'max-failures', ended: 9, byStatus: { completed: 8 } } as const;
-const BEYOND_WORDS = '1 item failed, which is more than the maximum. 9 of 50 items';
-const WAITS = { workflowId: 'w', reason: 'no key' };
+const EXCEEDED = { stopReason: 'max-failures', ended: 9, byStatus: { completed: 8 } } as const;
+const EXCEEDED_REASON = '1 item failed, which is more than the maximum. 9 of 50 items';
+const BLOCKED_ITEM = { workflowId: 'w', reason: 'no key' };
 const ALL_ENDED = { ended: 50, byFailure: { FollowUpRejected: 2 } };
 
 it.each<[string, Partial<BatchMemo>, Parameters<typeof toBatchProgress>[1], string, string]>([
   ['paused', { isPaused: true }, 'running', '', '`batch resume`'],
   ['ending', { stopReason: 'cancel-running' }, 'running', '', ''],
-  ['ending', { stopReason: 'interrupted' }, 'running', RESET, ''],
+  ['ending', { stopReason: 'interrupted' }, 'running', INTERRUPTED_REASON, ''],
   ['terminated', {}, 'terminated', '', '`batch run` with the same file'],
-  // After the update alone, without a request to cancel the workflow.
+  // The batch received the update `cancelRunning`, and its workflow was not cancelled.
   ['cancelled', { stopReason: 'cancel-running' }, 'failed', '', '`batch run` with the same file'],
-  ['incomplete', { stopReason: 'interrupted' }, 'completed', RESET, '`batch run` with the same file'],
+  [
+    'incomplete',
+    { stopReason: 'interrupted' },
+    'completed',
+    INTERRUPTED_REASON,
+    '`batch run` with the same file',
+  ],
   [
     'max-failures-exceeded',
-    BEYOND,
+    EXCEEDED,
     'completed',
-    BEYOND_WORDS,
+    EXCEEDED_REASON,
     '`batch retry` sends the items that were not sent',
   ],
   ['done', ALL_ENDED, 'completed', '', '`batch retry` sends the items that were not sent'],
-  ['running', { blockedItem: WAITS }, 'running', 'Waits for w: no key', ''],
-  ['paused', { blockedItem: WAITS, isPaused: true }, 'running', 'Waits for w: no key', '`batch resume`'],
-  ['cancelled', { blockedItem: WAITS }, 'cancelled', '', '`batch run` with the same file'],
+  ['running', { blockedItem: BLOCKED_ITEM }, 'running', 'Waits for w: no key', ''],
+  [
+    'paused',
+    { blockedItem: BLOCKED_ITEM, isPaused: true },
+    'running',
+    'Waits for w: no key',
+    '`batch resume`',
+  ],
+  ['cancelled', { blockedItem: BLOCKED_ITEM }, 'cancelled', '', '`batch run` with the same file'],
 ])(
-  'a batch is %s with %j while its workflow is %s, and reports the reason and the next step',
-  (wanted, memo, run, why, next) => {
-    const summary = toBatchProgress({ ...MEMO, ended: 3, ...memo }, run);
+  'a batch is %s with the memo %j and the workflow status %s, and reports the reason and the next step',
+  (expectedState, memo, workflowStatus, reason, nextStep) => {
+    const summary = toBatchProgress({ ...MEMO, ended: 3, ...memo }, workflowStatus);
     const { state, message } = summary;
     const rows = new Map(batchRows({ state, message, summary }));
-    expect([state, rows.has('why'), rows.has('what to do')]).toEqual([wanted, why !== '', next !== '']);
-    expect(rows.get('why') ?? '').toContain(why);
-    expect(rows.get('what to do') ?? '').toContain(next);
+    expect([state, rows.has('why'), rows.has('what to do')]).toEqual([
+      expectedState,
+      reason !== '',
+      nextStep !== '',
+    ]);
+    expect(rows.get('why') ?? '').toContain(reason);
+    expect(rows.get('what to do') ?? '').toContain(nextStep);
   },
 );

@@ -13,7 +13,7 @@ import type { RunState } from '../../src/temporal/workflow-executions';
 
 const lane = (next: number, end: number, state: Lane['state'] = 'pending'): Lane => ({ next, end, state });
 
-describe('wasStarted', () => {
+describe('isCertainlyStarted', () => {
   const started: StartedItems = {
     cursor: 9,
     lanes: [lane(1, 3), lane(4, 6, 'starting'), lane(6, 9, 'running')],
@@ -24,17 +24,17 @@ describe('wasStarted', () => {
     [1, false, 'its lane has not started it'],
     [2, false, 'an earlier item of its lane has not ended'],
     [3, true, 'its lane has passed it'],
-    [4, false, 'its lane may have started it, which is not certain'],
+    [4, false, 'its lane may have started it, but this is not certain'],
     [6, true, 'its lane has started it'],
     [7, false, 'an earlier item of its lane is running'],
     [9, false, 'it is after the cursor'],
-  ])('of item %i is %s if %s', (item, was) => {
-    expect(isCertainlyStarted(started, item)).toBe(was);
+  ])('returns for item %i: %s, because %s', (item, isStarted) => {
+    expect(isCertainlyStarted(started, item)).toBe(isStarted);
     expect(isCertainlyStarted(null, item)).toBe(false);
   });
 });
 
-describe('mergeStarted', () => {
+describe('mergeStartedItems', () => {
   it.each<[string, StartedItems, StartedItems | null, StartedItems]>([
     [
       'a first run started exactly its own items',
@@ -66,12 +66,12 @@ describe('mergeStarted', () => {
       { cursor: 3, lanes: [lane(1, 3, 'running')] },
       { cursor: 3, lanes: [lane(1, 3, 'running')] },
     ],
-  ])('%s', (_, own, earlier, merged) => {
-    expect(mergeStartedItems(own, earlier)).toEqual(merged);
+  ])('%s', (_, current, earlier, merged) => {
+    expect(mergeStartedItems(current, earlier)).toEqual(merged);
   });
 });
 
-describe('startedAfterCheck', () => {
+describe('startedItemsFromChecks', () => {
   it.each<[string, Parameters<typeof startedItemsFromChecks>, StartedItems]>([
     [
       'an item that exists was started, and its lane continues after it',
@@ -89,7 +89,7 @@ describe('startedAfterCheck', () => {
       { cursor: 2, lanes: [lane(1, 2, 'running')] },
     ],
     [
-      'an item that was certainly started stays started although it does not exist',
+      'an item that was certainly started stays started, although it does not exist',
       [2, [{ lane: lane(0, 2, 'running'), firstMissing: 0, isLastRunning: false }]],
       { cursor: 2, lanes: [lane(0, 2, 'running')] },
     ],
@@ -104,50 +104,52 @@ describe('startedAfterCheck', () => {
       { cursor: 2, lanes: [lane(0, 2, 'running')] },
     ],
   ])('%s', (_, [cursor, checks], started) => {
-    const own = checks.map((each) => ({
+    const normalized = checks.map((each) => ({
       ...each,
       firstMissing: Math.max(each.lane.next, each.firstMissing),
     }));
-    expect(startedItemsFromChecks(cursor, own)).toEqual(started);
+    expect(startedItemsFromChecks(cursor, normalized)).toEqual(started);
   });
 });
 
 /**
- * One run of a batch, interrupted after some steps. Each step continues the lane of its number, or adds a lane.
+ * Simulates one run of a batch that is interrupted after some steps. Each step advances the lane with its number. Without
+ * such a lane, the step adds a lane.
  *
  * @param ends the number after the last item of each job
- * @param begun the items that were started, to which this run adds
+ * @param startedItems the items that earlier runs started; this run adds its own started items
  */
-function runOf(
+function simulateRun(
   ends: readonly number[],
   steps: readonly number[],
   before: StartedItems | null,
-  begun: Set<number>,
+  startedItems: Set<number>,
 ) {
   let { cursor } = EMPTY_BOARD;
-  let bound = 0;
+  let startLimit = 0;
   let lanes: Lane[] = [];
-  const moved = (own: Lane): Lane => {
-    const { next, end, state } = own;
+  const advanced = (current: Lane): Lane => {
+    const { next, end, state } = current;
     if (state === 'running') return lane(next + 1, end);
-    if (state === 'starting') return lane(next, end, begun.size < begun.add(next).size ? state : 'running');
-    if (begun.has(next) && isCertainlyStarted(before, next)) return lane(next + 1, end);
-    return next < bound ? lane(next, end, 'starting') : own;
+    if (state === 'starting')
+      return lane(next, end, startedItems.size < startedItems.add(next).size ? state : 'running');
+    if (startedItems.has(next) && isCertainlyStarted(before, next)) return lane(next + 1, end);
+    return next < startLimit ? lane(next, end, 'starting') : current;
   };
   for (const step of steps) {
-    bound = Math.min(ends.at(-1) ?? 0, Math.max(cursor + 3, before?.cursor ?? 0));
-    const own = lanes[step];
+    startLimit = Math.min(ends.at(-1) ?? 0, Math.max(cursor + 3, before?.cursor ?? 0));
+    const current = lanes[step];
     const end = ends.find((each) => each > cursor);
-    if (own !== undefined)
+    if (current !== undefined)
       lanes = lanes
-        .flatMap((each) => (each === own ? [moved(own)] : [each]))
+        .flatMap((each) => (each === current ? [advanced(current)] : [each]))
         .filter((each) => each.next < each.end);
     else if (end !== undefined) {
       lanes.push(lane(cursor, end));
       cursor = end;
     }
   }
-  return { started: { cursor, lanes }, bound };
+  return { started: { cursor, lanes }, startLimit };
 }
 
 describe('the items that earlier runs started', () => {
@@ -160,25 +162,28 @@ describe('the items that earlier runs started', () => {
     await fc.assert(
       fc.asyncProperty(jobs, runs, deletions, async (lengths, all, deleted) => {
         const ends = lengths.map((_, job) => lengths.slice(0, job + 1).reduce((sum, each) => sum + each));
-        const begun = new Set<number>();
+        const startedItems = new Set<number>();
         const missing = new Set<number>();
         let before: StartedItems | null = null;
         for (const steps of all) {
-          const { started, bound } = runOf(ends, steps, before, begun);
+          const { started, startLimit } = simulateRun(ends, steps, before, startedItems);
           const endOfLane = (item: number) => Promise.resolve(ends.find((each) => each > item) ?? 0);
           const state = (item: number): RunState => (item % 2 === 0 ? 'running' : 'completed');
           const describeItem = (item: number) =>
-            Promise.resolve(begun.has(item) && !missing.has(item) ? state(item) : null);
+            Promise.resolve(startedItems.has(item) && !missing.has(item) ? state(item) : null);
           before = await checkStartedItems(
             mergeStartedItems(started, before),
-            bound,
+            startLimit,
             endOfLane,
             describeItem,
           );
           for (let item = 0; item < (ends.at(-1) ?? 0); item += 1)
-            expect({ item, was: isCertainlyStarted(before, item) }).toEqual({ item, was: begun.has(item) });
-          // Only items that were known before: an item that is deleted earlier leaves no trace.
-          for (const item of deleted) if (begun.has(item)) missing.add(item);
+            expect({ item, isStarted: isCertainlyStarted(before, item) }).toEqual({
+              item,
+              isStarted: startedItems.has(item),
+            });
+          // Only started items that a check has found are deleted. An item that is deleted before its first check leaves no trace.
+          for (const item of deleted) if (startedItems.has(item)) missing.add(item);
         }
       }),
       { numRuns: 1_000, seed: 1 },
@@ -187,15 +192,19 @@ describe('the items that earlier runs started', () => {
 
   // Proves B11.
   it.each([
-    ['the first half exists', (item: number) => item < 50_000],
-    ['every second one exists', (item: number) => item % 2 === 0],
-  ])('have the running items and a limited size if, of 100,000 items, %s', async (_, exists) => {
-    const stateOf = (item: number): RunState => (item === 100 ? 'running' : 'completed');
-    const describeItem = (item: number) => Promise.resolve(exists(item) ? stateOf(item) : null);
-    const endOfLane = (item: number) => Promise.resolve(item + 1);
-    const started = await checkStartedItems({ cursor: 0, lanes: [] }, 100_000, endOfLane, describeItem);
-    expect(started.lanes).toContainEqual(lane(100, 101, 'running'));
-    expect(JSON.stringify(started).length).toBeLessThan(100_000);
-    for (let item = 0; item < 4_000; item += 1) expect(isCertainlyStarted(started, item)).toBe(exists(item));
-  });
+    ['the first half of the items exists', (item: number) => item < 50_000],
+    ['every second item exists', (item: number) => item % 2 === 0],
+  ])(
+    'include the running item in less than 100,000 characters of JSON for a batch of 100,000 items if %s',
+    async (_, exists) => {
+      const stateOf = (item: number): RunState => (item === 100 ? 'running' : 'completed');
+      const describeItem = (item: number) => Promise.resolve(exists(item) ? stateOf(item) : null);
+      const endOfLane = (item: number) => Promise.resolve(item + 1);
+      const started = await checkStartedItems({ cursor: 0, lanes: [] }, 100_000, endOfLane, describeItem);
+      expect(started.lanes).toContainEqual(lane(100, 101, 'running'));
+      expect(JSON.stringify(started).length).toBeLessThan(100_000);
+      for (let item = 0; item < 4_000; item += 1)
+        expect(isCertainlyStarted(started, item)).toBe(exists(item));
+    },
+  );
 });

@@ -11,8 +11,8 @@ import {
   buildRequest,
 } from '../../src/contract/request';
 
-const good = { projectId: 'docs', jobId: 'job-1', prompt: 'Fix the links.', requestId: 'r1' };
-const goodId = 'follow-up:docs:job-1:r1';
+const REQUEST = { projectId: 'docs', jobId: 'job-1', prompt: 'Fix the links.', requestId: 'r1' };
+const WORKFLOW_ID = 'follow-up:docs:job-1:r1';
 
 const UTF8 =
   'must not have U+FFFD, because this character replaces bytes that are not UTF-8; send the text as UTF-8';
@@ -25,7 +25,7 @@ function problemsOf(input: unknown, workflowId?: string): readonly string[] {
 describe('checkRequest', () => {
   it('fills in every default', () => {
     const plan = {
-      ...good,
+      ...REQUEST,
       whenActive: 'wait',
       onUnknownDelivery: 'fail',
       deadlineMs: 86_400_000,
@@ -34,20 +34,23 @@ describe('checkRequest', () => {
       prLinkTimeoutMs: 30_000,
       maxStalenessMs: 30_000,
     };
-    expect(checkRequest(good, goodId)).toEqual({ ok: true, plan });
+    expect(checkRequest(REQUEST, WORKFLOW_ID)).toEqual({ ok: true, plan });
   });
 
-  it.each(Object.entries<RequestOption>(REQUEST_OPTIONS))('carries the option %s', (field, option) => {
-    const values = { duration: '4m', number: 0.25, count: 7 };
-    const asked = option.kind === 'choice' ? option.choices.at(-1) : values[option.kind];
-    const checked = checkRequest({ ...good, ...buildRequest([[field, asked]]) });
-    const used = checked.ok
-      ? getField({ ...checked.plan }, toPlanFieldName(field, option))
-      : checked.problems;
-    expect(used).toBe(option.kind === 'duration' ? 240_000 : asked);
-  });
+  it.each(Object.entries<RequestOption>(REQUEST_OPTIONS))(
+    'passes the option %s on to the plan',
+    (field, option) => {
+      const values = { duration: '4m', number: 0.25, count: 7 };
+      const value = option.kind === 'choice' ? option.choices.at(-1) : values[option.kind];
+      const checked = checkRequest({ ...REQUEST, ...buildRequest([[field, value]]) });
+      const planned = checked.ok
+        ? getField({ ...checked.plan }, toPlanFieldName(field, option))
+        : checked.problems;
+      expect(planned).toBe(option.kind === 'duration' ? 240_000 : value);
+    },
+  );
 
-  // docs/requests.json has the other rules (test/docs).
+  // test/docs/published.test.ts checks the other rules with docs/requests.json.
   it.each([
     ['jobId', '\ud800', 'lone surrogate'],
     ['jobId', 'x/../../other', 'must not have the path segment "..", because a URL'],
@@ -55,26 +58,26 @@ describe('checkRequest', () => {
     ...['projectId', 'jobId', 'requestId', 'prompt'].map((name) => [name, 'caf\ufffd', UTF8]),
     ['prompt', 'é'.repeat(131_073), 'at most 262144 bytes of UTF-8; it is 262146'],
     ['projectId', '日'.repeat(30), 'at most 255 are possible'],
-  ])('refuses %s = %j: %s', (field, value, words) => {
-    expect(problemsOf({ ...good, [field]: value })).toEqual([expect.stringContaining(words)]);
+  ])('rejects %s = %j with the problem: %s', (field, value, problem) => {
+    expect(problemsOf({ ...REQUEST, [field]: value })).toEqual([expect.stringContaining(problem)]);
   });
 
   it.each(['.', '..', '../a', 'x\\..\\y', '/'])(
     'accepts the request ID %j, because no URL has it as a path segment',
     (requestId) => {
-      expect(problemsOf({ ...good, requestId })).toEqual([]);
+      expect(problemsOf({ ...REQUEST, requestId })).toEqual([]);
     },
   );
 
-  it('answers any input with messages that every reader can decode and show', () => {
+  it('reports well-formed problems without control characters for any input', () => {
     const hostile = {
       whenActive: 'x'.repeat(58) + '🙂🙂\u001b[2J\u009b2J\u2028\u202e',
       '\udc00': 1,
       polling: { ['y'.repeat(59) + '🙂']: 1, initial: '\ud83d1s', timerPolls: '🙂'.repeat(40) },
     };
-    const ofId = problemsOf(good, `x${'🙂'.repeat(40)}\u0085`);
-    expect(ofId).toEqual([expect.stringContaining(`"${goodId}"`)]);
-    const problems = [...ofId, ...problemsOf({ ...good, ...hostile })];
+    const idProblems = problemsOf(REQUEST, `x${'🙂'.repeat(40)}\u0085`);
+    expect(idProblems).toEqual([expect.stringContaining(`"${WORKFLOW_ID}"`)]);
+    const problems = [...idProblems, ...problemsOf({ ...REQUEST, ...hostile })];
     expect(problems).toHaveLength(6);
     for (const problem of problems) {
       expect(problem.isWellFormed()).toBe(true);
@@ -82,13 +85,15 @@ describe('checkRequest', () => {
     }
   });
 
-  it('names 50 of 200,000 unknown fields', () => {
-    const others = Object.fromEntries(Array.from({ length: 200_000 }, (_, number) => [`field ${number}`, 1]));
-    expect(problemsOf({ ...good, ...others })).toHaveLength(50);
+  it('reports at most 50 of 200,000 unknown fields', () => {
+    const unknownFields = Object.fromEntries(
+      Array.from({ length: 200_000 }, (_, number) => [`field ${number}`, 1]),
+    );
+    expect(problemsOf({ ...REQUEST, ...unknownFields })).toHaveLength(50);
   });
 });
 
-it('the documentation of the type has the defaults of the table of request fields', () => {
+it('the JSDoc of FollowUpRequest has the defaults of REQUEST_OPTIONS', () => {
   const source = readFileSync(path.join(__dirname, '../../src/contract/request.ts'), 'utf8');
   const [, types = ''] = source.split(/interface FollowUp(?:Request|Plan)/);
   for (const [field, option] of Object.entries<RequestOption>(REQUEST_OPTIONS)) {

@@ -13,9 +13,9 @@ import { recordedOutcomeFields, outcomeFromResult } from '../../src/contract/out
 import type { AgentJob } from '../../src/contract/job';
 import { count, objectOf, isRecord } from '../../src/contract/checks';
 import { isFollowUpResult } from '../../src/contract/result';
-import { JOB as JOB_OF_NOTHING, RECEIPT } from '../harness/fixtures';
+import { JOB as MINIMAL_JOB, RECEIPT } from '../harness/fixtures';
 
-const JOB: AgentJob = { ...JOB_OF_NOTHING, prLink: 'https://example.test/pull/1', createdAt: '2026-11-21' };
+const JOB: AgentJob = { ...MINIMAL_JOB, prLink: 'https://example.test/pull/1', createdAt: '2026-11-21' };
 
 const FAILURE = { label: 'http_503', message: 'http 503', httpStatus: 503 } as const;
 
@@ -49,7 +49,7 @@ const BOARD: BatchBoard = {
   startedEarlier: { cursor: 4, lanes: [{ next: 1, end: 2, state: 'starting' }] },
 };
 
-/** The value with each of its leaves replaced, one at a time. */
+/** Yields copies of the value. Each copy has one of the value's leaves replaced. */
 function* withEachLeaf(value: unknown, leaf: unknown): Generator {
   if (Array.isArray(value)) {
     for (const [index, each] of value.entries())
@@ -61,23 +61,23 @@ function* withEachLeaf(value: unknown, leaf: unknown): Generator {
 }
 
 it.each([
-  ['a send', isSendResult, SENDS],
-  ['a read', isJobResponse, [POLL.response, { kind: 'failure', ...FAILURE, retryAfterMs: 1_000 }]],
-  ['a poll', isPollJobResult, [POLL, { ...POLL, response: { kind: 'failure', ...FAILURE } }]],
-  ['the record of a send', isSendRecord, RECORDS],
-  ['a holder of the job lock', isJobLockHolder, [{ workflowId: 'w', firstRunId: 'r' }]],
-  ['a round of a batch', isBatchBoard, [BOARD]],
+  ['a send result', isSendResult, SENDS],
+  ['a read response', isJobResponse, [POLL.response, { kind: 'failure', ...FAILURE, retryAfterMs: 1_000 }]],
+  ['a poll result', isPollJobResult, [POLL, { ...POLL, response: { kind: 'failure', ...FAILURE } }]],
+  ['a send record', isSendRecord, RECORDS],
+  ['a job lock holder', isJobLockHolder, [{ workflowId: 'w', firstRunId: 'r' }]],
+  ['a batch board', isBatchBoard, [BOARD]],
   [
-    'a follow-up',
+    'a recorded outcome',
     objectOf(recordedOutcomeFields),
     [outcomeFromResult({ ...JOB, status: 'completed', receipt: RECEIPT })],
   ],
 ] as const)(
-  'the result of %s is known, and nothing else is one',
+  'the check of %s accepts valid values, and rejects other types and values with one invalid leaf',
   (_, isResult: (value: unknown) => boolean, results) => {
     expect(results.filter((result) => !isResult(result))).toEqual([]);
     expect([undefined, '', 1, [], {}].filter((value) => isResult(value))).toEqual([]);
-    // A list, half a character, a text without end, no finite number.
+    // Each leaf becomes an array, a lone surrogate, a very long text, or NaN.
     for (const leaf of [['a'], '\ud800', 'x'.repeat(100_000), Number.NaN]) {
       const changed = results.flatMap((result) => [...withEachLeaf(result, leaf)]);
       expect(changed.filter((each) => isResult(each))).toEqual([]);
@@ -85,20 +85,20 @@ it.each([
   },
 );
 
-it('a count is a whole number from 0 on', () => {
+it('a count is a safe integer that is not negative', () => {
   expect([0.5, -1, 2 ** 53, Infinity, 0].filter((each) => count(each))).toEqual([0]);
 });
 
 // Proves D2.
-it('the result of a later version is taken with words for evidence and delivery that are not known here', () => {
+it('a result of a later version is accepted with an unknown evidence and confirmedBy, but not without a verdict', () => {
   const delivery = { ...RECEIPT.delivery, confirmedBy: 'the-service' };
-  const receipt = { ...RECEIPT, evidence: 'told-by-the-service', delivery };
+  const receipt = { ...RECEIPT, evidence: 'reported-by-the-service', delivery };
   const result = { ...JOB, status: 'completed', receipt };
   expect(outcomeFromResult(result)).toMatchObject({
-    ...{ outcome: 'completed', delivery: 'accepted', evidence: 'told-by-the-service' },
+    ...{ outcome: 'completed', delivery: 'accepted', evidence: 'reported-by-the-service' },
   });
   expect(isFollowUpResult(result)).toBe(true);
-  // By the verdict it is decided what may be sent again.
+  // The verdict decides whether the message may be sent again.
   const unknown = { ...receipt, delivery: { ...delivery, verdict: undefined } };
   expect(isFollowUpResult({ ...result, receipt: unknown })).toBe(false);
 });

@@ -7,8 +7,8 @@ import {
   jobLockWorkflowId,
 } from '../../src/contract/ids';
 
-// docs/workflow-id-vectors.json has many more (test/docs).
-it('the workflow ids of a batch and of its chunks hold its id as it is', () => {
+// test/docs/published.test.ts checks the IDs of follow-ups with docs/workflow-id-vectors.json.
+it('the workflow IDs of a batch and of its chunks have the unchanged batch ID', () => {
   for (const batchId of ['night é 1', 'a%20b'])
     expect([batchId, batchWorkflowId(batchId)].map(toBatchId)).toEqual([batchId, batchId]);
   expect(batchWorkflowId('night é 1')).toBe('follow-up-batch:night é 1');
@@ -25,7 +25,7 @@ it('the job lock workflow ID has the percent-encoded project and job, or their d
   expect(jobLockWorkflowId('x'.repeat(128), 'y'.repeat(109))).not.toBe(digest);
 });
 
-it('the fairness key of a project is its id, or a hash of an id of more than 64 bytes', () => {
+it('the fairness key of a project is its ID, or a hash if the ID has more than 64 bytes', () => {
   expect(fairnessKey('x'.repeat(64))).toBe('x'.repeat(64));
   const key = fairnessKey('ü'.repeat(33));
   expect(key).toMatch(/^hash-[0-9a-f]{32}$/);

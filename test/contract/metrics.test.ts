@@ -9,7 +9,7 @@ it.each([
   ['http_299', 'other'],
   [null, 'other'],
 ])(
-  'the metric of requests counts the result %s as %s, because a label has only listed values',
+  'the requests metric counts the result %s as %s, because a label has only listed values',
   (result, shown) => {
     const add = jest.fn();
     const meter = { createCounter: () => ({ add }) } as never;

@@ -25,33 +25,33 @@ function failure(type: string, message = 'no', prLink: string | null = LINK) {
   return Object.assign(new Error(message), { type, details });
 }
 
-describe('the end of a follow-up', () => {
+describe('the outcome of a follow-up', () => {
   const result = { ...JOB, status: 'completed', prLink: LINK, receipt: RECEIPT };
 
-  it('is that of its job, or its failure, with what its receipt knows, and is the same by its memo', () => {
-    const ends = [
+  it('is derived from the job or the failure and the receipt, and survives a round trip through the memo', () => {
+    const outcomes = [
       outcomeFromResult(result),
       ...FAILURE_TYPES.map((type) => outcomeFromFailure(failure(type))),
     ];
     const failed = FAILURE_TYPES.map((outcome) => ({ outcome, ...KNOWN, prLink: LINK, message: 'no' }));
-    expect(ends).toEqual([{ outcome: 'completed', ...KNOWN, prLink: LINK, message: null }, ...failed]);
-    for (const end of [...ends, outcomeFromFailure(failure('DeadlineExceeded', 'late', null))])
-      expect(outcomeFromMemo(JSON.parse(JSON.stringify(toOutcomeMemo(RECEIPT, end))))).toEqual(end);
-    // As of one that runs or was cancelled.
+    expect(outcomes).toEqual([{ outcome: 'completed', ...KNOWN, prLink: LINK, message: null }, ...failed]);
+    for (const each of [...outcomes, outcomeFromFailure(failure('DeadlineExceeded', 'late', null))])
+      expect(outcomeFromMemo(JSON.parse(JSON.stringify(toOutcomeMemo(RECEIPT, each))))).toEqual(each);
+    // The memo of a running or cancelled follow-up has no outcome, and an unknown outcome is ignored.
     const unknown = { ...RECEIPT, outcome: 'vanished', prLink: null, message: null };
     expect([undefined, RECEIPT, unknown].map(outcomeFromMemo)).toEqual([null, null, null]);
     expect(createCancelledOutcome(RECEIPT)).toMatchObject({ outcome: 'cancelled', ...KNOWN });
   });
 
-  it('says that nothing was sent only where no POST has reached the service', () => {
-    const told = (sends: number) =>
+  it('states that nothing was sent only if no POST reached the agent service', () => {
+    const cancellationText = (sends: number) =>
       describeCancellation({ ...RECEIPT, delivery: { verdict: 'not-sent', confirmedBy: null, sends } });
-    expect(told(0)).toMatch(/cancelled\. Nothing was sent\.$/);
-    // After a 429.
-    expect(told(1)).toMatch(/cancelled\. The service has processed nothing\.$/);
+    expect(cancellationText(0)).toMatch(/cancelled\. Nothing was sent\.$/);
+    // The one POST received 429.
+    expect(cancellationText(1)).toMatch(/cancelled\. The service has processed nothing\.$/);
   });
 
-  it('is bounded, well-formed, and has a whole link or none', () => {
+  it('has a well-formed message of at most 300 characters, and a complete link or null', () => {
     const long = 'x'.repeat(MAX_LINK_CHARACTERS + 1);
     const { message, prLink } = outcomeFromFailure(
       failure('JobNotFound', `\ud800${'x'.repeat(1_000)}`, long),
@@ -61,17 +61,17 @@ describe('the end of a follow-up', () => {
     expect([prLink, outcomeFromResult({ ...result, prLink: long }).prLink]).toEqual([null, null]);
   });
 
-  it('is broken where it has another shape, type or status', () => {
-    for (const end of [
+  it('is unreadable if the result or the failure has an unexpected shape, type or status', () => {
+    for (const outcome of [
       outcomeFromResult({ ...result, receipt: {} }),
       outcomeFromResult({ ...result, status: 'active' }),
       outcomeFromFailure(failure('TypeError')),
       outcomeFromFailure(Object.assign(failure('JobNotFound'), { details: [] })),
     ])
-      expect(end).toMatchObject({ outcome: 'unreadable', delivery: null });
+      expect(outcome).toMatchObject({ outcome: 'unreadable', delivery: null });
   });
 
-  it('has proof that nothing was sent where its name was taken before it began', () => {
+  it('is not-sent after a conflict only if another client’s follow-up has the request ID and another prompt', () => {
     const deliveries = [
       createConflictOutcome(true, true),
       createConflictOutcome(true, false),
@@ -80,20 +80,25 @@ describe('the end of a follow-up', () => {
     expect(deliveries.map(({ delivery }) => delivery)).toEqual(['not-sent', null, null]);
   });
 
-  it('counts as a failure unless its job is completed or archived', () => {
-    const fine = OUTCOMES.filter((outcome) => !isFailure({ outcome }));
-    expect(fine.toSorted()).toEqual(['archived', 'completed']);
+  it('is a failure unless the job is completed or archived', () => {
+    const successful = OUTCOMES.filter((outcome) => !isFailure({ outcome }));
+    expect(successful.toSorted()).toEqual(['archived', 'completed']);
   });
 });
 
 it.each([
-  ['no retry', null, []],
+  ['a first run', null, []],
   ['a retry', 'unsent', ['not-sent', 'rejected']],
-  ['a retry with what is unknown', 'unsent-or-unknown', ['not-sent', 'rejected', 'unknown', null]],
-] as const)('an item is tried again by its receipt alone: %s', (_, again, deliveries) => {
-  for (const outcome of OUTCOMES) {
-    const end: RecordedOutcome = { ...createOutcomeWithoutReceipt('missing'), outcome };
-    const tried = [...VERDICTS, null].filter((delivery) => shouldRetry({ ...end, delivery }, again));
-    expect(tried.toSorted()).toEqual(outcome === 'conflict' ? [] : deliveries.toSorted());
-  }
-});
+  ['a retry with includeUnknown', 'unsent-or-unknown', ['not-sent', 'rejected', 'unknown', null]],
+] as const)(
+  '%s repeats an item only if its recorded delivery allows this, and never repeats a conflict',
+  (_, retryScope, deliveries) => {
+    for (const outcome of OUTCOMES) {
+      const recorded: RecordedOutcome = { ...createOutcomeWithoutReceipt('missing'), outcome };
+      const repeated = [...VERDICTS, null].filter((delivery) =>
+        shouldRetry({ ...recorded, delivery }, retryScope),
+      );
+      expect(repeated.toSorted()).toEqual(outcome === 'conflict' ? [] : deliveries.toSorted());
+    }
+  },
+);

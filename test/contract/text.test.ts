@@ -4,24 +4,24 @@ import { sanitizeField, quote, safeJson, singleLine, replaceUnsafe } from '../..
 const HOSTILE = 'a\u0000\u001b[2J\u009b2J\u2028\u202e\u2067\ud800b\n\u200f';
 const UNSAFE = /[\p{Cc}\p{Zl}\p{Zp}\u200f\u202e\u2067]/u;
 
-describe('a text from outside', () => {
+describe('a text from an external source', () => {
   it.each([
     ['one line', replaceUnsafe],
     ['a field', (text: string) => sanitizeField(text, 64)],
     ['a message', (text: string) => singleLine(text, 64)],
     ['a quotation', (text: string) => quote(text)],
-  ])('is well-formed and has no control characters as %s', (_, made) => {
-    expect(made(HOSTILE)).not.toMatch(UNSAFE);
-    expect(made(HOSTILE).isWellFormed()).toBe(true);
-    expect(made('Ünïcode, 日本語 🙂 —')).toContain('Ünïcode, 日本語 🙂 —');
+  ])('is well-formed and has no control characters as %s', (_, sanitize) => {
+    expect(sanitize(HOSTILE)).not.toMatch(UNSAFE);
+    expect(sanitize(HOSTILE).isWellFormed()).toBe(true);
+    expect(sanitize('Ünïcode, 日本語 🙂 —')).toContain('Ünïcode, 日本語 🙂 —');
   });
 
-  it('as a field is another word where something was replaced, and as a message one line', () => {
+  it('has a replacement character for each removed character as a field, and is one line as a message', () => {
     expect(sanitizeField('completed\u0000', 64)).toBe('completed\ufffd');
     expect(singleLine(' http 500:\r\n\u001b[31mred\u2029\ud800 ', 100)).toBe('http 500: [31mred \ufffd');
   });
 
-  it('is cut at its limit, and never through a surrogate pair', () => {
+  it('is cut at its limit, but never inside a surrogate pair', () => {
     for (const limited of [sanitizeField, singleLine]) expect(limited('x'.repeat(20), 9)).toBe('xxxxxxxx…');
     for (const limit of [7, 8]) expect(singleLine('🎉'.repeat(10), limit)).toBe('🎉🎉🎉…');
     expect(quote('123456🙂', 8)).toBe('"123456🙂"');
@@ -29,7 +29,7 @@ describe('a text from outside', () => {
     expect(quote([HOSTILE], 20)).toHaveLength(20);
   });
 
-  it('is quoted as JSON, and so is any value', () => {
+  it('is quoted as JSON, and a value that JSON can’t represent is quoted as its type', () => {
     expect(quote('say "hi"')).toBe('"say \\"hi\\""');
     expect(quote(undefined)).toBe('undefined');
     const circle: { self?: unknown } = {};
@@ -37,7 +37,7 @@ describe('a text from outside', () => {
     expect([10n, circle].map((value) => quote(value))).toEqual(['of type bigint', 'of type object']);
   });
 
-  it('in a JSON document is still the same text', () => {
+  it('is escaped in a JSON document, and unchanged after parsing', () => {
     const json = safeJson({ [HOSTILE]: HOSTILE });
     expect(json).not.toMatch(UNSAFE);
     expect(JSON.parse(json)).toEqual({ [HOSTILE]: HOSTILE });

@@ -15,12 +15,12 @@ export const ALERTS = rules.groups.flatMap(({ rules }) => rules);
 
 const panels = dashboard.panels.flatMap(({ targets }) => targets);
 
-/** The series that alerts and panels ask for: the metric, and what a label must match; of all namespaces. */
+/** The metrics that the alerts and the dashboard query, with the patterns that the labels must match in any namespace. */
 export const SELECTORS = [...ALERTS, ...panels].flatMap(({ expr }) =>
   [...expr.matchAll(/\b((?:agent_follow_up|temporal)_\w+)(?:\{([^}]*)\})?/g)].map(
-    ([, metric = '', inner = '']) => ({
+    ([, metric = '', selector = '']) => ({
       metric,
-      labels: [...inner.matchAll(/(\w+)[=!]~?"([^"$]*)"/g)].map(
+      labels: [...selector.matchAll(/(\w+)[=!]~?"([^"$]*)"/g)].map(
         ([, label = '', text = '']) => [label, new RegExp(`^(?:${text})$`)] as const,
       ),
     }),

@@ -9,60 +9,84 @@ const folder = temporaryFolder();
 
 const worker = (namespace: string) => `agent_follow_up_worker_info{namespace="${namespace}", instance="i"}`;
 const open = (state: string) => `agent_follow_up_open_workflows{namespace="n", state="${state}"}`;
-const exchanges = (labels: string) => `agent_follow_up_requests_total{namespace="n", ${labels}}`;
+const requests = (labels: string) => `agent_follow_up_requests_total{namespace="n", ${labels}}`;
 const SERIES: Readonly<Record<string, string>> = {
   sending: open('sending'),
   undecided: open('needs-decision'),
   unauthorized: open('unauthorized'),
   batch: open('batch'),
-  sends: exchanges('operation="send"'),
-  good: exchanges('operation="read", result="job"'),
-  refused: exchanges('operation="read", result="http_401"'),
-  failed: exchanges('operation="read", result="http_503"'),
+  sends: requests('operation="send"'),
+  jobReads: requests('operation="read", result="job"'),
+  rejectedReads: requests('operation="read", result="http_401"'),
+  failedReads: requests('operation="read", result="http_503"'),
   unknown: 'agent_follow_up_deliveries_total{namespace="n", verdict="unknown"}',
-  intolerable: 'agent_follow_up_batches_ended_total{namespace="n", outcome="MaxFailuresExceeded"}',
-  taskFails: 'temporal_workflow_task_execution_failed{namespace="n", workflow_type="followUp"}',
-  asked: 'agent_follow_up_open_workflows_counted_timestamp_seconds{namespace="n"}',
+  maxFailuresExceeded: 'agent_follow_up_batches_ended_total{namespace="n", outcome="MaxFailuresExceeded"}',
+  failedTasks: 'temporal_workflow_task_execution_failed{namespace="n", workflow_type="followUp"}',
+  countedAt: 'agent_follow_up_open_workflows_counted_timestamp_seconds{namespace="n"}',
   slots: 'temporal_worker_task_slots_available{namespace="n", instance="i", worker_type="ActivityWorker"}',
   ...{ worker: worker('n'), workerOfA: worker('a'), workerOfB: worker('b') },
 };
 const [SENDS, BATCH] = ['FollowUpSendsStalled', 'FollowUpBatchStalled'] as const;
 
-/** By Prometheus's own clock, with a value a minute in each series. */
-const CASES: [alert: string, where: string, series: string, at: string, count: 0 | 1][] = [
-  ['FollowUpAgentServiceUnreachable', 'most reads fail', 'good 0+4x30; failed 0+6x30', '25m', 1],
-  ['FollowUpAgentServiceUnreachable', 'the service refuses', 'good 0+4x30; refused 0+6x30', '25m', 0],
-  ['FollowUpApiKeyRejected', 'a first read is refused', 'refused 0+0x5 1+0x20', '9m', 1],
-  ['FollowUpApiKeyRejected', 'a follow-up is locked out', 'unauthorized 1+0x5', '3m', 1],
-  ['FollowUpDeliveryUnknown', 'one has ended so', 'unknown 0+0x5 1+0x20', '10m', 1],
-  ['FollowUpDeliveryUnknown', 'one had ended so before', 'unknown 1+0x90', '80m', 0],
-  ['FollowUpNeedsDecision', 'one waits for a quarter of an hour', 'undecided 1+0x20', '16m', 1],
-  [SENDS, 'nothing was sent for half an hour', 'sending 4+0x120; sends 1+0x120', '2h', 1],
-  [SENDS, 'two are sent an hour', 'sending 4+0x120; sends 1+0x28 2+0x28 3+0x28 4+0x28 5+0x28', '2h', 0],
-  ['FollowUpWorkflowTasksFail', 'a first task has failed', 'taskFails _x5 1+0x20', '7m', 1],
-  ['FollowUpWorkflowTasksFail', 'a task has failed an hour ago', 'taskFails 1+0x60', '1h', 0],
-  ['FollowUpNoWorker', 'one of two namespaces has none', 'workerOfA 1+0x10; workerOfB 1+0x60', '30m', 1],
-  ['FollowUpTemporalUnresponsive', 'the first worker has just started', 'asked 0+60x10', '0m', 0],
+/** Each series has one value per minute. Times are on the clock of the promtool test, which starts at 0. */
+const CASES: [alert: string, condition: string, series: string, at: string, count: 0 | 1][] = [
+  ['FollowUpAgentServiceUnreachable', 'most reads fail', 'jobReads 0+4x30; failedReads 0+6x30', '25m', 1],
+  [
+    'FollowUpAgentServiceUnreachable',
+    'the agent service rejects most reads',
+    'jobReads 0+4x30; rejectedReads 0+6x30',
+    '25m',
+    0,
+  ],
+  ['FollowUpApiKeyRejected', 'a first read was rejected', 'rejectedReads 0+0x5 1+0x20', '9m', 1],
+  ['FollowUpApiKeyRejected', 'a follow-up is unauthorized', 'unauthorized 1+0x5', '3m', 1],
+  ['FollowUpDeliveryUnknown', 'a delivery has become unknown', 'unknown 0+0x5 1+0x20', '10m', 1],
+  ['FollowUpDeliveryUnknown', 'a delivery became unknown long ago', 'unknown 1+0x90', '80m', 0],
+  [
+    'FollowUpNeedsDecision',
+    'a follow-up has needed a decision for a quarter of an hour',
+    'undecided 1+0x20',
+    '16m',
+    1,
+  ],
+  [SENDS, 'no message was sent for half an hour', 'sending 4+0x120; sends 1+0x120', '2h', 1],
+  [
+    SENDS,
+    'two messages are sent per hour',
+    'sending 4+0x120; sends 1+0x28 2+0x28 3+0x28 4+0x28 5+0x28',
+    '2h',
+    0,
+  ],
+  ['FollowUpWorkflowTasksFail', 'a first workflow task has failed', 'failedTasks _x5 1+0x20', '7m', 1],
+  ['FollowUpWorkflowTasksFail', 'a workflow task failed an hour ago', 'failedTasks 1+0x60', '1h', 0],
+  ['FollowUpNoWorker', 'one of two namespaces has no worker', 'workerOfA 1+0x10; workerOfB 1+0x60', '30m', 1],
+  ['FollowUpTemporalUnresponsive', 'the first worker has just started', 'countedAt 0+60x10', '0m', 0],
   [
     'FollowUpTemporalUnresponsive',
-    'it has not answered for seven minutes',
-    'asked 0+60x5 300+0x20',
+    'the Temporal server has not responded for seven minutes',
+    'countedAt 0+60x5 300+0x20',
     '12m',
     1,
   ],
-  ['FollowUpTaskSlotsExhausted', 'none is free for ten minutes', 'slots 0+0x15; worker 1+0x15', '11m', 1],
-  [BATCH, 'the worker has started ten minutes ago', 'batch 1+0x20', '10m', 0],
+  ['FollowUpTaskSlotsExhausted', 'no slot was free for ten minutes', 'slots 0+0x15; worker 1+0x15', '11m', 1],
+  [BATCH, 'the worker started ten minutes ago', 'batch 1+0x20', '10m', 0],
   [BATCH, 'no item has ended for more than two hours', 'batch 1+0x200', '130m', 1],
-  ['FollowUpBatchMaxFailuresExceeded', 'one has stopped', 'intolerable 0+0x5 1+0x20', '10m', 1],
+  [
+    'FollowUpBatchMaxFailuresExceeded',
+    'a batch has exceeded maxFailures',
+    'maxFailuresExceeded 0+0x5 1+0x20',
+    '10m',
+    1,
+  ],
 ];
 
-it('every alert fires where it is meant to, and only there', async () => {
-  const tests = CASES.map(([alertname, where, series, at, value]) => {
-    // Pending would do harm at a first start only: it is shown to people.
+it('every alert fires in its cases, and does not fire in the other cases', async () => {
+  const tests = CASES.map(([alertname, condition, series, at, value]) => {
+    // At the first start, the alert must not even be pending, because operators see pending alerts.
     const state = at === '0m' ? 'pending' : 'firing';
     const expr = `count(ALERTS{alertname="${alertname}", alertstate="${state}"}) or vector(0)`;
     return {
-      name: `${alertname} where ${where}`,
+      name: `${alertname}: ${condition}`,
       interval: '1m',
       input_series: series.split('; ').map((each) => {
         const [name = '', ...values] = each.split(' ');
@@ -71,7 +95,7 @@ it('every alert fires where it is meant to, and only there', async () => {
       promql_expr_test: [{ expr, eval_time: at, exp_samples: [{ labels: '{}', value }] }],
     };
   });
-  // JSON is YAML.
+  // promtool expects YAML, and every JSON document is also a YAML document.
   const file = path.join(folder, 'rules-test.json');
   await writeFile(file, JSON.stringify({ rule_files: [ALERTS_FILE], evaluation_interval: '1m', tests }));
   expect(await mustRun('promtool', ['test', 'rules', file])).toContain('SUCCESS');

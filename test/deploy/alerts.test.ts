@@ -6,7 +6,7 @@ import { ALERTS, SELECTORS } from './alert-rules';
 
 const runbook = readFileSync(path.join(__dirname, '../../docs/runbook.md'), 'utf8');
 
-it('the runbook has a section for each alert, with its meaning, its impact on messages, the checks and the fix', () => {
+it('the runbook has a section for each alert with its meaning, its impact on messages, the checks and the fix', () => {
   const [, ...sections] = runbook.split(/^## /m);
   expect(sections.map((section) => section.split('\n', 1)[0])).toEqual(ALERTS.map(({ alert }) => alert));
   for (const [index, { alert, annotations }] of ALERTS.entries()) {
@@ -17,9 +17,9 @@ it('the runbook has a section for each alert, with its meaning, its impact on me
 });
 
 it('alerts and panels use only exported metrics and possible values of their labels', () => {
-  const ours = SELECTORS.filter(({ metric }) => metric.startsWith('agent_'));
-  expect(ours.length).toBeGreaterThan(ALERTS.length);
-  for (const { metric, labels } of ours) {
+  const ownSelectors = SELECTORS.filter(({ metric }) => metric.startsWith('agent_'));
+  expect(ownSelectors.length).toBeGreaterThan(ALERTS.length);
+  for (const { metric, labels } of ownSelectors) {
     const name = metric.replace(/_bucket$/, '');
     const row = Object.values(METRICS).find((each) => each.name === name);
     expect({ metric, found: row?.kind === 'histogram' }).toEqual({ metric, found: metric !== name });

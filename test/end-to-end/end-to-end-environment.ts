@@ -11,28 +11,28 @@ export const ARTIFACTS = ['client', 'plugin', 'sandbox', 'worker'] as const;
 type Artifact = (typeof ARTIFACTS)[number];
 
 export const NPM_INSTALL = ['install', '--prefer-offline', '--no-audit', '--no-fund'] as const;
-/** What a service may have beside the packages: other versions than theirs. */
+/** A service may have other versions of these dependencies than the packages. */
 export const CONFLICTING_DEPENDENCIES = ['zod@3.25.76', 'undici@6.23.0'] as const;
-/** For a compiler that is told all of it. */
+/** Options for `tsc` without a configuration file. */
 export const STRICT_COMPILER_FLAGS =
   '--ignoreConfig --target es2022 --types node --strict --skipLibCheck false'.split(' ');
 
-/** The variable with the folder of the set-up. */
+/** The environment variable with the folder that set-up.ts creates. */
 export const SETUP_FOLDER_VARIABLE = 'FOLLOW_UP_TEST_SETUP_FOLDER';
-/** The same project, from the root of the repository and of that folder. */
+/** The path of the TypeScript example, both in the repository and in the folder of set-up.ts. */
 export const EXAMPLE_PROJECT = 'examples/typescript';
 const inSetupFolder = (...names: string[]) => path.join(process.env[SETUP_FOLDER_VARIABLE] ?? '', ...names);
 
 export const artifactPath = (name: Artifact): string =>
   path.join(ROOT, `artifacts/agent-follow-up-${name}-${version}.tgz`);
 
-/** A file of an artefact, unpacked. */
+/** The path of a file in an unpacked artifact. */
 export const unpackedPath = (name: Artifact, file = '.'): string => inSetupFolder(name, 'package', file);
 
-/** The folder of the project in which all packages are installed. */
+/** The folder of the TypeScript example, in which all packages are installed. */
 export const exampleProjectFolder = (): string => inSetupFolder(EXAMPLE_PROJECT);
 
-/** A folder in the project with all packages, with these files. It is CommonJS, as the project itself is not. */
+/** Creates a CommonJS folder with these files in the project that has all packages. The project itself uses ES modules. */
 export function createProjectFolder(name: string, files: Readonly<Record<string, string>>): string {
   const folder = path.join(exampleProjectFolder(), name);
   mkdirSync(folder);
@@ -41,7 +41,7 @@ export function createProjectFolder(name: string, files: Readonly<Record<string,
   return folder;
 }
 
-/** The code of a page in a language, as it stands there. */
+/** Returns the unchanged code blocks of a page in one language. */
 export function readPageExamples(page: string, language = 'ts'): string[] {
   const text = readFileSync(path.join(ROOT, page), 'utf8');
   const blocks = text.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, 'gms'));
@@ -51,13 +51,13 @@ export function readPageExamples(page: string, language = 'ts'): string[] {
 export type EndToEndEnvironment = Awaited<ReturnType<typeof openEndToEndEnvironment>>;
 
 /**
- * What stands behind a door in production: a Temporal server, an agent service, and the worker artefact in a folder that
- * nobody may write. The task queues are the default ones, as in the examples.
+ * Starts the environment of a deployment: a Temporal server, the sandbox as the agent service, and, with `startWorker`, the worker
+ * artifact in a read-only folder. The task queues have their default names, as in the examples.
  */
 export async function openEndToEndEnvironment() {
   const cli = process.env[VARIABLES.cli] ?? '';
   const httpPort = await getPort();
-  // Longer than the first interval between polls, so that an example sees the job active.
+  // A turn is longer than the first poll interval, so that an example sees the job active.
   const sandbox = await startSandbox({ seedJobs: false, turnMs: 6_000, messagesPerHour: null });
   const server = await startDevServer({ cli, httpPort, searchAttributes: true });
   const workers: WorkerProcess[] = [];
@@ -68,17 +68,17 @@ export async function openEndToEndEnvironment() {
     TEMPORAL_HTTP_URL: `http://127.0.0.1:${httpPort}`,
     PATH: `${path.dirname(cli)}:${process.env.PATH ?? ''}`,
   };
-  /** What a worker has beside it. */
+  /** The variables that only a worker needs. */
   const workerEnv = { AGENT_API_BASE_URL: sandbox.baseUrl, AGENT_API_KEY: sandbox.apiKey };
-  /** Starts the unpacked worker, as the user nobody where this process may choose, and waits until it works. */
+  /** Starts the unpacked worker, and waits until the worker is ready. If this process runs as root, the worker runs as UID 65534. */
   const startWorker = async (node = process.execPath): Promise<WorkerProcess> => {
-    const nobody = ['--reuid=65534', '--regid=65534', '--clear-groups', '--no-new-privs'];
-    // Whatever wants to write a file finds no place for it.
-    const noPlace = { HOME: '/nonexistent', TMPDIR: unpackedPath('worker', 'dist') };
+    const unprivileged = ['--reuid=65534', '--regid=65534', '--clear-groups', '--no-new-privs'];
+    // The worker can write no file, because these folders are missing or read-only.
+    const unwritable = { HOME: '/nonexistent', TMPDIR: unpackedPath('worker', 'dist') };
     const worker = await WorkerProcess.start(
-      { TEMPORAL_ADDRESS: server.address, ...workerEnv, ...noPlace },
+      { TEMPORAL_ADDRESS: server.address, ...workerEnv, ...unwritable },
       unpackedPath('worker', 'dist/worker.js'),
-      process.getuid?.() === 0 ? ['setpriv', ...nobody, node] : [node],
+      process.getuid?.() === 0 ? ['setpriv', ...unprivileged, node] : [node],
     );
     workers.push(worker);
     await worker.waitForLog(/^ready$/);

@@ -16,7 +16,7 @@ jest.setTimeout(600_000);
 
 const CACHE = path.join(ROOT, '.cache/e2e');
 const PROMPT = 'Please fix the typo.';
-/** A worker refuses a `requestId` that the workflow id is not made of: each language has to encode all of it. */
+/** The worker rejects a workflow ID that differs from the derived one. Each language must therefore encode all these characters. */
 const REQUEST_ID = "naïve e\u0301 😀 100% a/b:%2F+&=?#!'()*~-._@$,;[]<>|{}^`";
 
 const folder = temporaryFolder();
@@ -30,21 +30,21 @@ type Send = (
   prompt?: string,
 ) => Promise<{ code: number | null; stdout: string; stderr: string }>;
 
-/** One way to send a follow-up, as a person types it. */
+/** An example program or script that sends a follow-up, with the command that a user types. */
 interface SendExample {
   readonly name: string;
   readonly build?: () => Promise<unknown>;
   readonly send: Send;
 }
 
-/** Java reads its arguments in the encoding of the locale. */
+/** The folder and the environment of an example. Java decodes its arguments with the encoding of the locale. */
 const at = (folder: string) => ({
   cwd: path.resolve(ROOT, 'examples', folder),
   env: { ...environment.env, LC_ALL: 'C.UTF-8' },
 });
 const python = path.join(CACHE, 'python/bin/python');
 
-/** A door whose program is run as `command … PROJECT JOB REQUEST_ID PROMPT`. */
+/** An example whose program is called as `command … PROJECT JOB REQUEST_ID PROMPT`. */
 function program(folder: string, command: string, ...args: readonly string[]): Send {
   return (project, job, requestId, prompt = PROMPT) =>
     new Program(command, [...args, project, job, requestId, prompt], at(folder)).waitForEnd();
@@ -76,7 +76,7 @@ const sendExamples: SendExample[] = [
       const args = [...words, PROMPT].slice(0, 4).map((each) => `"${each ?? ''}"`);
       const run = ['-q', '-B', 'exec:java', `-Dexec.args=${args.join(' ')}`];
       const ended = await new Program('mvn', run, at('java')).waitForEnd();
-      // Maven resets the colours of a terminal, whatever it is told.
+      // Maven always prints a sequence that resets the colors of a terminal.
       return { ...ended, stdout: ended.stdout.replaceAll('\u001b[0m', '') };
     },
   },
@@ -108,34 +108,37 @@ beforeAll(async () => {
 
 afterAll(() => environment.close());
 
-describe.each(sendExamples)('by $name', ({ build, send }) => {
+describe.each(sendExamples)('with $name', ({ build, send }) => {
   const projectId = `project-${randomUUID().slice(0, 8)}`;
 
   beforeAll(() => build?.());
 
-  it('a follow-up started three times is sent once, and another prompt under its name is a conflict', async () => {
+  it('three starts of a follow-up send one message, and another prompt with the same request ID is a conflict', async () => {
     const { jobId } = environment.sandbox.addJob({ projectId });
-    const both = await Promise.all([send(projectId, jobId, REQUEST_ID), send(projectId, jobId, REQUEST_ID)]);
-    const late = await send(projectId, jobId, REQUEST_ID);
+    const concurrent = await Promise.all([
+      send(projectId, jobId, REQUEST_ID),
+      send(projectId, jobId, REQUEST_ID),
+    ]);
+    const later = await send(projectId, jobId, REQUEST_ID);
     const { prLink } = environment.sandbox.job({ projectId, jobId }).job;
     const printed = { code: 0, stdout: `completed ${String(prLink)}\n` };
-    for (const start of [...both, late]) expect(start).toMatchObject(printed);
+    for (const start of [...concurrent, later]) expect(start).toMatchObject(printed);
     const other = await send(projectId, jobId, REQUEST_ID, 'Please fix something else.');
     expect(other).toMatchObject({ code: 1, stderr: expect.stringMatching(/conflict/i) });
     expect(environment.sandbox.journal.entries({ projectId, jobId, operation: 'message' })).toHaveLength(1);
   });
 
-  it('a follow-up that fails tells its type and what became of the message', async () => {
-    // The client of TypeScript has codes of its own style.
-    const words = /(JobNotFound|JOB_NOT_FOUND), delivery not-sent: The agent service has no such job/;
-    expect(await send(projectId, 'nobody', 'order-4711')).toMatchObject({
+  it('prints the failure type and the delivery of a failed follow-up', async () => {
+    // The TypeScript client has its own error codes.
+    const expectedError = /(JobNotFound|JOB_NOT_FOUND), delivery not-sent: The agent service has no such job/;
+    expect(await send(projectId, 'missing', 'order-4711')).toMatchObject({
       code: 1,
-      stderr: expect.stringMatching(words),
+      stderr: expect.stringMatching(expectedError),
     });
   });
 });
 
-it('the batch in Python starts once, prints how it and each item have ended, and refuses other items under its id', async () => {
+it('the Python batch example starts a batch once, prints the outcomes, and rejects other items with the same batch ID', async () => {
   const file = path.join(folder, 'items.jsonl');
   const item = (jobId: string) =>
     JSON.stringify({ projectId: 'batch', jobId, prompt: PROMPT, maxStaleness: '2s' });
@@ -144,7 +147,7 @@ it('the batch in Python starts once, prints how it and each item have ended, and
     await writeFile(file, items.join('\n'));
     return new Program(python, ['-B', 'follow_up_batch.py', 'nightly', file], at('python')).waitForEnd();
   };
-  const items = [item(jobId), item('nobody')];
+  const items = [item(jobId), item('missing')];
   const printed = /"completed": 1\b.*^follow-up:batch:\S+ completed http.*$/ms;
   for (const repeated of [await run(...items), await run(...items)])
     expect(repeated).toMatchObject({ code: 0, stdout: expect.stringMatching(printed) });

@@ -10,11 +10,11 @@ import { temporaryFolder } from '../harness/temporary-folder';
 import { ROOT } from '../harness/worker-process';
 
 const DEPLOY = path.join(ROOT, 'deploy');
-/** `AGENT_API_TIMEOUT` where nobody sets it. */
+/** The default of `AGENT_API_TIMEOUT`. */
 const DEFAULT_TIMEOUT_MS = 30_000;
 const read = (file: string) => readFileSync(path.join(DEPLOY, file), 'utf8');
 
-/** What is looked at here; deploy.e2e.test.ts has the schemas checked. */
+/** The fields that these tests read. deploy.e2e.test.ts checks the manifests with their schemas. */
 interface Container {
   env: { name: string; value?: string; valueFrom?: { secretKeyRef: { name: string; key: string } } }[];
   envFrom: { configMapRef: { name: string } }[];
@@ -48,20 +48,25 @@ const MUTUAL_TLS = { 'temporal-tls': { 'tls.crt': cert, 'tls.key': key, 'ca.crt'
 
 const folder = temporaryFolder();
 
-/** The environment that Kubernetes makes for the worker; a secret that is not there sets nothing. */
+/** Returns the environment that Kubernetes gives to the worker. A missing secret sets no variable. */
 function environmentOf({ spec }: Manifest, secrets: Secrets, injected: Record<string, string> = {}) {
   const [{ env, envFrom }] = spec.template.spec.containers;
   expect(envFrom).toEqual([{ configMapRef: { name: settings.metadata.name } }]);
-  const own = env.map(({ name, value, valueFrom }) => {
+  const containerVariables = env.map(({ name, value, valueFrom }) => {
     const { name: secret = '', key = '' } = valueFrom?.secretKeyRef ?? {};
     return [name, value ?? secrets[secret]?.[key]];
   });
   const AGENT_API_KEY_FILE = path.join(folder, 'key');
   writeFileSync(AGENT_API_KEY_FILE, 'an-admin-key-of-the-service');
-  return { ...settings.data, ...(Object.fromEntries(own) as object), ...injected, AGENT_API_KEY_FILE };
+  return {
+    ...settings.data,
+    ...(Object.fromEntries(containerVariables) as object),
+    ...injected,
+    AGENT_API_KEY_FILE,
+  };
 }
 
-/** What the Temporal Worker Controller adds to each container (1.8, `ApplyControllerPodSpecModifications`). */
+/** The variables that version 1.8 of the Temporal Worker Controller adds to each container (`ApplyControllerPodSpecModifications`). */
 const INJECTED = {
   TEMPORAL_ADDRESS: connection.spec.hostPort,
   TEMPORAL_NAMESPACE: versioned.spec.workerOptions.temporalNamespace,
@@ -83,24 +88,24 @@ it.each<[string, Secrets, object]>([
     expect(config).toHaveProperty(name, expect.objectContaining({ host: '0.0.0.0', port }));
 });
 
-it('the Worker Controller runs the same pod, but for the credentials, as a version with what it adds', async () => {
+it('with the Worker Controller, the same pod runs as a version; only the variables for Temporal differ', async () => {
   const { config } = await loadConfig(environmentOf(versioned, MUTUAL_TLS, INJECTED));
   expect(config.deploymentVersion).toEqual({
     deploymentName: INJECTED.TEMPORAL_DEPLOYMENT_NAME,
     buildId: INJECTED.TEMPORAL_WORKER_BUILD_ID,
   });
-  const given = versioned.spec.template.spec.containers[0].env.map(({ name }) => name);
-  expect(given.filter((name) => name in INJECTED || /CLIENT|API_KEY$/.test(name))).toEqual([]);
-  const [ours, controllers] = [deployment, versioned].map(({ spec }) => {
+  const names = versioned.spec.template.spec.containers[0].env.map(({ name }) => name);
+  expect(names.filter((name) => name in INJECTED || /CLIENT|API_KEY$/.test(name))).toEqual([]);
+  const [deploymentPod, versionedPod] = [deployment, versioned].map(({ spec }) => {
     const copy = structuredClone(spec.template);
     const [container] = copy.spec.containers;
     container.env = container.env.filter(({ name }) => !name.startsWith('TEMPORAL_'));
     return copy;
   });
-  expect(controllers).toEqual(ours);
+  expect(versionedPod).toEqual(deploymentPod);
 });
 
-it('all manifests mean these pods', () => {
+it('all selectors match the worker pods', () => {
   const named = JSON.stringify(manifests).match(/(?<="app\.kubernetes\.io\/name":")[^"]+/g);
   expect(new Set(named)).toEqual(new Set([deployment.metadata.name]));
 });
@@ -109,13 +114,13 @@ it.each([
   ['kubernetes/deployment.yaml', /terminationGracePeriodSeconds: (\d+)/],
   ['compose.yaml', /stop_grace_period: (\d+)s/],
   ['agent-follow-up-worker.service', /TimeoutStopSec=(\d+)/],
-])('%s gives a drain its whole time', (file, pattern) => {
+])('%s allows more time for the shutdown than the worker needs', (file, pattern) => {
   const seconds = Number(pattern.exec(read(file))?.[1]);
   expect(seconds * 1_000).toBeGreaterThan(shutdownLimitMs(DEFAULT_TIMEOUT_MS));
 });
 
 it.each(['Dockerfile', 'compose.yaml', 'agent-follow-up-worker.service', ...KUBERNETES])(
-  '%s sets only variables that there are',
+  '%s sets only variables that the worker has',
   (file) => {
     const named = read(file).match(/\b(?:AGENT_API|FOLLOW_UP)_[A-Z_]+\b/g) ?? [];
     expect(VARIABLES).toEqual(expect.arrayContaining([...new Set(named)]));

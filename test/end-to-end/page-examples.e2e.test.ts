@@ -25,7 +25,7 @@ const REQUEST =
   "{ projectId: 'docs', jobId: 'job-1', requestId: 'order-4711', prompt: 'Please fix the typo.' }";
 const CLOSE = 'await followUps.close(); await connection.close();';
 
-/** The pages' examples, what stands around a part of a program, and what is printed by those that are programs. */
+/** The examples of the pages. `before` and `after` complete a part of a program, and `prints` is the expected output of a program. */
 const EXAMPLES = [
   { file: 'readme.mts', page: 'README.md', prints: /^completed http\S+ seen-active\n$/ },
   {
@@ -59,7 +59,7 @@ const EXAMPLES = [
     prints: /^holidays\n$/,
   },
   { file: 'sandbox.mts', page: 'docs/sandbox.md', prints: /^http:\/\/127\.0\.0\.1:\d+ sandbox_\w+\n0\n$/ },
-  // These two run in a worker of a team, below.
+  // Another test below runs the next two examples in a team's worker.
   { file: 'worker.mts', page: 'docs/plugin.md' },
   { file: 'release.mts', page: 'docs/callers.md', nth: 1 },
   { file: 'example.test.ts', page: 'docs/testing.md' },
@@ -78,7 +78,7 @@ beforeAll(async () => {
     return [file, `${before}\n${readPageExamples(page)[nth] ?? ''}${after}\n`];
   });
   cwd = createProjectFolder('pages', Object.fromEntries(programs) as Record<string, string>);
-  // Jest is there, for its types and to run: it needs no installation.
+  // The examples use the repository's Jest, so that the test does not install Jest.
   mkdirSync(path.join(cwd, 'node_modules/@jest'), { recursive: true });
   const globals = 'node_modules/@jest/globals';
   symlinkSync(path.join(ROOT, globals), path.join(cwd, globals));
@@ -88,14 +88,14 @@ beforeAll(async () => {
 
 afterAll(() => environment.close());
 
-it('covers each example in TypeScript of each page', () => {
+it('covers every TypeScript example of every page', () => {
   const docs = readdirSync(path.join(ROOT, 'docs')).filter((name) => name.endsWith('.md'));
   const pages = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', ...docs.map((name) => `docs/${name}`)];
-  const found = pages.flatMap((page) => readPageExamples(page).map(() => page));
-  expect(found.sort()).toEqual(EXAMPLES.map(({ page }) => page as string).sort());
+  const pagesOfExamples = pages.flatMap((page) => readPageExamples(page).map(() => page));
+  expect(pagesOfExamples.sort()).toEqual(EXAMPLES.map(({ page }) => page as string).sort());
 });
 
-it('those that are programs, or parts of one, print what they say, and send one message to a name', async () => {
+it('the examples print the expected output, and send one message for each request ID', async () => {
   for (const { file, ...each } of EXAMPLES) {
     if (!('prints' in each)) continue;
     const printed = await mustRun('node', [file.replace('.mts', '.mjs')], inProject());
@@ -129,15 +129,15 @@ const TEAM = {
   key: randomBytes(32).toString('base64'),
   'release.ts': PAGE_WORKFLOW.replace("'follow-up'", "'our-queue'"),
   'workflows.ts': `
-export * from '../doors/release';
+export * from './release';
 export const ownWorkflow = async (name: string) => 'hello ' + name;
 `,
   'worker.ts':
     PAGE_WORKER.replace(
       QUEUE,
       `${QUEUE}
-    workflowsPath: require.resolve('../doors/workflows.ts'),
-    dataConverter: require('../doors/data-converter.js').dataConverter,
+    workflowsPath: require.resolve('./workflows.ts'),
+    dataConverter: require('./data-converter.js').dataConverter,
     interceptors: { activity: [intercepted] },`,
     ) +
     `
@@ -149,7 +149,7 @@ function intercepted({ info }) {
   'service.js': `
 const { Client, Connection } = require('@temporalio/client');
 const { FollowUpClient } = require('agent-follow-up-client');
-const { dataConverter } = require('../doors/data-converter.js');
+const { dataConverter } = require('./data-converter.js');
 
 async function main() {
   const [projectId, jobId] = process.argv.slice(2);
@@ -170,15 +170,15 @@ main();
 `,
 };
 
-it('the plugin runs follow-ups and batches in a team’s own worker, beside the workflows of the team, with its queue, codec and interceptors', async () => {
+it('the plugin runs follow-ups and batches in a team’s worker next to the team’s workflows, with its task queue, codec and interceptors', async () => {
   const cwd = createProjectFolder('plugin', TEAM);
   const env = { ...environment.env, ...environment.workerEnv, PAYLOAD_KEY_FILE: path.join(cwd, 'key') };
   const worker = new Program(process.execPath, ['--import', 'tsx', 'worker.ts'], { cwd, env });
   const { projectId, jobId } = environment.sandbox.addJob({ turn: { reads: 2 } });
-  const told = await mustRun('node', ['service.js', projectId, jobId], { cwd, env }).finally(() => {
+  const output = await mustRun('node', ['service.js', projectId, jobId], { cwd, env }).finally(() => {
     worker.signal('SIGTERM');
   });
-  expect(told).toMatch(/^hello team\ndone { completed: 1 } http\S+\/pull\/\d+\n$/);
+  expect(output).toMatch(/^hello team\ndone { completed: 1 } http\S+\/pull\/\d+\n$/);
   const { code, stdout } = await worker.waitForEnd();
   expect(code).toBe(0);
   for (const type of ['sendMessage', 'getJob']) expect(stdout).toContain(`intercepted ${type}`);

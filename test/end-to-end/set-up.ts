@@ -16,25 +16,25 @@ import {
 } from './end-to-end-environment';
 
 /**
- * Makes the artefacts, as an adopter does, unpacks them, and installs them beside the SDK in one project for all doors. Finds
- * the Temporal CLI for the servers that the doors start.
+ * Builds the artifacts with `npm run package`, as an adopter does, and unpacks them. Installs the packages next to the SDK in one
+ * project for all end-to-end tests. Finds the Temporal CLI for the servers that the tests start.
  */
 export default async function setUpEndToEnd(): Promise<void> {
-  const say = (line: string): void => void process.stderr.write(`[test set-up] ${line}\n`);
-  process.env[VARIABLES.cli] ??= (await findTemporalCli({ env: process.env, report: say })).path;
+  const report = (line: string): void => void process.stderr.write(`[test set-up] ${line}\n`);
+  process.env[VARIABLES.cli] ??= (await findTemporalCli({ env: process.env, report })).path;
   await mustRun('npm', ['run', 'package'], { cwd: ROOT });
-  const place = await mkdtemp(path.join(os.tmpdir(), 'agent-follow-up-e2e-'));
-  process.env[SETUP_FOLDER_VARIABLE] = place;
-  // The user nobody works in it.
-  await chmod(place, 0o755);
-  await Promise.all([...ARTIFACTS.map(unpack), installForTeam(place)]);
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'agent-follow-up-e2e-'));
+  process.env[SETUP_FOLDER_VARIABLE] = folder;
+  // The worker runs as another user, who must be able to read this folder.
+  await chmod(folder, 0o755);
+  await Promise.all([...ARTIFACTS.map(unpack), installExampleProject(folder)]);
 }
 
 export async function removeSetupFolder(): Promise<void> {
-  const place = process.env[SETUP_FOLDER_VARIABLE] ?? '';
-  // Of what is read-only only root may remove something.
-  await mustRun('chmod', ['-R', 'u+w', place], { cwd: place });
-  await rm(place, { recursive: true });
+  const folder = process.env[SETUP_FOLDER_VARIABLE] ?? '';
+  // Without this, only root can remove files from the read-only folders.
+  await mustRun('chmod', ['-R', 'u+w', folder], { cwd: folder });
+  await rm(folder, { recursive: true });
 }
 
 async function unpack(name: (typeof ARTIFACTS)[number]): Promise<void> {
@@ -44,12 +44,15 @@ async function unpack(name: (typeof ARTIFACTS)[number]): Promise<void> {
   if (name === 'worker') await mustRun('chmod', ['-R', 'a-w', 'package'], { cwd: folder });
 }
 
-/** The TypeScript example as it lies in the repository, so that its path to the artefact holds, with what a team has more. */
-async function installForTeam(place: string): Promise<void> {
-  const cwd = path.join(place, EXAMPLE_PROJECT);
+/**
+ * Copies the TypeScript example to the same relative path as in the repository, so that its path to the artifact is valid. Then
+ * installs the example with the other packages and the conflicting dependencies of a team.
+ */
+async function installExampleProject(setupFolder: string): Promise<void> {
+  const cwd = path.join(setupFolder, EXAMPLE_PROJECT);
   const filter = (file: string) => !file.includes('node_modules');
   await cp(path.join(ROOT, EXAMPLE_PROJECT), cwd, { recursive: true, filter });
-  await symlink(path.join(ROOT, 'artifacts'), path.join(place, 'artifacts'));
+  await symlink(path.join(ROOT, 'artifacts'), path.join(setupFolder, 'artifacts'));
   await mustRun(
     'npm',
     [...NPM_INSTALL, artifactPath('plugin'), artifactPath('sandbox'), ...CONFLICTING_DEPENDENCIES],

@@ -9,10 +9,10 @@ import {
   unpackedPath,
 } from './end-to-end-environment';
 
-// A first run downloads the versions of Node.
+// The first run downloads these versions of Node.
 jest.setTimeout(300_000);
 
-/** The oldest version that the project takes, and the newest of each later line. */
+/** The oldest supported version of Node, and a recent version of each later LTS line. */
 const NODES = ['20.19.0', '22.23.3', '24.21.0'];
 
 let environment: EndToEndEnvironment;
@@ -20,7 +20,7 @@ const cwd = temporaryFolder();
 
 beforeAll(async () => {
   environment = await openEndToEndEnvironment();
-  // The user nobody works in it.
+  // The worker runs as another user, who must be able to read this folder.
   await mustRun('chmod', ['755', cwd], { cwd });
   const platform = `${process.platform}-${process.arch}`;
   const programs = NODES.map((version) => `node-${version}@npm:node-${platform}@${version}`);
@@ -30,14 +30,14 @@ beforeAll(async () => {
 afterAll(() => environment.close());
 
 it.each(NODES)(
-  'the worker artefact works under Node %s with its starter, as a user who may write nowhere in it, and ends on SIGTERM',
+  'the worker artifact and its CLI work under Node %s as a user without write permission, and the worker ends on SIGTERM',
   async (version) => {
     const node = path.join(cwd, `node_modules/node-${version}/bin/node`);
     const worker = await environment.startWorker(node);
     expect(await worker.waitForReadyz(200)).toEqual([]);
     const { projectId, jobId } = environment.sandbox.addJob();
-    const words = ['send', '--project', projectId, '--job', jobId, '--prompt', 'x', '--max-staleness', '2s'];
-    const sent = await mustRun(node, [unpackedPath('worker', 'dist/starter.js'), ...words], {
+    const args = ['send', '--project', projectId, '--job', jobId, '--prompt', 'x', '--max-staleness', '2s'];
+    const sent = await mustRun(node, [unpackedPath('worker', 'dist/starter.js'), ...args], {
       env: environment.env,
     });
     expect(sent).toMatch(/^status +completed\nprLink +http\S+\/pull\//);

@@ -41,14 +41,14 @@ import {
 
 const NO_REPORT = posted({ verdict: 'unknown', label: 'no_report', message: 'no report' }, null);
 
-// A send starts only from these states: see the table of the permits.
+// permits.test.ts shows that a send starts only in states like these.
 const BEFORE_SEND = [
   ['unsent', unsent()],
   ['resend', resendAllowed()],
   ['operator', play(needsDecision(), NOT_DELIVERED)],
 ] as const;
 
-// The columns are the states before the send: unsent, with the permit to resend, with an operator's permit.
+// The columns after the outcome are the deliveries after a send with the first permit, the resend permit and an operator's permit.
 it.each([
   ['the job lock is held', LOCK_HELD, 'unsent', 'unknown, resend permit', 'unknown, operator permit'],
   ['the baseline read failed', notRead(503), 'unsent', 'unknown, resend permit', 'unknown, operator permit'],
@@ -72,11 +72,17 @@ it.each([
     'unknown, resend permit',
     'unknown, operator permit',
   ],
-  ['no connection', posted(NOT_CONNECTED), 'unsent', 'unknown, resend permit', 'unknown, operator permit'],
+  [
+    'the POST had no connection',
+    posted(NOT_CONNECTED),
+    'unsent',
+    'unknown, resend permit',
+    'unknown, operator permit',
+  ],
 ] as const)(
-  'a send changes the delivery, and uses its permit up if it may have sent: %s',
-  (_, end, ...expected) => {
-    const after = BEFORE_SEND.map(([, before]) => describeDelivery(play(before, sendEnded(end, 300))));
+  'a send changes the delivery, and uses up its permit if the message may have been sent: %s',
+  (_, outcome, ...expected) => {
+    const after = BEFORE_SEND.map(([, before]) => describeDelivery(play(before, sendEnded(outcome, 300))));
     expect(after).toEqual(expected);
   },
 );
@@ -85,7 +91,7 @@ function twice<const T>(value: T): [T, T] {
   return [value, value];
 }
 
-// The columns are the POSTs that count as sent, the failures in a row, and the baseline in the receipt.
+// The columns after the outcome are the POSTs that count as sent, the failures in a row, and the status of the baseline.
 it.each([
   ['the job lock is held', LOCK_HELD, 0, 0, undefined],
   ['the baseline read failed', notRead(503), 0, 1, undefined],
@@ -98,16 +104,16 @@ it.each([
   ['the send was not reported', NO_REPORT, 1, 0, undefined],
   ['the POST was rejected', posted(REJECTED), 1, 0, 'completed'],
   ['the POST received 429', posted(RATE_LIMITED), 1, 1, 'completed'],
-  ['no connection', posted(NOT_CONNECTED), 0, 1, 'completed'],
+  ['the POST had no connection', posted(NOT_CONNECTED), 0, 1, 'completed'],
 ] as const)(
-  'a send counts POSTs that may have arrived, and failures in a row: %s',
-  (_, end, sends, failures, baseline) => {
-    const after = play(unsent(), sendEnded(end));
+  'after a send, the state counts POSTs that may have arrived, and failures in a row: %s',
+  (_, outcome, sends, failures, baseline) => {
+    const after = play(unsent(), sendEnded(outcome));
     expect([after.sends, after.failures.count, after.baseline?.status]).toEqual([sends, failures, baseline]);
   },
 );
 
-it('a POST in a row of failures starts the row again', () => {
+it('a POST that may have arrived resets the count of failures in a row', () => {
   const failing = play(unsent(), sendEnded(notRead(503), 10), sendEnded(notRead(REFUSED), 20));
   expect(failing.failures).toMatchObject({ lastFailure: REFUSED, count: 2 });
   expect(play(failing, sendEnded(posted(LOST))).failures).toMatchObject({ lastFailure: null, count: 0 });
@@ -117,9 +123,9 @@ it.each([
   ['accepted', accepted('completed'), ms(130)],
   ['unknown', unknown('completed'), ms(130)],
   // The run before the reset had up to 40 s for its POST.
-  ['of a run before a reset', afterSend(resetEnd('completed')), ms(170)],
+  ['from a run before a reset', afterSend(resetEnd('completed')), ms(170)],
 ])(
-  'a POST that is %s starts the reads, which are fresh maxStaleness after its end',
+  'after a POST that is %s, reads are fresh from maxStaleness after the end of the POST',
   (_, { delivery }, freshFrom) => {
     expect(delivery).toMatchObject({
       reads: {
@@ -133,7 +139,7 @@ it.each([
   },
 );
 
-it('the job in the POST’s own response is shown, and is no evidence', () => {
+it('the job in the response to the POST is shown, but does not count as evidence', () => {
   const after = play(unsent(), sendEnded(posted({ verdict: 'accepted', job: job('failed') })));
   expect(after.job).toEqual(job('failed'));
   expect(after.delivery).toMatchObject({ reads: { last: null, freshStreak: null } });
@@ -148,15 +154,15 @@ it.each([
   expect(after.sentAt).toBe(expected);
 });
 
-it('an earlier POST that may have arrived keeps its baseline while nothing else is sent', () => {
+it('the baseline of a POST that may have arrived is kept until another POST may have arrived', () => {
   const before = resendAllowed('completed');
-  for (const end of [
+  for (const outcome of [
     notReady('paused'),
     posted(RATE_LIMITED, 'failed'),
     posted(NOT_CONNECTED, 'failed'),
     resetEnd('failed'),
   ])
-    expect(play(before, sendEnded(end, 300))).toMatchObject({
+    expect(play(before, sendEnded(outcome, 300))).toMatchObject({
       baseline: { status: 'completed' },
       delivery: { reads: { baseline: { status: 'completed' } } },
     });
@@ -166,7 +172,7 @@ it('an earlier POST that may have arrived keeps its baseline while nothing else 
   });
 });
 
-it('a reset uses up the one resend, because the run before may have used it', () => {
+it('a reset uses up the one resend, because the run before the reset may have used the resend', () => {
   const after = play(unsent({ onUnknownDelivery: 'resend' }), sendEnded(resetEnd('completed')));
   expect(describeDelivery(play(after, RECONCILED))).toBe('unknown, reconciled');
 });
@@ -183,27 +189,33 @@ it.each([
     'unknown, resend permit',
     ms(300),
   ],
-])('a baseline read before a further POST that %s', (_, baseline, now, at, delivery, waitingSince) => {
-  const after = play(resendAllowed(baseline), sendEnded(notReady(now), at));
-  expect(describeDelivery(after)).toBe(delivery);
-  expect(after.waitingForJob?.since ?? null).toBe(waitingSince);
-});
+])(
+  'after a baseline read before a further POST that %s, the delivery and the wait are correct',
+  (_, baseline, status, at, delivery, waitingSince) => {
+    const after = play(resendAllowed(baseline), sendEnded(notReady(status), at));
+    expect(describeDelivery(after)).toBe(delivery);
+    expect(after.waitingForJob?.since ?? null).toBe(waitingSince);
+  },
+);
 
 const lock = (runId: string | null) => ({ runId });
 
 it.each([
-  ['reported the lock', 'wait', posted(ACCEPTED), 'lock-1', null, lock('lock-1')],
-  ['found that another follow-up holds it', 'wait', LOCK_HELD, null, lock('lock-1'), null],
-  ['was not reported, so that it may have acquired it', 'wait', NO_REPORT, null, null, lock(null)],
-  ['was not reported, and had it before', 'wait', NO_REPORT, null, lock('lock-1'), lock('lock-1')],
+  ['acquired the lock', 'wait', posted(ACCEPTED), 'lock-1', null, lock('lock-1')],
+  ['found that another follow-up holds the lock', 'wait', LOCK_HELD, null, lock('lock-1'), null],
+  ['was not reported and may have acquired the lock', 'wait', NO_REPORT, null, null, lock(null)],
+  ['was not reported and held the lock before', 'wait', NO_REPORT, null, lock('lock-1'), lock('lock-1')],
   ['needs no lock', 'send', posted(ACCEPTED), null, null, null],
-  ['needs no lock, and was not reported', 'reject', NO_REPORT, null, null, null],
-] as const)('the job lock after a send that %s', (_, whenActive, end, lockRunId, jobLock, expected) => {
-  const before = { ...unsent({ whenActive }), jobLock };
-  expect(play(before, sendEnded(end, SEND_ENDS, lockRunId)).jobLock).toEqual(expected);
-});
+  ['needs no lock and was not reported', 'reject', NO_REPORT, null, null, null],
+] as const)(
+  'the state of the job lock is correct after a send that %s',
+  (_, whenActive, outcome, lockRunId, jobLock, expected) => {
+    const before = { ...unsent({ whenActive }), jobLock };
+    expect(play(before, sendEnded(outcome, SEND_ENDS, lockRunId)).jobLock).toEqual(expected);
+  },
+);
 
-it('a postponed send keeps the job that it read, so that a later 404 is not the first response about the job', () => {
+it('a postponed send keeps the job that was read, so that a later 404 does not end the follow-up as JobNotFound', () => {
   const postponed = play(unsent(), sendEnded({ ...POSTPONED, job: job('completed') }));
   expect(postponed).toMatchObject({ job: job('completed'), failures: { count: 1 } });
   expect(describeStep(play(postponed, sendEnded(notRead(404), 110)), 111)).toBe(
@@ -211,7 +223,7 @@ it('a postponed send keeps the job that it read, so that a later 404 is not the 
   );
 });
 
-it('a follow-up waits for the job lock of another one until the wait ends', () => {
+it('a follow-up waits for the job lock of another follow-up until the wait ends', () => {
   const waiting = afterSend(LOCK_HELD);
   expect(waiting).toMatchObject({ lockHolder: HOLDER, jobLock: null });
   for (const lockRunId of ['lock-1', null])
@@ -221,7 +233,7 @@ it('a follow-up waits for the job lock of another one until the wait ends', () =
     });
 });
 
-// A read that ended.
+// Events of ended reads.
 it.each([
   ['while unsent', unsent(), 'active', 'unsent'],
   ['after rejection', afterSend(posted(REJECTED)), 'active', 'rejected'],
@@ -231,11 +243,11 @@ it.each([
   ['that shows nothing', unknown('completed'), 'completed', 'unknown'],
   ['of a job that was active before', unknown('active'), 'completed', 'unknown'],
   ['that failed', unknown('completed'), 503, 'unknown'],
-])('a fresh read %s leaves this delivery', (_, before, read, delivery) => {
+])('after a fresh read %s, the delivery is correct', (_, before, read, delivery) => {
   expect(describeDelivery(play(before, readEnded(read, FRESH_FROM)))).toBe(delivery);
 });
 
-it('a read that is not fresh shows no delivery', () => {
+it('a read that is not fresh does not show that the message arrived', () => {
   expect(describeDelivery(afterReads(unknown('completed'), '120-131 active'))).toBe('unknown');
 });
 
@@ -249,12 +261,15 @@ it.each([
       failures: { lastFailure: httpFailure(404), count: 3, notFound: { count: 2, since: ms(120) } },
     },
   ],
-])('after a 503 and a 404, the read %j ends the row of failures or continues it', (read, expected) => {
-  const before = afterReads(accepted('completed'), '110 503, 120 404');
-  expect(play(before, readEnded(read, 140))).toMatchObject(expected);
-});
+])(
+  'after a 503 and a 404, the read %j resets or continues the count of failures in a row',
+  (read, expected) => {
+    const before = afterReads(accepted('completed'), '110 503, 120 404');
+    expect(play(before, readEnded(read, 140))).toMatchObject(expected);
+  },
+);
 
-it('a read has its own times, and the next wait counts from its response', () => {
+it('a read records the times of its request and its response', () => {
   const after = afterReads(accepted('completed'), '130-137 active');
   expect([after.lastRequestAt, after.lastResponseAt]).toEqual([ms(130), ms(137)]);
 });
@@ -264,7 +279,7 @@ it.each([
   ['accepted', accepted('completed'), 4, { active: 2, http_503: 1, completed: 1 }],
   ['unknown', unknown('active'), 4, { active: 2, http_503: 1, completed: 1 }],
 ])(
-  'the reads of a follow-up whose message is %s are counted if a POST may have arrived',
+  'reads are counted only if a POST may have arrived: the message is %s',
   (_, before, polls, responseCounts) => {
     const after = afterReads(before, '130 active, 140 503, 150 active, 160 completed');
     expect(after).toMatchObject({ polls, responseCounts });
@@ -278,11 +293,14 @@ it.each([
   ['an active job', 'active', { since: ms(SEND_ENDS), reads: 1 }],
   ['a job of unknown status', 'paused', { since: ms(SEND_ENDS), reads: 1 }],
   ['a failure', 503, { since: ms(SEND_ENDS), reads: 1 }],
-])('a follow-up that waits for the job and reads %s', (_, read, waitingForJob) => {
-  expect(play(WAITING, readEnded(read, 110)).waitingForJob).toEqual(waitingForJob);
-});
+])(
+  'a follow-up that waits for the job counts its reads until the job is idle: it reads %s',
+  (_, read, waitingForJob) => {
+    expect(play(WAITING, readEnded(read, 110)).waitingForJob).toEqual(waitingForJob);
+  },
+);
 
-it('a follow-up whose message turns out to have arrived waits for no idle job', () => {
+it('a follow-up stops waiting for an idle job when a read shows that the message arrived', () => {
   const waiting = play(resendAllowed('completed'), sendEnded(notReady('active'), 120));
   expect(waiting.waitingForJob).not.toBeNull();
   expect(play(waiting, readEnded('active', FRESH_FROM))).toMatchObject({
@@ -291,9 +309,9 @@ it('a follow-up whose message turns out to have arrived waits for no idle job', 
   });
 });
 
-// A poll that ended.
+// Events of ended polls.
 it.each([
-  ['its time is over', pollEnded('active', 7, 500), { polls: 8, responseCounts: { active: 8 } }, 'active'],
+  ['its time has passed', pollEnded('active', 7, 500), { polls: 8, responseCounts: { active: 8 } }, 'active'],
   [
     'the job has changed',
     pollEnded('active', 7, 500, 'completed'),
@@ -312,12 +330,12 @@ it.each([
     { polls: 1, responseCounts: { active: 1 } },
     'active',
   ],
-])('a poll that ends because %s counts its reads', (_, event, counts, status) => {
+])('the reads of a poll are counted when it ends because %s', (_, event, counts, status) => {
   const after = play(afterReads(accepted('completed'), '130 active'), event);
   expect(after).toMatchObject({ ...counts, lastResponseAt: ms(500), job: { status }, readRequestedAt: null });
 });
 
-it('a poll that waits for the job counts its reads, and ends the wait if the job is idle', () => {
+it('the reads of a poll during the wait for the job are counted, and an idle job ends the wait', () => {
   expect(play(WAITING, pollEnded('active', 7, 500)).waitingForJob).toEqual({ since: ms(100), reads: 7 });
   expect(play(WAITING, pollEnded('active', 7, 500, 'failed'))).toMatchObject({
     waitingForJob: null,
@@ -330,13 +348,13 @@ it('a poll that an update interrupted is followed by one read', () => {
   expect(play(accepted('completed'), interrupted)).toMatchObject({ readRequestedAt: ms(500), polls: 7 });
 });
 
-// An operator's updates, and a cancellation.
+// Events of an operator's updates, and of a cancellation.
 it.each([
   ['a read that was requested later', readEnded('active', 205, 200), null],
   ['a read that was requested later, and failed', readEnded(503, 205, 200), null],
   ['a read that was in progress', readEnded('active', 205, 199), ms(200)],
   ['a send', sendEnded(notReady('active'), 205), null],
-])('a requested read is made by %s', (_, event, readRequestedAt) => {
+])('a request for a read is fulfilled by a later read or send: %s', (_, event, readRequestedAt) => {
   const requested = play(accepted('completed'), { kind: 'read requested', at: ms(200) });
   expect(requested.readRequestedAt).toBe(ms(200));
   expect(play(requested, event).readRequestedAt).toBe(readRequestedAt);
@@ -345,7 +363,7 @@ it.each([
 it.each([
   ['later', 7_200, 7_200],
   ['earlier', 200, 3_600],
-])('a deadline that is extended to %s', (_, second, deadline) => {
+])('extendDeadline never sets an earlier deadline: the new deadline is %s', (_, second, deadline) => {
   const event = { kind: 'deadline extended', deadlineAt: ms(second) } as const;
   expect(play(unsent(), event)).toEqual({ ...unsent(), deadlineAt: ms(deadline) });
 });
@@ -353,16 +371,16 @@ it.each([
 it.each([
   ['delivered', DELIVERED, 'accepted by operator'],
   ['not-delivered', NOT_DELIVERED, 'unknown, operator permit'],
-])('the decision %s', (_, event, delivery) => {
+])('the decision %s has its effect on the delivery, and keeps the reads', (_, event, delivery) => {
   const before = needsDecision();
   const after = play(before, event);
   expect(describeDelivery(after)).toBe(delivery);
-  // The reads since the POST stay.
+  // The reads since the POST are kept.
   const { reads } = before.delivery as typeof before.delivery & { kind: 'unknown' };
   expect(after).toMatchObject({ delivery: { reads }, sentAt: ms(99.5) });
 });
 
-it('an operator’s permit is for the run that the decision names', () => {
+it('an operator’s permit is valid for the run that the decision names', () => {
   const after = play(needsDecision(), { ...NOT_DELIVERED, runId: 'run-2' } as typeof NOT_DELIVERED);
   expect(after.delivery).toMatchObject({ permit: { kind: 'operator', runId: 'run-2' } });
   expect(play(needsDecision(), NOT_DELIVERED).delivery).toMatchObject({ permit: { runId: RUN_ID } });
@@ -372,7 +390,7 @@ it.each([
   ['unsent', unsent()],
   ['accepted', accepted('completed')],
   ['rejected', afterSend(posted(REJECTED))],
-])('a decision about a message that is %s changes nothing', (_, state) => {
+])('a decision has no effect on a message that is %s', (_, state) => {
   for (const event of [DELIVERED, NOT_DELIVERED, RECONCILED]) expect(play(state, event)).toBe(state);
 });
 
@@ -381,15 +399,15 @@ it.each([
   ['assume-delivered', 'accepted by assumed'],
   ['resend', 'unknown, resend permit'],
   ['ask', 'unknown, reconciled'],
-] as const)('when reconciling ends, onUnknownDelivery: %s', (onUnknownDelivery, delivery) => {
+] as const)('the end of reconciling applies onUnknownDelivery: %s', (onUnknownDelivery, delivery) => {
   expect(describeDelivery(play(unknown('completed', { onUnknownDelivery }), RECONCILED))).toBe(delivery);
 });
 
-it('the one resend is permitted once', () => {
-  const again = play(resendAllowed(), sendEnded(posted(LOST), 300), RECONCILED);
-  expect(describeDelivery(again)).toBe('unknown, reconciled');
+it('the resend is permitted only once', () => {
+  const reconciled = play(resendAllowed(), sendEnded(posted(LOST), 300), RECONCILED);
+  expect(describeDelivery(reconciled)).toBe('unknown, reconciled');
 });
 
-it('a cancellation changes nothing but the flag', () => {
+it('a cancellation changes only isCancelled', () => {
   expect(play(accepted('completed'), CANCELLED)).toEqual({ ...accepted('completed'), isCancelled: true });
 });

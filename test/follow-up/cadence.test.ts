@@ -8,18 +8,18 @@ const HOUR = 3_600;
 const LOWEST = 0;
 const HIGHEST = 1;
 
-// test/tools/polling-schedules.test.ts compares the schedule with those of other clients.
+// test/tools/polling-schedules.test.ts checks the number of polls and the delay until a turn's end is seen.
 it.each([
   ['starts with the initial interval', 0, 5],
-  ['stays there while a tenth of the age is shorter', 50, 5],
-  ['is a tenth of the age of the turn', 600, 60],
+  ['stays at the initial interval while a tenth of the age is shorter', 50, 5],
+  ['is a tenth of the turn’s age', 600, 60],
   ['grows up to the maximum', HOUR, 300],
   ['stays at the maximum', 10 * HOUR, 300],
 ])('the poll interval %s', (_, age, interval) => {
   expect(pollIntervalMs(POLLING, ms(age), () => 0.5)).toBe(ms(interval));
 });
 
-it('the poll interval varies at its maximum too, so that follow-ups do not poll at the same moment', () => {
+it('the poll interval also varies at its maximum, so that follow-ups do not poll at the same time', () => {
   const polling = { ...POLLING, jitter: 0.1 };
   const intervals = [LOWEST, HIGHEST].map((random) => pollIntervalMs(polling, ms(10 * HOUR), () => random));
   expect(intervals).toEqual([270_000, 330_000]);
@@ -34,7 +34,7 @@ it.each([
   expect(limitRetryAfter(waitMs)).toBe(expected);
 });
 
-/** So many failures in a row. */
+/** Makes a streak with the same failure `count` times in a row. */
 function failures(failure: ReturnType<typeof httpFailure>, count: number) {
   return Array.from({ length: count }).reduce<typeof NO_FAILURES>(
     (streak) => addFailure(streak, failure, 0),
@@ -48,8 +48,8 @@ it.each([
   ['doubles with each failure', failures(httpFailure(503), 2), 0, HIGHEST, 10],
   ['doubles with each failure', failures(REFUSED, 4), 0, HIGHEST, 40],
   ['has a maximum of five minutes', failures(httpFailure(503), 20), 0, HIGHEST, 300],
-  ['is random between half of that and all of it', failures(httpFailure(503), 6), 0, LOWEST, 80],
-  ['is random between half of that and all of it', failures(httpFailure(503), 6), 0, HIGHEST, 160],
+  ['varies between half and all of the doubled interval', failures(httpFailure(503), 6), 0, LOWEST, 80],
+  ['varies between half and all of the doubled interval', failures(httpFailure(503), 6), 0, HIGHEST, 160],
   ['is never shorter than the poll interval', failures(httpFailure(503), 1), HOUR, LOWEST, 300],
   [
     'is the initial interval after a 404, because the job may be deleted',
@@ -58,9 +58,9 @@ it.each([
     HIGHEST,
     5,
   ],
-  ['is the usual wait after more than five 404s in a row', failures(httpFailure(404), 6), 0, HIGHEST, 160],
+  ['doubles again after more than five 404s in a row', failures(httpFailure(404), 6), 0, HIGHEST, 160],
   [
-    'is the usual wait after a gateway’s 404',
+    'doubles after a gateway’s 404',
     failures({ label: 'not_a_job', message: 'x', gatewayStatus: 404 }, 6),
     0,
     HIGHEST,
@@ -74,7 +74,7 @@ it.each([
     90,
   ],
   [
-    'is the limited Retry-After',
+    'is at most an hour after a Retry-After',
     failures(httpFailure(503, { retryAfterMs: ms(86_400) }), 1),
     0,
     HIGHEST,
@@ -91,7 +91,7 @@ it.each([
   expect(nextWaitMs(POLLING, ms(age), streak, () => random)).toBe(ms(expected));
 });
 
-it('jitter only lengthens a Retry-After', () => {
+it('jitter never shortens a Retry-After', () => {
   const streak = failures(httpFailure(429, { retryAfterMs: ms(60) }), 1);
   const waits = [LOWEST, HIGHEST].map((random) =>
     nextWaitMs({ ...POLLING, jitter: 0.5 }, 0, streak, () => random),

@@ -11,10 +11,10 @@ import {
 } from '../../src/follow-up/evidence';
 import { FRESH_FROM, job, LINK, ms, reads, SEND_ENDS } from './states';
 
-/** What the reads have shown, as `reads` describes them. The POST ended at 100 s, and the baseline read returned `baseline`. */
-function observed(baseline: string | null, words: string, freshFrom = FRESH_FROM) {
+/** The observations of the described reads. The POST ended at 100 s, and the baseline read returned `baseline`. */
+function observed(baseline: string | null, description: string, freshFrom = FRESH_FROM) {
   const start = createObservations(baseline === null ? null : job(baseline), ms(freshFrom));
-  return reads(words).reduce(
+  return reads(description).reduce(
     (before, { response, requestedAt, at }) =>
       response.kind === 'job' ? addObservation(before, response.job, requestedAt, at) : before,
     start,
@@ -35,7 +35,7 @@ function judge(baseline: string | null, reads: string, maxStaleness = 30): strin
 
 // Rule 1 of the contract.
 it.each<[title: string, baseline: string, reads: string, judgment: string]>([
-  ['there is no response', 'completed', '', 'open'],
+  ['no response was received', 'completed', '', 'open'],
   ['the response is not fresh', 'completed', '129.999 completed', 'open'],
   ['a changed status is not fresh', 'completed', '129-135 failed', 'open'],
   [
@@ -45,8 +45,8 @@ it.each<[title: string, baseline: string, reads: string, judgment: string]>([
     'open',
   ],
   ['the fresh response is active', 'completed', '130 active', 'open'],
-  ['the fresh status is unknown to the worker', 'completed', '130 paused, 200 paused', 'open'],
-])('no end is accepted if %s', (_, baseline, reads, judgment) => {
+  ['the worker does not know the fresh status', 'completed', '130 paused, 200 paused', 'open'],
+])('no terminal status is accepted if %s', (_, baseline, reads, judgment) => {
   expect(judge(baseline, reads)).toBe(judgment);
 });
 
@@ -71,13 +71,18 @@ it.each<[baseline: string, reads: string, evidence: string]>([
 
 // Rule 3.
 it.each<[title: string, baseline: string | null, reads: string, judgment: string]>([
-  ['the status is as before', 'completed', '130 completed', 'held until 160'],
-  ['the status is as before for long enough', 'completed', '130 completed, 160 completed', 'unchanged'],
+  ['the status is the same as before', 'completed', '130 completed', 'held until 160'],
+  [
+    'the status is the same as before for long enough',
+    'completed',
+    '130 completed, 160 completed',
+    'unchanged',
+  ],
   ['the status changed to archived', 'completed', '130 archived+time', 'held until 160'],
   ['the status stays archived', 'completed', '130 archived+time, 160 archived+time', 'job-changed'],
   ['the link is new', 'completed', '130 completed+link, 160 completed+link', 'job-changed'],
   ['the link changed in between', 'completed', '130 completed, 160 completed+link', 'job-changed'],
-  ['the link was there before', 'completed+link', '130 completed+link, 160 completed+link', 'unchanged'],
+  ['the job had the link before', 'completed+link', '130 completed+link, 160 completed+link', 'unchanged'],
   ['the link disappeared', 'completed+link', '130 completed, 160 completed', 'job-changed'],
   ['the job was active before', 'active', '130 completed', 'held until 160'],
   ['the job was active before, and ended', 'active', '130 completed, 160 completed', 'active-before'],
@@ -88,7 +93,7 @@ it.each<[title: string, baseline: string | null, reads: string, judgment: string
     'job-changed',
   ],
   ['a turn was seen, which may be the earlier one', 'active', '110 active, 130 failed', 'held until 160'],
-  ['the status before is unknown to the worker', 'paused', '130 failed, 160 failed', 'active-before'],
+  ['the worker does not know the status before', 'paused', '130 failed, 160 failed', 'active-before'],
   ['the baseline is not known', null, '130 completed', 'held until 160'],
   ['the baseline is not known, but the status stays', null, '130 failed, 160 failed', 'active-before'],
 ])(
@@ -117,7 +122,7 @@ it.each<[title: string, reads: string, judgment: string]>([
   expect(judge('completed', reads)).toBe(judgment);
 });
 
-// The number of responses decides nothing beyond the times, so that no count of fresh responses is needed.
+// Only the times decide. The number of fresh responses has no further effect.
 it.each<[title: string, reads: string, maxStaleness: number, judgment: string]>([
   ['one response', '130 completed', 30, 'held until 160'],
   ['one response that took longer than maxStaleness', '130-175 completed', 30, 'held until 205'],
@@ -141,9 +146,12 @@ it.each<[title: string, reads: string, maxStaleness: number, judgment: string]>(
     0,
     'unchanged',
   ],
-])('a status that nothing shows to be new needs two reads: %s', (_, reads, maxStaleness, judgment) => {
-  expect(judge('completed', reads, maxStaleness)).toBe(judgment);
-});
+])(
+  'if nothing shows that the status is new, two reads must return it: %s',
+  (_, reads, maxStaleness, judgment) => {
+    expect(judge('completed', reads, maxStaleness)).toBe(judgment);
+  },
+);
 
 it('observations keep the latest response, fresh or not, and whether any was active', () => {
   const seen = observed('completed', '110 active, 120 completed+link');
@@ -185,19 +193,19 @@ it.each<[baseline: string | null, statuses: string[]]>([
   ['paused', []],
   [null, []],
 ])(
-  'a message of unknown delivery with baseline %j is shown to have arrived by the statuses %j',
+  'with the baseline %j, the statuses %j show that a message of unknown delivery arrived',
   (baseline, statuses) => {
     const shown = (second: number) =>
       LATER.filter((status) => isDeliveryShown(observed(baseline, `${second} ${status}`)));
     expect(shown(FRESH_FROM)).toEqual(statuses);
-    // Only a fresh response shows it.
+    // Only a fresh response shows the arrival.
     expect(shown(FRESH_FROM - 0.001)).toEqual([]);
-    // Reading is useful exactly if some status can show it.
+    // Reads are made exactly if some status can show the arrival.
     expect(canShowDelivery(observed(baseline, ''))).toBe(statuses.length > 0);
   },
 );
 
-it('a message of unknown delivery is not shown to have arrived by a turn that only a stale read saw', () => {
+it('a turn that only a stale read saw does not show that a message of unknown delivery arrived', () => {
   expect(isDeliveryShown(observed('completed', '110 active, 130 completed'))).toBe(false);
 });
 
@@ -212,7 +220,7 @@ it.each<[title: string, reads: string, until: number | null]>([
   ['a read at the end of that time returned no link', '130-131 completed, 151 completed', null],
   ['the link disappeared', '130-131 completed+link, 140 completed', 151],
   ['the job was active in between', '130 completed, 140 active, 145 completed', 165],
-])('the wait for a late link: %s', (_, reads, until) => {
+])('the wait for a late link ends at the right time: %s', (_, reads, until) => {
   expect(linkWaitEndsAt(observed('active', reads), ms(20))).toBe(until === null ? null : ms(until));
 });
 
@@ -221,7 +229,7 @@ it('without a prLinkTimeout, a completed job without a link is not read again', 
 });
 
 // The columns are the values of whenActive.
-it.each<[earlier: string | null, now: string, send: string, wait: string, reject: string]>([
+it.each<[earlier: string | null, status: string, send: string, wait: string, reject: string]>([
   [null, 'completed', 'send', 'send', 'send'],
   [null, 'failed', 'send', 'send', 'send'],
   [null, 'archived', 'send', 'send', 'send'],
@@ -238,10 +246,10 @@ it.each<[earlier: string | null, now: string, send: string, wait: string, reject
   ['active', 'active', 'send', 'wait', 'reject'],
   ['active', 'completed', 'send', 'send', 'send'],
 ])(
-  'a job that was %j before an earlier POST, and is %s before this one: %s, %s, %s',
-  (earlier, now, ...decisions) => {
+  'a job that was %j before an earlier POST and is %s now: with whenActive send, wait and reject, the decision is %s, %s and %s',
+  (earlier, status, ...decisions) => {
     const decided = (['send', 'wait', 'reject'] as const).map((whenActive) =>
-      decideSend(job(now), whenActive, earlier === null ? null : job(earlier)),
+      decideSend(job(status), whenActive, earlier === null ? null : job(earlier)),
     );
     expect(decided).toEqual(decisions);
   },

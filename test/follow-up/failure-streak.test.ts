@@ -2,7 +2,7 @@ import { expect, it } from '@jest/globals';
 import { addFailure, isJobMissing, isUnauthorized, NO_FAILURES } from '../../src/follow-up/failure-streak';
 import { httpFailure, ms, REFUSED } from './states';
 
-it('failures in a row are counted, and keep the latest one', () => {
+it('failures in a row are counted, and the latest failure is kept', () => {
   const once = addFailure(NO_FAILURES, httpFailure(503), ms(10));
   expect(once).toEqual({ lastFailure: httpFailure(503), count: 1, notFound: null });
   expect(addFailure(once, REFUSED, ms(20))).toEqual({
@@ -12,7 +12,7 @@ it('failures in a row are counted, and keep the latest one', () => {
   });
 });
 
-it('the responses with status 404 are counted from the first one, until another response comes', () => {
+it('responses with status 404 in a row are counted with the time of the first 404, until another response is received', () => {
   const first = addFailure(addFailure(NO_FAILURES, httpFailure(503), ms(10)), httpFailure(404), ms(20));
   expect(first.notFound).toEqual({ count: 1, since: ms(20) });
   const second = addFailure(first, httpFailure(404), ms(30));
@@ -20,24 +20,27 @@ it('the responses with status 404 are counted from the first one, until another 
   expect(addFailure(second, httpFailure(503), ms(40)).notFound).toBeNull();
 });
 
-it('a 404 of a gateway is not a 404 of the agent service', () => {
+it('a gateway’s 404 does not count as a 404 of the agent service', () => {
   const gateway = { label: 'not_a_job', message: 'from a gateway', gatewayStatus: 404 };
   expect(addFailure(NO_FAILURES, gateway, ms(10)).notFound).toBeNull();
 });
 
-// The first of the 404s was received at 100 s, and maxStaleness is 30 s.
+// The first 404 was received at 100 s, and maxStaleness is 30 s.
 it.each([
   ['five 404s that span maxStaleness', 5, 130, 0, true],
   ['four 404s', 4, 130, 0, false],
   ['five 404s that span a shorter time', 5, 129.999, 0, false],
-  ['five 404s, of which the latest is fresh', 5, 130, 130, true],
-  ['five 404s, of which the latest is not fresh', 5, 130, 131, false],
-])('a job is lost: %s', (_, count, requestedAt, freshFrom, isLost) => {
-  const streak = { lastFailure: httpFailure(404), count, notFound: { count, since: ms(100) } };
-  expect(isJobMissing(streak, ms(requestedAt), ms(30), ms(freshFrom))).toBe(isLost);
-});
+  ['five 404s, and the latest read is fresh', 5, 130, 130, true],
+  ['five 404s, and the latest read is not fresh', 5, 130, 131, false],
+])(
+  'a job is missing only after five 404s that span maxStaleness: %s',
+  (_, count, requestedAt, freshFrom, isMissing) => {
+    const streak = { lastFailure: httpFailure(404), count, notFound: { count, since: ms(100) } };
+    expect(isJobMissing(streak, ms(requestedAt), ms(30), ms(freshFrom))).toBe(isMissing);
+  },
+);
 
-it('without a 404, no job is lost', () => {
+it('a job is not missing without a 404', () => {
   expect(isJobMissing(addFailure(NO_FAILURES, httpFailure(503), 0), ms(1_000), 0)).toBe(false);
 });
 
@@ -51,12 +54,12 @@ it.each([
   expect(isUnauthorized(addFailure(NO_FAILURES, httpFailure(httpStatus), 0))).toBe(expected);
 });
 
-it('a 403 with Retry-After is a rate limit, and no rejected API key', () => {
+it('a 403 with Retry-After is a rate limit, and does not mean that the API key is rejected', () => {
   const limited = httpFailure(403, { retryAfterMs: ms(60) });
   expect(isUnauthorized(addFailure(NO_FAILURES, limited, 0))).toBe(false);
 });
 
-it('without a failure, or without a response, no API key is rejected', () => {
+it('the API key is not rejected if no request failed, or the failed request had no response', () => {
   expect([NO_FAILURES, addFailure(NO_FAILURES, REFUSED, 0)].map((each) => isUnauthorized(each))).toEqual([
     false,
     false,

@@ -38,15 +38,15 @@ import {
 } from './states';
 
 /**
- * `when` has the reads since the state, as `reads` describes them, and then the time of the decision: `130 active @136`. Without a
- * time, the step is decided when the latest read or send has ended. A step is in words, as `watching: read at 130`; the table's own
- * phase is left out. Every time is in seconds since the start of the workflow.
+ * `when` describes the reads after the state, and then the time of the decision, for example `130 active @136` (see `reads`). Without a
+ * time, the step is decided when the latest read or send has ended. `step` describes the expected step, for example
+ * `watching: read at 130`. The phase is omitted if it is the phase of the table. Every time is in seconds since the workflow's start.
  */
 type Row = readonly [title: string, state: FollowUpState, when: string, step: string];
 
 function expectStep(state: FollowUpState, when: string, phase: string | null, step: string, options = {}) {
-  const [words = '', time] = when.split('@');
-  const after = afterReads(state, words.trim());
+  const [description = '', time] = when.split('@');
+  const after = afterReads(state, description.trim());
   const second = time === undefined ? after.lastResponseAt / 1_000 : Number(time);
   const decided = describeStep(after, second, options);
   expect(decided.replace(`${phase}: `, '')).toBe(step);
@@ -56,14 +56,19 @@ const COOLING_DOWN = { ...POSTPONED, retryAfterMs: ms(60) };
 const CONFIGURATION_ERROR = { ...NOT_CONNECTED, label: 'ERR_INVALID_URL', isPermanent: true };
 
 it.each<Row>([
-  ['nothing was done yet', unsent(), '@0', 'send at 0, first permit'],
-  ['a reset made the run, which the activity finds out', unsentAfterReset(), '@0', 'send at 0, first permit'],
+  ['the follow-up has done nothing yet', unsent(), '@0', 'send at 0, first permit'],
+  [
+    'a reset made the run, which only the activity detects',
+    unsentAfterReset(),
+    '@0',
+    'send at 0, first permit',
+  ],
   ['the agent service is unreachable', afterSend(notRead(REFUSED)), '', 'send at 105, first permit'],
   ['the wait after a failure is over', afterSend(notRead(REFUSED)), '@106', 'send at 106, first permit'],
   ['the first read received 503', afterSend(notRead(503)), '', 'send at 105, first permit'],
   ['the key was rejected with 401', afterSend(notRead(401)), '', 'unauthorized: send at 105, first permit'],
   ['the project cools down', afterSend(COOLING_DOWN), '', 'send at 160, first permit'],
-  ['there is no such job', afterSend(notRead(404)), '', 'failed: JobNotFound'],
+  ['the first read received 404', afterSend(notRead(404)), '', 'failed: JobNotFound'],
   ['the first read received 403', afterSend(notRead(403)), '', 'failed: FollowUpRejected'],
   ['the first read received 400', afterSend(notRead(400)), '', 'failed: FollowUpRejected'],
   [
@@ -72,7 +77,7 @@ it.each<Row>([
     '',
     'failed: FollowUpRejected',
   ],
-  ['it is the deadline', unsent(), '@3600', 'failed: DeadlineExceeded'],
+  ['the deadline has passed', unsent(), '@3600', 'failed: DeadlineExceeded'],
 ])('starting: %s', (_, state, when, step) => {
   expectStep(state, when, 'starting', step);
 });
@@ -89,7 +94,7 @@ it.each<Row>([
   ],
   ['the job is active', WAITING, '', 'read at 105'],
   ['the interval grows with the wait', WAITING, '200 active', 'read at 210'],
-  ['two single reads are over', WAITING, '105 active, 110 active', 'poll active from 115 to 3600'],
+  ['two single reads were made', WAITING, '105 active, 110 active', 'poll active from 115 to 3600'],
   [
     'the poll found another status',
     play(WAITING, pollEnded('active', 5, 200, 'paused')),
@@ -115,50 +120,60 @@ it.each<Row>([
     '',
     'failed: FollowUpRejected',
   ],
-  ['it is the deadline', WAITING, '@3600', 'failed: DeadlineExceeded'],
-  ['it is the deadline, and the job became idle', WAITING, '3600 completed', 'failed: DeadlineExceeded'],
-  ['it is the deadline, and the lock is held', afterSend(LOCK_HELD), '@3600', 'failed: DeadlineExceeded'],
+  ['the deadline has passed', WAITING, '@3600', 'failed: DeadlineExceeded'],
+  ['the deadline has passed, and the job became idle', WAITING, '3600 completed', 'failed: DeadlineExceeded'],
+  [
+    'the deadline has passed, and the lock is held',
+    afterSend(LOCK_HELD),
+    '@3600',
+    'failed: DeadlineExceeded',
+  ],
 ])('waiting-for-job: %s', (_, state, when, step) => {
   expectStep(state, when, 'waiting-for-job', step);
 });
 
 const LIMITED_POST = afterSend(posted(RATE_LIMITED));
-const WAIT_ASKED = { ...RATE_LIMITED, retryAfterMs: ms(60) };
+const RETRY_AFTER_60_S = { ...RATE_LIMITED, retryAfterMs: ms(60) };
 
 it.each<Row>([
   ['the POST received 429', LIMITED_POST, '', 'send at 105, first permit'],
-  ['the POST received 429 with Retry-After', afterSend(posted(WAIT_ASKED)), '', 'send at 160, first permit'],
+  [
+    'the POST received 429 with Retry-After',
+    afterSend(posted(RETRY_AFTER_60_S)),
+    '',
+    'send at 160, first permit',
+  ],
   [
     'the POST received 401',
     afterSend(posted({ ...RATE_LIMITED, ...httpFailure(401) })),
     '',
     'unauthorized: send at 105, first permit',
   ],
-  ['there was no connection', afterSend(posted(NOT_CONNECTED)), '', 'send at 105, first permit'],
+  ['the POST had no connection', afterSend(posted(NOT_CONNECTED)), '', 'send at 105, first permit'],
   [
     'the wait would end after the deadline',
-    play(LIMITED_POST, sendEnded(posted(WAIT_ASKED), 3_590)),
+    play(LIMITED_POST, sendEnded(posted(RETRY_AFTER_60_S), 3_590)),
     '@3590',
     'send at 3600, first permit',
   ],
   ['the POST is impossible', afterSend(posted(CONFIGURATION_ERROR)), '', 'failed: FollowUpRejected'],
   [
-    'the baseline read was rejected later',
+    'a later baseline read was rejected with 403',
     play(LIMITED_POST, sendEnded(notRead(403), 200)),
     '@200',
     'unauthorized: send at 207.5, first permit',
   ],
   ['the POST was rejected', afterSend(posted(REJECTED)), '', 'failed: FollowUpRejected'],
-  ['it is the deadline', LIMITED_POST, '@3600', 'failed: DeadlineExceeded'],
+  ['the deadline has passed', LIMITED_POST, '@3600', 'failed: DeadlineExceeded'],
 ])('sending: %s', (_, state, when, step) => {
   expectStep(state, when, 'sending', step);
 });
 
 // The POST ended at 100 s without a response, and reconcileTimeout is 120 s.
 it.each<Row>([
-  ['the first read comes when it can be fresh', unknown('completed'), '', 'read at 130'],
+  ['the first read is made when a read can be fresh', unknown('completed'), '', 'read at 130'],
   ['the job was active before the POST', unknown('active'), '', 'conclude'],
-  ['the job before the POST is not known', unknown(null), '', 'conclude'],
+  ['the baseline is not known', unknown(null), '', 'conclude'],
   ['after a reset', play(unsentAfterReset(), sendEnded(resetEnd('completed'))), '', 'read at 170'],
   ['the first fresh read failed', unknown('completed'), '130 503', 'read at 135'],
   ['a fresh read showed nothing', unknown('completed'), '130 completed', 'read at 135'],
@@ -169,7 +184,7 @@ it.each<Row>([
     'poll completed from 140 to 220',
   ],
   [
-    'the last read comes when reconcileTimeout is over',
+    'the last read is made when reconcileTimeout is over',
     unknown('completed'),
     '130 completed, 216 completed',
     'read at 220',
@@ -183,7 +198,7 @@ it.each<Row>([
     'conclude',
   ],
   [
-    'reconcileTimeout is over, and no fresh response came',
+    'reconcileTimeout is over, and no fresh response was received',
     unknown('completed'),
     '130 503, 220 503',
     'read at 227.5',
@@ -201,15 +216,15 @@ it.each<Row>([
     'failed: JobNotFound',
   ],
   [
-    'five times 404 before a read can be fresh',
+    'five 404s before a read can be fresh',
     unknown('completed'),
     '100 404, 101 404, 102 404, 103 404, 129 404',
     'read at 134',
   ],
   ['a fresh read showed the turn', unknown('completed'), '130 active', 'watching: read at 135'],
-  ['it is the deadline', unknown('completed'), '@3600', 'failed: DeadlineExceeded'],
+  ['the deadline has passed', unknown('completed'), '@3600', 'failed: DeadlineExceeded'],
   [
-    'it is the deadline, and reconcileTimeout is over',
+    'the deadline and reconcileTimeout have passed',
     unknown('completed'),
     '130 completed, 3600 completed',
     'failed: DeadlineExceeded',
@@ -274,30 +289,30 @@ it.each<Row>([
     '235 404, 240 404, 245 404, 250 404, 265 404',
     'failed: JobNotFound',
   ],
-  ['resend, and it is the deadline', concluded('resend'), '@3600', 'failed: DeadlineExceeded'],
-])('an unknown delivery with onUnknownDelivery: %s', (_, state, when, step) => {
+  ['resend, and the deadline has passed', concluded('resend'), '@3600', 'failed: DeadlineExceeded'],
+])('reconciling ended with an unknown delivery, and onUnknownDelivery is %s', (_, state, when, step) => {
   expectStep(state, when, null, step);
 });
 
 it.each<Row>([
-  ['reads the job meanwhile', needsDecision(), '', 'read at 105'],
+  ['reads the job during the wait for a decision', needsDecision(), '', 'read at 105'],
   ['polls after two single reads', needsDecision(), '110 active, 115 active', 'poll active from 120 to 3600'],
   ['continues after a failure', needsDecision(), '110 503', 'read at 115'],
   ['keeps its phase if the key is rejected', needsDecision(), '110 403', 'read at 115'],
   [
-    'ends without the job',
+    'ends if the job no longer exists',
     needsDecision(),
     '130 404, 140 404, 150 404, 160 404, 170 404',
     'failed: JobNotFound',
   ],
   [
-    'ends without the job, which only the run before a reset has read',
+    'ends if the job, which only the run before a reset has read, no longer exists',
     play(unsentAfterReset({ onUnknownDelivery: 'ask' }), sendEnded(resetEnd(null)), RECONCILED),
     '170 404, 180 404, 190 404, 200 404, 210 404',
     'failed: JobNotFound',
   ],
   [
-    'ends by itself if a read shows the turn',
+    'ends without a decision if a read shows the turn',
     needsDecision('completed'),
     '400 active',
     'watching: read at 430.05',
@@ -308,7 +323,7 @@ it.each<Row>([
     '@400',
     'sending: send at 400, operator permit',
   ],
-  ['ends with the deadline', needsDecision(), '@3600', 'failed: DeadlineExceeded'],
+  ['ends at the deadline', needsDecision(), '@3600', 'failed: DeadlineExceeded'],
 ])('needs-decision: %s', (_, state, when, step) => {
   expectStep(state, when, 'needs-decision', step);
 });
@@ -324,10 +339,15 @@ it('a decision is needed only while the delivery is unknown, reconciled, and wit
   expect(rows.map((state) => isDecisionNeeded(state))).toEqual([true, false, false, false, false]);
 });
 
-// The POST ended at 100 s, so that a read is fresh from 130 s on.
+// The POST ended at 100 s, so a read is fresh from 130 s on.
 it.each<Row>([
   ['a read can show the turn of an idle job at once', accepted('completed'), '', 'read at 105'],
-  ['the first fresh read comes in time', accepted('completed'), '126 paused', 'read at 130'],
+  [
+    'the first fresh read is made as soon as a read can be fresh',
+    accepted('completed'),
+    '126 paused',
+    'read at 130',
+  ],
   ['a fresh read returned active', accepted('completed'), '130 active', 'read at 135'],
   [
     'the interval grows with the age of the turn',
@@ -348,7 +368,7 @@ it.each<Row>([
     'poll active from 320.05 to 3600',
   ],
   [
-    'a status that is unknown to the worker',
+    'the worker does not know the status',
     accepted('completed'),
     '130 paused, 135 paused',
     'poll paused from 140 to 3600',
@@ -369,13 +389,13 @@ it.each<Row>([
     'failed: JobNotFound',
   ],
   [
-    'five times 404 in less than maxStaleness',
+    'five 404s in less than maxStaleness',
     accepted('completed'),
     '130 404, 140 404, 150 404, 155 404, 159 404',
     'read at 164',
   ],
   [
-    'five times 404, but the latest is not fresh',
+    'five 404s, but the latest read is not fresh',
     accepted('completed'),
     '100 404, 101 404, 102 404, 103 404, 129 404',
     'read at 134',
@@ -386,22 +406,32 @@ it.each<Row>([
     '@136',
     'read at 136',
   ],
-  ['it is almost the deadline', accepted('completed'), '130 active, 135 active, 3590 active', 'read at 3600'],
-  ['it is the deadline: a last read', accepted('completed'), '130 active, 3599 active @3600', 'read at 3600'],
   [
-    'it is the deadline, and the last read failed',
+    'the next read would come after the deadline',
+    accepted('completed'),
+    '130 active, 135 active, 3590 active',
+    'read at 3600',
+  ],
+  [
+    'the deadline has passed, and a last read is made',
+    accepted('completed'),
+    '130 active, 3599 active @3600',
+    'read at 3600',
+  ],
+  [
+    'the deadline has passed, and the last read failed',
     accepted('completed'),
     '130 active, 3600 503',
     'failed: DeadlineExceeded',
   ],
   [
-    'it is the deadline, and the last read returned active',
+    'the deadline has passed, and the last read returned active',
     accepted('completed'),
     '130 active, 3600 active',
     'failed: DeadlineExceeded',
   ],
   [
-    'it is the deadline, and the last read is accepted',
+    'the deadline has passed, and the status of the last read is accepted',
     accepted('completed'),
     '130 active, 3600 failed',
     'done: failed, seen-active',
@@ -421,7 +451,7 @@ it.each<Row>([
   ['the status must stay the same', accepted('completed'), '130 completed', 'read at 160'],
   ['a read in between changes nothing', accepted('completed'), '130 completed, 145 completed', 'read at 160'],
   ['the read at the end of this time failed', accepted('completed'), '130 completed, 160 503', 'read at 165'],
-  ['a key was rejected', accepted('completed'), '130 completed, 160 403', 'unauthorized: read at 165'],
+  ['the key was rejected', accepted('completed'), '130 completed, 160 403', 'unauthorized: read at 165'],
   [
     'the job is active again',
     accepted('active'),
@@ -434,9 +464,14 @@ it.each<Row>([
     '130 active, 3590 paused, 3595 archived',
     'done: archived, seen-active',
   ],
-  ['it is the deadline: a last read', accepted('active'), '130 active, 3590 failed', 'read at 3600'],
   [
-    'it is the deadline, and the status is not accepted',
+    'the deadline has passed, and a last read is made',
+    accepted('active'),
+    '130 active, 3590 failed',
+    'read at 3600',
+  ],
+  [
+    'the deadline has passed, and the status is not accepted',
     accepted('active'),
     '130 active, 3590 failed, 3600 failed',
     'failed: DeadlineExceeded',
@@ -451,68 +486,78 @@ const DONE = afterReads(accepted('completed'), '110 active, 130 completed');
 it.each<Row>([
   ['a completed job has no link', DONE, '@130', 'poll completed from 135 to 150'],
   ['the first reads are single reads', accepted('failed'), '130 completed', 'read at 135'],
-  ['the last read comes when prLinkTimeout is over', DONE, '146 completed', 'read at 150'],
+  ['the last read is made when prLinkTimeout is over', DONE, '146 completed', 'read at 150'],
   ['the last read failed', DONE, '150 503', 'read at 155'],
   ['the key was rejected', DONE, '135 401', 'unauthorized: read at 140'],
   ['an operator requested a read', play(DONE, readRequested(131)), '@131', 'read at 131'],
-  ['the link is there', DONE, '135 completed+link', 'done: completed, seen-active'],
+  ['the job has a link', DONE, '135 completed+link', 'done: completed, seen-active'],
   ['prLinkTimeout is over', DONE, '150 completed', 'done: completed, seen-active'],
   ['the job is active again', DONE, '135 active', 'watching: poll active from 140 to 3600'],
   ['a failed job has no link', accepted('completed'), '130 failed', 'done: failed, status-changed'],
-  ['it is the deadline', DONE, '@3600', 'done: completed, seen-active'],
+  ['the deadline has passed', DONE, '@3600', 'done: completed, seen-active'],
 ])('waiting-for-link: %s', (_, state, when, step) => {
   expectStep(state, when, 'waiting-for-link', step);
 });
 
 // A read is made only if it can decide something (rule 4 of the contract). The POST ended at 100 s.
 it.each<Row>([
-  ['the job was idle: a read can show the turn', accepted('completed'), '', 'watching: read at 105'],
+  ['the job was idle, so a read can show the turn', accepted('completed'), '', 'watching: read at 105'],
   [
-    'the turn was seen: the next read is the first fresh one',
+    'the turn was seen, so the next read is the first fresh read',
     accepted('completed'),
     '105 active',
     'watching: read at 130',
   ],
   [
-    'the job was active: the next read is the first fresh one',
+    'the job was active before, so the next read is the first fresh read',
     accepted('active'),
     '',
     'watching: read at 130',
   ],
-  ['the job is not known: the next read is the first fresh one', accepted(null), '', 'watching: read at 130'],
   [
-    'an unknown delivery: the next read is the first fresh one',
+    'the baseline is not known, so the next read is the first fresh read',
+    accepted(null),
+    '',
+    'watching: read at 130',
+  ],
+  [
+    'the delivery is unknown, so the next read is the first fresh read',
     unknown('completed'),
     '',
     'reconciling: read at 130',
   ],
-  ['an unknown delivery that no read can show: no read', unknown('active'), '', 'reconciling: conclude'],
   [
-    'the status must stay the same: the next read is at the end of that time',
+    'no read can show the unknown delivery, so no read is made',
+    unknown('active'),
+    '',
+    'reconciling: conclude',
+  ],
+  [
+    'the status must stay the same, so the next read is at the end of that time',
     accepted('active'),
     '130 completed',
     'confirming: read at 160',
   ],
   [
-    'a failure before a read can be fresh: the next read is the first fresh one',
+    'a read failed before a read can be fresh, so the next read is the first fresh read',
     accepted('active'),
     '105 503',
     'watching: read at 130',
   ],
   [
-    'a long wait after a failure: no read before its end',
+    'the wait after a failure is long, so no read is made before its end',
     play(accepted('active'), readEnded({ ...httpFailure(429), retryAfterMs: ms(90) }, 105)),
     '@105',
     'watching: read at 195',
   ],
   [
-    'an operator requested a read: the read is made at once',
+    'an operator requested a read, so the read is made immediately',
     play(accepted('active'), readRequested(103)),
     '@103',
     'watching: read at 103',
   ],
   [
-    'the first fresh read is later than the deadline: the last read',
+    'the first fresh read would come after the deadline, so the last read is made at the deadline',
     accepted('active', { deadlineMs: ms(110) }),
     '',
     'watching: read at 110',
@@ -522,56 +567,61 @@ it.each<Row>([
 });
 
 const UNCHANGED = '130 active, 135 active, 140 active, 145 active';
-const many = (from: number, reads: number) =>
+const activeReads = (from: number, reads: number) =>
   Array.from({ length: reads }, (_, index) => `${from + index} active`).join(', ');
 const withReads = (timerPolls: number | 'all') => ({ polling: { ...PLAN.polling, timerPolls } });
 
 it.each<Row>([
-  ['2 single reads', accepted('completed'), '130 active', 'watching: read at 135'],
+  ['one of 2 single reads was made', accepted('completed'), '130 active', 'watching: read at 135'],
   [
-    '2 single reads, which are over',
+    'both of 2 single reads were made',
     accepted('completed'),
     '130 active, 135 active',
     'watching: poll active from 140 to 3600',
   ],
   [
-    'no single reads',
+    'timerPolls is 0',
     accepted('completed', withReads(0)),
     '130 active',
     'watching: poll active from 135 to 3600',
   ],
-  ['no single reads, and nothing was read', accepted('completed', withReads(0)), '', 'watching: read at 105'],
   [
-    '5 single reads',
+    'timerPolls is 0, and the job was not read yet',
+    accepted('completed', withReads(0)),
+    '',
+    'watching: read at 105',
+  ],
+  [
+    'four of 5 single reads were made',
     afterReads(accepted('completed', withReads(5)), UNCHANGED),
     '@145',
     'watching: read at 150',
   ],
   [
-    'every read',
-    afterReads(accepted('completed', withReads('all')), many(130, 300)),
+    'timerPolls is all',
+    afterReads(accepted('completed', withReads('all')), activeReads(130, 300)),
     '@429',
     'watching: read at 461.95',
   ],
   [
-    'every read, but 200 at most before the delivery',
-    afterReads(needsDecisionOf('all'), many(130, 200)),
+    'timerPolls is all, and 200 single reads were made before the delivery is known',
+    afterReads(needsDecisionOf('all'), activeReads(130, 200)),
     '@329',
     'needs-decision: poll active from 351.95 to 3600',
   ],
   [
-    'every read, before the 200th',
-    afterReads(needsDecisionOf('all'), many(130, 199)),
+    'timerPolls is all, and 199 single reads were made before the delivery is known',
+    afterReads(needsDecisionOf('all'), activeReads(130, 199)),
     '@328',
     'needs-decision: read at 350.85',
   ],
   [
-    'every read while waiting for the job, but 200 at most',
-    afterReads(afterSend(notReady('active'), withReads('all')), many(101, 200)),
+    'timerPolls is all, and 200 single reads were made while waiting for the job',
+    afterReads(afterSend(notReady('active'), withReads('all')), activeReads(101, 200)),
     '@300',
     'waiting-for-job: poll active from 320 to 3600',
   ],
-])('with timerPolls, single reads come before a poll: %s', (_, state, when, step) => {
+])('single reads come before a poll: %s', (_, state, when, step) => {
   expectStep(state, when, null, step);
 });
 
@@ -579,7 +629,8 @@ function needsDecisionOf(timerPolls: 'all'): FollowUpState {
   return play(unknown('active', { onUnknownDelivery: 'ask', ...withReads(timerPolls) }), RECONCILED);
 }
 
-// A run continues as new only after the delivery: before, the waits of a long history grow, so that it lasts until the deadline.
+// A run continues as new only after the message was delivered. Before that, the waits in a long history grow, so that the history
+// lasts until the deadline.
 it.each<Row>([
   ['a send after a failure', afterSend(notRead(503)), '', 'starting: send at 220, first permit'],
   ['a send after the job was idle', WAITING, '110 completed', 'sending: send at 230, first permit'],
@@ -591,18 +642,21 @@ it.each<Row>([
     'waiting-for-job: read at 110',
   ],
   ['a wait that would end after the deadline', WAITING, '3550 active', 'waiting-for-job: read at 3600'],
-])('with a shortest wait of 120 s, the next request is later: %s', (_, state, when, step) => {
-  expectStep(state, when, null, step, { minWait: 120 });
-});
+])(
+  'the next request is at least the minimum wait of 120 s later, except for a requested read and the deadline: %s',
+  (_, state, when, step) => {
+    expectStep(state, when, null, step, { minWait: 120 });
+  },
+);
 
-it('a poll knows the job by its latest response, and the start of the turn or of the wait', () => {
+it('a poll has the latest state of the job, and the start of the turn or of the wait for the job', () => {
   const watching = nextStep(afterReads(accepted('completed'), '130 active, 135 paused'), ms(135), () => 0);
   expect(watching).toMatchObject({ do: 'poll', lastState: { status: 'paused' }, pollingStartedAt: ms(99.5) });
   const waiting = nextStep(afterReads(WAITING, '105 active, 110 active'), ms(110), () => 0);
   expect(waiting).toMatchObject({ do: 'poll', lastState: { status: 'active' }, pollingStartedAt: ms(100) });
 });
 
-it('a further POST has the job before the earlier one only if its read is fresh for the earlier one', () => {
+it('a further POST gets the earlier baseline only if its own baseline read is fresh for the earlier POST', () => {
   const baselineAt = (second: number) => {
     const step = nextStep(resendAllowed(), ms(second), () => 0);
     return step.do === 'send' ? step.earlierBaseline : step;
@@ -621,7 +675,7 @@ it.each([
   ['accepted', accepted('completed')],
   ['done', afterReads(accepted('completed'), '130 failed')],
   ['rejected', play(unsent(), sendEnded(posted(REJECTED)))],
-])('a cancelled follow-up ends at once: %s', (_, state) => {
+])('a cancelled follow-up ends immediately: %s', (_, state) => {
   for (const second of [100, DEADLINE + 1])
     expect(describeStep(play(state, CANCELLED), second)).toBe('cancelled');
 });

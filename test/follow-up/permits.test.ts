@@ -25,7 +25,7 @@ import {
 
 const SRC = path.resolve(__dirname, '../../src');
 
-/** The lines of src that match, with their files. */
+/** Returns the lines in src that match the pattern, with their files. */
 function linesWith(pattern: RegExp): string[] {
   return readdirSync(SRC, { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.ts'))
@@ -37,15 +37,17 @@ function linesWith(pattern: RegExp): string[] {
     );
 }
 
-it('only the three functions of permits.ts make a send permit', () => {
+it('only the three functions in permits.ts make a send permit', () => {
   expect(linesWith(/\bas SendPermit\b/)).toEqual([
     'follow-up/permits.ts: return { kind, runId } as SendPermit;',
   ]);
-  const makers = linesWith(/\bcreatePermit\('\w+', /).map((line) => line.replace(/.*createPermit\('(\w+)'.*/, '$1'));
+  const makers = linesWith(/\bcreatePermit\('\w+', /).map((line) =>
+    line.replace(/.*createPermit\('(\w+)'.*/, '$1'),
+  );
   expect(makers).toEqual(['first', 'resend', 'operator']);
 });
 
-it('only one step makes a POST, and it carries a permit', () => {
+it('only the step send makes a POST, and every such step has a permit', () => {
   expect(linesWith(/\bdo: 'send'(?! \})/)).toEqual([
     "follow-up/next-step.ts: return { do: 'send', phase, at, permit, earlierBaseline: isFresh ? delivery.reads.baseline : null };",
     "follow-up/step.ts: readonly do: 'send';",
@@ -93,7 +95,7 @@ it.each([
 
 it('every decision of an operator permits one POST', () => {
   const lost = sendEnded(posted(LOST, 'active'), 300);
-  const again = play(needsDecision(), NOT_DELIVERED, lost, RECONCILED);
-  expect(describeDelivery(again)).toBe('unknown, reconciled');
-  expect(describeDelivery(play(again, NOT_DELIVERED))).toBe('unknown, operator permit');
+  const reconciled = play(needsDecision(), NOT_DELIVERED, lost, RECONCILED);
+  expect(describeDelivery(reconciled)).toBe('unknown, reconciled');
+  expect(describeDelivery(play(reconciled, NOT_DELIVERED))).toBe('unknown, operator permit');
 });

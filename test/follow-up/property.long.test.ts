@@ -6,7 +6,7 @@ it('in 100,000 sequences of events, each POST has a permit, and each result come
   const figures = checkSequences(100_000);
   writeFileSync('reports/sequences.json', `${JSON.stringify(figures, null, 2)}\n`);
   expect(figures.sequences).toBe(100_000);
-  // Every kind of end occurs.
+  // Every kind of outcome occurs.
   expect(Object.keys(figures.ends).sort()).toEqual([
     'DeadlineExceeded',
     'DeliveryUnknown',

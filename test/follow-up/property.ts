@@ -18,12 +18,13 @@ import { outcomeFromUnreportedSend, type UnreportedSendCause } from '../../src/f
 import { HOLDER, httpFailure, job, ms, PLAN, REFUSED, RUN_ID } from './states';
 
 /*
- * Arbitrary sequences of events are played against `nextStep` and `apply`, with a model of `perform`: each step causes an event that
- * is possible for the step, and updates and cancellations come at any time. fast-check makes a list of numbers; every number is one
- * choice of the sequence. 0 is the plainest choice, so that fast-check can shrink a sequence that violates a property.
+ * This file plays arbitrary sequences of events against `nextStep` and `apply`, with a model of `perform`. In the model, each step
+ * causes an event that is possible for the step. Updates and cancellations arrive at any time. fast-check makes a list of numbers, and
+ * every number is one choice of the sequence. 0 is the simplest choice, so that fast-check can shrink a sequence that violates a
+ * property.
  */
 
-/** Returns the choices of a sequence, one after the other. */
+/** Returns the choices of a sequence one after another. */
 class Choices {
   private next = 0;
 
@@ -43,25 +44,25 @@ class Choices {
     return values[this.number() % values.length];
   }
 
-  /** A choice that is true in one of so many sequences. */
-  oneIn(many: number): boolean {
-    return this.number() % many === many - 1;
+  /** Returns true for one of `count` numbers. */
+  oneIn(count: number): boolean {
+    return this.number() % count === count - 1;
   }
 
-  /** From 0 to less than 1. */
+  /** Returns a number from 0 to less than 1. */
   share(): number {
     return (this.number() % 1_000) / 1_000;
   }
 }
 
-/** What the sequences of a run contained. */
+/** Counts of the events, POSTs and outcomes in all sequences of a test run. */
 export class Figures {
   sequences = 0;
   events = 0;
   /** The POSTs that the agent service may have processed or rejected. */
   posts = 0;
   grantedPermits = 0;
-  /** The steps after the last choice that were needed until the follow-up ended, at most. */
+  /** The maximum number of steps between the last choice of a sequence and the end of the follow-up. */
   longestEnding = 0;
   readonly ends: Record<string, number> = {};
   readonly eventKinds: Record<string, number> = {};
@@ -81,10 +82,10 @@ export class Figures {
   }
 }
 
-/** Throws if a sequence violates a property. The message has the events of the sequence. */
+/** Throws if a sequence violates a property. The error message has the plan and the events of the sequence. */
 export function checkSequences(numRuns: number): Figures {
   const figures = new Figures();
-  // Without bias, because fast-check would make half of the sequences short.
+  // With bias, fast-check would make half of the sequences short.
   const numbers = fc.noBias(fc.array(fc.nat({ max: 9_999 }), { minLength: 1, maxLength: 300, size: 'max' }));
   fc.assert(
     fc.property(numbers, (sequence) => {
@@ -95,16 +96,16 @@ export function checkSequences(numRuns: number): Figures {
   return figures;
 }
 
-/** A sequence that ends only with the deadline has at most so many reads after the last choice. */
+/** The maximum number of steps after the last choice, for sequences that end only at the deadline. */
 const MAX_ENDING_STEPS = 300;
 
-/** The POST ends with this time after the send, if the run before a reset made it. */
+/** If the run before a reset made the POST, the POST has ended at most this time after the send. */
 const EARLIER_POST_MS = 40_000;
 
 class Sequence {
   private state: FollowUpState;
   private now = ms(0);
-  /** The run that is played: after a reset, not the first run. */
+  /** The ID of the run that is played. After a reset, this run is not the first run. */
   private readonly runId: string;
   private readonly events: unknown[] = [];
   private posts = 0;
@@ -118,7 +119,7 @@ class Sequence {
   /** The readable responses since that POST. */
   private reads: { job: AgentJob; requestedAt: number; at: number }[] = [];
   private readonly lastJob: string;
-  /** The choices are used up: from now on, every read returns the same idle job. */
+  /** Whether the choices are used up. If they are, every read returns the same idle job. */
   private isEnding = false;
 
   constructor(
@@ -172,17 +173,17 @@ class Sequence {
       if (this.isEnding) {
         endingSteps += 1;
         this.figures.longestEnding = Math.max(this.figures.longestEnding, endingSteps);
-        check(endingSteps <= MAX_ENDING_STEPS, 'a sequence ends');
+        check(endingSteps <= MAX_ENDING_STEPS, 'every sequence ends');
       }
       this.perform(step);
     }
   }
 
-  /** Every state has exactly one step, which is neither in the past nor beyond the deadline. */
+  /** Returns the next step, and checks that the state has exactly one step, neither in the past nor after the deadline. */
   private decide(): Step {
     const random = this.choose.share();
     const { state, now } = this;
-    // A history that has become long makes the waits longer.
+    // With a long history, the waits have a minimum.
     const minWaitMs = this.isEnding || !this.choose.oneIn(8) ? 0 : ms(60);
     const step = nextStep(state, now, () => random, minWaitMs);
     check(
@@ -190,14 +191,17 @@ class Sequence {
         step,
         nextStep(state, now, () => random, minWaitMs),
       ),
-      'a state has one step',
+      'each state has one step',
     );
     if ('at' in step) {
       check(Number.isFinite(step.at) && step.at >= now, 'a step is never in the past');
-      check(step.at <= Math.max(now, state.deadlineAt), 'a step is never beyond the deadline');
+      check(step.at <= Math.max(now, state.deadlineAt), 'a step is never after the deadline');
     }
     if (step.do === 'poll')
-      check(step.at < step.decidesAt && step.decidesAt <= state.deadlineAt, 'a poll has time');
+      check(
+        step.at < step.decidesAt && step.decidesAt <= state.deadlineAt,
+        'a poll decides after its first read, and not after the deadline',
+      );
     if (step.do === 'send') {
       check(
         now < state.deadlineAt && !state.isCancelled,
@@ -208,14 +212,14 @@ class Sequence {
     return step;
   }
 
-  /** The model of `perform`: updates can interrupt a wait, and can come while an activity runs. */
+  /** Models `perform`: updates can interrupt a wait, and can arrive while an activity runs. */
   private perform(step: Exclude<Step, { do: 'end' }>): void {
     const { choose } = this;
-    // `pollJob` waits by itself.
+    // The activity `pollJob` waits itself.
     if ('at' in step && step.do !== 'poll' && step.at > this.now) {
       if (this.isInterrupted()) {
         this.now += Math.round(choose.share() * (step.at - this.now));
-        this.applyOutsideEvent();
+        this.applyExternalEvent();
         return;
       }
       this.now = step.at;
@@ -225,11 +229,11 @@ class Sequence {
     const startedAt = this.now;
     const isInterrupted = this.isInterrupted();
     this.elapse(step);
-    if (isInterrupted) this.applyOutsideEvent();
-    // The workflow gives up a read that is cancelled.
+    if (isInterrupted) this.applyExternalEvent();
+    // The workflow ignores the result of a cancelled read.
     if (step.do === 'read' && this.state.isCancelled) return;
     this.apply(this.eventOf(step, startedAt, isInterrupted));
-    // Workflow tasks take time, too.
+    // Workflow tasks also take time.
     if (choose.oneIn(16)) this.now += choose.pick(1, 1_000, ms(30), ms(4_000));
   }
 
@@ -237,14 +241,14 @@ class Sequence {
     return !this.isEnding && this.choose.oneIn(8);
   }
 
-  /** An activity takes time: none, or so much that the deadline passes. */
+  /** Advances the clock by the duration of an activity, which may be 0 or long enough to pass the deadline. */
   private elapse(step: Step): void {
     if (this.isEnding) this.now = step.do === 'poll' ? step.decidesAt : this.now + 1;
     else if (this.choose.oneIn(16)) this.now += this.choose.pick(ms(30), ms(30), ms(600), ms(100_000));
     else this.now += this.choose.pick(1, 0, 300, 5_000);
   }
 
-  private applyOutsideEvent(): void {
+  private applyExternalEvent(): void {
     const { choose, now: at, state } = this;
     const decision = { kind: 'delivery decided', runId: choose.pick(this.runId, RUN_ID) } as const;
     const events: FollowUpEvent[] = [
@@ -310,7 +314,7 @@ class Sequence {
     return { kind: 'failure', ...failure, ...(retryAfterMs !== undefined && { retryAfterMs }) };
   }
 
-  /** A new object every time, so that the read that returned a job can be found. */
+  /** Returns a new object every time, so that the read that returned a job can be identified. */
   private job(): AgentJob {
     const { choose } = this;
     if (this.isEnding) return job(this.lastJob);
@@ -320,7 +324,7 @@ class Sequence {
     );
   }
 
-  /** The send activity, with its job lock, its baseline read, and its POST; and the ends without a report. */
+  /** Models the send activity: its job lock, its baseline read, its POST, and sends that end without a report. */
   private sendEvent(step: Step & { do: 'send' }, startedAt: number): FollowUpEvent {
     const { choose, now: at, state } = this;
     const { whenActive } = state.plan;
@@ -367,7 +371,7 @@ class Sequence {
     );
   }
 
-  /** A POST was made. */
+  /** Records a POST, and returns the outcome of its send. */
   private post(baseline: AgentJob, outcome: PostOutcome): SendOutcome {
     const { verdict } = outcome;
     if (verdict !== 'not-sent') this.posts += 1;
@@ -376,14 +380,17 @@ class Sequence {
     return { kind: 'posted', baseline, sentAt, outcome };
   }
 
-  /** The agent service may have processed a POST. */
+  /** Records that the agent service may have processed a POST. */
   private recordPost(endedAt: number): void {
     this.mayHaveArrived = true;
     this.postEndedAt = endedAt;
     this.reads = [];
   }
 
-  /** The Temporal server has the record of every send that may have posted, except if it does not answer. */
+  /**
+   * Returns the outcome of a send without a report. The Temporal server has the record of every send that may have made its POST,
+   * unless the server does not respond.
+   */
   private unreportedEnd(step: Step & { do: 'send' }): SendOutcome {
     const { choose, now: at } = this;
     const hasPosted = step.permit.runId === this.runId && choose.pick(true, false);
@@ -391,17 +398,17 @@ class Sequence {
     const unknown: SendRecord = { kind: 'unknown' };
     const nothing: SendRecord = { kind: 'nothing' };
     const atEnd = hasPosted ? choose.pick(checkpoint, unknown) : choose.pick(nothing, unknown, checkpoint);
-    // An activity that is still pending, or that another client ended, can post after the record was read.
+    // An activity that is still pending, or that another client completed, can make its POST after the record was read.
     const earlier = choose.pick(checkpoint, nothing, unknown);
-    const ended = choose.pick<UnreportedSendCause[]>(
+    const cause = choose.pick<UnreportedSendCause[]>(
       'timed out',
       'cancelled',
       'pending',
       'completed by another client',
       ...(hasPosted ? [] : ['failed before permission' as const]),
     );
-    const isRecordFinal = ended === 'timed out' || ended === 'cancelled';
-    const end = outcomeFromUnreportedSend(ended, isRecordFinal ? atEnd : earlier, at);
+    const isRecordFinal = cause === 'timed out' || cause === 'cancelled';
+    const end = outcomeFromUnreportedSend(cause, isRecordFinal ? atEnd : earlier, at);
     if (hasPosted) this.posts += 1;
     if (hasPosted || end.kind === 'posted') this.recordPost(at);
     return end;
@@ -437,16 +444,19 @@ class Sequence {
 
   private checkState(state: FollowUpState): void {
     check(this.posts <= 1 + this.grantedPermits, 'every POST has a permit');
-    check(this.resends <= 1, 'the one resend is permitted once');
+    check(this.resends <= 1, 'the resend is permitted only once');
     const { verdict } = reportedDelivery(state);
     if (this.mayHaveArrived)
-      check(verdict === 'accepted' || verdict === 'unknown', 'a POST that may have arrived is reported');
+      check(
+        verdict === 'accepted' || verdict === 'unknown',
+        'a POST that may have arrived is reported as accepted or unknown',
+      );
     if (this.hasBeenAccepted) check(verdict === 'accepted', 'an accepted message stays accepted');
     this.hasBeenAccepted = verdict === 'accepted';
     if (this.figures.events % 16 === 0) this.checkJson(state);
   }
 
-  /** The state is the input of the next run. */
+  /** Checks that the state survives JSON, because the state is the input of the next run. */
   private checkJson(state: FollowUpState): void {
     const copy = jsonCopy(state);
     const [step, sameStep] = [state, copy].map((each) => nextStep(each, this.now, () => 0.5));
@@ -458,7 +468,7 @@ class Sequence {
     const { continued } = input as typeof next;
     check(
       isDeepStrictEqual(jsonCopy(nextStep(continued, this.now, () => 0.5)), jsonCopy(step)),
-      'the next run continues',
+      'the next run makes the same step',
     );
     check(
       isDeepStrictEqual(toReceipt(continued, null), toReceipt(copy, null)),
@@ -466,17 +476,17 @@ class Sequence {
     );
   }
 
-  /** There is exactly one outcome, which depends neither on chance nor on the time. */
+  /** Checks that there is exactly one outcome, which depends neither on random numbers nor on the time. */
   private checkEnd(outcome: FollowUpOutcome): void {
     for (const laterMs of [0, 1, ms(100_000)]) {
-      const again = nextStep(this.state, this.now + laterMs, () => 0.999, ms(60));
-      check(again.do === 'end' && isDeepStrictEqual(again.outcome, outcome), 'there is one outcome');
+      const later = nextStep(this.state, this.now + laterMs, () => 0.999, ms(60));
+      check(later.do === 'end' && isDeepStrictEqual(later.outcome, outcome), 'there is one outcome');
     }
     this.checkJson(this.state);
     if (outcome.kind === 'result') this.checkResult(outcome);
   }
 
-  /** No terminal status is accepted without a fresh read; if nothing shows that it is new, without two reads. */
+  /** Checks that a fresh read returned the result. If nothing shows that the status is new, two reads must have returned it. */
   private checkResult({ job, evidence }: FollowUpOutcome & { kind: 'result' }): void {
     const { maxStalenessMs } = this.state.plan;
     const read = this.reads.find((each) => each.job === job);
@@ -493,7 +503,7 @@ class Sequence {
         each.at <= requestedAt - maxStalenessMs &&
         each.at < requestedAt,
     );
-    check(isConfirmed, 'a status that nothing shows to be new has stayed the same');
+    check(isConfirmed, 'a status has stayed the same if nothing shows that the status is new');
   }
 }
 
@@ -514,7 +524,7 @@ function jsonCopy<T>(value: T): T {
   return JSON.parse(JSON.stringify(value)) as T;
 }
 
-/** Freezes a value, and checks that it is JSON. */
+/** Freezes a value, and checks that the value is JSON. */
 function freezeJson(value: unknown): void {
   if (typeof value === 'number') check(Number.isFinite(value), 'every number is finite');
   else if (typeof value === 'object' && value !== null) {

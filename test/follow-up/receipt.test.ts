@@ -37,10 +37,10 @@ import {
   unsentAfterReset,
 } from './states';
 
-// The columns are the verdict, who confirmed it, and the POSTs that may have reached the agent service.
+// The columns are the verdict, the source that confirmed the delivery, and the POSTs that may have reached the agent service.
 it.each<[title: string, state: FollowUpState, verdict: string, confirmedBy: string | null, sends: number]>([
   ['nothing was sent', unsent(), 'not-sent', null, 0],
-  ['there was no connection', afterSend(posted(NOT_CONNECTED)), 'not-sent', null, 0],
+  ['the POST had no connection', afterSend(posted(NOT_CONNECTED)), 'not-sent', null, 0],
   ['the POST received 429', afterSend(posted(RATE_LIMITED)), 'not-sent', null, 1],
   ['the POST was accepted', accepted('completed'), 'accepted', 'response', 1],
   ['the POST was rejected', afterSend(posted(REJECTED)), 'rejected', null, 1],
@@ -48,7 +48,7 @@ it.each<[title: string, state: FollowUpState, verdict: string, confirmedBy: stri
   ['a read showed the turn', afterReads(unknown('completed'), '130 active'), 'accepted', 'read', 1],
   ['an operator decided', play(needsDecision(), DELIVERED), 'accepted', 'operator', 1],
   [
-    'delivery is assumed',
+    'the delivery is assumed',
     play(unknown('active', { onUnknownDelivery: 'assume-delivered' }), RECONCILED),
     'accepted',
     'assumed',
@@ -104,7 +104,7 @@ it.each<[title: string, state: FollowUpState, verdict: string, confirmedBy: stri
 
 const DONE = afterReads(accepted('failed'), '110 active, 130 completed+link');
 
-it('a receipt states what was sent and read, without the prompt', () => {
+it('a receipt has the delivery, the evidence, the baseline, the counts and the times, but not the prompt', () => {
   expect(toReceipt(DONE, ms(131))).toEqual({
     requestId: 'r',
     delivery: { verdict: 'accepted', confirmedBy: 'response', sends: 1 },
@@ -147,7 +147,7 @@ it('the progress has the phase, the job, the delivery, the counts and the times'
   });
 });
 
-// The columns are the delivery before the send, and the delivery while the message is being sent.
+// The columns are the delivery before the send, and the delivery during the send.
 it.each([
   ['the first POST', unsent(), { verdict: 'not-sent', sends: 0 }, { verdict: 'unknown', sends: 1 }],
   [
@@ -157,7 +157,7 @@ it.each([
     { verdict: 'unknown', sends: 2 },
   ],
   ['the resend', resendAllowed(), { verdict: 'unknown', sends: 1 }, { verdict: 'unknown', sends: 2 }],
-])('while the message is being sent, it is never reported as not-sent: %s', (_, state, before, during) => {
+])('during a send, the delivery is never reported as not-sent: %s', (_, state, before, during) => {
   const sending = progress(state, 300, true);
   expect(sending).toMatchObject({ delivery: during, deliveryBeforeSend: before, nextPollAt: null });
   expect(sending.deliveryUnknownReason).toBeDefined();
@@ -175,7 +175,7 @@ it.each([
     'ECONNRESET. Reading the job for 2m showed no change that the message caused.',
   ],
   [
-    'if no read can show it',
+    'if no read can show whether the message arrived',
     needsDecision('active'),
     "ECONNRESET. Reading the job can't show whether it arrived, because the job was active before the POST or is not known.",
   ],
@@ -209,11 +209,11 @@ it.each([
     'failed; must stay the same until 1970-01-01T00:02:40Z',
   ],
   ['a terminal status is accepted', afterReads(accepted('completed'), '130 failed'), 'failed'],
-])('the latest response in words, if %s', (_, state, words) => {
-  expect(lastResponseText(state)).toBe(words);
+])('lastResponseText describes the latest response if %s', (_, state, text) => {
+  expect(lastResponseText(state)).toBe(text);
 });
 
-it('a time in words is rounded up to the second', () => {
+it('isoSecond rounds a time up to the second', () => {
   expect([ms(130), ms(130) + 1].map((at) => isoSecond(at))).toEqual([
     '1970-01-01T00:02:10Z',
     '1970-01-01T00:02:11Z',

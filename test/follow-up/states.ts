@@ -14,8 +14,8 @@ import type { Step } from '../../src/follow-up/step';
 import { JOB } from '../harness/fixtures';
 
 /*
- * States of a follow-up for table tests. In every state the workflow starts at 0 s, and the deadline is at 3,600 s. The send starts
- * at 99 s and ends at 100 s. With a `maxStaleness` of 30 s, a read is therefore fresh from 130 s on.
+ * States of a follow-up for table tests. In every state, the workflow starts at 0 s, and the deadline is at 3,600 s. The send starts
+ * at 99 s and ends at 100 s. `maxStaleness` is 30 s, so a read is fresh from 130 s on.
  */
 
 export const RUN_ID = 'run-1';
@@ -44,9 +44,9 @@ export const PLAN: FollowUpPlan = {
 
 export const LINK = 'https://code.example/pull/1';
 
-/** A job in words: `active`, `completed+link`, or `archived+time` with the time at which it was archived. */
-export function job(words: string): AgentJob {
-  const [status = '', extra] = words.split('+');
+/** Makes a job from its description: `active`, `completed+link`, or `archived+time` with the time at which the job was archived. */
+export function job(description: string): AgentJob {
+  const [status = '', extra] = description.split('+');
   const prLink = extra === 'link' ? LINK : null;
   const archivedAt = extra === 'time' ? '2026-01-02T00:00:00Z' : null;
   return { ...JOB, status, prLink, archivedAt };
@@ -54,14 +54,14 @@ export function job(words: string): AgentJob {
 
 export const HOLDER: JobLockHolder = { workflowId: 'another', firstRunId: 'run-9' };
 
-/** A response with this HTTP status. */
+/** The failure of a request that received a response with this HTTP status. */
 export function httpFailure(httpStatus: number, more: Partial<RequestFailure> = {}): RequestFailure {
   return { label: `http_${httpStatus}`, message: `http ${httpStatus}`, httpStatus, ...more };
 }
 
 export const REFUSED: RequestFailure = { label: 'ECONNREFUSED', message: 'ECONNREFUSED' };
 
-/** A response in short: a job in words, an HTTP status, or a failure. */
+/** A response in short form: the description of a job, an HTTP status, or a failure. */
 export type ShortResponse = string | number | RequestFailure;
 
 function response(short: ShortResponse): JobResponse {
@@ -69,20 +69,22 @@ function response(short: ShortResponse): JobResponse {
   return { kind: 'failure', ...(typeof short === 'number' ? httpFailure(short) : short) };
 }
 
-/** One read: when it was requested, when its response was received, and the response. */
+/** A read of the job. Times are in milliseconds. */
 interface Read {
   readonly requestedAt: number;
+  /** When the response was received. */
   readonly at: number;
   readonly response: JobResponse;
 }
 
 /**
- * Reads in words, as `110 active, 130-135 completed+link, 140 503`: the second of each read, and its job or HTTP status. The third
- * read received a failure, and the second one was requested at 130 s and received its response at 135 s.
+ * Makes reads from their description, for example `110 active, 130-135 completed+link, 140 503`. Each read has its time in seconds,
+ * and its job or HTTP status. In the example, the second read was requested at 130 s and received its response at 135 s. The third
+ * read received status 503.
  */
-export function reads(words: string): Read[] {
-  if (words === '') return [];
-  return words.split(', ').map((read) => {
+export function reads(description: string): Read[] {
+  if (description === '') return [];
+  return description.split(', ').map((read) => {
     const [times = '', short = ''] = read.split(' ');
     const [requestedAt = 0, at = requestedAt] = times.split('-').map((second) => ms(Number(second)));
     return { requestedAt, at, response: response(/^\d+$/.test(short) ? Number(short) : short) };
@@ -108,7 +110,7 @@ export const NOT_CONNECTED = {
   ...REFUSED,
 } as const satisfies PostOutcome;
 
-/* Ends of a send. */
+/* Outcomes of a send. */
 export function posted(outcome: PostOutcome, baseline: string | null = 'completed'): SendOutcome {
   return { kind: 'posted', baseline: baseline === null ? null : job(baseline), sentAt: ms(99.5), outcome };
 }
@@ -133,17 +135,21 @@ export function resetEnd(baseline: string | null): SendOutcome {
 }
 
 /* Events. */
-export function sendEnded(end: SendOutcome, at = SEND_ENDS, lockRunId: string | null = null): FollowUpEvent {
+export function sendEnded(
+  outcome: SendOutcome,
+  at = SEND_ENDS,
+  lockRunId: string | null = null,
+): FollowUpEvent {
   const times = { startedAt: ms(at - 1), at: ms(at), earlierPostEndsAt: ms(at + 40) };
-  return { kind: 'send ended', outcome: end, lockRunId, ...times };
+  return { kind: 'send ended', outcome, lockRunId, ...times };
 }
 
-/** A read that is requested at `at` and takes no time. */
+/** A read whose response is received at `at`. Unless `requestedAt` is set, the read takes no time. */
 export function readEnded(short: ShortResponse, at: number, requestedAt = at): FollowUpEvent {
   return { kind: 'read ended', response: response(short), requestedAt: ms(requestedAt), at: ms(at) };
 }
 
-/** `pollJob` made so many reads that returned the known job, and then perhaps one that did not. */
+/** `pollJob` made `unchangedReads` reads that returned the known job. If `last` is set, a last read returned this response. */
 export function pollEnded(
   status: string,
   unchangedReads: number,
@@ -177,14 +183,14 @@ export function unsent(changes: PlanChanges = {}): FollowUpState {
   return initialState(plan, { startedAt: ms(START), firstRunId: RUN_ID, isReset: false });
 }
 
-/** The same in a run that a reset made. */
+/** A follow-up that has done nothing yet, in a run that a reset made. */
 export function unsentAfterReset(changes: PlanChanges = {}): FollowUpState {
   return { ...unsent(changes), isReset: true };
 }
 
-/** The first send ended in this way, at 100 s. */
-export function afterSend(end: SendOutcome, changes: PlanChanges = {}): FollowUpState {
-  return play(unsent(changes), sendEnded(end));
+/** The first send ended with this outcome at 100 s. */
+export function afterSend(outcome: SendOutcome, changes: PlanChanges = {}): FollowUpState {
+  return play(unsent(changes), sendEnded(outcome));
 }
 
 /** The agent service accepted the message; the baseline read returned `baseline`. */
@@ -197,12 +203,12 @@ export function unknown(baseline: string | null, changes: PlanChanges = {}): Fol
   return afterSend(posted(LOST, baseline), changes);
 }
 
-/** The state after these reads, as {@link reads} describes them. */
-export function afterReads(state: FollowUpState, words: string): FollowUpState {
-  return play(state, ...reads(words).map((read) => ({ kind: 'read ended', ...read }) as const));
+/** The state after these reads. @param description see {@link reads} */
+export function afterReads(state: FollowUpState, description: string): FollowUpState {
+  return play(state, ...reads(description).map((read) => ({ kind: 'read ended', ...read }) as const));
 }
 
-/** An operator must decide: a job that was active before the POST can't show whether the message arrived. */
+/** An operator must decide, because a job that was active before the POST can't show whether the message arrived. */
 export function needsDecision(baseline: string | null = 'active'): FollowUpState {
   return play(unknown(baseline, { onUnknownDelivery: 'ask' }), RECONCILED);
 }
@@ -212,13 +218,14 @@ export function resendAllowed(baseline: string | null = 'completed'): FollowUpSt
   return play(unknown(baseline, { onUnknownDelivery: 'resend' }), RECONCILED);
 }
 
-/** The one resend ended in this way, at 230 s. */
-export function afterResend(end: SendOutcome): FollowUpState {
-  return play(resendAllowed(), sendEnded(end, 230));
+/** The one resend ended with this outcome at 230 s. */
+export function afterResend(outcome: SendOutcome): FollowUpState {
+  return play(resendAllowed(), sendEnded(outcome, 230));
 }
 
-/* Words. */
-/** The delivery in a few words, for the cells of a table. */
+/* Descriptions for the cells of a table. */
+
+/** Describes the delivery, for example `unknown, resend permit`. */
 export function describeDelivery({ delivery }: FollowUpState): string {
   switch (delivery.kind) {
     case 'unsent':
@@ -234,9 +241,10 @@ export function describeDelivery({ delivery }: FollowUpState): string {
 }
 
 /**
- * The next step at this second, in a few words: its phase, what it does, and when.
+ * Describes the next step with its phase and time, for example `watching: read at 130`.
  *
- * @param minWait the shortest wait in seconds, if the history is long
+ * @param second the current time in seconds
+ * @param minWait the minimum wait in seconds; greater than 0 if the history is long
  */
 export function describeStep(state: FollowUpState, second: number, { minWait = 0 } = {}): string {
   return formatStep(nextStep(state, ms(second), () => 0.5, ms(minWait)));

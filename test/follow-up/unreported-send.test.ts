@@ -8,37 +8,40 @@ const CHECKPOINT: SendRecord = { kind: 'checkpoint', baseline: BASELINE, sentAt:
 const NOTHING: SendRecord = { kind: 'nothing' };
 const UNKNOWN: SendRecord = { kind: 'unknown' };
 
-/** `not-sent`, or `unknown` with the baseline and the time of the POST. */
-function effect(ended: UnreportedSendCause, record: SendRecord): string {
-  const end = outcomeFromUnreportedSend(ended, record, ms(100));
+/** Describes the outcome of a send that ended without a report at 100 s. */
+function describeOutcome(cause: UnreportedSendCause, record: SendRecord): string {
+  const end = outcomeFromUnreportedSend(cause, record, ms(100));
   if (end.kind === 'postponed') return 'not-sent';
   if (end.kind !== 'posted') return end.kind;
   return `${end.outcome.verdict}, baseline ${end.baseline?.status ?? 'unknown'}, sent at ${end.sentAt / 1_000}`;
 }
 
 const SENT = 'unknown, baseline completed, sent at 99';
-const PERHAPS = 'unknown, baseline unknown, sent at 100';
+const POSSIBLY_SENT = 'unknown, baseline unknown, sent at 100';
 
-// The columns are the records: a checkpoint, nothing, unknown.
-it.each<[ended: UnreportedSendCause, checkpoint: string, nothing: string, unknown: string]>([
+// The columns after the cause are the outcomes for each record: a checkpoint, nothing, unknown.
+it.each<[cause: UnreportedSendCause, checkpoint: string, nothing: string, unknown: string]>([
   ['failed before permission', 'not-sent', 'not-sent', 'not-sent'],
-  ['timed out', SENT, 'not-sent', PERHAPS],
-  ['cancelled', SENT, 'not-sent', PERHAPS],
-  ['pending', SENT, PERHAPS, PERHAPS],
-  ['completed by another client', SENT, PERHAPS, PERHAPS],
-])('a send that ended as %j, with a checkpoint, nothing or unknown: %s; %s; %s', (ended, ...effects) => {
-  expect([CHECKPOINT, NOTHING, UNKNOWN].map((record) => effect(ended, record))).toEqual(effects);
-});
+  ['timed out', SENT, 'not-sent', POSSIBLY_SENT],
+  ['cancelled', SENT, 'not-sent', POSSIBLY_SENT],
+  ['pending', SENT, POSSIBLY_SENT, POSSIBLY_SENT],
+  ['completed by another client', SENT, POSSIBLY_SENT, POSSIBLY_SENT],
+])(
+  'a send that ended as %j has, for the records checkpoint, nothing and unknown, these outcomes: %s; %s; %s',
+  (cause, ...outcomes) => {
+    expect([CHECKPOINT, NOTHING, UNKNOWN].map((record) => describeOutcome(cause, record))).toEqual(outcomes);
+  },
+);
 
 it('the message of an unreported send states the reason', () => {
-  const end = (ended: UnreportedSendCause, record: SendRecord) =>
-    outcomeFromUnreportedSend(ended, record, ms(100));
-  expect(end('failed before permission', UNKNOWN)).toEqual({
+  const outcome = (cause: UnreportedSendCause, record: SendRecord) =>
+    outcomeFromUnreportedSend(cause, record, ms(100));
+  expect(outcome('failed before permission', UNKNOWN)).toEqual({
     kind: 'postponed',
     label: 'not_started',
     message: 'the send was paused or reset before its send permission',
   });
-  expect(end('cancelled', CHECKPOINT)).toMatchObject({
+  expect(outcome('cancelled', CHECKPOINT)).toMatchObject({
     outcome: { label: 'no_report', message: 'the send was stopped before it reported' },
   });
 });

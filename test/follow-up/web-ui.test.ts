@@ -21,7 +21,7 @@ import {
   unsent,
 } from './states';
 
-/** The rows of the table, by their names. */
+/** Returns the values in the table of the current details by the names of the rows. */
 function details(state: FollowUpState, second: number): Readonly<Record<string, string>> {
   const text = currentDetails(
     state,
@@ -32,7 +32,7 @@ function details(state: FollowUpState, second: number): Readonly<Record<string, 
   return Object.fromEntries(cells.map(([, name = '', value = '']) => [name.replace(/:$/, ''), value]));
 }
 
-it('the current details have the state of a watch', () => {
+it('the current details show the phase, the delivery, the evidence and the times of a watch', () => {
   expect(details(afterReads(accepted('completed'), '130 active'), 130)).toMatchObject({
     phase: 'watching',
     'last response': '`active`',
@@ -45,21 +45,21 @@ it('the current details have the state of a watch', () => {
   });
 });
 
-// They are written when a step starts, and an activity adds no event until it ends.
-it('the current details refer to the pending activity for the later reads, and for the send', () => {
+// The workflow writes the current details when a step starts. An activity then adds no event until the activity ends.
+it('the current details refer to the pending activity for later reads, and to the next report for the delivery', () => {
   const polling = details(afterReads(accepted('completed'), '130 active, 135 active'), 135);
   expect(polling.polls).toBe('2; the pending activity has the later reads');
   expect(details(unsent(), 0).delivery).toBe('open until the next send reports');
 });
 
-it('the current details state how an operator decides', () => {
+it('the current details state the reason and the update for an operator’s decision', () => {
   const rows = details(needsDecision(), 100);
   expect(rows['what to do']).toContain('send the update `resolveDelivery`');
   expect(rows.why).toContain('ECONNRESET');
 });
 
-// The Web UI shows the table (web-ui.long.test.ts).
-it('the current details let no text of the agent service or a caller become markup or break the table', () => {
+// web-ui.long.test.ts checks the table in the Web UI.
+it('the current details escape texts of the agent service and of callers, which can neither add markup nor break the table', () => {
   const lost = { verdict: 'unknown', label: 'x', message: '<b>http 503</b>' } as const;
   const asking = unknown('active', { jobId: '`| evil\n', onUnknownDelivery: 'ask' });
   const base = play(asking, sendEnded(posted(lost, 'active')), { kind: 'reconciling ended' });
@@ -107,7 +107,7 @@ it.each([
     'watching, poll 2: http 503, next read in 5s',
   ],
 ])(
-  'the summary of a timer has the phase, the latest response and the wait, if %s',
+  'the summary of a timer has the phase, the latest response and the wait if %s',
   (_, state, second, summary) => {
     expect(waitSummary(state, step(state, second) as Parameters<typeof waitSummary>[1], ms(second))).toBe(
       summary,
@@ -126,6 +126,6 @@ it.each([
     135,
     'poll 3 and later ones, until active changes',
   ],
-])('the summary of an activity: %s', (_, state, second, summary) => {
+])('the summary of an activity describes %s', (_, state, second, summary) => {
   expect(activitySummary(state, step(state, second))).toBe(summary);
 });

@@ -2,8 +2,8 @@ import { expect, it } from '@jest/globals';
 import { Jobs, type NewJob } from '../../sandbox/jobs';
 import { seededRandom } from '../../sandbox/random';
 
-/** A job that gets so many messages, and how it is after each of some steps of time, in milliseconds. */
-function life(job: NewJob, messages: number, ...steps: readonly number[]) {
+/** Returns the job after each time step in milliseconds. At the start, the job receives `messages` messages. */
+function jobStates(job: NewJob, messages: number, ...steps: readonly number[]) {
   let now = 0;
   const rules = { now: () => now, random: seededRandom(1), turnMs: 1_000, origin: () => 'http://host' };
   const jobs = new Jobs(rules);
@@ -29,11 +29,27 @@ it.each<[string, string, NewJob, number, ...number[]]>([
   ['whose turn opens another pull request', 'completed /2', opens('new-pull-request'), 1, 1_000],
   ['whose turn changes nothing', 'completed /1', opens('no-change'), 1, 1_000],
   ['whose turn fails', 'failed /1', opens('failed'), 1, 1_000],
-  ['to a running turn', 'active, completed /1', { turns: [{ durationMs: 10_000 }, TURN] }, 2, 999, 1],
-  ['that queues', 'active, active, active, completed /1', { turn: TURN, ...QUEUE }, 2, 999, 1, 999, 1],
-  ['taken up late', 'failed, active', { turn: LATE, status: 'failed' }, 1, 499, 1],
-  ['taken up after it', 'active, active, completed /1', LATE_JOB, 1, 999, 1, 1_000],
-])('a message %s: the job is %s', (_, expected, ...job) => {
-  const told = life(...job).map((each) => `${each?.status} ${each?.prLink?.slice(-2) ?? ''}`.trim());
-  expect(told.join(', ')).toBe(expected);
+  [
+    'that interrupts a running turn',
+    'active, completed /1',
+    { turns: [{ durationMs: 10_000 }, TURN] },
+    2,
+    999,
+    1,
+  ],
+  [
+    'that waits in the queue until the running turn has ended',
+    'active, active, active, completed /1',
+    { turn: TURN, ...QUEUE },
+    2,
+    999,
+    1,
+    999,
+    1,
+  ],
+  ['whose turn starts late', 'failed, active', { turn: LATE, status: 'failed' }, 1, 499, 1],
+  ['whose turn starts late after a running turn', 'active, active, completed /1', LATE_JOB, 1, 999, 1, 1_000],
+])('after a message %s, the statuses of the job are: %s', (_, expected, ...job) => {
+  const states = jobStates(...job).map((each) => `${each?.status} ${each?.prLink?.slice(-2) ?? ''}`.trim());
+  expect(states.join(', ')).toBe(expected);
 });

@@ -9,8 +9,8 @@ afterAll(() => {
   sandbox.signal('SIGKILL');
 });
 
-it('npm run sandbox prints its jobs, a line to run and the two variables, and these work', async () => {
-  // As `npm run sandbox` starts it.
+it('npm run sandbox prints its jobs, a command and the two variables, and a message with the variables is processed', async () => {
+  // `npm run sandbox` has the same command.
   const args = ['--import', 'tsx', 'sandbox/main.ts', '--port', '0', '--turn', '10m'];
   sandbox = new Program(process.execPath, args, { cwd: ROOT });
   await sandbox.waitForOutput(/Every request gets a line below/);
@@ -19,11 +19,11 @@ it('npm run sandbox prints its jobs, a line to run and the two variables, and th
   const [, baseUrl = ''] = await sandbox.waitForOutput(
     /export AGENT_API_BASE_URL=(http:\/\/127\.0\.0\.1:\d+)\n/,
   );
-  // The default port of the sandbox.
+  // The default port is 4010, and the sandbox must use a free port instead.
   expect(baseUrl).not.toContain(':4010');
   const [, key = ''] = await sandbox.waitForOutput(/export AGENT_API_KEY=(\S+)/);
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
-  const post = { method: 'POST', headers, body: '{"prompt":"Go on."}' };
+  const post = { method: 'POST', headers, body: '{"prompt":"Continue."}' };
   const reply = await fetch(`${baseUrl}/v2/agent/docs/job/job-1/message`, post);
   expect(await reply.json()).toMatchObject({ status: 'active', prLink: null });
   await sandbox.waitForOutput(
@@ -32,7 +32,7 @@ it('npm run sandbox prints its jobs, a line to run and the two variables, and th
   expect(sandbox.stdout.split(key)).toHaveLength(2);
 });
 
-it('a fault as JSON needs no more than a name, and is listed', () => {
+it('every fault can be set with only a name, and is in the list of faults', () => {
   for (const name of Object.keys(FAULTS)) {
     expect(parseFault(JSON.stringify({ name }))).toEqual({ name });
     expect(listFaults()).toContain(`\n  ${name} `);
@@ -45,6 +45,6 @@ it.each([
   ['{"name":"hang","tims":1}', 'Unrecognized key: "tims"'],
   ['{"name":"slow","parameters":{"delay":"5"}}', 'parameters.delay: must be a duration such as 500ms'],
   ['{"name":"invisible-turn","operation":"get"}', 'operation: the fault invisible-turn acts on'],
-])('the fault %s is refused with a reason', (json, reason) => {
+])('the fault %s is rejected with the reason: %s', (json, reason) => {
   expect(() => parseFault(json)).toThrow(reason);
 });

@@ -12,20 +12,20 @@ beforeAll(async () => {
 
 afterAll(() => sandbox.close());
 
-/** One request about a job of the project docs, on a connection of its own; with a body it is a message. */
+/** Makes one request for a job of the project docs on a new connection. With a body, the request is a message; otherwise, a read. */
 async function call(jobId: string, body?: string | Buffer, { baseUrl, apiKey } = sandbox) {
   const headers = { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' };
   const path = `/v2/agent/docs/job/${encodeURIComponent(jobId)}`;
   const [method, url] = body === undefined ? ['GET', path] : ['POST', `${path}/message`];
   const response = await request(baseUrl + url, { method, reset: true, headers, body: body ?? null });
   const text = await response.body.text();
-  const { statusCode: status, headers: answered } = response;
-  return { status, headers: answered, body: JSON.parse(text) as AgentJob & { error: string } };
+  const { statusCode: status, headers: responseHeaders } = response;
+  return { status, headers: responseHeaders, body: JSON.parse(text) as AgentJob & { error: string } };
 }
 
 const send = (jobId: string, prompt: string) => call(jobId, JSON.stringify({ prompt }));
 
-it('a read answers with every field of the specification; an id is decoded once', async () => {
+it('a read returns every field of the specification, and decodes the job ID exactly once', async () => {
   const { jobId: id } = sandbox.addJob({ id: 'ü 漢字 🙂?b#c%2F/d', pullRequest: true });
   const reply = await call(id);
   expect(reply.headers['content-type']).toMatch(/^application\/json/);
@@ -35,19 +35,19 @@ it('a read answers with every field of the specification; an id is decoded once'
   expect(reply).toMatchObject({ status: 200, body: { ...job, ...rest } });
 });
 
-it('a message to an archived job, and one without a text, is a 400 that says why', async () => {
+it('returns 400 with the reason for a message to an archived job and for an empty message', async () => {
   const error = 'the job is archived and takes no more messages';
   expect(await send('job-5', 'Wake up.')).toMatchObject({ status: 400, body: { error } });
   expect(await send('job-1', '')).toMatchObject({ status: 400 });
 });
 
-it('a message beyond the limit of an hour is told how long to wait, and reads are not', async () => {
+it('returns 429 with Retry-After for messages over the hourly limit, but not for reads', async () => {
   const limited = await startSandbox({ messagesPerHour: 2, now: () => now });
-  const sent = () => call('job-1', '{"prompt":"x"}', limited);
-  await sent();
+  const sendMessage = () => call('job-1', '{"prompt":"x"}', limited);
+  await sendMessage();
   now += 600_000;
-  await sent();
-  expect(await sent()).toMatchObject({ status: 429, headers: { 'retry-after': '3000' } });
+  await sendMessage();
+  expect(await sendMessage()).toMatchObject({ status: 429, headers: { 'retry-after': '3000' } });
   expect((await call('job-1', undefined, limited)).status).toBe(200);
   await limited.close();
 });
@@ -55,19 +55,22 @@ it('a message beyond the limit of an hour is told how long to wait, and reads ar
 it.each([
   ['stale', 3, ['failed', 'failed', 'failed', 'failed', 'completed with a link']],
   ['late-link', 2, ['active', 'active', 'completed', 'completed', 'completed with a link']],
-])('the fault %s lasts for %i reads, however long each of them takes', async (name, reads, expected) => {
-  const { projectId, jobId } = sandbox.addJob({ turn: { reads: 2 }, status: 'failed' });
-  sandbox.setFault({ name, parameters: { reads }, projectId, jobId });
-  const answers = [(await send(jobId, 'x')).body];
-  while (answers.length < 5) {
-    now += 3_600_000;
-    answers.push((await call(jobId)).body);
-  }
-  const seen = answers.map(({ status, prLink }) => status + (prLink === null ? '' : ' with a link'));
-  expect(seen).toEqual(expected);
-});
+])(
+  'the fault %s lasts for %i reads, independent of the time between the reads',
+  async (name, reads, expected) => {
+    const { projectId, jobId } = sandbox.addJob({ turn: { reads: 2 }, status: 'failed' });
+    sandbox.setFault({ name, parameters: { reads }, projectId, jobId });
+    const jobs = [(await send(jobId, 'x')).body];
+    while (jobs.length < 5) {
+      now += 3_600_000;
+      jobs.push((await call(jobId)).body);
+    }
+    const seen = jobs.map(({ status, prLink }) => status + (prLink === null ? '' : ' with a link'));
+    expect(seen).toEqual(expected);
+  },
+);
 
-it('the journal tells for every message whether it was processed, with a number that increases per job', async () => {
+it('the journal has for every message whether it was processed, and the number of its turn, which increases per job', async () => {
   const { projectId, jobId } = sandbox.addJob();
   const job = { projectId, jobId };
   await send(jobId, 'one');
@@ -88,7 +91,7 @@ it('the journal tells for every message whether it was processed, with a number 
   ]);
 });
 
-it('jobs are added over HTTP, one or a list, all or none; what is wrong is told, and no web page may ask', async () => {
+it('adds one job or a list of jobs atomically over HTTP, reports validation errors, and rejects browser requests', async () => {
   const post = async (path: string, body: unknown, headers = {}) => {
     const options = { method: 'POST', headers, body: JSON.stringify(body) };
     const response = await fetch(`${sandbox.baseUrl}/sandbox${path}`, options);
@@ -96,13 +99,13 @@ it('jobs are added over HTTP, one or a list, all or none; what is wrong is told,
   };
   const added = { projectId: 'docs', jobId: 'over-http', job: { status: 'completed' } };
   expect(await post('/jobs', { id: 'over-http' })).toMatchObject({ status: 200, jobs: [added] });
-  for (const [path, body, words] of [
-    ['/jobs', [{ id: 'beside' }, { id: 'over-http' }], /^the project docs already has a job over-http$/],
-    ['/jobs', [{}, { id: 'beside', turn: { outcome: 'lost' } }], /^1\.turn\.outcome: /],
+  for (const [path, body, error] of [
+    ['/jobs', [{ id: 'another' }, { id: 'over-http' }], /^the project docs already has a job over-http$/],
+    ['/jobs', [{}, { id: 'another', turn: { outcome: 'lost' } }], /^1\.turn\.outcome: /],
     ['/faults', { name: 'htp-503' }, /^name: there is no fault "htp-503"/],
   ] as const)
-    expect(await post(path, body)).toEqual({ status: 400, error: expect.stringMatching(words) });
-  expect((await call('beside')).status).toBe(404);
+    expect(await post(path, body)).toEqual({ status: 400, error: expect.stringMatching(error) });
+  expect((await call('another')).status).toBe(404);
   const error = expect.stringMatching(/GET \/sandbox lists them/);
   expect(await post('/nowhere', {})).toEqual({ status: 404, error });
   expect(await post('/keys', {}, { origin: 'https://elsewhere.example' })).toMatchObject({ status: 403 });

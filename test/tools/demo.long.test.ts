@@ -5,7 +5,7 @@ import { Program } from '../harness/program';
 import { temporal } from '../harness/temporal';
 import { ROOT } from '../harness/worker-process';
 
-/** The demo takes a minute; it waits for each of its workers alone for up to 90 s. `.ci/run` runs it with `--once`. */
+/** The demo takes a minute, but waits up to 90 s for each of its workers. `.ci/run` also runs the demo with `--once`. */
 jest.setTimeout(180_000);
 
 async function isOpen(port: number): Promise<boolean> {
@@ -14,7 +14,7 @@ async function isOpen(port: number): Promise<boolean> {
   return connected.catch(() => false).finally(() => socket.destroy());
 }
 
-it('npm run demo -- --trouble loses the answer to the message, kills the worker, shows that the message arrived once, stays up, and ends everything when it is interrupted', async () => {
+it('npm run demo -- --trouble loses the response to the POST, kills the worker, shows that the message arrived once, and stops every process on Ctrl-C', async () => {
   const env = { ...process.env, CI: '', TEMPORAL_CLI_PATH: temporal().cli };
   const args = ['--import', 'tsx', 'tools/dev/demo.ts', '--trouble'];
   const demo = new Program(process.execPath, args, { cwd: ROOT, env });
@@ -35,8 +35,8 @@ it('npm run demo -- --trouble loses the answer to the message, kills the worker,
   ])
     expect(stderr).toMatch(line);
   const ports = new Set([...stderr.matchAll(/127\.0\.0\.1:(\d+)/g)].map(([, port]) => Number(port)));
-  // Temporal's front end, its Web UI and the sandbox; a demo that stays up shows the HTTP API too.
+  // The output has the ports of Temporal's frontend, the Web UI and the sandbox. A demo that stays up also shows the HTTP API.
   expect(ports.size).toBeGreaterThanOrEqual(3);
-  const left = await Promise.all([...ports].map(isOpen));
-  expect({ code, left }).toEqual({ code: 0, left: left.map(() => false) });
+  const openPorts = await Promise.all([...ports].map(isOpen));
+  expect({ code, openPorts }).toEqual({ code: 0, openPorts: openPorts.map(() => false) });
 });

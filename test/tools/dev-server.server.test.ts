@@ -19,9 +19,9 @@ it('rejects a port that another server uses', async () => {
   );
 });
 
-it('starts a server again that ends at its start, and serves the same port and Web UI until it is stopped', async () => {
-  const [cli, log] = [path.join(home, 'unlucky'), path.join(home, 'starts')];
-  // The first start ends as if another program had taken a port.
+it('starts the server again if the server ends during its start, and serves the Web UI until the server is stopped', async () => {
+  const [cli, log] = [path.join(home, 'fails-once'), path.join(home, 'starts')];
+  // The first start fails, as if another program had taken a port.
   const program = `#!/bin/sh
 echo start >> '${log}'
 [ "$(grep -c . '${log}')" -gt 1 ] && exec '${temporal().cli}' "$@"
@@ -34,13 +34,13 @@ exit 2`;
   await server.stop();
   const { address } = server;
   await expect(Connection.connect({ address, connectTimeout: 1_000 })).rejects.toThrow();
-  const again = await startDevServer({ cli, port: Number(address.split(':')[1]) });
-  expect(again.address).toBe(address);
-  await again.stop();
+  const second = await startDevServer({ cli, port: Number(address.split(':')[1]) });
+  expect(second.address).toBe(address);
+  await second.stop();
 });
 
-it('removes the user’s Temporal server, from a profile or TEMPORAL_ variables, from the environment of tests and demo', async () => {
-  // The folders in which Linux and macOS have the profiles.
+it('removes the user’s TEMPORAL_ variables and profiles from the environment of the tests and the demo', async () => {
+  // Linux and macOS have the profiles in these folders.
   for (const folder of ['Library/Application Support', '.config']) {
     const temporalio = path.join(home, folder, 'temporalio');
     await mkdir(temporalio, { recursive: true });

