@@ -41,7 +41,7 @@ it('no part of a client shows a log anything of the connection', () => {
 
 it('does not connect with an option that it does not know, such as an address', async () => {
   const connecting = FollowUpClient.connect({ env: {}, address: 'temporal.example:7233' } as object);
-  await expect(connecting).rejects.toThrow('address: is not an option here');
+  await expect(connecting).rejects.toThrow('address: is not a valid option');
 });
 
 type Call = (client: FollowUpClient, options: CallOptions) => Promise<unknown>;
@@ -189,7 +189,11 @@ it('an error of the items themselves is told in its own words, also to a client 
   const items: AsyncIterable<typeof UNNAMED> = {
     [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(cause) }),
   };
-  const told = { code: 'UNEXPECTED_FAILURE', message: `The items can't be read: ${cause.message}`, cause };
+  const told = {
+    code: 'UNEXPECTED_FAILURE',
+    message: `The items can't be read. The iterable threw an error: ${cause.message}`,
+    cause,
+  };
   const { batches } = withCodec((payloads) => Promise.resolve(payloads));
   await expect(batches.start(items)).rejects.toMatchObject(told);
 });

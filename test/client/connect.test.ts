@@ -78,13 +78,13 @@ describe('a connection', () => {
     const port = await getPort();
     const error = await errorOf(connect(`127.0.0.1:${port}`, { TEMPORAL_TLS: 'true' }));
     expect(error).toMatch(
-      /^UNREACHABLE: Can't reach Temporal at [\d.:]+: No connection .*: connect ECONNREFUSED [\d.:]+\. Check TEMPORAL_ADDRESS/,
+      /^UNREACHABLE: Can't reach the Temporal server at [\d.:]+: No connection .*: connect ECONNREFUSED [\d.:]+\. Check TEMPORAL_ADDRESS/,
     );
   });
 
   it.each(['true', 'false'])('to a server that does not respond times out, with TLS %s', async (tls) => {
     const connecting = connect(await listen(createTcpServer()), { TEMPORAL_TLS: tls }, 200);
-    expect(await errorOf(connecting)).toMatch(/^UNREACHABLE: .*: there was no response in time\. Check /);
+    expect(await errorOf(connecting)).toMatch(/^UNREACHABLE: .*: it did not respond in time\. Check /);
   });
 
   it('to a server that never answers ends with the signal of its caller', async () => {
@@ -118,6 +118,6 @@ it.concurrent.each<[string, () => Promise<string>, RegExp]>([
 it('a deadline of gRPC is told without the words about its own parts', () => {
   const details = 'Deadline exceeded after 0.000s,waiting for metadata filters';
   const error = Object.assign(new Error(details), { code: 4, details, metadata: {} });
-  const message = 'The Temporal server does not answer in time; the same call may be repeated.';
+  const message = 'The Temporal server did not respond in time; repeat the call.';
   expect(serverError(error, { namespace: 'default' })).toMatchObject({ code: 'UNREACHABLE', message });
 });

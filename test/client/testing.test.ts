@@ -190,7 +190,7 @@ describe('the client for tests', () => {
       const { startedAt, startsAt } = await handle.describe();
       expect(Date.parse(startsAt ?? '') - Date.parse(startedAt)).toBe(7_200_000);
       await expect(handle.pollNow()).rejects.toMatchObject({
-        message: `The follow-up ${ID} refuses: it has not begun; it begins at ${startsAt ?? ''}.`,
+        message: `The update of the follow-up ${ID} was rejected: the follow-up has not started; it starts at ${startsAt ?? ''}.`,
       });
       expect(await handle.progress()).toMatchObject({ from: 'server', workers: 1 });
       expect(followUps.sent).toEqual([]);
@@ -208,7 +208,7 @@ describe('the client for tests', () => {
     const handle = await followUps.start(REQUEST);
     const description = { phase: 'starting', state: 'running' };
     expect(await handle.progress()).toMatchObject({ from: 'server', workers: 0, description });
-    const words = 'no worker polls the task queue "follow-up"; start one and try again';
+    const words = 'no worker polls the task queue "follow-up"; start a worker and try again';
     await expect(handle.pollNow()).rejects.toMatchObject({
       code: 'WAIT_TIMEOUT',
       message: `The follow-up ${ID} did not respond within 2 s: ${words}.`,

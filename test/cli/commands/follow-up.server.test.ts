@@ -119,7 +119,7 @@ it.concurrent('status shows why the workflow task of a follow-up fails', async (
   const handle = await foreign.workflow.start('followUp', { workflowId, taskQueue, args: [{}] });
   const status = async () => (await run('status', workflowId)).stdout;
   const shown = await eventually('it fails', status, { until: (text) => text.includes('task fails') });
-  expect(shown).toMatch(/its workflow task fails, and is tried again: .*encoding/);
+  expect(shown).toMatch(/its workflow task keeps failing and is retried: .*encoding/);
   await handle.terminate();
 });
 

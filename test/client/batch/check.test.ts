@@ -32,14 +32,14 @@ describe('a batch of requests', () => {
   });
 
   it.each([7, 'a text', {}, null])('is refused where it is no list: %j', async (requests) => {
-    const problem = 'items: must be a list or an iterable of requests, not ';
+    const problem = 'items: must be an array or an iterable of requests, not ';
     await expect(checkBatch(requests as never)).rejects.toThrow(problem);
   });
 
   it('tells every problem with the number of its item, and the first ones in its message', async () => {
     const requests = Array.from({ length: 23 }, () => one({ jobId: '.' }));
     await expect(checkBatch(requests)).rejects.toThrow(/item 1: .*; item 20: [^;]*; … and 3 more\./);
-    await expect(checkBatch([])).rejects.toThrow('items: there are no items');
+    await expect(checkBatch([])).rejects.toThrow('items: must have at least one item');
     const wrong = [one(), one({ prompt: '' }), 'three', one({ deadline: '30', retries: 3 })];
     const problems = [
       ...['Invalid request: item 2: prompt: must not be empty', 'item 3: input: must be one JSON object'],
