@@ -137,7 +137,7 @@ describe('every call', () => {
     const env = { TEMPORAL_ADDRESS: await listen(gateway) };
     const lost = await FollowUpClient.connect({ env });
     const unreached = STARTS.includes(name) ? 'START_UNCONFIRMED' : 'UNREACHABLE';
-    const message = expect.stringMatching(/HTTP status code 404: .*check TEMPORAL_ADDRESS/);
+    const message = expect.stringMatching(/HTTP status code 404 .*check TEMPORAL_ADDRESS/);
     // What waits for an end goes on waiting.
     const [options, end] =
       name === 'handle.result'

@@ -101,7 +101,7 @@ describe('the client for tests', () => {
     const handle = await followUps.start(REQUEST);
     expect(() => {
       followUps.setOutcome(ID, { end: 'FollowUpRejected' });
-    }).toThrow('The follow-up can\'t get the outcome {"end":"FollowUpRejected"}: it would be ');
+    }).toThrow('The follow-up can\'t get the outcome {"end":"FollowUpRejected"}. The simulation ends with ');
     expect(await handle.progress()).toMatchObject({ progress: { phase: 'watching' } });
   });
 
@@ -144,7 +144,7 @@ describe('the client for tests', () => {
       phase: 'watching',
       delivery: { verdict: 'accepted', confirmedBy: 'response', sends: 2 },
     });
-    const words = 'the follow-up is watching; a decision is accepted only in the phase needs-decision';
+    const words = 'the follow-up is in the phase watching, and a decision is accepted only in needs-decision';
     const rejection = { code: 'UPDATE_REJECTED', message: expect.stringContaining(words) };
     await expect(handle.resolveDelivery('delivered')).rejects.toMatchObject(rejection);
     await expect(handle.extendDeadline('48' as '48h')).rejects.toMatchObject({ code: 'UPDATE_REJECTED' });
