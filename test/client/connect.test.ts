@@ -53,7 +53,12 @@ describe('a connection', () => {
     ['an unknown authority', () => secure(), { TEMPORAL_TLS: 'true' }, /^UNREACH.*self-signed certificate/],
     ['a certificate for another name', () => secure(), OTHER_NAME, /^UNREACH.*does not match certificate/],
     ['no certificate if one is required', () => mutual(cert), TRUST, /^UNREACH.*certificate required/],
-    ['a key of another certificate', () => secure(), OTHER_KEY, /^INVALID_CONFIG.* key in PEM format \(.*mismatch\)$/],
+    [
+      'a key of another certificate',
+      () => secure(),
+      OTHER_KEY,
+      /^INVALID_CONFIG.* key in PEM format \(.*mismatch\)$/,
+    ],
     ['an API key and no TLS', () => grpcServer(UNIMPLEMENTED), API_KEY, /^UNREACH.*wrong version number/],
     ['a client certificate of another authority', () => mutual(ofServer.cert), MUTUAL, /^UNREACH/],
     ['a port of a web server', () => listen(createWebServer()), {}, /^UNREACH.*Protocol error/],
