@@ -83,7 +83,7 @@ export class InMemoryServer {
     };
   }
 
-  /** Starts a run. If the function that the test gave throws an error, nothing is started and `start` throws the same error. */
+  /** Starts a run. @throws the error of the test's `outcomeOf` function; nothing is started in this case */
   start(request: NamedRequest, delayMs = 0): InMemoryFollowUp {
     const { projectId, jobId, requestId } = request;
     const workflowId = followUpWorkflowId(projectId, jobId, requestId);

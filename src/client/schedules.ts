@@ -114,14 +114,14 @@ export class ScheduleClient {
     const { items: requests, spec, policies = {}, state = {}, ...settings } = change;
     checkRunOptions(settings);
     const items = requests && (await checkSchedule(scheduleId, requests));
-    const changed = ({ action, ...now }: ScheduleDescription) => {
+    const applyChange = ({ action, ...current }: ScheduleDescription) => {
       if (action.workflowType !== BATCH_WORKFLOW)
         throw notABatchScheduleError(client, scheduleId, action.workflowType);
       const [input, ...further] = (action.args ?? []) as BatchInput[];
       return {
-        spec: spec ?? now.spec,
-        policies: { ...now.policies, ...definedFields(policies) },
-        state: { ...now.state, ...definedFields(state) },
+        spec: spec ?? current.spec,
+        policies: { ...current.policies, ...definedFields(policies) },
+        state: { ...current.state, ...definedFields(state) },
         action: {
           ...action,
           ...(items && this.#startOf(scheduleId, items)),
@@ -131,7 +131,7 @@ export class ScheduleClient {
         },
       };
     };
-    await updateThroughConflicts(client, scheduleId, changed);
+    await updateThroughConflicts(client, scheduleId, applyChange);
   }
 
   #startOf(scheduleId: string, items: readonly FollowUpRequest[]) {

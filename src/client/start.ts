@@ -27,7 +27,7 @@ import { awaitResult } from './await-result';
 export type NamedRequest = FollowUpRequest & { readonly requestId: string };
 
 export interface StartOptions extends CallOptions {
-  /** The time before the Temporal server runs the follow-up. The deadline counts from the end of this delay. @default none */
+  /** The time for which the Temporal server delays the follow-up. The deadline counts from the end of this delay. @default none */
   readonly startDelay?: DurationText | undefined;
 }
 

@@ -104,19 +104,19 @@ export class BatchItemReader {
    */
   async hasCallerNamedItem(first: number, end: number, workflowIds?: ReadonlySet<string>): Promise<boolean> {
     for (let number = first; number < end;) {
-      const part = this.findChunk(number);
+      const chunk = this.findChunk(number);
       const { callerNamed } = await this.readIdentities(number);
       for (const workflowId of workflowIds ?? callerNamed.keys()) {
-        const item = part.first + (callerNamed.get(workflowId) ?? NaN);
+        const item = chunk.first + (callerNamed.get(workflowId) ?? NaN);
         if (item >= first && item < end) return true;
       }
-      number = part.end;
+      number = chunk.end;
     }
     return false;
   }
 
-  private pick<T>(part: readonly T[], number: number): T {
-    const item = part[number - this.findChunk(number).first];
+  private pick<T>(chunk: readonly T[], number: number): T {
+    const item = chunk[number - this.findChunk(number).first];
     if (item === undefined) throw new BatchItemsUnavailableError(this.source.batchId);
     return item;
   }
@@ -138,11 +138,11 @@ export class BatchItemReader {
 
   /** Returns the run whose input has an item, the number of this input's first item, and the number after its last item. */
   private findChunk(number: number) {
-    const { batchId, digest, items, chunks, ...own } = this.source;
+    const { batchId, digest, items, chunks, ...batchRun } = this.source;
     const { firsts = [0] } = chunks ?? {};
     const chunk = firsts.findLastIndex((first) => first <= number);
     const { [chunk]: first = 0, [chunk + 1]: end = items } = firsts;
-    const run = chunks ? { workflowId: chunkWorkflowId(batchId, digest ?? '', chunk), runId: '' } : own;
+    const run = chunks ? { workflowId: chunkWorkflowId(batchId, digest ?? '', chunk), runId: '' } : batchRun;
     return { first, end, ...run };
   }
 }

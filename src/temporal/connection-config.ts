@@ -72,10 +72,10 @@ export function loadTemporalConfig(env: Environment): TemporalConfig {
 function readProfile(env: Environment) {
   try {
     // An empty variable counts as not set. The exception is TEMPORAL_GRPC_META_*, because an empty value removes a header.
-    const set = Object.entries(env).filter(
+    const entries = Object.entries(env).filter(
       ([name, value]) => value !== undefined && (value !== '' || name.startsWith('TEMPORAL_GRPC_META_')),
     );
-    const overrideEnvVars = Object.fromEntries(set) as Record<string, string>;
+    const overrideEnvVars = Object.fromEntries(entries) as Record<string, string>;
     const profile = loadClientConfigProfile({ overrideEnvVars });
     return { profile, connectionOptions: toClientOptions(profile).connectionOptions };
   } catch (error) {

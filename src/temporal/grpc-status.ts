@@ -50,7 +50,7 @@ export function findGrpcError(
       const [status] = Object.entries(GRPC_STATUS).find(([, each]) => each === code) ?? [];
       return { status: status as GrpcStatusName | undefined, text };
     }
-    const [, status] = CORE_ERROR_TEXTS.find(([words]) => message.includes(words)) ?? [];
+    const [, status] = CORE_ERROR_TEXTS.find(([text]) => message.includes(text)) ?? [];
     if (status !== undefined) return { status, text: message.slice(0, 300) };
   }
   return undefined;

@@ -75,8 +75,8 @@ export async function collectOutcomes(
 ): Promise<ReadonlyMap<string, ListedOutcome>> {
   const restriction =
     since === undefined ? ' AND CloseTime IS NOT NULL' : ` AND CloseTime >= '${since.toISOString()}'`;
-  const ofBatch = [keywordAttribute('FollowUpBatch', batchId)];
-  for await (const info of listWorkflows(client, ofBatch, { restriction, pageSize: OUTCOMES_PER_PAGE })) {
+  const filters = [keywordAttribute('FollowUpBatch', batchId)];
+  for await (const info of listWorkflows(client, filters, { restriction, pageSize: OUTCOMES_PER_PAGE })) {
     const { workflowId, closeTime, startTime } = info;
     const known = outcomes.get(workflowId);
     // The list has each run of a follow-up, so only the latest run counts.
@@ -124,9 +124,9 @@ function visibilityQuery(filters: AttributeFilters): string {
 }
 
 function visibilityClause({ key: { name }, value }: AttributeFilters[number]): string {
-  const beginning = /^[^'"\\\p{Cc}]+/u.exec(value)?.[0];
-  if (beginning === undefined) return `${name} IS NOT NULL`;
-  return `${name} ${beginning === value ? '=' : 'STARTS_WITH'} '${beginning}'`;
+  const prefix = /^[^'"\\\p{Cc}]+/u.exec(value)?.[0];
+  if (prefix === undefined) return `${name} IS NOT NULL`;
+  return `${name} ${prefix === value ? '=' : 'STARTS_WITH'} '${prefix}'`;
 }
 
 const discardingCodec: PayloadCodec = {

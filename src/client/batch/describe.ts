@@ -129,18 +129,19 @@ export class BatchResultReader {
       this.listedUntilMs = Math.max(this.listedUntilMs, +closedAt);
     const runningIds = await listRunningIds(this.client, batchId);
     const started = mergeStartedItems(board, board.startedEarlier);
-    const leftAt = endedAt ?? new Date().toISOString();
+    const endedAtOrNow = endedAt ?? new Date().toISOString();
     const results: BatchItemResult[] = [];
     const addResult = (
       workflowId: string,
-      end: RecordedOutcome,
+      outcome: RecordedOutcome,
       itemStartedAt: number,
       itemEndedAt: string,
     ) => {
       // While a retry runs, an item that the retry will start again has no outcome yet.
-      if (endedAt === null && itemStartedAt < startedAt && shouldRetry(end, memo?.retryScope ?? null)) return;
+      if (endedAt === null && itemStartedAt < startedAt && shouldRetry(outcome, memo?.retryScope ?? null))
+        return;
       const [, projectId = '', jobId = '', requestId = ''] = workflowId.split(':').map(decodeURIComponent);
-      results.push({ workflowId, projectId, jobId, requestId, ...end, endedAt: itemEndedAt });
+      results.push({ workflowId, projectId, jobId, requestId, ...outcome, endedAt: itemEndedAt });
     };
     const unlistedItems: [ItemIdentity, boolean][] = [];
     for (let number = 0; number < count; number += 1) {
@@ -157,18 +158,18 @@ export class BatchResultReader {
     }
     const foreignBefore = board.startedEarlier === null ? startedAt : 0;
     const isCancelled = endedAt !== null && memo?.stopReason === 'cancel-running';
-    await eachConcurrently(unlistedItems, async ([item, was]) => {
+    await eachConcurrently(unlistedItems, async ([item, wasStarted]) => {
       const found = await fetchOutcome(this.client, { ...item, foreignIfStartedBefore: foreignBefore });
-      const { startedAt: itemStartedAt = 0, closedAt = leftAt } = found;
+      const { startedAt: itemStartedAt = 0, closedAt = endedAtOrNow } = found;
       const unreadableOutcome = endedAt === null ? null : found.unreadableOutcome;
       const outcome =
         found.outcome ??
         unreadableOutcome ??
         (isCancelled ? createOutcomeWithoutReceipt('left-running') : null);
-      if (outcome !== null && (was || outcome.outcome !== 'missing'))
+      if (outcome !== null && (wasStarted || outcome.outcome !== 'missing'))
         addResult(item.workflowId, outcome, itemStartedAt, closedAt);
     });
-    for (const end of results) this.returnedIds.add(end.workflowId);
+    for (const { workflowId } of results) this.returnedIds.add(workflowId);
     return results.sort((one, other) => Date.parse(one.endedAt) - Date.parse(other.endedAt));
   }
 }

@@ -11,7 +11,7 @@ import { eachConcurrently } from '../../temporal/each-concurrently';
 import { describeWorkflow, type RunState, toRunState } from '../../temporal/workflow-executions';
 import { type BatchReport, readBatchInput } from './describe';
 
-/** The time after its early end for which a run may still start items: the validity of its permission, and 5 s of reserve. */
+/** The time for which a run may still start items after its early end: the validity of a permission, and 5 s of reserve. */
 export const MAX_LATE_START_MS = SEND_PERMISSION_MS + 5_000;
 
 /**

@@ -110,7 +110,7 @@ export interface BatchRequest {
  */
 export type BatchStartDecision = 'conflict' | 'attach' | 'still running' | 'done' | 'resume' | 'start';
 
-/** Decides what a request to start or to retry a batch does. */
+/** Decides the reaction to a request that starts or retries a batch. */
 export function decideBatchStart(
   existing: ExistingBatch | null,
   { digest, retryScope }: BatchRequest,
