@@ -19,10 +19,10 @@ import {
   notFoundError,
 } from './errors';
 
-/** The SDK itself has tried for some 20 s before. */
+/** The interval of further attempts. The SDK has already retried the call for about 20 s. */
 const RETRY_INTERVAL_MS = 1_000;
 
-/** Repeats a call until the server answers. */
+/** Repeats a call until the Temporal server responds. @throws any error that is not transient */
 export async function retryWhileUnavailable<T>(signal: AbortSignal, call: () => Promise<T>): Promise<T> {
   for (;;) {
     signal.throwIfAborted();
@@ -35,7 +35,10 @@ export async function retryWhileUnavailable<T>(signal: AbortSignal, call: () => 
   }
 }
 
-/** Waits for the end, through continued-as-new runs and resets too. */
+/**
+ * Waits for the result of a follow-up. The wait continues if the workflow continues as new or is reset, and if the connection
+ * fails.
+ */
 export function awaitResult(client: Client, workflowId: string, signal: AbortSignal) {
   return retryWhileUnavailable(signal, () => fetchResult(client, workflowId));
 }
@@ -49,7 +52,7 @@ async function fetchResult(client: Client, workflowId: string): Promise<FollowUp
       throw notFoundError('follow-up', workflowId, client.options.namespace);
     if (!(error instanceof WorkflowFailedError)) throw error;
     const { state, receipt } = await describeFollowUp(client, workflowId);
-    // A reset terminates the run that we wait for, and continues in another one.
+    // A reset terminates the awaited run, and the follow-up continues in a new run.
     if (error.cause instanceof TerminatedFailure && state !== 'terminated') {
       await sleep(RETRY_INTERVAL_MS);
       return fetchResult(client, workflowId);
@@ -60,7 +63,7 @@ async function fetchResult(client: Client, workflowId: string): Promise<FollowUp
   throw unexpectedFailureError(workflowId, 'its result is not a job with a receipt');
 }
 
-/** The error that a follow-up's result throws. @param receipt the receipt that a cancelled follow-up left */
+/** Creates the error that `result` throws. @param receipt the receipt in the memo, which only a cancelled follow-up has */
 export function resultError(
   workflowId: string,
   cause: Error | undefined,
@@ -68,13 +71,13 @@ export function resultError(
 ): FollowUpError {
   if (cause instanceof CancelledFailure)
     return new FollowUpCancelledError('CANCELLED', describeCancellation(receipt), { workflowId, receipt });
-  const ended = (words: string) => `The workflow ${words}; ${DELIVERY_IN_HISTORY}`;
+  const ended = (reason: string) => `The workflow ${reason}; ${DELIVERY_IN_HISTORY}`;
   if (cause instanceof TerminatedFailure) {
     const message = ended(`was terminated (${cause.message})`);
     return new FollowUpTerminatedError('TERMINATED', message, { workflowId });
   }
   if (cause instanceof TimeoutFailure)
-    return new FollowUpError('WORKFLOW_TIMED_OUT', ended('exceeded a timeout set by its caller'), {
+    return new FollowUpError('WORKFLOW_TIMED_OUT', ended('exceeded a timeout that its caller set'), {
       workflowId,
     });
   const failure = cause && parseFollowUpFailure(cause);
@@ -83,8 +86,8 @@ export function resultError(
   return unexpectedFailureError(workflowId, cause?.message ?? 'a failure without a cause', cause);
 }
 
-/** A bug, or another program's workflow. */
+/** Creates the error for an end that only a bug or another program's workflow can cause. */
 function unexpectedFailureError(workflowId: string, message: string, cause?: Error): FollowUpError {
-  const text = `The workflow ended in a way that no follow-up does (${message}); ${DELIVERY_IN_HISTORY}`;
+  const text = `The workflow did not end with a valid follow-up result (${message}); ${DELIVERY_IN_HISTORY}`;
   return new FollowUpError('UNEXPECTED_FAILURE', text, { workflowId, cause });
 }

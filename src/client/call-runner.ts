@@ -18,28 +18,29 @@ import { unknownOptions } from './options';
 /** The options of every call. */
 export interface CallOptions {
   /**
-   * Ends the call with the signal's reason. If the signal is aborted already, the call makes no request. A request that is being
-   * made when the signal is aborted may still take effect.
+   * Ends the call with the signal's reason. If the signal is already aborted, the call makes no request. A request that is in
+   * progress when the signal is aborted may still take effect.
    */
   readonly signal?: AbortSignal | undefined;
   /**
-   * Milliseconds until the call, or the next entry of a list, ends as `START_UNCONFIRMED` or `WAIT_TIMEOUT`. @default none; the SDK
-   * retries for about 20 s if the Temporal server is unreachable
+   * Milliseconds until the call ends as `START_UNCONFIRMED` or `WAIT_TIMEOUT`. In a list, the timeout applies to each entry.
+   *
+   * @default none; if the Temporal server is unreachable, the SDK retries for about 20 s
    */
   readonly timeout?: number | undefined;
 }
 
-/** The longest timer of Node, some 24 days. */
+/** The longest timer of Node, about 24 days. */
 const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
 interface CallContext extends CallOptions {
-  /** The call's steps record here how far the call got. */
+  /** The progress of the call, which its steps update. */
   readonly reached?: CallState;
-  /** The names of the call's further options. */
+  /** The names of the options that this call accepts besides `signal` and `timeout`. */
   readonly optionNames?: readonly string[];
 }
 
-/** Starts and ends every call of a client and its handles. */
+/** Runs all calls of a client and its handles: checks the options, applies signal and timeout, and maps the errors. */
 export class CallRunner {
   readonly #pending = new Map<AbortController, CallState>();
   #isClosed = false;
@@ -51,8 +52,10 @@ export class CallRunner {
   ) {}
 
   /**
-   * @param work keeps `reached` up to date; its signal is aborted if the call ends early
-   * @throws FollowUpError for every error, or the reason of `signal`
+   * Runs one call.
+   *
+   * @param work makes the requests and keeps `reached` up to date; its signal is aborted if the call ends early
+   * @throws the reason of `signal` if the signal is aborted, and a FollowUpError for every other error
    */
   async run<T>(
     { reached = {}, optionNames = [], ...options }: CallContext,
@@ -76,7 +79,7 @@ export class CallRunner {
           }, timeout);
     this.#pending.set(controller, reached);
     try {
-      // The SDK cancels only the first attempt of an aborted request (1.24), so the call does not wait for the work to end.
+      // SDK 1.24 cancels only the first attempt of an aborted request, so the call does not wait until the work has ended.
       const aborted = new Promise<never>((_, reject) => {
         controller.signal.addEventListener('abort', reject);
       });
@@ -94,6 +97,7 @@ export class CallRunner {
     }
   }
 
+  /** Yields the entries of a list. Each entry is one call with its own timeout. */
   async *iterate<T>(
     options: CallOptions,
     list: (client: Client) => AsyncIterator<T, void>,
@@ -106,7 +110,7 @@ export class CallRunner {
     }
   }
 
-  /** Ends every call, and rejects further calls. */
+  /** Ends every call in progress and rejects all later calls with `CLIENT_CLOSED`. */
   close(): void {
     this.#isClosed = true;
     for (const [call, reached] of this.#pending) call.abort(clientClosedError(reached));
@@ -114,8 +118,8 @@ export class CallRunner {
 }
 
 /**
- * Makes a signal also notify listeners that are added after its abort. The SDK (1.24) does not check whether a signal is already
- * aborted: without this change, the work of an ended call would continue with its next requests.
+ * Makes a signal also notify listeners that are added after its abort. SDK 1.24 does not check whether a signal is already
+ * aborted. Without this change, the work of an ended call would continue with its next requests.
  */
 function notifyLateListeners(signal: AbortSignal): AbortSignal {
   // The SDK adds a listener for each request, and some calls make many requests at the same time.
@@ -136,35 +140,40 @@ function toFollowUpError({ options }: Client, error: unknown, reached: CallState
     return interruptedCallError('UNREACHABLE', knownError.message, reached, knownError);
   if (knownError !== undefined) return Object.assign(knownError, { workflowId: workflowId ?? null });
   const { message } = error instanceof Error ? error : new Error(String(error));
-  // The workflow was deleted in the meantime.
+  // The workflow was deleted during the call.
   if (error instanceof WorkflowNotFoundError)
-    return new NotFoundError('NOT_FOUND', `The workflow is gone: ${message}`, { workflowId, cause: error });
+    return new NotFoundError('NOT_FOUND', `The workflow no longer exists: ${message}`, {
+      workflowId,
+      cause: error,
+    });
   // A codec can throw any error, and the SDK's converter throws a ValueError.
   if (error instanceof ValueError || options.loadedDataConverter.payloadCodecs.length > 0) {
     const field = "FOLLOW_UP_DATA_CONVERTER, or your Client's dataConverter";
-    const text = `must be the data converter of the workers and of all other callers: this one fails (${message})`;
+    const text = `must be the same data converter that the workers and all other callers use; this one failed: ${message}`;
     return new ConfigurationError([{ field, text }], { cause: error });
   }
   return new FollowUpError('UNEXPECTED_FAILURE', `The call failed: ${message}`, { workflowId, cause: error });
 }
 
+/** The timeout of a request that the Temporal server answers without a worker. */
 export const SERVER_TIMEOUT_MS = 5_000;
 
-/** A worker that replays a long history responds within a second. */
+/** The timeout of a query. A worker that must replay a long history first still responds within a second. */
 export const WORKER_TIMEOUT_MS = 3_000;
 
 export function withTimeout<T>(client: Client, timeoutMs: number, request: () => Promise<T>): Promise<T> {
   return client.withDeadline(Date.now() + timeoutMs, request);
 }
 
-/** @throws InvalidRequestError */
+/** @throws InvalidRequestError if a call's `timeout` is neither undefined nor a valid number of milliseconds */
 export function checkTimeout(timeout: unknown): void {
   if (timeout === undefined) return;
   if (typeof timeout === 'number' && timeout > 0 && timeout <= MAX_TIMEOUT_MS) return;
-  const text = `must be milliseconds, more than 0 and at most ${MAX_TIMEOUT_MS}; it is ${quote(timeout)}`;
+  const text = `must be a number of milliseconds, greater than 0 and at most ${MAX_TIMEOUT_MS}; it is ${quote(timeout)}`;
   throw invalidFieldError('timeout', text);
 }
 
 function clientClosedError(reached: CallState = {}): FollowUpError {
-  return interruptedCallError('CLIENT_CLOSED', 'The client was closed. What was started continues.', reached);
+  const reason = 'The client was closed. Started follow-ups and batches continue.';
+  return interruptedCallError('CLIENT_CLOSED', reason, reached);
 }

@@ -5,23 +5,25 @@ import { connectionError } from '../temporal/server-error';
 
 const CONNECT_TIMEOUT_MS = 5_000;
 
-/** A Temporal server that restarts is back within a second; other errors must not delay the error message. */
+/** The time for retries of the first call. A restarting Temporal server is back within a second, so a longer wait has no use. */
 const RETRY_CONNECTING_MS = 1_000;
 
 export interface ConnectOptions {
-  /** @default process.env */
-  // The declarations of config.ts need @temporalio/worker, which callers don't have.
+  /** The environment variables. @default process.env */
+  // The declarations of connection-config.ts are not used here, because they need @temporalio/worker, which callers don't have.
   readonly env?: Readonly<Record<string, string | undefined>>;
-  /** Milliseconds until the attempt fails. A connection that is rejected fails after at most a second. @default 5000 */
+  /** Milliseconds until connecting fails. A rejected connection fails after at most a second. @default 5000 */
   readonly timeout?: number;
+  /** Ends connecting with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
 }
 
 /**
- * Connects using the `TEMPORAL_*` variables or the profile in `temporal.toml`, by default to localhost:7233.
+ * Connects using the `TEMPORAL_*` variables and the profile in `temporal.toml`, by default to localhost:7233.
  *
- * @throws TemporalUnreachableError with gRPC's reason if there is no connection; FollowUpError `INVALID_CONFIGURATION` if variables or
- *   profile are invalid, `UNAUTHORIZED` if the Temporal server rejects the credentials
+ * @throws TemporalUnreachableError with gRPC's reason if the connection fails
+ * @throws FollowUpError `INVALID_CONFIGURATION` if a variable or the profile is invalid
+ * @throws FollowUpError `UNAUTHORIZED` if the Temporal server rejects the credentials
  */
 export async function connectClient(
   options: ConnectOptions = {},
@@ -39,7 +41,7 @@ export async function connectClient(
   const aborted = new Promise<never>((_, reject) => {
     signal?.addEventListener('abort', reject, { once: true });
   });
-  // The SDK's own `ensureConnected` waits for its timeout, and then does not have the reason.
+  // The SDK's `ensureConnected` waits until its timeout and then does not report the reason.
   const firstCall = connection.withDeadline(Date.now() + timeout, () =>
     connection.workflowService.getSystemInfo({}),
   );
@@ -47,7 +49,7 @@ export async function connectClient(
     await Promise.race([firstCall, aborted]);
     retries.markConnected();
   } catch (error) {
-    // An old Temporal server does not have this call.
+    // A Temporal server that is too old for this call responds with UNIMPLEMENTED, so the connection works.
     if (hasGrpcStatus(error, 'UNIMPLEMENTED')) retries.markConnected();
     else {
       await retries.closeConnection(connection);
@@ -60,10 +62,10 @@ export async function connectClient(
 }
 
 /**
- * The SDK's own retries, which can be ended. A retry that is due after its connection was closed throws in a timer, which ends
- * the process (SDK 1.24). The connection is therefore closed after its last retry.
+ * Returns the SDK's default retries with the option to stop them. In SDK 1.24, a retry that is due after its connection was
+ * closed throws in a timer, which ends the process. `closeConnection` therefore closes the connection after its last retry.
  *
- * @param connectingMs for how long the first call is retried
+ * @param connectingMs the number of milliseconds for which the first call is retried
  */
 function createStoppableRetries(connectingMs: number) {
   const defaults = defaultGrpcRetryOptions();
@@ -86,5 +88,5 @@ function createStoppableRetries(connectingMs: number) {
   const markConnected = (): void => {
     retryUntil = Infinity;
   };
-  return { options, markConnected: markConnected, closeConnection: closeConnection };
+  return { options, markConnected, closeConnection };
 }

@@ -9,78 +9,80 @@ import { findPendingActivity } from '../temporal/sdk-internals';
 import { notFoundError, throwIfProblems } from './errors';
 import { nameProblems, unknownOptions } from './options';
 
-/** What the Temporal server knows of a follow-up, without a worker. */
+/** A follow-up as the Temporal server describes it, without a worker. */
 export interface FollowUpDescription {
   readonly workflowId: string;
   readonly runId: string;
   readonly state: RunState;
+  /** When the workflow was started, before any `startDelay`. ISO 8601, UTC, like the other times. */
   readonly startedAt: string;
-  /** When it begins, by its `startDelay`; null once it has begun, and in a list. */
+  /** When the `startDelay` ends. Null after the follow-up has started to run, and in a list. */
   readonly startsAt: string | null;
-  /** Null while it runs. */
+  /** When the follow-up ended. Null while it runs. */
   readonly endedAt: string | null;
   readonly taskQueue: string;
-  /** By its last transition, as the fields below; null where it is not set. */
+  /** The latest phase that the workflow recorded; null if none is recorded. The same holds for the following fields. */
   readonly phase: string | null;
   /** How the follow-up ended, such as `completed` or `DeliveryUnknown`. Null while it runs, and if it was terminated. */
   readonly outcome: string | null;
   /**
-   * The delivery's verdict when the follow-up ended. While it runs, the verdict is `unknown` if a send in progress has recorded its
-   * permission, after which the message may have been sent at any moment; null otherwise, and for a running follow-up in a list.
+   * The delivery's verdict when the follow-up ended. For a running follow-up, the verdict is `unknown` if a send in progress has a
+   * recorded permission, because its message may have been sent. Otherwise, and always in a list, the verdict of a running
+   * follow-up is null.
    */
   readonly verdict: Verdict | null;
   readonly jobStatus: string | null;
   readonly projectId: string | null;
   readonly jobId: string | null;
-  /** Why its workflow task fails again and again, such as a missing search attribute; null while it does not, and in a list. */
+  /** Why the workflow task keeps failing, for example a missing search attribute. Null if it does not fail, and in a list. */
   readonly workflowTaskFailure: string | null;
-  /** Left by a cancelled follow-up only; null in a list. */
+  /** The receipt of a cancelled follow-up. Null for every other follow-up, and in a list. */
   readonly receipt: Receipt | null;
 }
 
-/** @throws NotFoundError */
+/** Describes a follow-up's latest run. @throws NotFoundError */
 export async function describeFollowUp(client: Client, workflowId: string): Promise<FollowUpDescription> {
   const info = await findFollowUp(client, workflowId);
-  // The first event alone: no task is made before the delay is over.
+  // The Temporal server schedules the first workflow task after the start delay, so until then the history has one event.
   const startsAt = info.historyLength === 1 ? (info.executionTime?.toISOString() ?? null) : null;
   const description = toDescription(info);
   const verdict = (await isPossiblySending(client, info)) ? 'unknown' : description.verdict;
   return {
     ...description,
     verdict,
-    startsAt: startsAt,
+    startsAt,
     workflowTaskFailure: await readTaskFailure(client, info),
   };
 }
 
-/** Whether a send is in progress that has recorded its permission. */
+/** Returns whether a send is in progress whose permission was recorded. */
 async function isPossiblySending(client: Client, info: WorkflowExecutionDescription): Promise<boolean> {
   try {
     const pending = await findPendingActivity(client, info, 'sendMessage');
     return pending !== undefined && hasRecordedPermission(pending);
   } catch {
-    // This client can't decode the heartbeat, which may be a permission.
+    // If this client can't decode the heartbeat, the heartbeat may be a permission.
     return true;
   }
 }
 
-/** Whether a send has recorded its permission, after which the message may have been sent. */
+/** Returns whether the permission of a pending send was recorded. If it was, the message may have been sent. */
 export function hasRecordedPermission({ details }: { readonly details: unknown }): boolean {
   return details !== null && details !== undefined;
 }
 
-/** @throws NotFoundError when there is no such workflow, or it is not a follow-up */
+/** @throws NotFoundError if no workflow has this ID, or if the workflow is not a follow-up */
 export async function findFollowUp(client: Client, workflowId: string) {
   const info = await describeWorkflow(client, workflowId);
   if (info?.type === FOLLOW_UP_WORKFLOW) return info;
-  const found = info ? `the workflow of this id has the type ${JSON.stringify(info.type)}` : undefined;
+  const found = info ? `the workflow with this ID has the type ${JSON.stringify(info.type)}` : undefined;
   throw notFoundError('follow-up', workflowId, client.options.namespace, found);
 }
 
 function toDescription(info: Omit<WorkflowExecutionInfo, 'raw'>): FollowUpDescription {
   const readAttribute = (name: KeywordName): string | null =>
     info.typedSearchAttributes.get(keywordAttributeKey(name)) ?? null;
-  // A server need not keep the order of a KeywordList.
+  // The Temporal server does not guarantee the order of a KeywordList's values.
   const values = info.typedSearchAttributes.get(OUTCOME_KEY) ?? [];
   const receipt = info.memo?.[MEMO_RECEIPT];
   return {
@@ -102,7 +104,7 @@ function toDescription(info: Omit<WorkflowExecutionInfo, 'raw'>): FollowUpDescri
   };
 }
 
-/** Why the latest workflow task of a run fails, again and again; null where it does not. */
+/** Returns why the workflow task of a run keeps failing; null if it does not fail. */
 export async function readTaskFailure(
   { workflowService, options }: Client,
   { workflowId, runId, raw }: Pick<WorkflowExecutionDescription, 'workflowId' | 'runId' | 'raw'>,
@@ -111,17 +113,17 @@ export async function readTaskFailure(
   const { history } = await workflowService.getWorkflowExecutionHistoryReverse({
     namespace: options.namespace,
     execution: { workflowId, runId },
-    // Enough to find the end of a workflow task, behind what has come since.
+    // Twenty events are enough to reach the latest workflow task that ended, because only a few events follow it.
     maximumPageSize: 20,
   });
   const latest = history?.events?.find(
     (event) => event.workflowTaskFailedEventAttributes ?? event.workflowTaskCompletedEventAttributes,
   );
   const message = latest?.workflowTaskFailedEventAttributes?.failure?.message;
-  return message ? `its workflow task fails, and is tried again: ${singleLine(message, 500)}` : null;
+  return message ? `its workflow task keeps failing and is retried: ${singleLine(message, 500)}` : null;
 }
 
-/** A field that is left out does not restrict the list. */
+/** The conditions of a list, all of which must hold. An omitted field does not restrict the list. */
 export interface FollowUpFilter {
   readonly phase?: Phase | undefined;
   /** The outcome, such as `completed` or `DeadlineExceeded`, or the verdict, such as `unknown`. */
@@ -138,7 +140,7 @@ const FILTER_ATTRIBUTES: Readonly<Record<Exclude<keyof FollowUpFilter, 'outcome'
   batchId: 'FollowUpBatch',
 };
 
-/** @throws InvalidRequestError */
+/** @throws InvalidRequestError with every problem of the filter */
 export function checkFilter(filter: FollowUpFilter): void {
   const problems = unknownOptions(filter, [...Object.keys(FILTER_ATTRIBUTES), 'outcome']);
   for (const [field, value] of Object.entries(filter)) {

@@ -25,20 +25,20 @@ export class ConflictError extends FollowUpError {}
 /** Thrown when the namespace has no follow-up, batch or schedule with an ID. */
 export class NotFoundError extends FollowUpError {}
 
-/** Thrown when it is unknown whether a call started a follow-up or batch. If the call is repeated, it sends nothing twice. */
+/** Thrown when it is unknown whether a call started a follow-up or batch. Repeat the same call; no message is sent twice. */
 export class StartUnconfirmedError extends FollowUpError {}
 
 /** Thrown when no worker responded in time, or the `timeout` of a call passed. A started follow-up or batch continues. */
 export class WaitTimeoutError extends FollowUpError {}
 
-/** How far a call got. */
+/** The progress of a call. */
 export interface CallState {
   workflowId?: string | undefined;
   /** The kind of workflow that the call starts, while it is unknown whether the workflow was started. */
   unconfirmed?: 'follow-up' | 'batch' | undefined;
 }
 
-/** The error of a call that ended before its response. @param reason the reason, as a sentence */
+/** Creates the error of a call that ended before its response. @param reason why the call ended, as a sentence */
 export function interruptedCallError(
   code: 'WAIT_TIMEOUT' | 'CLIENT_CLOSED' | 'UNREACHABLE',
   reason: string,
@@ -47,7 +47,7 @@ export function interruptedCallError(
 ): FollowUpError {
   if (unconfirmed !== undefined) {
     const subject = `the ${unconfirmed} ${workflowId ?? ''}`.trim();
-    const message = `${reason} It is not confirmed that ${subject} was started. Repeat the same call; it sends nothing twice.`;
+    const message = `${reason} It is unknown whether ${subject} was started. Repeat the same call; no message is sent twice.`;
     return new StartUnconfirmedError('START_UNCONFIRMED', message, { workflowId, cause });
   }
   const ErrorClass = code === 'WAIT_TIMEOUT' ? WaitTimeoutError : FollowUpError;
@@ -89,14 +89,14 @@ export function batchConflictError(batchId: string): ConflictError {
   return new ConflictError(
     'CONFLICT',
     `The batch ${JSON.stringify(batchId)} exists with different items, options or order. Nothing was started. ` +
-      'Give the same input to continue it, or another batch id for another batch.',
+      'Use the original input to continue the batch, or another batch ID to start another batch.',
   );
 }
 
 export function scheduleConflictError(scheduleId: string): ConflictError {
   return new ConflictError(
     'CONFLICT',
-    `The schedule ${JSON.stringify(scheduleId)} exists. Nothing was changed. Use update to change it, or choose another ID.`,
+    `The schedule ${JSON.stringify(scheduleId)} already exists. Nothing was changed. Use update to change it, or use another ID.`,
   );
 }
 
@@ -108,59 +108,63 @@ export function scheduleUpdateConflictError(scheduleId: string, cause: unknown):
   return new ConflictError('CONFLICT', message, { cause });
 }
 
-/** @param found what has this id instead, if anything has */
+/** @param found a clause that states which workflow or schedule has this ID instead; undefined if none has it */
 export function notFoundError(
-  what: 'follow-up' | 'batch' | 'schedule',
+  kind: 'follow-up' | 'batch' | 'schedule',
   id: string,
   namespace: string,
   found?: string,
 ): NotFoundError {
   // A caller may have given the request ID instead of the workflow ID.
-  const hasForm = what !== 'follow-up' || id.startsWith('follow-up:');
-  const form = hasForm ? '' : ' (most ids are follow-up:PROJECT:JOB:REQUEST_ID)';
+  const hasForm = kind !== 'follow-up' || id.startsWith('follow-up:');
+  const form = hasForm ? '' : ' (most IDs have the form follow-up:PROJECT:JOB:REQUEST_ID)';
   const reason =
-    found ?? `it may be misspelt${form}, deleted, in another namespace, or older than its retention`;
-  const message = `There is no ${what} ${JSON.stringify(id)} in the namespace ${namespace}: ${reason}.`;
-  return new NotFoundError('NOT_FOUND', message, what === 'follow-up' ? { workflowId: id } : {});
+    found ??
+    `the ID may be misspelled${form}, or the ${kind} was deleted, is in another namespace, or is older than the retention period`;
+  const message = `The namespace ${namespace} has no ${kind} ${JSON.stringify(id)}: ${reason}.`;
+  return new NotFoundError('NOT_FOUND', message, kind === 'follow-up' ? { workflowId: id } : {});
 }
 
-/** @param reason why no response came, if that is known, such as {@link explainMissingResponse} */
+/** @param reason why no response was received, as a clause, for example from {@link explainMissingResponse} */
 export function waitTimeoutError(reached: CallState, waitedMs: number, reason?: string): FollowUpError {
   const { workflowId, unconfirmed } = reached;
   const isStarted = workflowId !== undefined && unconfirmed === undefined;
-  const subject = isStarted ? `${subjectFromId(workflowId)} did not respond` : 'There was no response';
+  const subject = isStarted
+    ? `The ${labelFromId(workflowId)} did not respond`
+    : 'The call received no response';
   const suffix = reason === undefined ? '' : `: ${reason}`;
   return interruptedCallError('WAIT_TIMEOUT', `${subject} within ${waitedMs / 1_000} s${suffix}.`, reached);
 }
 
-/** Why no worker responds. @param workers the number of workers that poll the task queue */
+/** Explains, as a clause, why no worker responds. @param workers the number of workers that poll the task queue */
 export function explainMissingResponse(taskQueue: string, workers: number): string {
   const queue = `the task queue ${JSON.stringify(taskQueue)}`;
-  if (workers === 0) return `no worker polls ${queue}; start one and try again`;
+  if (workers === 0) return `no worker polls ${queue}; start a worker and try again`;
   return `the worker on ${queue} is busy, waits for the agent service, or has just stopped; try again`;
 }
 
 export function wrongStateError(workflowId: string, state: string): FollowUpError {
   const isRunning = state === 'running';
-  const message = `${subjectFromId(workflowId)} ${isRunning ? 'is still running' : `has already ended: ${state}`}.`;
+  const message = `The ${labelFromId(workflowId)} ${isRunning ? 'is still running' : `has already ended: ${state}`}.`;
   return new FollowUpError(isRunning ? 'STILL_RUNNING' : 'ALREADY_ENDED', message, { workflowId, state });
 }
 
+/** @param reason why the worker or this client rejected the update, as a clause */
 export function updateRejectedError(workflowId: string, reason: string): FollowUpError {
-  const message = `${subjectFromId(workflowId)} refuses: ${reason.replace(/\.$/, '')}.`;
+  const message = `The update of the ${labelFromId(workflowId)} was rejected: ${reason.replace(/\.$/, '')}.`;
   return new FollowUpError('UPDATE_REJECTED', message, { workflowId });
 }
 
-/** @param reason whether the message was sent, in words */
+/** @param reason why a retry could send the message twice or has no message to send, as a sentence */
 export function retryNotAllowedError(
   workflowId: string,
   reason: string,
   receipt: Receipt | null,
 ): FollowUpError {
-  const message = `${subjectFromId(workflowId)} can't be retried. ${reason} To send its message once more, give it a new requestId.`;
+  const message = `The ${labelFromId(workflowId)} can't be retried. ${reason} To send the message again, use a new requestId.`;
   return new FollowUpError('RETRY_NOT_ALLOWED', message, { workflowId, receipt });
 }
 
-function subjectFromId(workflowId: string): string {
-  return `The ${workflowId.startsWith('follow-up-batch:') ? 'batch' : 'follow-up'} ${workflowId}`;
+function labelFromId(workflowId: string): string {
+  return `${workflowId.startsWith('follow-up-batch:') ? 'batch' : 'follow-up'} ${workflowId}`;
 }

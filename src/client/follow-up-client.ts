@@ -20,18 +20,20 @@ export interface FollowUpClientOptions {
 const CONNECT_OPTIONS = ['taskQueue', 'env', 'timeout', 'signal'];
 
 /**
- * Sends follow-up messages to agent jobs and waits for the jobs, by way of the workers (docs/client.md). It may die and come back
- * at any time; nothing is lost or sent twice.
+ * Sends follow-up messages to agent jobs and waits for the jobs. Workers do the work, and the Temporal server keeps the state
+ * (docs/client.md). The process of a client may therefore end or restart at any time. No follow-up is lost, and no message is
+ * sent twice.
  */
 export class FollowUpClient {
   readonly taskQueue: string;
+  /** Starts and controls batches of follow-ups. */
   readonly batches: BatchClient;
-  /** Batches at set times. */
+  /** Creates and changes schedules that start batches. */
   readonly schedules: ScheduleClient;
   readonly #calls: CallRunner;
   #closeConnection: (() => Promise<void>) | undefined;
 
-  /** @param client of the SDK, with the codecs and interceptors that the workers know; it stays yours to close */
+  /** @param client the SDK's client, with the data converter and interceptors that the workers use. `close` does not close it */
   constructor(
     readonly client: Client,
     options: FollowUpClientOptions = {},
@@ -43,12 +45,15 @@ export class FollowUpClient {
   }
 
   /**
-   * Connects by the variables `TEMPORAL_*` and the profile of `temporal.toml`. Close the client when done.
+   * Connects using the `TEMPORAL_*` variables and the profile in `temporal.toml`. Close the client after its last use.
    *
-   * @throws InvalidRequestError; TemporalUnreachableError; FollowUpError `INVALID_CONFIGURATION`, `UNAUTHORIZED`
+   * @throws InvalidRequestError if an option is unknown or `timeout` is invalid
+   * @throws TemporalUnreachableError if the connection fails
+   * @throws FollowUpError `INVALID_CONFIGURATION` if a variable or the profile is invalid
+   * @throws FollowUpError `UNAUTHORIZED` if the Temporal server rejects the credentials
    */
   static async connect(options: FollowUpClientOptions & ConnectOptions = {}): Promise<FollowUpClient> {
-    // An `address` that nobody reads would lead to another server.
+    // An unknown option, such as `address`, is an error: if it were ignored, the client would connect to another Temporal server.
     const unknown = unknownOptions(options, CONNECT_OPTIONS);
     if (unknown.length > 0) throw new InvalidRequestError(unknown);
     checkTimeout(options.timeout);
@@ -63,18 +68,19 @@ export class FollowUpClient {
   }
 
   /**
-   * Starts a follow-up, or attaches to the one of the same `requestId`, running or ended: the message is sent once.
+   * Starts a follow-up. If a follow-up with the same project, job and `requestId` exists, running or ended, the call attaches to
+   * that follow-up instead. The message is therefore sent only once.
    *
    * @throws InvalidRequestError with every problem, before anything is started
-   * @throws ConflictError when the follow-up of this `requestId` carries another prompt
-   * @throws SearchAttributesError when the namespace is not set up
+   * @throws ConflictError if the existing follow-up has another prompt
+   * @throws SearchAttributesError if the namespace is not set up
    */
   async start(request: NamedRequest, options: StartOptions = {}): Promise<StartedFollowUp> {
     const start = await this.#start(request, options, (started) => started);
     return Object.assign(this.getHandle(start.workflowId), start);
   }
 
-  /** {@link start} and the `result` of its handle in one. */
+  /** Starts a follow-up as {@link start} does, and waits for its result. @throws as `start` and `FollowUpHandle.result` do */
   execute(request: NamedRequest, options: StartOptions = {}): Promise<FollowUpResult> {
     return this.#start(request, options, ({ workflowId }, signal, client) =>
       awaitResult(client, workflowId, signal),
@@ -92,19 +98,24 @@ export class FollowUpClient {
     );
   }
 
-  /** The server is not asked yet. @throws InvalidRequestError */
+  /** Returns a handle for a workflow ID, without a request. @throws InvalidRequestError if the ID is not a non-empty string */
   getHandle(workflowId: string): FollowUpHandle {
     checkName('workflowId', workflowId);
     return new FollowUpHandle(this.#calls, workflowId);
   }
 
-  /** Follow-ups of the namespace, running ones first; eventually consistent. @throws InvalidRequestError, SearchAttributesError */
+  /**
+   * Lists the follow-ups of the namespace that match the filter. Running follow-ups come first. The list is eventually
+   * consistent.
+   *
+   * @throws InvalidRequestError if the filter is invalid; SearchAttributesError if the namespace is not set up
+   */
   list(filter: FollowUpFilter = {}, options: CallOptions = {}): AsyncIterable<FollowUpDescription> {
     checkFilter(filter);
     return this.#calls.iterate(options, (client) => listFollowUps(client, filter));
   }
 
-  /** Ends every call that waits, and the connection if {@link connect} has opened it. */
+  /** Ends every call in progress. Closes the connection if {@link connect} opened it. */
   async close(): Promise<void> {
     this.#calls.close();
     await this.#closeConnection?.();

@@ -10,10 +10,10 @@ import { awaitResult } from './await-result';
 import { retryFollowUp, type FollowUpStartResult } from './start';
 
 /**
- * One follow-up, running or ended. Every call throws NotFoundError where there is none.
+ * Reads and controls a follow-up that runs or has ended. Each call throws NotFoundError if the follow-up does not exist.
  *
- * `pollNow`, `extendDeadline` and `resolveDelivery` answer with the progress after them. They throw WaitTimeoutError, and
- * FollowUpError `ALREADY_ENDED` or `UPDATE_REJECTED`.
+ * The updates `pollNow`, `extendDeadline` and `resolveDelivery` return the progress after the update. An update throws
+ * WaitTimeoutError if no worker responds in time, and FollowUpError `ALREADY_ENDED` or `UPDATE_REJECTED`.
  */
 export class FollowUpHandle {
   readonly #calls: CallRunner;
@@ -26,45 +26,46 @@ export class FollowUpHandle {
   }
 
   /**
-   * Waits for the end, through server restarts.
+   * Waits for the result, also while the Temporal server restarts.
    *
-   * @returns the final job and the receipt; `archived` and `failed` are results too
-   * @throws FollowUpRejectedError, DeliveryUnknownError, DeadlineExceededError and JobNotFoundError with `details`;
-   *   FollowUpCancelledError with the receipt; FollowUpTerminatedError
+   * @returns the final job and the receipt; a job with the status `archived` or `failed` is a result too
+   * @throws FollowUpRejectedError, DeliveryUnknownError, DeadlineExceededError or JobNotFoundError with `details`
+   * @throws FollowUpCancelledError with the receipt, or FollowUpTerminatedError
    */
   result(options: CallOptions = {}): Promise<FollowUpResult> {
     return this.run(options, (client, signal) => awaitResult(client, this.workflowId, signal));
   }
 
-  /** Where it stands, by its worker; by the server alone when no worker answers within 3 s. */
+  /** Returns the progress from a worker. If no worker responds within 3 s, returns the Temporal server's description instead. */
   progress(options: CallOptions = {}): Promise<ProgressReport> {
     return this.run(options, (client) => readProgress(client, this.workflowId));
   }
 
+  /** Returns the Temporal server's description of the follow-up. Works without a running worker. */
   describe(options: CallOptions = {}): Promise<FollowUpDescription> {
     return this.run(options, (client) => describeFollowUp(client, this.workflowId));
   }
 
-  /** Has the job read now, and answers when it has been read. */
+  /** Makes the worker read the job now, and returns after the read. */
   pollNow(options: CallOptions = {}): Promise<FollowUpProgress> {
     return this.update(options, { name: UPDATE_POLL_NOW });
   }
 
-  /** Moves the deadline to now + `duration`, never to an earlier time than it has. */
+  /** Sets the deadline to now + `duration`, but never to an earlier time than before. */
   extendDeadline(duration: DurationText, options: CallOptions = {}): Promise<FollowUpProgress> {
     return this.update(options, { name: UPDATE_EXTEND_DEADLINE, args: () => [duration] });
   }
 
-  /** Says whether an unknown delivery arrived. `not-delivered` allows one more POST, by the run that is running now. */
+  /** Decides an unknown delivery in the phase `needs-decision`. `not-delivered` permits one more POST of the current run. */
   resolveDelivery(decision: DeliveryDecision, options: CallOptions = {}): Promise<FollowUpProgress> {
     const args: WorkflowUpdate['args'] = ({ runId }) => [decision, runId];
     return this.update(options, { name: UPDATE_RESOLVE_DELIVERY, args });
   }
 
-  /** Ends the watch; a message under way is awaited first, and the agent continues. @throws FollowUpError `ALREADY_ENDED` */
+  /** Ends the watch after a POST in progress has ended. The agent continues. @throws FollowUpError `ALREADY_ENDED` */
   cancel(options: CallOptions = {}): Promise<void> {
     return this.run(options, async (client) => {
-      // The server silently accepts the cancellation of a closed workflow (measured, server 1.32.0).
+      // Temporal server 1.32.0 silently accepts the cancellation of a closed workflow, so the state is checked first.
       const { state } = await describeFollowUp(client, this.workflowId);
       if (state !== 'running') throw wrongStateError(this.workflowId, state);
       await client.workflow.getHandle(this.workflowId).cancel();
@@ -72,10 +73,11 @@ export class FollowUpHandle {
   }
 
   /**
-   * Gives a follow-up that has ended another run, exactly where its receipt proves `not-sent` or `rejected`.
+   * Runs a follow-up that has ended again, with the same request. The verdict in its receipt must be `not-sent` or `rejected`.
    *
-   * @returns the new run; {@link result} waits for it
-   * @throws InvalidRequestError; FollowUpError `STILL_RUNNING`, or `RETRY_NOT_ALLOWED` with the receipt
+   * @returns the ID of the new run; {@link result} waits for this run
+   * @throws InvalidRequestError if the stored request is no longer valid
+   * @throws FollowUpError `STILL_RUNNING`, or `RETRY_NOT_ALLOWED` with the receipt
    */
   retry(options: CallOptions = {}): Promise<{ readonly runId: string }> {
     return this.run(options, (client, signal) => retryFollowUp(client, this.workflowId, signal), 'follow-up');
@@ -94,5 +96,5 @@ export class FollowUpHandle {
   }
 }
 
-/** The handle of a follow-up, with what its start has found. */
+/** The handle of a follow-up, with the facts of its start. */
 export type StartedFollowUp = FollowUpHandle & FollowUpStartResult;

@@ -17,27 +17,28 @@ import {
 } from './simulated-outcome';
 import { type NamedRequest, planFromRequest } from './start';
 
-/** More steps than any outcome needs. */
+/** The maximum number of steps of a simulation. Every possible outcome needs fewer steps. */
 const MAX_STEPS = 1_000;
 
-/** One run of a follow-up. Its events are simulated, and the engine of the workflow decides what they mean. */
+/** Simulates one run of a follow-up: simulated events drive the same engine that the workflow uses. */
 export class InMemoryFollowUp {
   readonly runId = crypto.randomUUID();
   readonly startedAt = Date.now();
-  /** Resolves at the end. */
+  /** Resolves when the run ends. */
   readonly endPromise: Promise<void>;
+  /** Null while the run is running. */
   end: RunOutcome | null = null;
-  /** The start delay is over, and a worker runs the workflow. */
+  /** True after the start delay has ended and a worker runs the workflow. */
   hasStarted = false;
   private readonly start: RunStart;
   private state: FollowUpState;
   private step: Step;
   private script: Script;
-  /** The follow-up's own clock, which skips all waits. */
+  /** The simulated time in milliseconds since the epoch. A wait advances this time at once. */
   private now: number;
   private resolveEnded: () => void = () => undefined;
 
-  /** @param delayMs the start delay */
+  /** @param delayMs the start delay in milliseconds */
   constructor(
     readonly workflowId: string,
     readonly taskQueue: string,
@@ -52,7 +53,7 @@ export class InMemoryFollowUp {
     this.endPromise = new Promise((resolve) => (this.resolveEnded = resolve));
   }
 
-  /** When the start delay ends; null once the follow-up has begun. */
+  /** When the start delay ends. Null without a delay, and after the follow-up has started to run or has ended. */
   get startsAt(): string | null {
     const isDelayed = this.delayMs > 0 && !this.hasStarted && this.end === null;
     return isDelayed ? new Date(this.startedAt + this.delayMs).toISOString() : null;
@@ -74,7 +75,7 @@ export class InMemoryFollowUp {
     return toFollowUpProgress(this.state, this.step, false);
   }
 
-  /** @throws Error if the follow-up has ended, or no follow-up in its state can have this outcome */
+  /** Runs the engine until the follow-up has this outcome. @throws Error if the follow-up has ended or can't get this outcome */
   simulate(outcome: SimulatedOutcome): void {
     if (this.end !== null) throw new Error(`The follow-up ${this.workflowId} has ended.`);
     const snapshot = { state: this.state, step: this.step, now: this.now };
@@ -97,7 +98,7 @@ export class InMemoryFollowUp {
       const actual = `${this.outcomeOrPhase(outcome)} with the verdict ${verdict}`;
       Object.assign(this, snapshot);
       throw new Error(
-        `The follow-up can't get the outcome ${JSON.stringify(outcome)}: it would be ${actual}.`,
+        `The follow-up can't get the outcome ${JSON.stringify(outcome)}. The simulation ends with ${actual}.`,
       );
     }
     this.finish(outcome);
@@ -122,7 +123,7 @@ export class InMemoryFollowUp {
     this.apply({ kind: 'deadline extended', deadlineAt: Math.max(this.now, Date.now()) + ms });
   }
 
-  /** Afterwards, the agent works on the message: on the first one, or on the one that is sent again. */
+  /** Applies an operator's decision. The agent then works on the message of the first POST, or of the second POST. */
   resolveDelivery(decision: DeliveryDecision): void {
     this.script = scriptFromOutcome({ phase: 'watching' }, this.request.jobId);
     this.apply({ kind: 'delivery decided', decision, runId: this.runId });
@@ -166,7 +167,7 @@ export class InMemoryFollowUp {
     return { kind: 'read ended', response, requestedAt: at, at: at + 1 };
   }
 
-  /** Performs the next step at its time, with the response of the simulated agent service. */
+  /** Advances the time to the next step and performs the step with the response of the simulated agent service. */
   private perform(): void {
     const { script, state, step } = this;
     const isOverdue = state.lastResponseAt > 0 && script.overdueAs === state.delivery.kind;
@@ -187,14 +188,14 @@ export class InMemoryFollowUp {
     } else this.apply(this.readEnded(at, respond(script, state, jobId)));
   }
 
-  /** The outcome or the phase that the follow-up has. */
+  /** Returns the follow-up's outcome or, if the follow-up has none, its phase. */
   private outcomeOrPhase({ end, phase }: SimulatedOutcome): string {
     const { step } = this;
     if (step.do === 'end') return toOutcomeName(step.outcome);
     return phase === undefined && (end === 'terminated' || end === 'timed-out') ? end : step.phase;
   }
 
-  /** Ends the run if its next step is the end, or if a client ends it. */
+  /** Ends the run if its next step is the end, or if the outcome is an end that a client or a timeout causes. */
   private finish(outcome: SimulatedOutcome): void {
     const { state, step, now } = this;
     const end = outcome.phase === undefined ? outcomeFromClient(outcome, now) : null;
@@ -202,7 +203,7 @@ export class InMemoryFollowUp {
     else if (step.do === 'end') this.endRun(outcomeFromEngine(state, step.outcome, now, outcome.message));
   }
 
-  private endAsInvalid({ message = 'is rejected by the worker' }: SimulatedOutcome): void {
+  private endAsInvalid({ message = 'was rejected by the worker' }: SimulatedOutcome): void {
     const problems = [{ field: 'request', text: message }];
     const parts = createInvalidRequestParts(problems, this.workflowId, this.start, this.now);
     this.step = endWithFailure(parts.type, message);

@@ -16,7 +16,7 @@ import type { ProgressReport } from './progress';
 import { resultError } from './await-result';
 import { checkRetry } from './start';
 
-/** For how long the client waits for a worker that is not there. */
+/** The timeout in milliseconds that an update's error reports if no worker runs, as with a Temporal server. */
 const NO_WORKER_TIMEOUT_MS = 2_000;
 
 /** The handle of a simulated follow-up. */
@@ -71,7 +71,7 @@ export class InMemoryFollowUpHandle implements FollowUpHandleLike {
     return this.#update(options, (followUp) => {
       const { phase } = followUp.progress;
       if (phase !== 'needs-decision') {
-        const problem = `the follow-up is ${phase}; a decision is accepted only in the phase needs-decision`;
+        const problem = `the follow-up is in the phase ${phase}, and a decision is accepted only in needs-decision`;
         throw updateRejectedError(this.workflowId, problem);
       }
       if (!DELIVERY_DECISIONS.some((each) => each === decision))
@@ -129,7 +129,7 @@ export class InMemoryFollowUpHandle implements FollowUpHandleLike {
       const followUp = this.#running(reached);
       const { startsAt, workflowId, taskQueue } = followUp;
       if (startsAt !== null)
-        throw updateRejectedError(workflowId, `it has not begun; it begins at ${startsAt}`);
+        throw updateRejectedError(workflowId, `the follow-up has not started; it starts at ${startsAt}`);
       if (!this.#server.hasWorkers)
         throw waitTimeoutError({ workflowId }, NO_WORKER_TIMEOUT_MS, explainMissingResponse(taskQueue, 0));
       update(followUp);
@@ -138,7 +138,7 @@ export class InMemoryFollowUpHandle implements FollowUpHandleLike {
   }
 }
 
-/** Waits for the result of the latest run. @throws the error with which the client reports the end */
+/** Waits for the result of the latest run. @throws the same error as the real client if the run has no result */
 export async function awaitInMemoryResult(server: InMemoryServer, workflowId: string) {
   const followUp = server.find(workflowId);
   await followUp.endPromise;

@@ -7,17 +7,19 @@ import type { FollowUpOutcome } from '../follow-up/step';
 import type { RunState } from '../temporal/workflow-executions';
 import type { SimulatedOutcome } from './simulated-outcome';
 
-/** The end of a simulated run, as the Temporal server would report it. */
+/** The end of a simulated run in the form in which the Temporal server reports it. */
 export interface RunOutcome {
   readonly state: Exclude<RunState, 'running'>;
-  /** Such as `completed` or `DeliveryUnknown`; null if the workflow could not report an outcome. */
+  /** The outcome, such as `completed` or `DeliveryUnknown`; null if the workflow did not record an outcome. */
   readonly outcome: string | null;
   readonly result: FollowUpResult | null;
+  /** The cause of a failure, a cancellation or a termination. */
   readonly cause: Error | undefined;
+  /** The time of the end, in milliseconds since the epoch. */
   readonly at: number;
 }
 
-/** The end of a run that a client or a timeout ends, without the workflow; null for every other end. */
+/** Returns the end of a run that a client terminated or that timed out; null for every other end. */
 export function outcomeFromClient({ end, message }: SimulatedOutcome, at: number): RunOutcome | null {
   const base = { outcome: null, result: null, at };
   if (end === 'terminated')
@@ -31,7 +33,7 @@ export function outcomeFromClient({ end, message }: SimulatedOutcome, at: number
   return null;
 }
 
-/** @param message replaces the message of a failure */
+/** Returns the end that the engine decided. @param message replaces the message of a failure if it is defined */
 export function outcomeFromEngine(
   state: FollowUpState,
   outcome: FollowUpOutcome,

@@ -9,15 +9,15 @@ import type { NamedRequest, FollowUpStartResult } from './start';
 export const IN_MEMORY_NAMESPACE = 'in-memory';
 
 /**
- * `no-workers`: a follow-up that is started stays in the phase `starting`, and no worker responds. `unreachable`: the Temporal
- * server responds to no call.
+ * With `no-workers`, a started follow-up stays in the phase `starting`, and no worker responds. With `unreachable`, the Temporal
+ * server does not respond to any call. With `all`, both respond.
  */
 export type Availability = 'all' | 'no-workers' | 'unreachable';
 
 /** The longest timer of Node, about 24 days. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
-/** The follow-ups of a client for tests, as the Temporal server and its workers would keep them. */
+/** Simulates a Temporal server and its workers for {@link InMemoryFollowUpClient}, and has its follow-ups. */
 export class InMemoryServer {
   readonly followUps: InMemoryFollowUp[] = [];
   private availability: Availability = 'all';
@@ -40,33 +40,34 @@ export class InMemoryServer {
     if (this.hasWorkers) for (const action of this.waitingActions.splice(0)) action();
   }
 
-  /** @throws FollowUpError `UNREACHABLE`, or `START_UNCONFIRMED` if the call may have started a follow-up */
+  /** @throws FollowUpError `UNREACHABLE`; for a call that starts a follow-up, `START_UNCONFIRMED` */
   checkReachable(reached: CallState): void {
     if (this.availability !== 'unreachable') return;
-    const message = 'The Temporal server does not respond; the same call may be repeated.';
+    const message = 'The Temporal server did not respond in time; repeat the call.';
     if (reached.unconfirmed !== undefined) throw interruptedCallError('UNREACHABLE', message, reached);
     throw new TemporalUnreachableError(message);
   }
 
+  /** Resolves as soon as the Temporal server is reachable. */
   whenReachable(): Promise<void> {
     if (this.availability !== 'unreachable') return Promise.resolve();
     return new Promise((resolve) => this.waitingCalls.push(resolve));
   }
 
-  /** Performs an action that needs a worker, at once or when workers run again. */
+  /** Performs an action that needs a worker. If no worker runs, the action waits until workers run again. */
   whenWorkersRun(action: () => void): void {
     if (this.hasWorkers) action();
     else this.waitingActions.push(action);
   }
 
-  /** Returns the latest run. @throws NotFoundError */
+  /** Returns the latest run of a follow-up. @throws NotFoundError */
   find(workflowId: string): InMemoryFollowUp {
     const found = this.followUps.findLast((followUp) => followUp.workflowId === workflowId);
     if (found === undefined) throw notFoundError('follow-up', workflowId, IN_MEMORY_NAMESPACE);
     return found;
   }
 
-  /** @throws ConflictError if the follow-up exists with another prompt */
+  /** Returns the existing follow-up, or undefined if none exists. @throws ConflictError if its prompt differs */
   attach(workflowId: string, { prompt, requestId }: NamedRequest): FollowUpStartResult | undefined {
     const found = this.followUps.findLast((followUp) => followUp.workflowId === workflowId);
     if (found === undefined) return undefined;
@@ -82,14 +83,14 @@ export class InMemoryServer {
     };
   }
 
-  /** Starts a run. @throws the error of the test's own function, which starts nothing */
+  /** Starts a run. @throws the error of the test's `outcomeOf` function; nothing is started in this case */
   start(request: NamedRequest, delayMs = 0): InMemoryFollowUp {
     const { projectId, jobId, requestId } = request;
     const workflowId = followUpWorkflowId(projectId, jobId, requestId);
     const followUp = new InMemoryFollowUp(workflowId, this.taskQueue, request, delayMs);
     const startRun = () => {
       this.whenWorkersRun(() => {
-        // A test may have given the follow-up an outcome, or cancelled it, in the meantime.
+        // During the wait, the test may have set the follow-up's outcome or cancelled the follow-up.
         if (!followUp.hasStarted && followUp.end === null) followUp.simulate(this.outcomeOf(request));
       });
     };

@@ -1,4 +1,4 @@
-/** What your own code depends on: the classes, and whatever a test puts in their place. */
+/** Interfaces of the client's classes. Code that depends on the interfaces accepts the in-memory client, or a mock, in tests. */
 import type { BatchClient, BatchHandle } from './batch/batch-client';
 import type { BatchStartResult } from './batch/start';
 import type { FollowUpClient } from './follow-up-client';
@@ -6,7 +6,7 @@ import type { FollowUpHandle } from './follow-up-handle';
 import type { ScheduleClient } from './schedules';
 import type { FollowUpStartResult } from './start';
 
-/** What a class shows, without its private members, which no other class can have. */
+/** The public members of a class. No other class can have its private members. */
 type Public<Class> = Pick<Class, keyof Class>;
 
 export type FollowUpHandleLike = Public<FollowUpHandle>;

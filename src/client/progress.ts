@@ -24,29 +24,29 @@ import {
 } from './description';
 import { waitTimeoutError, explainMissingResponse, updateRejectedError, wrongStateError } from './errors';
 
-/** Where a follow-up stands. */
+/** The progress of a follow-up, or the Temporal server's description of the follow-up if no worker responds. */
 export type ProgressReport =
   | { readonly from: 'worker'; readonly progress: FollowUpProgress }
   | {
-      /** No worker answered within 3 s; this is what the server knows. */
+      /** No worker responded within 3 s. */
       readonly from: 'server';
       readonly description: FollowUpDescription;
-      /** How many poll its task queue. */
+      /** The number of workers that poll the follow-up's task queue. */
       readonly workers: number;
     };
 
-/** A follow-up that polls every 100 ms could change between any two requests. */
+/** The maximum number of queries, because a follow-up that polls every 100 ms can change between any two requests. */
 const MAX_QUERIES = 3;
 
-/** Returns the progress from the worker, with what the Temporal server knows of the pending activity. */
+/** Queries a worker for the progress, and adds the state of the pending activity from the Temporal server. */
 export async function readProgress(client: Client, workflowId: string): Promise<ProgressReport> {
   try {
     const progress = await queryProgress(client, workflowId);
-    // A batch has a query of this name too.
+    // A batch has a query with the same name.
     if (!isRecord(progress) || !('phase' in progress)) await findFollowUp(client, workflowId);
     return { from: 'worker', progress: await withPendingActivity(client, workflowId, progress) };
   } catch (error) {
-    // The Temporal server may know more, and throws if there is no follow-up.
+    // The description shows the recorded state. The call throws NotFoundError if the follow-up does not exist.
     if (!isServerFailure(error)) throw error;
     const description = await withTimeout(client, SERVER_TIMEOUT_MS, () =>
       describeFollowUp(client, workflowId),
@@ -56,7 +56,7 @@ export async function readProgress(client: Client, workflowId: string): Promise<
   }
 }
 
-/** Anything else is a bug, or a data converter that can't read the answer. */
+/** Returns whether the Temporal server reports the error. Otherwise, a bug or a wrong data converter is the cause. */
 function isServerFailure(error: unknown): boolean {
   const others = [WorkflowNotFoundError, QueryNotRegisteredError, QueryRejectedError];
   return findGrpcError(error) !== undefined || others.some((each) => error instanceof each);
@@ -68,11 +68,12 @@ function queryProgress(client: Client, workflowId: string): Promise<FollowUpProg
 }
 
 /**
- * Adds what the Temporal server knows of the pending send or poll. The workflow reports a send in progress as `unknown`; if the
- * server has recorded no send permission, nothing was sent yet.
+ * Adds the state of the pending send or poll from the Temporal server to the workflow's progress. The workflow reports a send in
+ * progress as `unknown`. If the Temporal server has not recorded a send permission, nothing was sent yet.
  *
- * The pending activity belongs to the progress only if the workflow reports the same progress before and after. Otherwise, a later
- * send without a permission could be mistaken for an earlier one, and its delivery for the one before both.
+ * The pending activity belongs to the progress only if the workflow reports the same progress before and after the description.
+ * Otherwise, a later send that has no permission yet could be mistaken for an earlier send that already has one. The follow-up
+ * would then report the delivery from before the earlier send.
  *
  * @param first the progress that the workflow has just reported
  */
@@ -91,9 +92,9 @@ async function withPendingActivity(
   return toCompleteProgress(progress, undefined);
 }
 
-/** Whether an activity is pending that knows more than the workflow. */
+/** Returns whether an activity is pending whose state is newer than the workflow's progress. */
 function isActivityExpected({ deliveryBeforeSend, nextPollAt }: FollowUpProgress): boolean {
-  // While an activity polls, the time of the next read that the workflow knows has passed.
+  // While an activity polls, the workflow's own time for the next read is in the past.
   return deliveryBeforeSend !== undefined || (nextPollAt !== null && Date.parse(nextPollAt) <= Date.now());
 }
 
@@ -104,7 +105,7 @@ async function describePending(client: Client, workflowId: string, progress: Fol
   return findPendingActivity(client, description, type);
 }
 
-/** @param pending undefined if nothing is known of a pending activity: a send in progress is then reported as `unknown` */
+/** @param pending undefined if the pending activity is not known; a send in progress is then reported as `unknown` */
 function toCompleteProgress(
   { deliveryBeforeSend, ...progress }: FollowUpProgress,
   pending: Pending | undefined,
@@ -124,28 +125,28 @@ function withPendingSend(
 ): FollowUpProgress {
   const failure = pending.lastFailure?.message;
   const lastResponse = failure
-    ? `the send fails, and is tried again: ${singleLine(failure, 300)}`
+    ? `the send activity failed and is retried: ${singleLine(failure, 300)}`
     : pending.isStarted
       ? 'a worker is sending the message'
-      : 'the send waits for a worker; if it keeps waiting, none polls the task queue for sends, or a rate limit delays it';
+      : 'the send waits for a worker; if it keeps waiting, no worker polls the send task queue, or a rate limit delays the send';
   if (hasRecordedPermission(pending)) return { ...progress, lastResponse };
   const deliveryUnknownReason =
     deliveryBefore.verdict === 'unknown' ? progress.deliveryUnknownReason : undefined;
   return { ...progress, delivery: deliveryBefore, deliveryUnknownReason, lastResponse };
 }
 
-/** The reads of a pending poll returned the job as the workflow knows it. */
+/** Adds the reads of a pending poll, each of which returned the job that the workflow already has. */
 function withPendingPoll(progress: FollowUpProgress, pending: Pending): FollowUpProgress {
   const nextPollAt = nextAttemptAt(pending);
   const reads = countReadsBeforeAttempt(pending.attempt ?? 1);
-  // A read before the send is not a poll, and no receipt counts it.
+  // Reads before the send are not polls, so they are not counted.
   if (progress.delivery.verdict === 'not-sent' || reads === 0 || progress.job === null)
     return { ...progress, nextPollAt };
   const responseCounts = addCounts(progress.responseCounts, { [progress.job.status]: reads });
   return { ...progress, nextPollAt, polls: progress.polls + reads, responseCounts };
 }
 
-/** Null while an operator has paused the activity, and while it reads. */
+/** Returns the time of the next attempt. Null while the activity is paused, and while an attempt reads the job. */
 function nextAttemptAt({
   paused,
   isStarted,
@@ -162,10 +163,11 @@ type UpdateTarget = Pick<FollowUpDescription, 'workflowId' | 'taskQueue' | 'stat
 
 export interface WorkflowUpdate {
   readonly name: string;
+  /** Makes the arguments from the description of the running workflow. @default no arguments */
   readonly args?: (found: UpdateTarget) => readonly unknown[];
 }
 
-/** @returns the progress after the update @throws as {@link updateRunning} */
+/** Updates a follow-up. @returns the progress after the update @throws as {@link updateRunning} does */
 export async function updateFollowUp(
   client: Client,
   workflowId: string,
@@ -173,21 +175,25 @@ export async function updateFollowUp(
 ): Promise<FollowUpProgress> {
   const find = () => describeFollowUp(client, workflowId);
   const progress = await updateRunning<FollowUpProgress>(client, find, update);
-  // The update has taken effect, whether the server answers or not.
+  // The update has already taken effect, so a failure of these requests must not fail the call.
   const completeProgress = await withPendingActivity(client, workflowId, progress).catch(() =>
     toCompleteProgress(progress, undefined),
   );
-  // A caller who requested a read gets its response, and not the pending activity's latest one.
+  // If the update requested a read, the caller gets the response to that read, not the pending activity's latest response.
   return { ...completeProgress, lastResponse: progress.lastResponse };
 }
 
-/** Some wait for a read of the job: the default limit of one HTTP exchange, 30 s, and some room. */
+/** The timeout of an update. `pollNow` waits for one read of the job, which takes at most 30 s with the default timeout. */
 const UPDATE_TIMEOUT_MS = 45_000;
 
-/** One may just be starting. */
+/** The timeout of an update if no worker polls the task queue. The time is short, but a starting worker can still respond. */
 const NO_WORKER_TIMEOUT_MS = 2_000;
 
-/** @throws WaitTimeoutError; FollowUpError `ALREADY_ENDED`, `UPDATE_REJECTED`; and what `find` throws */
+/**
+ * Updates a running workflow.
+ *
+ * @throws WaitTimeoutError, FollowUpError `ALREADY_ENDED` or `UPDATE_REJECTED`, or an error of `find`
+ */
 export async function updateRunning<Result>(
   client: Client,
   find: () => Promise<UpdateTarget>,
@@ -196,8 +202,9 @@ export async function updateRunning<Result>(
   const target = await find();
   const { workflowId, taskQueue, state, startsAt = null } = target;
   if (state !== 'running') throw wrongStateError(workflowId, state);
-  // An update ends a start delay, also one that is refused (measured, server 1.32.0): the message would be sent now.
-  if (startsAt !== null) throw updateRejectedError(workflowId, `it has not begun; it begins at ${startsAt}`);
+  // On Temporal server 1.32.0, every update ends a start delay, even a rejected update. The message would be sent now.
+  if (startsAt !== null)
+    throw updateRejectedError(workflowId, `the follow-up has not started; it starts at ${startsAt}`);
   const workers = (await listPollingWorkers(client, taskQueue)).length;
   const limitMs = workers === 0 ? NO_WORKER_TIMEOUT_MS : UPDATE_TIMEOUT_MS;
   try {
@@ -208,7 +215,7 @@ export async function updateRunning<Result>(
     if (error instanceof WorkflowUpdateFailedError)
       throw updateRejectedError(workflowId, error.cause?.message ?? error.message);
     const { status, text = '' } = findGrpcError(error) ?? {};
-    // The server takes 2,000 updates in a run. Else the worker that had the update in its task has died.
+    // The Temporal server rejects an update after 2,000 updates in one run, or if the worker that processed the update died.
     const isRejected = status === 'FAILED_PRECONDITION';
     if (isRejected && /\blimit\b/i.test(text)) throw updateRejectedError(workflowId, text);
     if (isRejected || error instanceof WorkflowUpdateRPCTimeoutOrCancelledError)

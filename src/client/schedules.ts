@@ -25,25 +25,25 @@ import {
 } from './errors';
 import { checkName } from './options';
 
-/** When a schedule starts batches, and how each batch runs. */
+/** The times at which a schedule starts batches, and the options of these batches. */
 export type CreateScheduleOptions = Pick<ScheduleOptions, 'spec' | 'policies' | 'state'> & RunOptions;
 
-/** Fields that are not given stay as they are. `spec` and `items`, with the items' options, are replaced as a whole. */
+/** An omitted field keeps its value. A given `spec` or `items` replaces the whole earlier value. */
 export interface UpdateScheduleOptions extends Partial<CreateScheduleOptions> {
   readonly items?: BatchItems | undefined;
 }
 
-/** Temporal's own handle, whose `update` changes the items and options of the schedule's batches too. */
+/** The SDK's handle of a schedule, whose `update` also changes the items and options of the schedule's batches. */
 export interface ScheduleHandle extends Omit<TemporalScheduleHandle, 'update'> {
   /**
    * Changes the schedule. A running batch keeps its items and options.
    *
-   * This is the SDK's own `update`: if another client changes the schedule at the same moment, one of the two changes is lost
-   * (docs/schedules.md).
+   * The method uses the SDK's `update`. If another client changes the schedule at the same moment, one of the two changes may be
+   * lost (docs/schedules.md).
    *
    * @throws InvalidRequestError with every problem
    * @throws NotFoundError if the schedule does not exist, or does not start batches
-   * @throws ConflictError if the Temporal server reports a conflict with another change, also after further attempts
+   * @throws ConflictError if the Temporal server reports a conflict with another change in each of five attempts
    */
   update(change: UpdateScheduleOptions, options?: CallOptions): Promise<void>;
 }
@@ -57,10 +57,12 @@ export class ScheduleClient {
   }
 
   /**
-   * Creates a schedule. Each firing starts a batch, whose ID is the schedule's ID and the time: `nightly-2026-11-21T03:00:00Z`.
+   * Creates a schedule. Each firing starts a batch. The batch ID is the schedule's ID and the time of the firing, for example
+   * `nightly-2026-11-21T03:00:00Z`.
    *
    * @param scheduleId at most 79 characters, without a slash
-   * @param requests at most 1 MiB as JSON, stored in the schedule. They have no `requestId`, because each firing sends again.
+   * @param requests at most 1 MiB as JSON, stored in the schedule. A request must not have a `requestId`, because only the first
+   *   firing would send its message.
    * @param options `policies.catchupWindow` is `10m` by default
    * @throws InvalidRequestError with every problem, also if the Temporal server rejects the schedule
    * @throws ConflictError if a schedule with this ID exists
@@ -70,7 +72,10 @@ export class ScheduleClient {
     requests: BatchItems,
     { signal, timeout, ...options }: CreateScheduleOptions & CallOptions,
   ): Promise<ScheduleHandle> {
-    const noSpec = { field: 'spec', text: 'is missing; it defines when the schedule fires' };
+    const noSpec = {
+      field: 'spec',
+      text: 'is missing; set it to the times at which the schedule starts a batch',
+    };
     checkRunOptions(options, ['spec', 'policies', 'state'], isRecord(options.spec) ? [] : [noSpec]);
     const { spec, policies = {}, state = {}, ...settings } = options;
     const items = await checkSchedule(scheduleId, requests);
@@ -79,12 +84,12 @@ export class ScheduleClient {
       workflowType: BATCH_WORKFLOW,
       // The Temporal server appends the time of each firing.
       workflowId: batchWorkflowId(scheduleId),
-      // The SDK sends the priority, although its type has no such field.
+      // The SDK sends the priority, although the type of the action does not have this field.
       priority: BATCH_PRIORITY,
       ...this.#startOf(scheduleId, items),
       args: [{ items, ...settings }] as [BatchInput],
     };
-    // A restart loses no firing, and the firings of a long outage are not sent in the middle of the day.
+    // Ten minutes cover a restart. After a longer outage, missed batches must not start at an unexpected time of day.
     const withDefault = { catchupWindow: '10m', ...definedFields(policies) };
     const schedule = { scheduleId, action, spec, state, policies: withDefault };
     await this.#calls.run({ signal, timeout }, (client) =>
@@ -93,7 +98,7 @@ export class ScheduleClient {
     return this.getHandle(scheduleId);
   }
 
-  /** The handle of a schedule, whether it exists or not. @throws InvalidRequestError */
+  /** Returns a handle for a schedule ID, without a request. @throws InvalidRequestError if the ID is not a non-empty string */
   getHandle(scheduleId: string): ScheduleHandle {
     checkName('scheduleId', scheduleId);
     const calls = this.#calls;
@@ -109,37 +114,37 @@ export class ScheduleClient {
     const { items: requests, spec, policies = {}, state = {}, ...settings } = change;
     checkRunOptions(settings);
     const items = requests && (await checkSchedule(scheduleId, requests));
-    const changed = ({ action, ...now }: ScheduleDescription) => {
+    const applyChange = ({ action, ...current }: ScheduleDescription) => {
       if (action.workflowType !== BATCH_WORKFLOW)
         throw notABatchScheduleError(client, scheduleId, action.workflowType);
       const [input, ...further] = (action.args ?? []) as BatchInput[];
       return {
-        spec: spec ?? now.spec,
-        policies: { ...now.policies, ...definedFields(policies) },
-        state: { ...now.state, ...definedFields(state) },
+        spec: spec ?? current.spec,
+        policies: { ...current.policies, ...definedFields(policies) },
+        state: { ...current.state, ...definedFields(state) },
         action: {
           ...action,
           ...(items && this.#startOf(scheduleId, items)),
-          // The typed search attributes are the same, and the SDK accepts only one of the two.
+          // The description has the search attributes in two forms, and the SDK accepts only one. The typed form stays.
           searchAttributes: {},
           args: [{ ...input, ...definedFields({ items, ...settings }) }, ...further] as [BatchInput],
         },
       };
     };
-    await updateThroughConflicts(client, scheduleId, changed);
+    await updateThroughConflicts(client, scheduleId, applyChange);
   }
 
   #startOf(scheduleId: string, items: readonly FollowUpRequest[]) {
-    const staticSummary = `${batchSummaryText(items.length)} by the schedule ${markdownCode(scheduleId)}`;
+    const staticSummary = `${batchSummaryText(items.length)}, started by the schedule ${markdownCode(scheduleId)}`;
     return { taskQueue: this.#calls.taskQueue, staticSummary };
   }
 }
 
-const NO_REQUEST_IDS = 'must not be given in a schedule: from the second firing on, nothing would be sent';
+const NO_REQUEST_IDS = 'is not allowed in a schedule, because only the first firing would send the message';
 
-/** @throws InvalidRequestError */
+/** Checks the ID and the requests of a schedule, and returns the requests. @throws InvalidRequestError with every problem */
 export async function checkSchedule(scheduleId: string, requests: BatchItems<unknown>) {
-  // The batch ID of any firing has this length.
+  // The batch ID of every firing has this length.
   const batchId = `${scheduleId}-2006-01-02T15:04:05Z`;
   const text = batchIdProblem(batchId);
   if (text !== undefined) throw invalidFieldError('scheduleId', text);
@@ -149,23 +154,24 @@ export async function checkSchedule(scheduleId: string, requests: BatchItems<unk
   for (const [index, { key }] of items.entries())
     if (key === null) problems.push({ item: index + 1, field: 'requestId', text: NO_REQUEST_IDS });
   const mib = jsonByteLength(checked) / MAX_INPUT_BYTES;
-  const tooMuch = `${mib.toFixed(1)} MiB as JSON, and a schedule holds 1 MiB at most; let cron run "batch run" instead`;
+  const tooMuch = `${mib.toFixed(1)} MiB as JSON exceeds the maximum of 1 MiB; run "batch run" with cron instead of a schedule`;
   if (mib > 1) problems.push({ field: 'items', text: tooMuch });
   throwIfProblems(problems);
   return checked;
 }
 
-/** Removes undefined fields, because the SDK treats an undefined field as set. */
+/** Removes undefined fields, because the SDK treats an undefined field as a value that was set. */
 function definedFields<Fields extends object>(fields: Fields): Fields {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Fields;
 }
 
-/** How many updates are made if the Temporal server reports each time that another client changed the schedule. */
+/** The maximum number of attempts if the Temporal server reports a conflict with another client's change. */
 const MAX_UPDATES = 5;
 
 /**
- * Makes the SDK's own update. The newer scheduler of the Temporal server answers with FAILED_PRECONDITION if another client
- * changed the schedule between the read and the write, so that the update is made again from the changed schedule.
+ * Updates a schedule with the SDK's `update`. The newer scheduler of the Temporal server rejects an update with
+ * FAILED_PRECONDITION if another client changed the schedule between the read and the write. The update is then repeated from the
+ * changed schedule.
  */
 async function updateThroughConflicts(
   client: Client,
@@ -194,7 +200,8 @@ function throwScheduleError(error: unknown): never {
   if (error instanceof ScheduleAlreadyRunning) throw scheduleConflictError(error.scheduleId);
   const rejection = findGrpcError(error);
   // The SDK turns the response "Invalid schedule spec: …" into a TypeError.
-  if (error instanceof TypeError) throw invalidFieldError('spec', `is rejected: ${error.message}`);
+  if (error instanceof TypeError)
+    throw invalidFieldError('spec', `is rejected by the Temporal server: ${error.message}`);
   if (rejection?.status !== 'INVALID_ARGUMENT') throw error;
-  throw invalidFieldError('schedule', `the Temporal server rejects it: ${rejection.text}`);
+  throw invalidFieldError('schedule', `is rejected by the Temporal server: ${rejection.text}`);
 }

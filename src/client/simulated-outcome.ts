@@ -4,15 +4,15 @@ import type { FailureDetails, FailureType, Phase, Verdict } from '../contract/re
 import type { FollowUpState } from '../follow-up/state';
 import type { Step } from '../follow-up/step';
 
-/** The outcome that a test gives to a follow-up. The engine plays it, so that phase, receipt and error are the real ones. */
+/** The outcome that a test gives to a follow-up. The engine runs until this outcome, so phase, receipt and error are real. */
 export interface SimulatedOutcome extends Pick<FailureDetails, 'httpStatus' | 'serviceMessage'> {
-  /** @default 'completed' */
+  /** How the follow-up ends. @default 'completed' */
   readonly end?: TerminalStatus | FailureType | 'cancelled' | 'terminated' | 'timed-out';
-  /** Instead of an end: the follow-up stays in this phase until it gets another outcome. */
+  /** If set, the follow-up does not end, and stays in this phase until the test sets another outcome. */
   readonly phase?: Exclude<Phase, 'done' | 'failed' | 'cancelled'> | undefined;
-  /** The last job that the follow-up reads. @default the request's job; if it is completed, with a link */
+  /** Fields of the last job that the follow-up reads. @default a job with the request's ID and, if completed, a link */
   readonly job?: Partial<AgentJob>;
-  /** @default the usual verdict for the end or the phase */
+  /** The delivery's verdict. @default the usual verdict for the end or the phase */
   readonly verdict?: Verdict;
   /** The failure's message. @default the engine's message */
   readonly message?: string;
@@ -21,17 +21,17 @@ export interface SimulatedOutcome extends Pick<FailureDetails, 'httpStatus' | 's
 /** How the simulated agent service behaves. */
 export interface Script {
   readonly send: SendOutcome;
-  /** The agent works on a message that was sent: the first read after the POST returns `active`. */
+  /** If true, the agent works on a message that was sent, and the first read after the POST returns `active`. */
   readonly hasTurn: boolean;
   /** The response to every other read. */
   readonly read: JobResponse;
   /** The options of the request that the outcome needs. */
   readonly plan: Partial<Pick<FollowUpState['plan'], 'onUnknownDelivery' | 'whenActive'>>;
-  /** The deadline passes while the delivery is in this state. */
+  /** The deadline passes while the delivery is in this state. Null if the deadline does not pass. */
   readonly overdueAs: FollowUpState['delivery']['kind'] | null;
 }
 
-/** In all other phases and ends, the message was accepted. */
+/** The default verdict of phases and ends. For every other phase or end, the default is `accepted`. */
 const DEFAULT_VERDICTS: readonly (readonly [Verdict, ...string[]])[] = [
   ['not-sent', 'starting', 'waiting-for-job', 'sending', 'unauthorized', 'InvalidRequest', 'JobNotFound'],
   ['rejected', 'FollowUpRejected'],
@@ -45,7 +45,7 @@ const DELIVERY_KINDS = {
   rejected: 'rejected',
 } as const;
 
-/** @param jobId the request's job */
+/** Plans the responses of the simulated agent service that lead to an outcome. @param jobId the request's job ID */
 export function scriptFromOutcome(outcome: SimulatedOutcome, jobId: string): Script {
   const { phase } = outcome;
   const end = phase === undefined ? (outcome.end ?? 'completed') : undefined;
@@ -65,16 +65,16 @@ export function scriptFromOutcome(outcome: SimulatedOutcome, jobId: string): Scr
   };
 }
 
-/** The response to a read while the follow-up is in this state. */
+/** Returns the response to a read while the follow-up is in this state. */
 export function respond(script: Script, state: FollowUpState, jobId: string): JobResponse {
   const { delivery, waitingForJob } = state;
   const reads = 'reads' in delivery ? delivery.reads : null;
-  // The send of another outcome would find the job still active.
+  // An earlier outcome left the follow-up waiting for the job. The job becomes idle, so that the send can follow.
   if (waitingForJob !== null && script.send.kind !== 'job-not-ready') return jobResponse(idleJob(jobId));
   return script.hasTurn && reads?.hasSeenActive === false ? jobResponse(activeJob(jobId)) : script.read;
 }
 
-/** Whether the follow-up has the outcome, or at least the state in which a client ends it. */
+/** Returns whether the follow-up has the outcome, or has reached the state in which a client or a timeout ends it. */
 export function hasReachedOutcome(
   { end = 'completed', phase, verdict }: SimulatedOutcome,
   step: Step,

@@ -23,11 +23,11 @@ import {
 } from './errors';
 import { awaitResult } from './await-result';
 
-/** Without a `requestId`, a caller that repeats a start would send twice. */
+/** A request with a `requestId`. Without a `requestId`, a repeated start would send the message twice. */
 export type NamedRequest = FollowUpRequest & { readonly requestId: string };
 
 export interface StartOptions extends CallOptions {
-  /** How long Temporal waits before the follow-up begins; its deadline counts from there. @default none */
+  /** The time for which the Temporal server delays the follow-up. The deadline counts from the end of this delay. @default none */
   readonly startDelay?: DurationText | undefined;
 }
 
@@ -35,13 +35,13 @@ export interface FollowUpStartResult {
   readonly workflowId: string;
   readonly requestId: string;
   readonly runId: string;
-  /** False when this call started the follow-up; else how the existing one stands, which keeps its own options. */
+  /** False if this call started the follow-up; otherwise the state of the existing follow-up, which keeps its options. */
   readonly attached: false | 'running' | 'ended';
-  /** False where the message of the existing follow-up is no longer there. */
+  /** False if the existing follow-up's prompt is no longer stored and was therefore not compared. */
   readonly promptCompared: boolean;
 }
 
-/** @throws InvalidRequestError with every problem of the request */
+/** Checks a request. @throws InvalidRequestError with every problem of the request */
 export function planFromRequest(request: unknown, workflowId?: string): FollowUpPlan {
   const checked = checkRequest(request, workflowId);
   if (!checked.ok) throw new InvalidRequestError(checked.problems);
@@ -78,7 +78,7 @@ export async function startFollowUp(
   if (digest !== undefined && digest !== sha256Hex(plan.prompt))
     throw new ConflictError('CONFLICT', describeConflict(workflowId), { workflowId });
   const { runId, closeTime } = existing;
-  // A paused follow-up has not ended either.
+  // A paused follow-up has no close time, because it has not ended.
   const attached = closeTime === undefined ? 'running' : 'ended';
   return { workflowId, requestId, runId, attached, promptCompared: digest !== undefined };
 }
@@ -91,7 +91,7 @@ export function checkRetry(workflowId: string, receipt: Receipt | null): void {
   throw retryNotAllowedError(workflowId, reason, receipt);
 }
 
-/** @throws InvalidRequestError */
+/** Returns the start delay in milliseconds, 0 if it is undefined. @throws InvalidRequestError */
 export function parseStartDelay(startDelay: DurationText | undefined): number {
   if (startDelay === undefined) return 0;
   const delay = parseDuration(startDelay);
@@ -99,12 +99,13 @@ export function parseStartDelay(startDelay: DurationText | undefined): number {
   return delay.ms;
 }
 
+/** Starts another run of a follow-up that has ended. @throws as `FollowUpHandle.retry` does */
 export async function retryFollowUp(
   client: Client,
   workflowId: string,
   signal: AbortSignal,
 ): Promise<{ readonly runId: string }> {
-  // A receipt holds for as long as a permission to send: later, another run may have been made and have ended.
+  // The receipt is trusted only as long as a send permission. Later, another run may have sent the message and ended.
   const startBy = Date.now() + SEND_PERMISSION_MS;
   const existing = await findFollowUp(client, workflowId);
   const { runId, taskQueue, closeTime, priority } = existing;
@@ -119,7 +120,7 @@ export async function retryFollowUp(
   checkRetry(workflowId, receipt);
   const input = (await readFirstRunInput(client, workflowId, runId))?.input;
   if (input === undefined)
-    throw retryNotAllowedError(workflowId, 'Its history was deleted, and its message with it.', receipt);
+    throw retryNotAllowedError(workflowId, 'Its history, which has the message, was deleted.', receipt);
   const batchId = existing.typedSearchAttributes.get(keywordAttributeKey('FollowUpBatch'));
   signal.throwIfAborted();
   try {

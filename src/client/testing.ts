@@ -1,4 +1,4 @@
-/** The entry `agent-follow-up-client/testing`: a client without a Temporal server, for the tests of callers. */
+/** The entry `agent-follow-up-client/testing`: a client for the tests of callers, without a Temporal server. */
 import type { Client } from '@temporalio/client';
 import { FollowUpError } from '../contract/follow-up-error';
 import { DEFAULT_TASK_QUEUES } from '../contract/names';
@@ -23,7 +23,7 @@ import { startOptions } from '../temporal/start-options';
 export type { Availability } from './in-memory-server';
 export type { SimulatedOutcome } from './simulated-outcome';
 
-/** A client whose follow-ups have the outcomes that a test gives them. Batches and schedules are not simulated. */
+/** A client whose follow-ups have the outcomes that the test sets. Batches and schedules are not simulated. */
 export class InMemoryFollowUpClient implements FollowUpClientLike {
   readonly taskQueue = DEFAULT_TASK_QUEUES.followUp;
   readonly namespace = IN_MEMORY_NAMESPACE;
@@ -42,24 +42,24 @@ export class InMemoryFollowUpClient implements FollowUpClientLike {
   readonly #server: InMemoryServer;
   readonly #calls = new CallRunner(OFFLINE_CLIENT, this.taskQueue);
 
-  /** @param outcomeOf called for each start and retry. By default, each follow-up is completed and has a link */
+  /** @param outcomeOf returns the outcome for each start and retry. By default, each follow-up is completed and has a link */
   constructor(outcomeOf: (request: NamedRequest) => SimulatedOutcome = () => ({})) {
     this.#server = new InMemoryServer(this.taskQueue, outcomeOf);
   }
 
-  /** The request of each message that was sent, or may have been sent. */
+  /** The requests of all messages that were sent or may have been sent, with one entry for each POST. */
   get sent(): readonly NamedRequest[] {
     return this.#server.followUps.flatMap(({ request, sendCount }) =>
       Array.from({ length: sendCount }, () => request),
     );
   }
 
-  /** Gives a running follow-up another outcome. @throws Error if there is none, or if it can't have this outcome */
+  /** Sets the outcome of a running follow-up. @throws Error if the follow-up does not exist or can't get this outcome */
   setOutcome(workflowId: string, outcome: SimulatedOutcome): void {
     this.#server.find(workflowId).simulate(outcome);
   }
 
-  /** Sets whether the Temporal server and workers respond to the following calls. @default 'all' */
+  /** Sets whether the Temporal server and the workers respond to later calls. By default, both respond (`all`). */
   setAvailability(availability: Availability): void {
     this.#server.setAvailability(availability);
   }
@@ -138,5 +138,5 @@ const OFFLINE_CLIENT = {
 } as unknown as Client;
 
 function notSimulatedError(part: string): FollowUpError {
-  return new FollowUpError('SERVER_ERROR', `The client for tests does not simulate ${part}.`);
+  return new FollowUpError('SERVER_ERROR', `InMemoryFollowUpClient does not simulate ${part}.`);
 }

@@ -1,4 +1,4 @@
-/** The entry `agent-follow-up-plugin`: runs follow-ups in a Temporal worker that has other workflows too. */
+/** The entry `agent-follow-up-plugin`: a plugin that runs follow-ups in a Temporal worker together with other workflows. */
 export type { NotifyOptions } from '../activities/post-notification';
 export { keyFromFile, keyFromText } from '../agent-api/api-key';
 export { createAgentApi } from '../agent-api/client';

@@ -1,4 +1,4 @@
-/** The entry `agent-follow-up-client/workflow`: starts follow-ups from workflow code. */
+/** The entry `agent-follow-up-client/workflow`: functions that start follow-ups from workflow code. */
 export { followUpWorkflowId } from '../contract/ids';
 export type { FollowUpRequest } from '../contract/request';
 export {

@@ -13,7 +13,7 @@ import type { FollowUpRequest } from '../contract/request';
 import { readRunInput } from './workflow-executions';
 import { RunCache } from './run-cache';
 
-/** Where the items of a batch are: in chunks, or in the input of this run of the batch. */
+/** The place of a batch's items: chunks, or the input of this run of the batch. */
 export interface ItemsSource
   extends Pick<BatchSettings, 'batchId' | 'digest' | 'items'>, Pick<BatchSource, 'chunks'> {
   readonly workflowId: string;
@@ -25,40 +25,46 @@ export interface ItemIdentity {
   readonly promptDigest: string;
 }
 
-/** The names of a chunk's items. */
+/** The identities of a chunk's items. */
 interface ChunkIdentities {
   readonly list: readonly ItemIdentity[];
-  /** The positions of the items whose caller gave them a request ID, so that another client may start them, by workflow ID. */
+  /**
+   * The positions in `list`, by workflow ID, of the items with a `requestId` from the caller. Another client can start the same
+   * follow-up.
+   */
   readonly callerNamed: ReadonlyMap<string, number>;
 }
 
+/** Thrown when the Temporal server no longer has the items of a batch. */
 export class BatchItemsUnavailableError extends FollowUpError {
   constructor(batchId: string) {
     const message =
-      `The Temporal server no longer has the items of the batch ${JSON.stringify(batchId)}: they were deleted, or are older than ` +
-      'the retention of the namespace. Nothing was started. If you have its file, run the batch again from it, unless it is done.';
+      `The Temporal server no longer has the items of the batch ${JSON.stringify(batchId)}. The items were deleted, or are older ` +
+      'than the retention period. Nothing was started. If the batch was not complete, start it again with the same items.';
     super('BATCH_ITEMS_UNAVAILABLE', message);
   }
 }
 
-/** The items of a batch by their numbers in the order of the start, read when they are needed. Methods throw ItemsGoneError. */
+/** Reads a batch's items, which are numbered in start order, on demand. Each method throws BatchItemsUnavailableError. */
 export class BatchItemReader {
   constructor(
     protected readonly client: Client,
     protected readonly source: ItemsSource,
   ) {}
 
+  /** Returns the identity of an item. */
   async identify(number: number): Promise<ItemIdentity> {
     const { list } = await this.readIdentities(number);
     return this.pick(list, number);
   }
 
+  /** Returns the request of an item, with its request ID. */
   async readRequest(number: number): Promise<FollowUpRequest> {
     const item = this.pick(await this.readChunk(number), number);
     return { ...item.request, requestId: toItemRequestId(this.source.batchId, item) };
   }
 
-  /** The items of the chunk that has an item. */
+  /** Returns all items of the chunk to which an item belongs. */
   readChunk(number: number): Promise<readonly BatchItem[]> {
     const { first, end, workflowId, runId } = this.findChunk(number);
     const { batchId, chunks } = this.source;
@@ -75,7 +81,7 @@ export class BatchItemReader {
     return itemCache.get(this.client, `${workflowId} ${runId}`, 2 * MAX_INPUT_BYTES, read);
   }
 
-  /** The number after the last item of the job that an item is for. */
+  /** Returns the number after the last item of a lane, which has the items for one job. @param number any item of the lane */
   readonly findLaneEnd = async (number: number): Promise<number> => {
     const job = jobKeyFromWorkflowId((await this.identify(number)).workflowId);
     for (let next = number; next < this.source.items;) {
@@ -90,22 +96,27 @@ export class BatchItemReader {
     return this.source.items;
   };
 
-  /** Whether one of the items from `first` to before `end` has one of these workflow IDs, and its caller gave it its request ID. */
+  /**
+   * Returns whether the range has an item with a `requestId` from the caller and with one of these workflow IDs.
+   *
+   * @param end the number after the last item of the range
+   * @param workflowIds by default, any workflow ID
+   */
   async hasCallerNamedItem(first: number, end: number, workflowIds?: ReadonlySet<string>): Promise<boolean> {
     for (let number = first; number < end;) {
-      const part = this.findChunk(number);
+      const chunk = this.findChunk(number);
       const { callerNamed } = await this.readIdentities(number);
       for (const workflowId of workflowIds ?? callerNamed.keys()) {
-        const item = part.first + (callerNamed.get(workflowId) ?? NaN);
+        const item = chunk.first + (callerNamed.get(workflowId) ?? NaN);
         if (item >= first && item < end) return true;
       }
-      number = part.end;
+      number = chunk.end;
     }
     return false;
   }
 
-  private pick<T>(part: readonly T[], number: number): T {
-    const item = part[number - this.findChunk(number).first];
+  private pick<T>(chunk: readonly T[], number: number): T {
+    const item = chunk[number - this.findChunk(number).first];
     if (item === undefined) throw new BatchItemsUnavailableError(this.source.batchId);
     return item;
   }
@@ -125,21 +136,21 @@ export class BatchItemReader {
     return identityCache.get(this.client, `${workflowId} ${runId}`, ITEM_BYTES * (end - first), read);
   }
 
-  /** The run whose input has an item, the number of its first item, and the number after its last item. */
+  /** Returns the run whose input has an item, the number of this input's first item, and the number after its last item. */
   private findChunk(number: number) {
-    const { batchId, digest, items, chunks, ...own } = this.source;
+    const { batchId, digest, items, chunks, ...batchRun } = this.source;
     const { firsts = [0] } = chunks ?? {};
     const chunk = firsts.findLastIndex((first) => first <= number);
     const { [chunk]: first = 0, [chunk + 1]: end = items } = firsts;
-    const run = chunks ? { workflowId: chunkWorkflowId(batchId, digest ?? '', chunk), runId: '' } : own;
+    const run = chunks ? { workflowId: chunkWorkflowId(batchId, digest ?? '', chunk), runId: '' } : batchRun;
     return { first, end, ...run };
   }
 }
 
-/** The approximate size of an item's name, or of its outcome. */
+/** The approximate size in bytes of an item's identity or outcome, for a cache. */
 export const ITEM_BYTES = 300;
 
 const identityCache = new RunCache<ChunkIdentities>();
 
-/** Node keeps a text with two bytes per character if one of its characters is not Latin-1. */
+/** Each entry counts twice the size of its JSON: Node stores a string with a non-Latin-1 character in two bytes per character. */
 const itemCache = new RunCache<readonly BatchItem[]>();

@@ -1,7 +1,9 @@
 /**
- * Does the work for all items with limited concurrency. After a failure, no further item is started, and the function rejects only
- * after all work in progress has ended. `p-map` 7 rejects while other work continues, which could start a follow-up after the
- * activity has failed. `p-map` is also an ES module only, which a caller's Jest with CommonJS can't load.
+ * Calls `work` for each item with limited concurrency. After a failure, `work` is not called for further items. The function
+ * rejects only after all work in progress has ended.
+ *
+ * `p-map` 7 rejects while other work continues, which could start a follow-up after the activity has failed. In addition, `p-map`
+ * is only an ES module, which a caller's Jest with CommonJS can't load.
  */
 export async function eachConcurrently<T>(
   items: Iterable<T> | AsyncIterable<T>,

@@ -24,26 +24,28 @@ import { findGrpcError } from './grpc-status';
 import { undecodedClientOptions } from './visibility';
 import { decodeFirstPayload } from './sdk-internals';
 
-/** A follow-up as the Temporal server has it. */
+/** The outcome of a follow-up and further facts from the Temporal server. */
 export interface FollowUpLookup {
-  /** Null while the follow-up runs or can't be read; `missing` if no follow-up has this ID. */
+  /** Null while the follow-up runs, and if it can't be decoded. The outcome is `missing` if no workflow has this ID. */
   readonly outcome: RecordedOutcome | null;
-  /** The outcome `unreadable` with its reason, if the follow-up has ended and a codec fails. The codec may recover. */
+  /** The outcome `unreadable` with its reason, if the follow-up has ended and a codec fails. A later attempt may succeed. */
   readonly unreadableOutcome?: RecordedOutcome;
+  /** The result, if it was read. The result is read only if `shouldIncludeResult` is true or the memo has no outcome. */
   readonly result?: FollowUpResult;
+  /** The workflow's failure, or the error of the decoding. */
   readonly failure?: Error;
   /** The receipt of a cancelled follow-up, if it has one. */
   readonly receipt?: Receipt;
   readonly runId?: string;
-  /** When its latest run began, in milliseconds since the epoch by the server's clock. */
+  /** When the latest run was started, in milliseconds since the epoch, by the Temporal server's clock. */
   readonly startedAt?: number;
-  /** ISO 8601, UTC. */
+  /** When the latest run ended, ISO 8601, UTC. */
   readonly closedAt?: string | undefined;
-  /** The batch that has started it. */
+  /** The batch that started the follow-up. */
   readonly batchId?: string | undefined;
 }
 
-/** Asks the server how a follow-up has ended, and whether it is the one that was meant. */
+/** Reads the outcome of a follow-up from the Temporal server. The outcome is `conflict` if the follow-up has another prompt. */
 export async function fetchOutcome(client: Client, followUp: FollowUpReference): Promise<FollowUpLookup> {
   const { workflowId, shouldIncludeResult = false } = followUp;
   const workflow = new WorkflowClient(undecodedClientOptions(client));
@@ -72,8 +74,8 @@ export async function fetchOutcome(client: Client, followUp: FollowUpReference):
     if (state === 'cancelled')
       return { outcome: createCancelledOutcome(receipt), ...(isReceipt(receipt) && { receipt }), ...facts };
     const outcome = outcomeFromMemo(receipt);
-    if (outcome !== null && !shouldIncludeResult) return { outcome: outcome, ...facts };
-    // The call does not wait for a run that another client started in the meantime.
+    if (outcome !== null && !shouldIncludeResult) return { outcome, ...facts };
+    // `followRuns: false` prevents waiting for a later run that another client may have started.
     const run = client.workflow.getHandle(workflowId, runId, { followRuns: false });
     const result = (await run.result()) as FollowUpResult;
     return { outcome: outcomeFromResult(result), result, ...facts };
@@ -85,16 +87,16 @@ export async function fetchOutcome(client: Client, followUp: FollowUpReference):
     if (error instanceof WorkflowNotFoundError) return { outcome: createOutcomeWithoutReceipt('missing') };
     if (findGrpcError(error) !== undefined) throw error;
     const failure = error instanceof Error ? error : new Error(String(error));
-    const message = `It can't be read by this data converter: ${failure.message}`;
+    const message = `The data converter of this process can't decode the follow-up: ${failure.message}`;
     const unreadable = createOutcomeWithoutReceipt('unreadable', message);
-    // The converter of this process does not have this encoding, so another attempt does not help.
+    // A ValueError means that this data converter does not support the encoding, so another attempt would fail too.
     if (error instanceof ValueError) return { outcome: unreadable, failure, ...facts };
     if (state === 'running') return { outcome: null, ...facts };
     return { outcome: null, unreadableOutcome: unreadable, failure, ...facts };
   }
 }
 
-/** Compares the follow-up's prompt with the expected one; null if they are the same. */
+/** Compares the follow-up's prompt with the expected prompt. Returns null if they are the same. */
 async function findConflict(
   client: Client,
   { promptDigest: expectedDigest, foreignIfStartedBefore = 0 }: FollowUpReference,

@@ -1,6 +1,6 @@
 import { isGrpcServiceError } from '@temporalio/client';
 
-/** The gRPC status codes that decide something here (source: gRPC, "Status codes and their use in gRPC"). */
+/** The gRPC status codes that this project handles (source: gRPC, "Status codes and their use in gRPC"). */
 const GRPC_STATUS = {
   CANCELLED: 1,
   UNKNOWN: 2,
@@ -18,7 +18,7 @@ const GRPC_STATUS = {
 } as const;
 type GrpcStatusName = keyof typeof GRPC_STATUS;
 
-/** The server restarts, is overloaded, or a proxy before it has cut the stream (CANCELLED and INTERNAL come from there). */
+/** The status codes of errors that a later attempt may not have. CANCELLED and INTERNAL occur if a proxy closes the stream. */
 const TRANSIENT: readonly GrpcStatusName[] = [
   'CANCELLED',
   'UNKNOWN',
@@ -29,13 +29,13 @@ const TRANSIENT: readonly GrpcStatusName[] = [
   'UNAVAILABLE',
 ];
 
-/** What the Rust core's text says where its connection gives no status (SDK 1.24, measured). */
+/** Messages of the Rust core (SDK 1.24) that have no gRPC status, and the status that each message implies. */
 const CORE_ERROR_TEXTS: readonly (readonly [string, GrpcStatusName])[] = [
   ['does not have valid authentication credentials', 'UNAUTHENTICATED'],
   ['does not have permission', 'PERMISSION_DENIED'],
 ];
 
-/** The gRPC error in `error` or in its causes: the SDK wraps them in its own `ServiceError`. */
+/** Returns the gRPC error in `error` or its causes, because the SDK wraps gRPC errors in a `ServiceError`. */
 export function findGrpcError(
   error: unknown,
 ): { status: GrpcStatusName | undefined; text: string } | undefined {
@@ -44,13 +44,13 @@ export function findGrpcError(
     if (isGrpcServiceError(inner)) {
       const code = inner.code as number;
       const text = inner.details || message;
-      // gRPC makes UNIMPLEMENTED of the 404 page of a gateway, which is not the server's word.
+      // gRPC maps a gateway's 404 page to UNIMPLEMENTED, although the response is not from the Temporal server.
       if (code === GRPC_STATUS.UNIMPLEMENTED && text.startsWith('Received HTTP status code'))
-        return { status: 'UNAVAILABLE', text: `${text}: a gateway; check TEMPORAL_ADDRESS` };
+        return { status: 'UNAVAILABLE', text: `${text} from a gateway; check TEMPORAL_ADDRESS` };
       const [status] = Object.entries(GRPC_STATUS).find(([, each]) => each === code) ?? [];
-      return { status: status as GrpcStatusName | undefined, text: text };
+      return { status: status as GrpcStatusName | undefined, text };
     }
-    const [, status] = CORE_ERROR_TEXTS.find(([words]) => message.includes(words)) ?? [];
+    const [, status] = CORE_ERROR_TEXTS.find(([text]) => message.includes(text)) ?? [];
     if (status !== undefined) return { status, text: message.slice(0, 300) };
   }
   return undefined;
@@ -61,6 +61,7 @@ export function hasGrpcStatus(error: unknown, ...names: readonly GrpcStatusName[
   return status !== undefined && names.includes(status);
 }
 
+/** Returns whether an error may not occur again if the call is repeated. */
 export function isTransient(error: unknown): boolean {
   return hasGrpcStatus(error, ...TRANSIENT);
 }

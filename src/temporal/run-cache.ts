@@ -1,13 +1,14 @@
 import type { Client } from '@temporalio/client';
 import { LRUCache } from 'lru-cache';
 
-/** The maximum for one client. The names of every batch fit, because each attempt of its activity reads all of them. */
+/** The cache size for one client. The item identities of the largest batch fit, because each attempt of `runItems` reads all. */
 const MAX_CACHE_BYTES = 64 * 1_024 * 1_024;
 
-/** Keeps values that a batch reads from the Temporal server every few seconds. A value that could not be read is not kept. */
+/** A least-recently-used cache for values that a batch needs every few seconds. If a read fails, the next call reads again. */
 export class RunCache<T> {
   private readonly caches = new WeakMap<Client, LRUCache<string, Promise<T>>>();
 
+  /** @param run the key of the value @param bytes the approximate size of the value */
   get(client: Client, run: string, bytes: number, read: () => Promise<T>): Promise<T> {
     const cache = this.caches.get(client) ?? new LRUCache<string, Promise<T>>({ maxSize: MAX_CACHE_BYTES });
     this.caches.set(client, cache);

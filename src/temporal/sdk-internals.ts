@@ -1,29 +1,29 @@
 /**
- * All uses of private parts of the SDK, and all requests for which the SDK has no method. docs/architecture.md names the missing
- * features. test/temporal/sdk-features.test.ts fails when the SDK has one of them.
+ * All uses of private parts of the SDK are in this file, and all requests for which the SDK has no method. The missing features
+ * are listed in docs/architecture.md. When the SDK has one of these features, test/temporal/sdk-features.test.ts fails.
  */
 import type { Client, WorkflowExecutionDescription } from '@temporalio/client';
 import { InternalWorkflowStartOptionsSymbol } from '@temporalio/client/lib/internal';
 import { decodeFromPayloadsAtIndex } from '@temporalio/common/lib/internal-non-workflow';
 import { optionalTsToDate } from '@temporalio/common/lib/time';
 
-/** Raw responses have protobuf timestamps, and the SDK's conversion is for internal use only. */
+/** Converts the protobuf timestamps of raw responses. The SDK has this conversion for internal use only. */
 export { optionalTsToDate } from '@temporalio/common/lib/time';
 
 type Service = Client['workflowService'];
 type TaskQueueType = NonNullable<Parameters<Service['describeTaskQueue']>[0]['taskQueueType']>;
 
-/** Enum values of Temporal's API, whose package is not a dependency of this project. */
+/** Enum values of Temporal's API. The package of the API is not a dependency of this project. */
 const WORKFLOW_TASKS = 1 as unknown as TaskQueueType;
 const PENDING_ACTIVITY_STARTED = 2;
 
 /**
- * A worker option that the SDK's type does not have: the timeout of one workflow activation. Activations take milliseconds. The
- * SDK's default is 5 s of wall-clock time, so a process that was frozen or had no CPU would also reach it.
+ * The worker option for the timeout of one workflow activation. The SDK's type does not have this option. An activation takes
+ * milliseconds. The SDK's default is 5 s of wall-clock time, which a process without CPU time would also exceed.
  */
 export const ACTIVATION_TIMEOUT = { isolateExecutionTimeout: 60_000 };
 
-/** Start options that make one run of all starts with the same `requestId`. */
+/** Returns start options with a request ID, so that repeated starts with the same `requestId` create only one run. */
 export function startOnceOptions(requestId: string): object {
   return { [InternalWorkflowStartOptionsSymbol]: { requestId } };
 }
@@ -31,8 +31,8 @@ export function startOnceOptions(requestId: string): object {
 type Decoding = Parameters<typeof decodeFromPayloadsAtIndex>;
 
 /**
- * Decodes the first payload of a raw response in the same way as the SDK's client. A codec may need the context, for example
- * because each workflow has its own key.
+ * Decodes the first payload of a raw response in the same way as the SDK's client. The codec receives the context, because each
+ * workflow may have its own key.
  *
  * @param activityId undefined for a payload of the workflow itself
  */
@@ -55,9 +55,11 @@ export function decodeFirstPayload(
 }
 
 /**
- * Returns the latest pending activity of a type with the details of its latest heartbeat, or undefined if there is none. The
- * Temporal server lists activities in any order, and still lists an abandoned activity until its worker receives the
- * cancellation. Activity IDs are consecutive numbers.
+ * Returns the latest pending activity of a type, with the details of its latest heartbeat. Returns undefined if no activity of
+ * the type is pending.
+ *
+ * The Temporal server lists activities in any order, and lists an abandoned activity until its worker receives the cancellation.
+ * The latest activity has the highest ID, because activity IDs are consecutive numbers.
  */
 export async function findPendingActivity(
   client: Client,
@@ -80,6 +82,7 @@ interface RunningActivity {
   readonly workflowExecution?: { readonly workflowId: string } | undefined;
 }
 
+/** Returns the context of an activity's payloads for the data converter. */
 export function toSerializationContext({ namespace, workflowExecution, activityId }: RunningActivity) {
   const workflowId = workflowExecution?.workflowId ?? '';
   return { type: 'activity', namespace, workflowId, activityId, isLocal: false } as const;
@@ -96,7 +99,10 @@ export async function pauseActivity(
   await workflowService.pauseActivity({ namespace, execution, id, reason, identity });
 }
 
-/** A poller polls again at least once a minute. The Temporal server lists a poller for five minutes after its last poll. */
+/**
+ * A poller without a poll for this time counts as stopped. A running poller polls at least once a minute, but the Temporal server
+ * lists a poller for five minutes after its last poll.
+ */
 const POLLER_EXPIRY_MS = 90_000;
 
 /** Returns the identities of the workers that poll a workflow task queue. */

@@ -4,20 +4,21 @@ import type { ConnectionLike } from '@temporalio/client';
 import { findGrpcError, hasGrpcStatus } from './grpc-status';
 import { namespaceNotFoundError, notSetUpError, SearchAttributesError } from './server-error';
 
-/** Temporal's `IndexedValueType`. */
+/** Values of `IndexedValueType` in Temporal's API. */
 const INDEXED_VALUE_TYPES = { Keyword: 2, KeywordList: 7 } as const;
 
-/** Frontends keep a copy of the attributes for a while; a new one is known everywhere after some seconds at most. */
+/** The maximum wait until new attributes are listed. The Temporal server's frontends cache the attributes for some seconds. */
 const VISIBILITY_TIMEOUT_MS = 15_000;
 
 const CALL_TIMEOUT_MS = 10_000;
 
 /**
- * Registers the search attributes of follow-ups where they are missing: the task of a workflow that sets one which isn't there
- * is retried for ever. Safe to call at any time, from any number of processes.
+ * Registers the missing search attributes of follow-ups in a namespace. If a workflow sets an attribute that is not registered,
+ * its workflow task is retried indefinitely. Any number of processes can call the function at any time.
  *
- * @returns those that this call has made
- * @throws SearchAttributesError when one has another type, or when they are missing and may not be registered here
+ * @returns the names of the attributes that were missing before this call
+ * @throws SearchAttributesError if an attribute has the wrong type, or if attributes are missing and the credentials may not
+ *   register them
  */
 export async function ensureSearchAttributes(
   connection: ConnectionLike,
@@ -37,13 +38,13 @@ export async function ensureSearchAttributes(
   if (missing.length === 0) return [];
   const searchAttributes = Object.fromEntries(missing.map((name) => [name, typeOf(name)] as const));
   const add = () => connection.operatorService.addSearchAttributes({ namespace, searchAttributes });
-  const problem = `lacks the search attributes ${names}, and the server does not let this process register them`;
+  const problem = `lacks the search attributes ${names}, and the Temporal server does not let this process register them`;
   await withCallTimeout(connection, add).catch(throwAsNotSetUp(namespace, problem, missing));
   const deadline = performance.now() + VISIBILITY_TIMEOUT_MS;
   for (;;) {
     const currentTypes = await readTypes(connection, namespace);
     if (missing.every((name) => name in currentTypes)) return missing;
-    // The server accepts an addition and says nothing when it is a no-op, for example of an existing name (measured).
+    // The Temporal server also accepts an addition that has no effect, for example of an existing name, so the loop checks it.
     if (performance.now() > deadline)
       throw notSetUpError(
         namespace,
@@ -61,11 +62,15 @@ async function readTypes(connection: ConnectionLike, namespace: string): Promise
   } catch (error) {
     if (hasGrpcStatus(error, 'NOT_FOUND')) throw namespaceNotFoundError(namespace, error);
     if (!isAccessDenied(error)) throw error;
-    // Temporal Cloud has no operator service; an older operation lists the namespace's attributes there.
+    // Temporal Cloud has no operator service. An older operation lists the attributes of a namespace there.
     const metadata = { 'temporal-namespace': namespace };
     const list = () =>
       connection.withMetadata(metadata, () => connection.workflowService.getSearchAttributes({}));
-    const onDenied = throwAsNotSetUp(namespace, 'does not show its search attributes', SEARCH_ATTRIBUTES);
+    const onDenied = throwAsNotSetUp(
+      namespace,
+      'does not let this process list its search attributes',
+      SEARCH_ATTRIBUTES,
+    );
     return (await withCallTimeout(connection, list).catch(onDenied)).keys;
   }
 }

@@ -4,19 +4,21 @@ import { followUpStartOptions } from '../contract/follow-up-start-options';
 import { markdownCode as code, markdownTable, utf8ByteLength } from '../contract/text';
 import { startOnceOptions } from './sdk-internals';
 
-/** The options of a follow-up's start by a client, in a batch or not. */
+/** Returns the options with which a client or a batch starts a follow-up. */
 export function startOptions(plan: FollowUpPlan, batchId?: string) {
   return {
     ...followUpStartOptions(plan, batchId),
-    // Tells a new run from one that exists. A repeated call of the SDK's is still the same start.
+    // With FAIL, the response shows whether the start created a new run. A call that the SDK repeats is still the same start.
     workflowIdConflictPolicy: 'FAIL',
     staticDetails: staticDetails(plan, batchId),
   } as const;
 }
 
 /**
- * The options with which a follow-up gets another run. Two retries make one run, even if that has ended meanwhile: the start's
- * request id is made of the run that is retried.
+ * Returns the options of a retry, which starts another run of a follow-up. The start's request ID contains the ID of the retried
+ * run. Two retries of the same run therefore create only one new run, even if the new run has already ended.
+ *
+ * @param runId the run that is retried
  */
 export function retryOptions(runId: string) {
   return {
@@ -25,7 +27,7 @@ export function retryOptions(runId: string) {
   } as const;
 }
 
-/** For the Web UI. The prompt is described, never shown. */
+/** Returns the details for the Web UI, in Markdown. The details have the prompt's size and digest, but never its text. */
 export function staticDetails(plan: FollowUpPlan, batchId?: string): string {
   const { projectId, jobId, requestId, prompt } = plan;
   return markdownTable([
@@ -33,7 +35,7 @@ export function staticDetails(plan: FollowUpPlan, batchId?: string): string {
     ['jobId', code(jobId)],
     ['requestId', code(requestId)],
     ...(batchId === undefined ? [] : [['batch', code(batchId)] as const]),
-    // Enough of the digest to tell two prompts apart by eye.
+    // Twelve digits are enough to distinguish two prompts by eye.
     ['prompt', `${utf8ByteLength(prompt)} bytes, sha256 ${code(sha256Hex(prompt).slice(0, 12))}…`],
     ...optionTexts(plan),
   ]);

@@ -9,7 +9,7 @@ import { decodeFirstPayload } from './sdk-internals';
 
 type AttributeFilters = readonly ReturnType<typeof keywordAttribute>[];
 
-/** The follow-ups that have these attributes, without their memos. Eventually consistent. */
+/** Lists the follow-ups with these attributes, without decoding their memos. The list is eventually consistent. */
 export async function* listWorkflows(
   client: Client,
   filters: AttributeFilters,
@@ -23,10 +23,10 @@ export async function* listWorkflows(
 
 const RUNNING = ' AND CloseTime IS NULL';
 
-/** A list is a moment behind; what happened so long ago is in it. */
+/** The assumed maximum lag of the visibility list. Workflows that ended longer ago than this are assumed to be listed. */
 export const LIST_LAG_MS = 60_000;
 
-/** The workflow ids of the follow-ups of a batch that run. */
+/** Lists the workflow IDs of a batch's running follow-ups. */
 export async function listRunningIds(client: Client, batchId: string): Promise<Set<string>> {
   const runningIds = new Set<string>();
   const options = { restriction: RUNNING, pageSize: 1_000 };
@@ -39,7 +39,10 @@ export async function listRunningIds(client: Client, batchId: string): Promise<S
   return runningIds;
 }
 
-/** Lists the workflow IDs of the running follow-ups to any job with one of these job IDs, with one query. */
+/**
+ * Lists, with one query, the workflow IDs of the running follow-ups to any job with one of these job IDs. The list may also have
+ * follow-ups to other jobs.
+ */
 export async function listRunningIdsForJobs(client: Client, jobIds: Iterable<string>): Promise<Set<string>> {
   const running = new Set<string>();
   const jobs = [...jobIds].map((jobId) => visibilityClause(keywordAttribute('AgentJob', jobId)));
@@ -55,13 +58,14 @@ export interface ListedOutcome {
   readonly startedAt: Date;
 }
 
-/** Memos of a page: each has some 3 KB, and an answer of the server 4 MB at most. */
+/** The page size of lists with memos. A memo has about 3 KB, and a response of the Temporal server has at most 4 MB. */
 const OUTCOMES_PER_PAGE = 250;
 
 /**
- * Adds the latest end of each follow-up of a batch, by their memos.
+ * Adds the latest recorded outcome of each follow-up of a batch to `outcomes`, from the memos in the visibility list.
  *
- * @param since none that ended before @param alive is called for each
+ * @param since omits runs that ended earlier
+ * @param alive is called for each listed run, so that an activity can report its heartbeat
  */
 export async function collectOutcomes(
   client: Client,
@@ -71,11 +75,11 @@ export async function collectOutcomes(
 ): Promise<ReadonlyMap<string, ListedOutcome>> {
   const restriction =
     since === undefined ? ' AND CloseTime IS NOT NULL' : ` AND CloseTime >= '${since.toISOString()}'`;
-  const ofBatch = [keywordAttribute('FollowUpBatch', batchId)];
-  for await (const info of listWorkflows(client, ofBatch, { restriction, pageSize: OUTCOMES_PER_PAGE })) {
+  const filters = [keywordAttribute('FollowUpBatch', batchId)];
+  for await (const info of listWorkflows(client, filters, { restriction, pageSize: OUTCOMES_PER_PAGE })) {
     const { workflowId, closeTime, startTime } = info;
     const known = outcomes.get(workflowId);
-    // Each run is listed by itself.
+    // The list has each run of a follow-up, so only the latest run counts.
     if (closeTime !== undefined && (known === undefined || known.startedAt <= startTime))
       outcomes.set(workflowId, {
         outcome: await outcomeFromListing(client, info),
@@ -87,7 +91,7 @@ export async function collectOutcomes(
   return outcomes;
 }
 
-/** The outcome in a visibility list, if it is final: a later run may send a message that was not sent or was rejected. */
+/** Returns a listed outcome if the outcome is final. If the verdict permits a retry, a later run may change the outcome. */
 export function finalOutcome(listed: ListedOutcome | undefined): RecordedOutcome | undefined {
   const outcome = listed?.outcome;
   if (!outcome) return undefined;
@@ -105,23 +109,24 @@ async function outcomeFromListing(
   try {
     return outcomeFromMemo(await decodeFirstPayload(client, [payload], workflowId));
   } catch {
-    // Another program wrote the memo. A query for this follow-up reports it.
+    // Another program may have written the memo. `fetchOutcome` reports the problem of this follow-up.
     return null;
   }
 }
 
 /**
- * The visibility query, which may find too much but never too little: the caller compares. Not every way of writing a quote,
- * a backslash or a control character matches (measured on SQL visibility, server 1.31.2): a value is looked for up to there.
+ * Builds a visibility query, which may match too many workflows but never too few. The caller therefore compares the attributes.
+ * In the SQL visibility of Temporal server 1.31.2, some escapes of a quote, a backslash or a control character do not match. The
+ * query compares a value only up to the first of these characters.
  */
 function visibilityQuery(filters: AttributeFilters): string {
   return [`WorkflowType = '${FOLLOW_UP_WORKFLOW}'`, ...filters.map(visibilityClause)].join(' AND ');
 }
 
 function visibilityClause({ key: { name }, value }: AttributeFilters[number]): string {
-  const beginning = /^[^'"\\\p{Cc}]+/u.exec(value)?.[0];
-  if (beginning === undefined) return `${name} IS NOT NULL`;
-  return `${name} ${beginning === value ? '=' : 'STARTS_WITH'} '${beginning}'`;
+  const prefix = /^[^'"\\\p{Cc}]+/u.exec(value)?.[0];
+  if (prefix === undefined) return `${name} IS NOT NULL`;
+  return `${name} ${prefix === value ? '=' : 'STARTS_WITH'} '${prefix}'`;
 }
 
 const discardingCodec: PayloadCodec = {
@@ -130,7 +135,7 @@ const discardingCodec: PayloadCodec = {
     Promise.resolve(payloads.map(() => ({ metadata: { encoding: Buffer.from('binary/null') } }))),
 };
 
-/** Client options for lists without memos: a memo that another service encrypted would end the list with an error. */
+/** Returns client options that discard memos. Otherwise, a memo that another service encrypted would end a list with an error. */
 export function undecodedClientOptions({ connection, options: { namespace, identity } }: Client) {
   return { connection, namespace, identity, dataConverter: { payloadCodecs: [discardingCodec] } };
 }

@@ -11,6 +11,7 @@ import { MEMO_PROMPT_DIGEST } from '../contract/names';
 import { eachConcurrently } from './each-concurrently';
 import { hasGrpcStatus } from './grpc-status';
 
+/** Describes the latest run of a workflow; null if no workflow has this ID. */
 export async function describeWorkflow(
   client: Pick<Client, 'workflow'>,
   workflowId: string,
@@ -23,24 +24,29 @@ export async function describeWorkflow(
   }
 }
 
-/** The run with which the chain of continued-as-new runs began. */
+/** Returns the ID of the first run in a chain of runs that were continued as new. */
 export function getFirstRunId({ raw, runId }: WorkflowExecutionDescription): string {
   return raw.workflowExecutionInfo?.firstRunId ?? runId;
 }
 
-/** For a signal or a cancellation that comes too late. */
+/** Ignores the error of a signal or a cancellation whose workflow has already ended. @throws every other error */
 export function ignoreClosedWorkflow(error: unknown): void {
   if (!(error instanceof WorkflowNotFoundError)) throw error;
 }
 
-/** Those that have ended stay as they are. */
+/** Cancels workflows. Workflows that have already ended do not change. */
 export async function cancelWorkflows(client: Client, workflowIds: Iterable<string>): Promise<void> {
   await eachConcurrently(workflowIds, async (workflowId) => {
     await client.workflow.getHandle(workflowId).cancel().catch(ignoreClosedWorkflow);
   });
 }
 
-/** The input of a run, whatever it continues. @param runId empty for the latest run @returns undefined where it is gone */
+/**
+ * Reads the input of a run.
+ *
+ * @param runId an empty string for the latest run
+ * @returns undefined if the run's history no longer exists; `firstRunId` is set only if the run was continued as new
+ */
 export async function readRunInput(client: Client, workflowId: string, runId: string) {
   const { workflowService, options } = client;
   const request = { namespace: options.namespace, execution: { workflowId, runId }, maximumPageSize: 1 };
@@ -55,7 +61,11 @@ export async function readRunInput(client: Client, workflowId: string, runId: st
   return { input: await decodeFirstPayload(client, input?.payloads, workflowId), firstRunId };
 }
 
-/** As {@link readRunInput}, of the first run of its chain, which has the message. @returns {} where only that one is gone */
+/**
+ * Reads the input of the first run in the chain of a run, because only the first run's input has the message.
+ *
+ * @returns undefined if the history of the given run no longer exists; `{}` if only the first run's history no longer exists
+ */
 export async function readFirstRunInput(
   client: Client,
   workflowId: string,
@@ -65,7 +75,7 @@ export async function readFirstRunInput(
   return run?.firstRunId ? ((await readRunInput(client, workflowId, run.firstRunId)) ?? {}) : run;
 }
 
-/** Of the prompt of a follow-up, by its memo or else its input; undefined where neither tells it. */
+/** Returns the digest of a follow-up's prompt from the memo, or otherwise from the input. Undefined if neither has the prompt. */
 export async function readPromptDigest(
   client: Client,
   { memo, workflowId, runId }: Pick<WorkflowExecutionDescription, 'memo' | 'workflowId' | 'runId'>,
@@ -73,8 +83,8 @@ export async function readPromptDigest(
   const storedDigest = memo?.[MEMO_PROMPT_DIGEST];
   if (typeof storedDigest === 'string') return storedDigest;
   const run = await readFirstRunInput(client, workflowId, runId);
-  // It is being deleted: the description goes last.
-  if (run === undefined) throw new WorkflowNotFoundError('its history is gone', workflowId, runId);
+  // The workflow is being deleted. The Temporal server deletes the description last.
+  if (run === undefined) throw new WorkflowNotFoundError('its history no longer exists', workflowId, runId);
   const { input } = run;
   return isRecord(input) && typeof input.prompt === 'string' ? sha256Hex(input.prompt) : undefined;
 }
@@ -83,7 +93,7 @@ const CLOSED_STATES = ['completed', 'failed', 'cancelled', 'terminated', 'timed-
 
 export type RunState = 'running' | (typeof CLOSED_STATES)[number];
 
-/** A run that was continued as new goes on in the next one; a paused one has not ended. */
+/** Converts a status. A paused run is `running`, and so is a run that was continued as new. */
 export function toRunState(status: WorkflowExecutionInfo['status']['name']): RunState {
   const stateText = status.toLowerCase().replace('_', '-');
   return CLOSED_STATES.find((end) => end === stateText) ?? 'running';

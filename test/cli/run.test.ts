@@ -47,12 +47,12 @@ it.each<[string[], string, string?]>([
   [['schedule', 'create', 'a/b', '-', '--every', '1h'], 'error: ID: must not hold a slash'],
   [
     HOURLY,
-    'line 3: request_id: must not be given in a schedule: from the second firing on',
+    'line 3: request_id: is not allowed in a schedule, because only the first firing would send',
     'project,job,prompt,request_id\np,j,x,\np,j,x,r-1\n',
   ],
   [
     HOURLY,
-    'FILE: 1.1 MiB as JSON, and a schedule holds 1 MiB at most; let cron run "batch run"',
+    'FILE: 1.1 MiB as JSON exceeds the maximum of 1 MiB; run "batch run" with cron instead of a schedule',
     `project,job,prompt\n${`p,j,${'x'.repeat(200_000)}\n`.repeat(6)}`,
   ],
   [UPDATE, 'no change given; give a flag of the schedule, or a file of items'],
@@ -68,7 +68,7 @@ it('an unreachable Temporal server is reported in one message with the address, 
   const { code, stdout, stderr } = await runCliOffline([...SEND, '--prompt', 'x', '--json']);
   expect(code).toBe(1);
   expect(stderr).toMatch(
-    /^error: Can't reach Temporal at 127\.0\.0\.1:1: .* connect ECONNREFUSED.*TEMPORAL_ADDRESS/m,
+    /^error: Can't reach the Temporal server at 127\.0\.0\.1:1: .* connect ECONNREFUSED.*TEMPORAL_ADDRESS/m,
   );
   expect(stderr).not.toMatch(/\n\s+at /);
   expect(JSON.parse(stdout)).toMatchObject({ type: 'Unreachable' });

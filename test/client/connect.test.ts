@@ -55,7 +55,12 @@ describe('a connection', () => {
     ['an unknown authority', () => secure(), { TEMPORAL_TLS: 'true' }, /^UNREACH.*self-signed certificate/],
     ['a certificate for another name', () => secure(), OTHER_NAME, /^UNREACH.*does not match certificate/],
     ['no certificate if one is required', () => mutual(cert), TRUST, /^UNREACH.*certificate required/],
-    ['a key of another certificate', () => secure(), OTHER_KEY, /^INVALID_CONFIGURATION.* be given in PEM \(.*mismatch\)$/],
+    [
+      'a key of another certificate',
+      () => secure(),
+      OTHER_KEY,
+      /^INVALID_CONFIG.* key in PEM format \(.*mismatch\)$/,
+    ],
     ['an API key and no TLS', () => grpcServer(UNIMPLEMENTED), API_KEY, /^UNREACH.*wrong version number/],
     ['a client certificate of another authority', () => mutual(serverCertificate.cert), MUTUAL, /^UNREACH/],
     ['a port of a web server', () => listen(createWebServer()), {}, /^UNREACH.*Protocol error/],
@@ -80,13 +85,13 @@ describe('a connection', () => {
     const port = await getPort();
     const error = await errorOf(connect(`127.0.0.1:${port}`, { TEMPORAL_TLS: 'true' }));
     expect(error).toMatch(
-      /^UNREACHABLE: Can't reach Temporal at [\d.:]+: No connection .*: connect ECONNREFUSED [\d.:]+\. Check TEMPORAL_ADDRESS/,
+      /^UNREACHABLE: Can't reach the Temporal server at [\d.:]+: No connection .*: connect ECONNREFUSED [\d.:]+\. Check TEMPORAL_ADDRESS/,
     );
   });
 
   it.each(['true', 'false'])('to a server that does not respond times out, with TLS %s', async (tls) => {
     const connecting = connect(await listen(createTcpServer()), { TEMPORAL_TLS: tls }, 200);
-    expect(await errorOf(connecting)).toMatch(/^UNREACHABLE: .*: there was no response in time\. Check /);
+    expect(await errorOf(connecting)).toMatch(/^UNREACHABLE: .*: it did not respond in time\. Check /);
   });
 
   it('to a server that never responds ends when the caller aborts its signal', async () => {
@@ -120,6 +125,6 @@ it.concurrent.each<[string, () => Promise<string>, RegExp]>([
 it('a gRPC deadline is reported without the details of gRPC', () => {
   const details = 'Deadline exceeded after 0.000s,waiting for metadata filters';
   const error = Object.assign(new Error(details), { code: 4, details, metadata: {} });
-  const message = 'The Temporal server does not answer in time; the same call may be repeated.';
+  const message = 'The Temporal server did not respond in time; repeat the call.';
   expect(serverError(error, { namespace: 'default' })).toMatchObject({ code: 'UNREACHABLE', message });
 });

@@ -30,7 +30,7 @@ describe('a running follow-up', () => {
     for (const update of [handle.pollNow(), handle.extendDeadline('1h'), handle.resolveDelivery('delivered')])
       await expect(update).rejects.toMatchObject({
         code: 'UPDATE_REJECTED',
-        message: expect.stringContaining(`it has not begun; it begins at ${String(startsAt)}`),
+        message: expect.stringContaining(`the follow-up has not started; it starts at ${String(startsAt)}`),
       });
     expect(await handle.describe()).toMatchObject({ startsAt: startsAt, state: 'running' });
     expect(environment.posts(request)).toEqual([]);

@@ -105,12 +105,12 @@ describe('a namespace', () => {
 
   it('that does not exist is named in the error', async () => {
     await expect(ensureSearchAttributes(connection, 'nowhere')).rejects.toThrow(
-      /no namespace "nowhere".*temporal operator namespace create --namespace nowhere/,
+      /The namespace "nowhere" .*does not exist.*temporal operator namespace create --namespace nowhere/,
     );
     const followUps = new FollowUpClient(new Client({ connection, namespace: 'nowhere' }));
     await expect(followUps.getHandle('f').describe()).rejects.toMatchObject({
       code: 'NAMESPACE_NOT_SET_UP',
-      message: expect.stringContaining('no namespace "nowhere"'),
+      message: expect.stringContaining('The namespace "nowhere"'),
     });
   });
 });

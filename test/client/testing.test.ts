@@ -101,7 +101,7 @@ describe('InMemoryFollowUpClient', () => {
     const handle = await followUps.start(REQUEST);
     expect(() => {
       followUps.setOutcome(ID, { end: 'FollowUpRejected' });
-    }).toThrow('The follow-up can\'t get the outcome {"end":"FollowUpRejected"}: it would be ');
+    }).toThrow('The follow-up can\'t get the outcome {"end":"FollowUpRejected"}. The simulation ends with ');
     expect(await handle.progress()).toMatchObject({ progress: { phase: 'watching' } });
   });
 
@@ -144,7 +144,7 @@ describe('InMemoryFollowUpClient', () => {
       phase: 'watching',
       delivery: { verdict: 'accepted', confirmedBy: 'response', sends: 2 },
     });
-    const words = 'the follow-up is watching; a decision is accepted only in the phase needs-decision';
+    const words = 'the follow-up is in the phase watching, and a decision is accepted only in needs-decision';
     const rejection = { code: 'UPDATE_REJECTED', message: expect.stringContaining(words) };
     await expect(handle.resolveDelivery('delivered')).rejects.toMatchObject(rejection);
     await expect(handle.extendDeadline('48' as '48h')).rejects.toMatchObject({ code: 'UPDATE_REJECTED' });
@@ -190,7 +190,7 @@ describe('InMemoryFollowUpClient', () => {
       const { startedAt, startsAt } = await handle.describe();
       expect(Date.parse(startsAt ?? '') - Date.parse(startedAt)).toBe(7_200_000);
       await expect(handle.pollNow()).rejects.toMatchObject({
-        message: `The follow-up ${ID} refuses: it has not begun; it begins at ${startsAt ?? ''}.`,
+        message: `The update of the follow-up ${ID} was rejected: the follow-up has not started; it starts at ${startsAt ?? ''}.`,
       });
       expect(await handle.progress()).toMatchObject({ from: 'server', workers: 1 });
       expect(followUps.sent).toEqual([]);
@@ -208,7 +208,7 @@ describe('InMemoryFollowUpClient', () => {
     const handle = await followUps.start(REQUEST);
     const description = { phase: 'starting', state: 'running' };
     expect(await handle.progress()).toMatchObject({ from: 'server', workers: 0, description });
-    const words = 'no worker polls the task queue "follow-up"; start one and try again';
+    const words = 'no worker polls the task queue "follow-up"; start a worker and try again';
     await expect(handle.pollNow()).rejects.toMatchObject({
       code: 'WAIT_TIMEOUT',
       message: `The follow-up ${ID} did not respond within 2 s: ${words}.`,

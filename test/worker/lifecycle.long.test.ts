@@ -34,7 +34,7 @@ it.concurrent(
       await worker.waitForLog(/^waiting for Temporal .*ConnectionRefused/);
       const { cli } = temporal();
       server = await startDevServer({ cli, port });
-      await worker.waitForLog(/no namespace.*temporal operator namespace create/);
+      await worker.waitForLog(/does not exist.*temporal operator namespace create/);
       const create = ['operator', 'namespace', 'create', '--namespace', 'later', '--address', address];
       await promisify(execFile)(cli, create);
       await worker.waitForLog(/^ready$/);

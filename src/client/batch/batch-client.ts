@@ -23,7 +23,7 @@ import { BatchResultReader, type BatchWatchUpdate, findBatch, watchBatch, readBa
 import { MAX_LATE_START_MS } from './earlier-runs';
 import { retryBatch, type RetryOptions, startBatch, type BatchStartResult } from './start';
 
-/** Many follow-ups at a time, with limited concurrency. Reached as `FollowUpClient.batches`. */
+/** Starts batches: many follow-ups with limited concurrency. Available as `FollowUpClient.batches`. */
 export class BatchClient {
   readonly #calls: CallRunner;
 
@@ -32,12 +32,18 @@ export class BatchClient {
   }
 
   /**
-   * Starts a batch, or continues the batch with the same ID: the call attaches to a running batch, runs a batch again that was
-   * cancelled, was terminated or has failed, and leaves a batch that is done. Safe to repeat: no message is sent twice.
+   * Starts a batch, or continues the batch with the same ID:
+   *
+   * - If the batch is running, the call attaches to the batch.
+   * - If the batch was cancelled, terminated or failed, the call resumes the batch.
+   * - If the batch has completed, the call starts nothing.
+   *
+   * The call can be repeated, because no message is sent twice.
    *
    * @throws InvalidRequestError with every problem, before anything is started
    * @throws ConflictError if the batch with this ID has other items, options or another order
-   * @throws FollowUpError `BATCH_ITEMS_UNAVAILABLE` if it is unknown which items were sent, because the stored items no longer exist
+   * @throws FollowUpError `BATCH_ITEMS_UNAVAILABLE` if the items of the existing batch are no longer stored, because it is then
+   *   unknown which items were sent
    * @throws SearchAttributesError if the namespace is not set up
    */
   async start(
@@ -46,7 +52,7 @@ export class BatchClient {
   ): Promise<StartedBatch> {
     const reached: CallState = { unconfirmed: 'batch' };
     const start = await this.#calls.run({ signal, timeout, reached }, async (client, callSignal) => {
-      // The check of 100,000 items takes seconds.
+      // A checked batch is not checked again, because the check of 100,000 items takes seconds.
       if (isCheckedBatch(items)) checkRunOptions(options);
       const batch = isCheckedBatch(items) ? items : await checkBatch(items, options);
       callSignal.throwIfAborted();
@@ -56,19 +62,21 @@ export class BatchClient {
     return Object.assign(this.getHandle(start.batchId), start);
   }
 
-  /** Returns a handle for a batch ID or a batch's workflow ID. Makes no request yet. @throws InvalidRequestError */
+  /** Returns a handle for a batch ID or a batch's workflow ID, without a request. @throws InvalidRequestError */
   getHandle(batchId: string): BatchHandle {
     checkName('batchId', batchId);
     return new BatchHandle(this.#calls, toBatchId(batchId));
   }
 }
 
-/** The visibility list lags: no further item is running once the list shows nothing new twice, at this interval. */
+/** The interval between visibility lists, which lag. If two lists in a row show no new item, all running items are known. */
 const LIST_INTERVAL_MS = 1_000;
 
 /**
- * One batch, running or ended. Each call throws NotFoundError if there is none. `pause`, `resume` and `setConcurrency` return the
- * progress after the update, and throw WaitTimeoutError, and FollowUpError `ALREADY_ENDED` or `UPDATE_REJECTED`.
+ * Reads and controls a batch that runs or has ended. Each call throws NotFoundError if the batch does not exist.
+ *
+ * The updates `pause`, `resume` and `setConcurrency` return the progress after the update. An update throws WaitTimeoutError if
+ * no worker responds in time, and FollowUpError `ALREADY_ENDED` or `UPDATE_REJECTED`.
  */
 export class BatchHandle {
   readonly #calls: CallRunner;
@@ -89,7 +97,7 @@ export class BatchHandle {
     );
   }
 
-  /** Waits for the end, through restarts of the Temporal server. A batch that has failed or was cancelled has an outcome too. */
+  /** Waits until the batch has ended, also while the Temporal server restarts. A failed or cancelled batch has a result too. */
   result(options: CallOptions = {}): Promise<BatchView> {
     const reached: CallState = {};
     return this.#calls.run({ ...options, reached }, async (client, signal) => {
@@ -101,12 +109,12 @@ export class BatchHandle {
         },
       );
       const batch = await findBatch(client, this.batchId);
-      // Another client has started the batch again.
+      // If the batch is running, another client started the batch again.
       return batch.state === 'running' ? this.result({ ...options, signal }) : readBatchView(client, batch);
     });
   }
 
-  /** Yields the outcome of each item, live, until the batch has ended. */
+  /** Yields the outcome of each item soon after the item has ended, until the batch has ended. */
   async *streamResults(options: CallOptions = {}): AsyncGenerator<BatchItemResult, void, undefined> {
     for await (const { results } of this.watch(options)) yield* results;
   }
@@ -118,32 +126,34 @@ export class BatchHandle {
     );
   }
 
-  /** Yields an update every two seconds until the batch has ended; the last update has the remaining outcomes. */
+  /** Yields an update every two seconds until the batch has ended. The last update has the remaining outcomes. */
   watch(options: CallOptions = {}): AsyncGenerator<BatchWatchUpdate, void, undefined> {
     return this.#calls.iterate(options, (client) => watchBatch(client, this.batchId, options.signal));
   }
 
-  /** Starts no further item until {@link resume}. Running items continue. */
+  /** Pauses the batch: no further item starts until {@link resume}. Running items continue. */
   pause(options: CallOptions = {}): Promise<BatchProgress> {
     return this.#update(options, 'pause');
   }
 
+  /** Resumes a paused batch. */
   resume(options: CallOptions = {}): Promise<BatchProgress> {
     return this.#update(options, 'resume');
   }
 
-  /** @param concurrency 1 to 1,000 @throws InvalidRequestError */
+  /** Sets how many items may run at the same time. @param concurrency 1 to 1,000 @throws InvalidRequestError */
   async setConcurrency(concurrency: number, options: CallOptions = {}): Promise<BatchProgress> {
     checkRunOptions({ concurrency });
     return this.#update(options, 'setConcurrency', concurrency);
   }
 
   /**
-   * Ends the batch: it starts no further item. Running follow-ups continue, unless `cancelRunning` is true: then every follow-up that
-   * the batch started, in any of its runs, is cancelled too, also if the batch has ended. A POST in progress ends first.
+   * Cancels the batch, so that no further item starts. By default, running follow-ups continue. If `cancelRunning` is true, every
+   * running follow-up that any run of the batch started is cancelled too, even if the batch has ended. A POST in progress ends
+   * first.
    *
    * @returns the number of running follow-ups that were cancelled
-   * @throws FollowUpError `ALREADY_ENDED` without `cancelRunning`
+   * @throws FollowUpError `ALREADY_ENDED` if the batch has ended and `cancelRunning` is false
    */
   cancel({
     cancelRunning = false,
@@ -169,7 +179,7 @@ export class BatchHandle {
         await batch.cancel().catch(ignoreClosedWorkflow);
       }
       await cancelWorkflows(client, cancelledIds);
-      // A batch that was terminated may still have been starting items.
+      // For some seconds after its termination, a batch may still start items.
       const until = state === 'terminated' ? Date.parse(endedAt ?? '') + MAX_LATE_START_MS : 0;
       for (let lists = 0; lists < 2; lists += 1) {
         if (lists > 0) await sleep(LIST_INTERVAL_MS);
@@ -185,11 +195,12 @@ export class BatchHandle {
   }
 
   /**
-   * Runs a batch that has ended once more: each item whose last run provably sent nothing, or was rejected, is started again.
-   * Every other item keeps its outcome, so that no sequence of calls sends a message twice.
+   * Retries a batch that has ended. Each item whose last run provably sent nothing, or was rejected, is started again. Every
+   * other item keeps its outcome. Unless `includeUnknown` is true, no sequence of calls sends a message twice.
    *
-   * @returns null if there is nothing to retry
-   * @throws InvalidRequestError; FollowUpError `STILL_RUNNING`; `BATCH_ITEMS_UNAVAILABLE` if the stored items no longer exist
+   * @returns null if no item can be retried
+   * @throws InvalidRequestError if an option is invalid
+   * @throws FollowUpError `STILL_RUNNING`; `BATCH_ITEMS_UNAVAILABLE` if the items are no longer stored
    */
   async retry(retry: RetryOptions & CallOptions = {}): Promise<StartedBatch | null> {
     const { signal, timeout, ...options } = retry;

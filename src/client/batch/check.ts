@@ -15,15 +15,19 @@ import type { FollowUpRequest } from '../../contract/request';
 import { invalidFieldError, throwIfProblems } from '../errors';
 import { unknownOptions } from '../options';
 
-/** The settings of a batch's run. A setting that is not given keeps the batch's earlier value. */
+/** The settings of one run of a batch. If the batch has earlier runs, an omitted setting keeps its value. */
 export interface RunOptions {
-  /** How many follow-ups of the batch may run at the same time, 1 to 1,000. @default 50 */
+  /** The number of items that may run at the same time, 1 to 1,000. @default 50 */
   readonly concurrency?: number | undefined;
-  /** If more items fail, the batch starts no further item and fails. @default null, any number */
+  /** The number or percentage of items that may fail. If more fail, the batch starts no further item and fails. @default any */
   readonly maxFailures?: MaxFailures | undefined;
 }
 
-/** @param others names of further options @throws InvalidRequestError */
+/**
+ * @param others the names of further options
+ * @param problems the problems found so far
+ * @throws InvalidRequestError with every problem
+ */
 export function checkRunOptions(
   options: RunOptions,
   others: readonly string[] = [],
@@ -36,15 +40,15 @@ export function checkRunOptions(
 }
 
 export interface CheckedBatch {
-  /** The given batch ID, or a hash of the items. */
+  /** The given batch ID; by default, a hash of the items. */
   readonly batchId: string;
-  /** In the order of the input. */
+  /** The items in the order of the input. */
   readonly items: readonly BatchItem[];
-  /** The SHA-256 of items, options and order, in hexadecimal digits: shows whether an existing batch is the same batch. */
+  /** The SHA-256 of items, options and order, in hexadecimal digits. The same digest means the same batch. */
   readonly digest: string;
 }
 
-/** The requests of a batch. */
+/** The requests of a batch, as an array or another iterable. */
 export type BatchItems<Item = FollowUpRequest> = Iterable<Item> | AsyncIterable<Item>;
 
 export function isCheckedBatch(items: unknown): items is CheckedBatch {
@@ -54,15 +58,16 @@ export function isCheckedBatch(items: unknown): items is CheckedBatch {
 const BATCH_ID_DIGITS = 20;
 
 export interface StartBatchOptions extends RunOptions {
-  /** 1 to 100 characters, or a batch's workflow ID. @default a hash of the items, so that the same items are the same batch */
+  /** The batch ID of 1 to 100 characters, or the workflow ID. @default a hash of the items: the same items are the same batch */
   readonly batchId?: string | undefined;
 }
 
 /**
- * Checks the options and requests of a batch, before anything is started.
+ * Checks the options and the requests of a batch before anything is started.
  *
- * @throws InvalidRequestError with every problem of the options, or otherwise of the items, which are numbered from 1;
- *   FollowUpError `UNEXPECTED_FAILURE` with the error that `requests` throws
+ * @throws InvalidRequestError with every problem of the options. If the options are valid, the error has every problem of the
+ *   items, which are numbered from 1.
+ * @throws FollowUpError `UNEXPECTED_FAILURE` if iterating over `requests` throws an error, which is the `cause`
  */
 export async function checkBatch(
   requests: BatchItems<unknown>,
@@ -73,9 +78,12 @@ export async function checkBatch(
   checkRunOptions(options, ['batchId'], text === undefined ? [] : [{ field: 'batchId', text }]);
   const isList = isRecord(requests) || Array.isArray(requests);
   if (!isList || !(Symbol.iterator in requests || Symbol.asyncIterator in requests))
-    throw invalidFieldError('items', `must be a list or an iterable of requests, not ${typeName(requests)}`);
+    throw invalidFieldError(
+      'items',
+      `must be an array or an iterable of requests, not ${typeName(requests)}`,
+    );
   const inputs: unknown[] = [];
-  // A prompt that all items share takes memory once.
+  // Items with the same prompt share one string, so that a common prompt is in memory only once.
   const prompts = new Map<unknown, unknown>();
   try {
     for await (const input of requests) {
@@ -87,17 +95,24 @@ export async function checkBatch(
   } catch (error) {
     if (error instanceof FollowUpError) throw error;
     const { message } = error instanceof Error ? error : new Error(String(error));
-    throw new FollowUpError('UNEXPECTED_FAILURE', `The items can't be read: ${message}`, { cause: error });
+    throw new FollowUpError(
+      'UNEXPECTED_FAILURE',
+      `The items can't be read. The iterable threw an error: ${message}`,
+      { cause: error },
+    );
   }
   const { items, problems } = checkItems(inputs, givenBatchId ?? 'x'.repeat(BATCH_ID_DIGITS));
-  if (inputs.length === 0) problems.push({ field: 'items', text: 'there are no items' });
-  const tooMany = `a batch has at most ${MAX_BATCH_ITEMS} items, and there are more; divide it`;
+  if (inputs.length === 0) problems.push({ field: 'items', text: 'must have at least one item' });
+  const tooMany = `must have at most ${MAX_BATCH_ITEMS} items; split them into several batches`;
   if (inputs.length > MAX_BATCH_ITEMS) problems.push({ field: 'items', text: tooMany });
   throwIfProblems(problems);
   return { batchId: givenBatchId ?? defaultBatchId(items), items, digest: itemsDigest(items) };
 }
 
-/** A hash of the items that depends on neither order nor options: otherwise, a changed option would send every message again. */
+/**
+ * Returns a hash of the items. The hash depends on neither order nor options, because a changed option would otherwise make a new
+ * batch that sends every message again.
+ */
 function defaultBatchId(items: readonly BatchItem[]): string {
   const identities = items.map(({ key, request: { projectId, jobId, requestId, prompt } }) =>
     JSON.stringify(key ?? [projectId, jobId, requestId, sha256Hex(JSON.stringify(prompt))]),

@@ -27,9 +27,10 @@ import { readTaskFailure } from '../description';
 import { notFoundError, explainMissingResponse } from '../errors';
 import { itemsDigest } from './check';
 
-/** The latest run of a batch as the Temporal server knows it. After a reset, the memo may be as old as the reset point. */
+/** The Temporal server's description of a batch's latest run. After a reset, the memo may be as old as the reset point. */
 export type BatchReport = NonNullable<Awaited<ReturnType<typeof describeBatch>>>;
 
+/** Describes the latest run of a batch; null if no batch has this ID. */
 export async function describeBatch(client: Client, batchId: string) {
   const info = await describeWorkflow(client, batchWorkflowId(batchId));
   if (info?.type !== BATCH_WORKFLOW) return null;
@@ -48,7 +49,7 @@ export async function describeBatch(client: Client, batchId: string) {
   };
 }
 
-/** @throws NotFoundError */
+/** Describes the latest run of a batch. @throws NotFoundError */
 export async function findBatch(client: Client, batchId: string) {
   const found = await describeBatch(client, batchId);
   if (found === null) throw notFoundError('batch', batchId, client.options.namespace);
@@ -60,12 +61,13 @@ export async function readBatchView(client: Client, batch: BatchReport): Promise
   const progress = memo && toBatchProgress(memo, state, endedAt);
   const withoutMemo = state === 'running' ? state : state === 'failed' ? 'incomplete' : 'terminated';
   const messages = [progress?.message];
-  // The Temporal server shows an activity as pending also after the end of its workflow.
+  // The Temporal server describes an activity as pending even after its workflow has ended.
   if (endedAt === null) {
     const { paused, lastFailure: failure } = pending ?? {};
-    if (paused) messages.push('an operator paused its activity; `temporal activity unpause` continues it');
+    if (paused)
+      messages.push('an operator paused the activity runItems; resume it with `temporal activity unpause`');
     else if (failure?.message && failure.applicationFailureInfo?.type !== POLL_AGAIN)
-      messages.push(`its activity fails, and is tried again: ${failure.message}`);
+      messages.push(`the activity runItems failed and is retried: ${failure.message}`);
     messages.push(await readTaskFailure(client, batch));
     if ((await listPollingWorkers(client, taskQueue)).length === 0)
       messages.push(explainMissingResponse(taskQueue, 0));
@@ -78,7 +80,7 @@ export async function readBatchView(client: Client, batch: BatchReport): Promise
   };
 }
 
-/** The error of a failed batch, or the reason of its termination. */
+/** Returns the error message of a failed batch, or the reason why a batch was terminated. */
 async function readFailureText(client: Client, { workflowId, runId }: BatchReport) {
   const run = client.workflow.getHandle(workflowId, runId);
   const failed: unknown = await run.result().catch((error: unknown) => error);
@@ -86,14 +88,14 @@ async function readFailureText(client: Client, { workflowId, runId }: BatchRepor
   throw failed;
 }
 
-/** The input of the latest run of a batch. @throws FollowUpError `BATCH_ITEMS_UNAVAILABLE` */
+/** Reads the input of a batch's latest run. @throws FollowUpError `BATCH_ITEMS_UNAVAILABLE` */
 export async function readBatchInput(client: Client, batch: BatchReport) {
   const { workflowId, runId, batchId, memo } = batch;
   const run = await readRunInput(client, workflowId, runId);
   if (run === undefined) throw new BatchItemsUnavailableError(batchId);
   // A caller who starts the workflow directly may give it any input.
   const { items, chunks, ...input } = (isRecord(run.input) ? run.input : {}) as BatchInput;
-  // A run that continues as new has these fields in its memo only. Another client makes no digest.
+  // A run that was continued as new has the digest only in its memo. A batch that another client started has no digest.
   const known = input.digest ?? memo?.digest ?? null;
   const digest = known ?? (Array.isArray(items) ? itemsDigest(toBatchItems(items)) : null);
   const board = memo ?? {
@@ -109,7 +111,7 @@ export async function readBatchInput(client: Client, batch: BatchReport) {
   return { items, chunks, digest, count, read, board, all };
 }
 
-/** The outcomes of a batch's items from the visibility list. Items that the list does not show are described by their IDs. */
+/** Reads the outcomes of a batch's items from the visibility list. An item that is not in the list is described by its ID. */
 export class BatchResultReader {
   private readonly returnedIds = new Set<string>();
   private readonly listedOutcomes = new Map<string, ListedOutcome>();
@@ -117,7 +119,7 @@ export class BatchResultReader {
 
   constructor(private readonly client: Client) {}
 
-  /** The outcomes of the items that ended since the last call, ordered by end time. */
+  /** Returns the outcomes of the items that ended since the last call, ordered by end time. */
   async readNew(batch: BatchReport): Promise<BatchItemResult[]> {
     const { batchId, memo, startedAt, endedAt } = batch;
     const { all, board, count } = await readBatchInput(this.client, batch);
@@ -127,18 +129,19 @@ export class BatchResultReader {
       this.listedUntilMs = Math.max(this.listedUntilMs, +closedAt);
     const runningIds = await listRunningIds(this.client, batchId);
     const started = mergeStartedItems(board, board.startedEarlier);
-    const leftAt = endedAt ?? new Date().toISOString();
+    const endedAtOrNow = endedAt ?? new Date().toISOString();
     const results: BatchItemResult[] = [];
     const addResult = (
       workflowId: string,
-      end: RecordedOutcome,
+      outcome: RecordedOutcome,
       itemStartedAt: number,
       itemEndedAt: string,
     ) => {
-      // While a retry runs, an item that it will try again has no outcome yet.
-      if (endedAt === null && itemStartedAt < startedAt && shouldRetry(end, memo?.retryScope ?? null)) return;
+      // While a retry runs, an item that the retry will start again has no outcome yet.
+      if (endedAt === null && itemStartedAt < startedAt && shouldRetry(outcome, memo?.retryScope ?? null))
+        return;
       const [, projectId = '', jobId = '', requestId = ''] = workflowId.split(':').map(decodeURIComponent);
-      results.push({ workflowId, projectId, jobId, requestId, ...end, endedAt: itemEndedAt });
+      results.push({ workflowId, projectId, jobId, requestId, ...outcome, endedAt: itemEndedAt });
     };
     const unlistedItems: [ItemIdentity, boolean][] = [];
     for (let number = 0; number < count; number += 1) {
@@ -149,38 +152,39 @@ export class BatchResultReader {
       const outcome = finalOutcome(known);
       const wasItemStarted = isCertainlyStarted(started, number);
       if (known && outcome) addResult(workflowId, outcome, +known.startedAt, known.closedAt.toISOString());
-      // While the batch runs, items that may not have been started are not described.
+      // While the batch runs, only items that were certainly started are described, because each description is a request.
       else if (known || wasItemStarted || (endedAt !== null && number < board.startLimit))
         unlistedItems.push([item, wasItemStarted]);
     }
     const foreignBefore = board.startedEarlier === null ? startedAt : 0;
     const isCancelled = endedAt !== null && memo?.stopReason === 'cancel-running';
-    await eachConcurrently(unlistedItems, async ([item, was]) => {
+    await eachConcurrently(unlistedItems, async ([item, wasStarted]) => {
       const found = await fetchOutcome(this.client, { ...item, foreignIfStartedBefore: foreignBefore });
-      const { startedAt: itemStartedAt = 0, closedAt = leftAt } = found;
+      const { startedAt: itemStartedAt = 0, closedAt = endedAtOrNow } = found;
       const unreadableOutcome = endedAt === null ? null : found.unreadableOutcome;
       const outcome =
         found.outcome ??
         unreadableOutcome ??
         (isCancelled ? createOutcomeWithoutReceipt('left-running') : null);
-      if (outcome !== null && (was || outcome.outcome !== 'missing'))
+      if (outcome !== null && (wasStarted || outcome.outcome !== 'missing'))
         addResult(item.workflowId, outcome, itemStartedAt, closedAt);
     });
-    for (const end of results) this.returnedIds.add(end.workflowId);
+    for (const { workflowId } of results) this.returnedIds.add(workflowId);
     return results.sort((one, other) => Date.parse(one.endedAt) - Date.parse(other.endedAt));
   }
 }
 
-/** What `watch` yields every two seconds. */
+/** An update of `watch`, which yields an update every two seconds. */
 export interface BatchWatchUpdate {
-  /** Null if the Temporal server did not respond. */
+  /** The state and the progress of the batch. Null if the Temporal server did not respond. */
   readonly view: BatchView | null;
-  /** The items that ended since the update before. */
+  /** The outcomes of the items that ended since the previous update. */
   readonly results: readonly BatchItemResult[];
 }
 
 const REFRESH_MS = 2_000;
 
+/** Yields updates until the batch has ended. @throws NotFoundError */
 export async function* watchBatch(client: Client, batchId: string, signal: AbortSignal | undefined) {
   await findBatch(client, batchId);
   const reader = new BatchResultReader(client);
@@ -195,10 +199,10 @@ export async function* watchBatch(client: Client, batchId: string, signal: Abort
       lastEndedCount = memo?.ended;
       hasEnded = endedAt !== null;
     } catch (error) {
-      // Outcomes that could not be read come with the next update.
+      // After a transient error, the next update has the outcomes.
       if (!isTransient(error)) throw error;
     }
-    yield { view, results: results };
+    yield { view, results };
     if (!hasEnded) await sleep(REFRESH_MS, undefined, { signal });
   }
 }

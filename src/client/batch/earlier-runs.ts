@@ -11,10 +11,13 @@ import { eachConcurrently } from '../../temporal/each-concurrently';
 import { describeWorkflow, type RunState, toRunState } from '../../temporal/workflow-executions';
 import { type BatchReport, readBatchInput } from './describe';
 
-/** A run that was ended early may still start a group of items, as long as its permission is valid. */
+/** The time for which a run may still start items after its early end: the validity of a permission, and 5 s of reserve. */
 export const MAX_LATE_START_MS = SEND_PERMISSION_MS + 5_000;
 
-/** The items that a run that has ended, and the runs before it, started. Items that it may have started are described now. */
+/**
+ * Returns the items that a run that has ended, and the runs before it, started. If the run may have started further items, the
+ * function describes these items first.
+ */
 export async function findStartedItems(
   client: Client,
   batch: BatchReport,
@@ -34,7 +37,7 @@ export async function findStartedItems(
   const { config } = await client.workflowService.describeNamespace({ namespace });
   const retentionMs = 1_000 * Number(config?.workflowExecutionRetentionTtl?.seconds ?? 0);
   const since = wasReset ? startedAt : (roundStartedAt ?? startedAt);
-  // Retention may have removed items that were started.
+  // Retention may have removed items that were started, so every item before the limit counts as started.
   if (Date.now() - since >= retentionMs) return { cursor: startLimit, lanes: [] };
   const describeItem = async (item: number) => {
     const found = await describeWorkflow(client, (await all.identify(item)).workflowId);
@@ -44,9 +47,10 @@ export async function findStartedItems(
 }
 
 /**
- * Checks which items before the bound were started, with one request for each item that exists.
+ * Checks which items before `startLimit` were started. Each lane needs one request for each of its items up to the first item
+ * that does not exist.
  *
- * @param describeItem returns null if there is no such item
+ * @param describeItem returns null if the item does not exist
  */
 export async function checkStartedItems(
   { cursor, lanes }: StartedItems,

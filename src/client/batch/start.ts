@@ -26,13 +26,14 @@ export interface BatchStartResult {
   readonly workflowId: string;
   /** False if this call started the batch; otherwise whether the existing batch is running or has ended. */
   readonly attached: false | 'running' | 'ended';
-  /** How the earlier run ended that this call continues; null if the call continues none. */
+  /** The state in which the previous run ended, if this call resumed the batch; otherwise null. */
   readonly resumedAfter: RunState | null;
+  /** The number of items. */
   readonly items: number;
 }
 
 export interface RetryOptions extends RunOptions {
-  /** Also sends the items of unknown delivery: messages that did arrive are sent twice. @default false */
+  /** Also retries items of unknown delivery. A message that did arrive is then sent twice. @default false */
   readonly includeUnknown?: boolean | undefined;
 }
 
@@ -41,14 +42,14 @@ interface BatchStartContext {
   readonly taskQueue: string;
   readonly options: RetryOptions;
   readonly signal: AbortSignal;
-  /** The maximum size of a chunk, and of items without chunks. @default the Temporal server's limit */
+  /** The maximum size in bytes of a chunk, and of items without chunks. @default a size that the Temporal server accepts */
   readonly partBytes?: number | undefined;
 }
 
-/** The items of a batch; `read` takes the number of a chunk. */
+/** The items of a batch. `read` returns the items of the chunk with a number. */
 type Source = Omit<Awaited<ReturnType<typeof readBatchInput>>, 'board' | 'all'>;
 
-/** @throws InvalidRequestError if the items need too many chunks */
+/** Starts or continues a batch. @throws as `BatchClient.start` does, and InvalidRequestError if the items need too many chunks */
 export function startBatch(start: BatchStartContext, { batchId, items, digest }: CheckedBatch) {
   const { partBytes } = start;
   const count = items.length;
@@ -56,7 +57,7 @@ export function startBatch(start: BatchStartContext, { batchId, items, digest }:
   const isSmall = jsonByteLength(items) <= (partBytes ?? MAX_INPUT_BYTES);
   const firsts = isSmall ? [] : cutChunks(ordered, partBytes);
   if (firsts.length > MAX_CHUNKS) {
-    const text = `the messages are so large that the batch has ${firsts.length} parts; at most ${MAX_CHUNKS} are possible, so divide the batch`;
+    const text = `need ${firsts.length} chunks, and a batch has at most ${MAX_CHUNKS}; split them into several batches`;
     throw invalidFieldError('items', text);
   }
   const inlineItems = isSmall ? items.map(({ request }) => request) : undefined;
@@ -65,6 +66,7 @@ export function startBatch(start: BatchStartContext, { batchId, items, digest }:
   return attachOrStartBatch(start, batchId, { items: inlineItems, chunks, digest, count, read }, null);
 }
 
+/** Starts or attaches to a retry of a batch; returns null if no item can be retried. @throws as `BatchHandle.retry` does */
 export async function retryBatch(
   start: BatchStartContext,
   batchId: string,
@@ -85,21 +87,30 @@ export async function retryBatch(
 export interface ExistingBatch {
   readonly state: RunState;
   readonly digest: string | null;
-  /** The retry that the run is; null if it is none. */
+  /** The items that the run starts again, if the run is a retry; otherwise null. */
   readonly retryScope: RetryScope | null;
 }
 
 /** A request to start or to retry a batch. */
 export interface BatchRequest {
   readonly digest: string | null;
-  /** Which of the items that have ended are started again; null for a start. */
+  /** The items that a retry starts again; null for a start. */
   readonly retryScope: RetryScope | null;
 }
 
-/** `conflict`: the existing batch has other items. `still running`: a run that is not this retry must end first. */
+/**
+ * The reaction to a request:
+ *
+ * - `conflict`: The existing batch has other items, options or another order.
+ * - `attach`: The batch is running, and the request is the same.
+ * - `still running`: A run that is not this retry must end first.
+ * - `done`: The batch has completed, so nothing is started.
+ * - `resume`: Another run of the existing batch is started.
+ * - `start`: No batch with this ID exists, so the batch is started.
+ */
 export type BatchStartDecision = 'conflict' | 'attach' | 'still running' | 'done' | 'resume' | 'start';
 
-/** Decides what a request to start or to retry a batch does. */
+/** Decides the reaction to a request that starts or retries a batch. */
 export function decideBatchStart(
   existing: ExistingBatch | null,
   { digest, retryScope }: BatchRequest,
@@ -111,10 +122,13 @@ export function decideBatchStart(
   return existing.state === 'completed' && retryScope === null ? 'done' : 'resume';
 }
 
-/** A client that was suspended must not start a batch with facts about an earlier run that are older. */
+/** The maximum age of the facts about an earlier run. A client that was suspended must not start a batch with older facts. */
 const MAX_DESCRIPTION_AGE_MS = 10_000;
 
-/** Attaches to the batch, or starts it: the chunks and the items that earlier runs started are prepared for the run to follow. */
+/**
+ * Attaches to the batch, or starts a run. Before a run starts, the function stores its chunks and finds the items that earlier
+ * runs started.
+ */
 async function attachOrStartBatch(
   start: BatchStartContext,
   batchId: string,
@@ -124,7 +138,7 @@ async function attachOrStartBatch(
   const { client, signal } = start;
   const { chunks, digest, count } = source;
   const workflowId = batchWorkflowId(batchId);
-  // The first run of a few items needs no preparation.
+  // The first run of a batch without chunks needs no preparation.
   let prepared = chunks ? null : { after: '', startedEarlier: null as StartedItems | null };
   for (;;) {
     const startBy = Date.now() + MAX_DESCRIPTION_AGE_MS;
@@ -146,11 +160,9 @@ async function attachOrStartBatch(
       await storeChunks(start, batchId, source);
       const startedEarlier = previousRun && (await findStartedItems(client, previousRun, signal));
       prepared = { after: previousRun?.runId ?? '', startedEarlier };
-    } else if (
-      await startRun(start, batchId, source, { previousRun: previousRun, startBy, retryScope, ...prepared })
-    )
+    } else if (await startRun(start, batchId, source, { previousRun, startBy, retryScope, ...prepared }))
       return { ...started, attached: false, resumedAfter: previousRun?.state ?? null };
-    // Another client started a run; or the ID does not belong to a batch.
+    // Another client started a run, or a workflow that is not a batch has this ID. `findBatch` throws in the second case.
     else await findBatch(client, batchId);
   }
 }
@@ -161,7 +173,7 @@ interface NextRun extends Pick<BatchRequest, 'retryScope'> {
   readonly startedEarlier: StartedItems | null;
 }
 
-/** @returns false if another client was faster */
+/** Starts a run of the batch. @returns false if another client started a run first */
 async function startRun(
   { client, taskQueue, options, signal }: BatchStartContext,
   batchId: string,
@@ -193,10 +205,12 @@ async function startRun(
   }
 }
 
-/** Longer than a batch lasts. */
+/** The start delay of a chunk, which is longer than any batch runs. No worker runs the chunk during this delay. */
 const CHUNK_DELAY = '365 days';
 
-/** Stores the items before the batch starts: if the caller stops meanwhile, nothing was started, and the call can be repeated. */
+/**
+ * Stores the chunks before the batch starts. If the client stops in between, nothing was started, and the call can be repeated.
+ */
 async function storeChunks(
   { client, taskQueue, signal }: BatchStartContext,
   batchId: string,
@@ -206,7 +220,7 @@ async function storeChunks(
   await eachConcurrently(firsts.keys(), async (chunk) => {
     const items = await read(chunk);
     signal.throwIfAborted();
-    // The SDK keeps each request as long as its signal, so each chunk gets its own signal.
+    // The SDK keeps a reference to each request as long as its signal exists, so each chunk has its own signal.
     await client.withAbortSignal(new AbortController().signal, () =>
       client.workflow.start(CHUNK_WORKFLOW, {
         ...batchStart(batchId),
@@ -214,10 +228,10 @@ async function storeChunks(
         taskQueue,
         args: [{ items }],
         startDelay: CHUNK_DELAY,
-        // The same ID is the same content. Retention would remove a chunk that has ended while the batch runs.
+        // Chunks with the same ID have the same content. A chunk that has ended is started again, because retention removes it.
         workflowIdConflictPolicy: 'USE_EXISTING',
         workflowIdReusePolicy: 'ALLOW_DUPLICATE',
-        staticSummary: `Part ${chunk + 1} of the items of a batch`,
+        staticSummary: `Chunk ${chunk + 1} of the items of a batch`,
       }),
     );
   });

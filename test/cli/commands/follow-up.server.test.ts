@@ -121,7 +121,7 @@ it.concurrent('status shows why the workflow task of a follow-up fails', async (
   const shown = await eventually('the status shows the failed workflow task', status, {
     until: (text) => text.includes('task fails'),
   });
-  expect(shown).toMatch(/its workflow task fails, and is tried again: .*encoding/);
+  expect(shown).toMatch(/its workflow task keeps failing and is retried: .*encoding/);
   await handle.terminate();
 });
 

@@ -34,7 +34,7 @@ it.concurrent(
     expect(first.code).toBe(0);
     const next = expect.stringMatching(/^\d{4}-12-31T23:00:00Z$/);
     expect(JSON.parse(first.stdout)).toEqual({ scheduleId: id, items: 1, next });
-    const exists = `The schedule "${id}" exists. Nothing was changed. Use update to change it`;
+    const exists = `The schedule "${id}" already exists. Nothing was changed. Use update to change it`;
     expect(await run('create', ...args)).toMatchObject({ code: 2, stderr: expect.stringContaining(exists) });
     await temporalCommand('schedule', 'trigger', '--schedule-id', id);
     await eventually('the message is sent', () => posts().length === 1);

@@ -104,7 +104,7 @@ describe('a batch as JSON Lines', () => {
 
   it('is not read further after too many lines', async () => {
     const problems = await problemsOf('{}\n'.repeat(200_000));
-    const tooMany = 'items: a batch has at most 100000 items, and there are more; divide it';
+    const tooMany = 'items: must have at most 100000 items; split them into several batches';
     expect(problems.filter((problem) => !problem.startsWith('line '))).toEqual([tooMany]);
     expect(problems.findLast((problem) => problem.startsWith('line '))).toMatch(/^line \d{5}: /);
   });
@@ -121,7 +121,7 @@ it.each<[string, Text]>([
   ],
   ['line 2: is not a JSON object (it is nested too deep', `${line()}{"project":${'['.repeat(200_000)}\n`],
   ...['', ' \n\r\n\t', '\ufeff', 'project,job,prompt\n'].map((text): [string, Text] => [
-    'items: there are no items',
+    'items: must have at least one item',
     text,
   ]),
 ])('a batch that can’t be read has exactly one problem: %s', async (problem, text) => {

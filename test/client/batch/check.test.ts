@@ -32,14 +32,14 @@ describe('checkBatch', () => {
   });
 
   it.each([7, 'a text', {}, null])('rejects items that are not iterable: %j', async (requests) => {
-    const problem = 'items: must be a list or an iterable of requests, not ';
+    const problem = 'items: must be an array or an iterable of requests, not ';
     await expect(checkBatch(requests as never)).rejects.toThrow(problem);
   });
 
   it('reports every problem with its item number, and the first 20 problems in the message', async () => {
     const requests = Array.from({ length: 23 }, () => newRequest({ jobId: '.' }));
     await expect(checkBatch(requests)).rejects.toThrow(/item 1: .*; item 20: [^;]*; … and 3 more\./);
-    await expect(checkBatch([])).rejects.toThrow('items: there are no items');
+    await expect(checkBatch([])).rejects.toThrow('items: must have at least one item');
     const wrong = [
       newRequest(),
       newRequest({ prompt: '' }),

@@ -21,7 +21,7 @@ describe('invalid options', () => {
       'maxFailures: must be { "items": N } or { "percent": P }, P from 0 to 100 (for the starter N or P%), or null; it is "5%"',
     ],
     [{ maxFailures: { items: 1, percent: 5 } }, 'maxFailures: must be'],
-    [{ concurency: 5 }, 'concurency: is not an option here; the options are concurrency, maxFailures'],
+    [{ concurency: 5 }, 'concurency: is not a valid option; the valid options are concurrency, maxFailures'],
   ])('%j are rejected before anything is started', async (wrong, problem) => {
     const options = wrong as unknown as StartBatchOptions & CreateScheduleOptions;
     const checked = await checkBatch(ITEMS);
@@ -41,22 +41,22 @@ describe('invalid options', () => {
     const schedule = schedules.create('nightly', ITEMS, {} as CreateScheduleOptions);
     await expect(schedule).rejects.toThrow('spec: is missing');
     const other = batches.start(await checkBatch(ITEMS), { batchId: 'other' });
-    await expect(other).rejects.toThrow('batchId: is not an option here');
+    await expect(other).rejects.toThrow('batchId: is not a valid option');
   });
 });
 
 describe('invalid IDs and filters', () => {
   it.each([undefined, '', 5, 'half of \ud800'])('%j is rejected as an ID', (name) => {
     const wrong = name as string;
-    expect(() => followUps.getHandle(wrong)).toThrow('workflowId: must be a well-formed text');
-    expect(() => batches.getHandle(wrong)).toThrow('batchId: must be a well-formed text');
-    expect(() => schedules.getHandle(wrong)).toThrow('scheduleId: must be a well-formed text');
+    expect(() => followUps.getHandle(wrong)).toThrow('workflowId: must be a non-empty, well-formed string');
+    expect(() => batches.getHandle(wrong)).toThrow('batchId: must be a non-empty, well-formed string');
+    expect(() => schedules.getHandle(wrong)).toThrow('scheduleId: must be a non-empty, well-formed string');
   });
 
   it('an unknown or invalid filter is rejected, so that a misspelled filter does not list everything', () => {
     const filter = { project: 'docs', jobId: 5 } as object;
     expect(() => followUps.list(filter)).toThrow(
-      /project: is not an option here.*; jobId: must be a well-formed text/,
+      /project: is not a valid option.*; jobId: must be a non-empty, well-formed string/,
     );
   });
 });

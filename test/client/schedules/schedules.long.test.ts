@@ -88,7 +88,7 @@ describe('a schedule', () => {
     expect(batchId).toContain(`${id}-`);
     const batch = await client.workflow.getHandle(`follow-up-batch:${batchId}`).describe();
     expect(batch.priority).toMatchObject({ priorityKey: 4 });
-    expect(await batch.staticSummary()).toBe(`Batch of 1 follow-up by the schedule \`${id}\``);
+    expect(await batch.staticSummary()).toBe(`Batch of 1 follow-up, started by the schedule \`${id}\``);
     const scheduledBy = defineSearchAttributeKey('TemporalScheduledById', 'KEYWORD');
     expect(batch.typedSearchAttributes.get(scheduledBy)).toBe(id);
     expect((await handle.describe()).state.paused).toBe(true);
@@ -125,7 +125,7 @@ describe('a schedule', () => {
       const item = { ...request, prompt: 'Fix the links.' };
       await handle.update({ items: [item, item], spec: { intervals: [{ every: '24h' }] } });
       const args = [{ ...settings, items: [{ prompt: 'Fix the links.' }, {}] }];
-      const staticSummary = `Batch of 2 follow-ups by the schedule \`${id}\``;
+      const staticSummary = `Batch of 2 follow-ups, started by the schedule \`${id}\``;
       expect(await handle.describe()).toMatchObject({
         spec: { calendars: [], intervals: [{ every: 86_400_000 }] },
         policies: { overlap: 'BUFFER_ALL' },
@@ -161,7 +161,7 @@ describe('a schedule', () => {
   it.concurrent('rejects an invalid change, and a schedule that starts another workflow', async () => {
     const { handle, temporal, create } = await newSchedule();
     const spec = { cronExpressions: ['60 3 * * *'] };
-    const problem = 'spec: is rejected: Minute is not in range [0-59]';
+    const problem = 'spec: is rejected by the Temporal server: Minute is not in range [0-59]';
     await expect(create({ spec })).rejects.toThrow(problem);
     await create(UNTIL_TRIGGERED);
     await expect(handle.update({ spec })).rejects.toThrow(problem);
@@ -171,7 +171,7 @@ describe('a schedule', () => {
     }));
     const words = 'does not start follow-up batches; it starts "other"';
     await expect(handle.update({ concurrency: 2 })).rejects.toThrow(words);
-    const missing = { code: 'NOT_FOUND', message: expect.stringContaining('There is no schedule "nightly"') };
+    const missing = { code: 'NOT_FOUND', message: expect.stringContaining('has no schedule "nightly"') };
     const { followUps } = await open();
     await expect(followUps.schedules.getHandle('nightly').update({})).rejects.toMatchObject(missing);
   });
