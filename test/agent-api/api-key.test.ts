@@ -16,7 +16,7 @@ execFileSync('mkfifo', [pipe]);
 it('accepts a key without the white space around it, and rejects any other text without showing it', async () => {
   expect(await keyFromText(' agnt_abcd\r\n').current()).toBe('agnt_abcd');
   const problem =
-    'must hold the admin key alone: printable ASCII without white space, with at least 8 letters and digits';
+    'must contain only the admin key: printable ASCII without white space, with at least 8 letters and digits';
   for (const text of ['  \n', 'agnt_abcd\r\nx-evil: 1', 'schlüssel', 'seven77', '--seven77--'])
     expect(() => keyFromText(text)).toThrow(new ApiKeyError('AGENT_API_KEY', problem));
 });
@@ -35,7 +35,7 @@ it('a key file is read again at every use, and the last good key is kept while i
 // Proves K4.
 it.each<[string, string, RegExp]>([
   ['is not there', join(folder, 'nothing'), /can't be read: ENOENT$/],
-  ['is far too big', path, /must hold the admin key alone/],
+  ['is far too big', path, /must contain only the admin key/],
   ['is a pipe, at once', pipe, /is not a regular file, so it can't be read at each rotation$/],
 ])('a key file that %s is refused by its name and without its content', async (_what, name, expected) => {
   writeFileSync(path, 'secret'.repeat(10_000));

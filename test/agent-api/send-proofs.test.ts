@@ -57,7 +57,7 @@ it.each<[string, OnRequest, 'accepted' | 'rejected' | 'not-sent' | 'unknown', Re
   ],
   ['200, and breaks off', cutOff(200, '{"id":"job-1"'), 'unknown', /^http 200 .* incomplete/],
   ['400, and breaks off', cutOff(400, '{"error":"pro'), 'rejected', /^http 400: Bad Request$/],
-  ['a huge body', huge, 'unknown', /^http 200 .* incomplete \(the body has more than 1 MiB\)$/],
+  ['a huge body', huge, 'unknown', /^http 200 .* incomplete \(the response body has more than 1 MiB\)$/],
   ['a reset', (socket) => socket.resetAndDestroy(), 'unknown', /^(ECONNRESET|UND_ERR_SOCKET)/],
   ['no HTTP at all', (socket) => socket.end('SSH-2.0-OpenSSH_9.6\r\n'), 'unknown', /./],
   [
@@ -169,7 +169,7 @@ it('a POST without an answer within the time limit of its exchange is unknown, a
   agentApiTest.server.onRequest = passTimeout;
   const client = agentApiTest.client({ timeoutMs: 2 * TIMEOUT_MS });
   const limits = { timeoutMs: TIMEOUT_MS };
-  const why = { label: 'timeout', message: `timeout: no answer from ${agentApiTest.server.url} within 1m` };
+  const why = { label: 'timeout', message: `timeout: no response from ${agentApiTest.server.url} within 1m` };
   expect(await client.sendMessage(MESSAGE, limits)).toEqual({ verdict: 'unknown', ...why });
   expect(await client.getJob(JOB_KEY, limits)).toEqual({ kind: 'failure', ...why });
   expect(agentApiTest.server.requests).toHaveLength(2);

@@ -18,7 +18,12 @@ it('the starter prints nothing but its document through npm, as the docs call it
 
 it.concurrent.each([
   ['SIGINT', 130, null, /watching/],
-  ['SIGTERM', 143, 'nobody', /no worker answers on task queue nobody \(yet\); start one, nothing is lost/],
+  [
+    'SIGTERM',
+    143,
+    'nobody',
+    /no worker has responded on task queue nobody yet; start a worker \(nothing is lost\)/,
+  ],
 ] as const)(
   'at %s the starter ends with %d, leaves the follow-up running, and says how to go on',
   async (signal, code, queue, said) => {

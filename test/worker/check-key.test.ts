@@ -37,7 +37,7 @@ it('looks each second for connections that ask nothing, which would keep the pro
 it.each([
   ['--help', false, /--version\.\n\nVariables:\n {2}AGENT_API_BASE_URL\n/],
   ['--version', false, /^1\.2\.3\n$/],
-  ['--check-key', true, /^The worker works on follow-ups .*\n.*--help/],
+  ['--check-key', true, /^Runs the worker for follow-ups .*\n.*--help/],
 ])('the command line of the worker with %s starts nothing', (word, isError, words) => {
   const output = expect.stringMatching(words);
   expect(handleArguments([word], '1.2.3')).toEqual({ isError, output });

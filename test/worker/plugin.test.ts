@@ -22,7 +22,9 @@ it('a worker with the plugin drains for as long as a send may take, and keeps wh
   expect(configured({ taskQueue: 'team', ...own })).toMatchObject(own);
   const shared = () =>
     configured({ taskQueue: 'team', activities: named('getJob', 'announce', 'sendMessage') });
-  expect(shared).toThrow(/^the follow-up plugin has activities of these names too: getJob, sendMessage$/);
+  expect(shared).toThrow(
+    /^rename these activities, because the follow-up plugin has the same names: getJob, sendMessage$/,
+  );
 });
 
 it.each([
@@ -65,8 +67,7 @@ it('workers of one process with a task queue each get what their queue is for', 
 
 it('rejects a worker with a prebuilt bundle that does not have the workflows of follow-ups', () => {
   const code = 'exports.followUp = 1';
-  const message =
-    /^the workflow bundle of the worker of the task queue team does not have the follow-up workflows/;
+  const message = /^the workflow bundle of the task queue team does not have the follow-up workflows/;
   expect(() => configured({ taskQueue: 'team', workflowBundle: { code } })).toThrow(message);
   expect(() => configured({ taskQueue: 'team', workflowBundle: { codePath: __filename } })).toThrow(message);
   // A bundle with every export of this module has the name for which the plugin searches.

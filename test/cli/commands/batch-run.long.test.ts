@@ -33,7 +33,7 @@ async function holdingParts(gate: TemporalGate): Promise<void> {
 // Proves B3.
 it.concurrent.each([
   ['SIGKILL', { code: null, signal: 'SIGKILL' }],
-  ['SIGINT', { code: 130, stderr: expect.stringContaining('Stopped during the hand-over.') }],
+  ['SIGINT', { code: 130, stderr: expect.stringContaining('Stopped while the batch was being submitted.') }],
 ] as const)(
   'batch run that is ended by %s while it stores the items has started nothing; run again, it sends each item once',
   async (signal, expected) => {
