@@ -36,7 +36,7 @@ it('a read answers with every field of the specification; an id is decoded once'
 });
 
 it('a message to an archived job, and one without a text, is a 400 that says why', async () => {
-  const error = 'the job is archived and takes no more messages';
+  const error = 'the job is archived and accepts no more messages';
   expect(await send('job-5', 'Wake up.')).toMatchObject({ status: 400, body: { error } });
   expect(await send('job-1', '')).toMatchObject({ status: 400 });
 });
@@ -99,11 +99,11 @@ it('jobs are added over HTTP, one or a list, all or none; what is wrong is told,
   for (const [path, body, words] of [
     ['/jobs', [{ id: 'beside' }, { id: 'over-http' }], /^the project docs already has a job over-http$/],
     ['/jobs', [{}, { id: 'beside', turn: { outcome: 'lost' } }], /^1\.turn\.outcome: /],
-    ['/faults', { name: 'htp-503' }, /^name: there is no fault "htp-503"/],
+    ['/faults', { name: 'htp-503' }, /^name: "htp-503" is not a fault/],
   ] as const)
     expect(await post(path, body)).toEqual({ status: 400, error: expect.stringMatching(words) });
   expect((await call('beside')).status).toBe(404);
-  const error = expect.stringMatching(/GET \/sandbox lists them/);
+  const error = expect.stringMatching(/GET \/sandbox lists the endpoints/);
   expect(await post('/nowhere', {})).toEqual({ status: 404, error });
   expect(await post('/keys', {}, { origin: 'https://elsewhere.example' })).toMatchObject({ status: 403 });
 });
