@@ -36,7 +36,7 @@ export function parseApiKey(text: string, name: string, expectation = ADMIN_KEY)
   throw new ApiKeyError(name, `must contain ${expectation}`);
 }
 
-/** @throws ApiKeyError */
+/** Returns a source with a constant key. @throws ApiKeyError if the text is not a valid key */
 export function keyFromText(text: string): ApiKeySource {
   const key = parseApiKey(text, 'AGENT_API_KEY');
   return { current: () => Promise.resolve(key) };

@@ -24,7 +24,7 @@ export interface AgentApi {
   getJob(address: JobAddress, limits?: ReadOptions): Promise<JobResponse>;
   /** Sends a message with one POST, even during a cool-down. A caller checks {@link cooldown} first. */
   sendMessage(message: JobAddress & { readonly prompt: string }, limits?: SendOptions): Promise<PostOutcome>;
-  /** Returns why the project's POSTs are paused in this process, or null if they are not paused. */
+  /** Returns the reason why the project's POSTs are paused in this process, or null if they are not paused. */
   cooldown(projectId: string): PostCooldown | null;
   /** Closes the connections. Reads in progress fail. */
   close(): Promise<void>;
@@ -94,7 +94,7 @@ export function createAgentApi(options: AgentApiOptions): AgentApi {
   const reads = createConnections(origin, proxy, timeoutsFor(timeoutMs).connectTimeoutMs);
   const cooldowns = new Cooldowns();
 
-  /** Makes one HTTP request, or returns why the request could not be started. */
+  /** Makes one HTTP request, or returns the reason why the request could not be started. */
   async function makeRequest(
     { projectId, jobId }: JobAddress,
     request: typeof GET | (typeof POST & { readonly body: string }),
@@ -108,7 +108,7 @@ export function createAgentApi(options: AgentApiOptions): AgentApi {
       return notStarted(requestFailure(INVALID_ID, `a project or job ID ${problem}`));
     let key: string;
     try {
-      // A custom key source may return any value.
+      // The key is checked again, because a custom key source may return any value.
       key = parseApiKey(await apiKey.current(), 'the API key of the agent service');
     } catch (error) {
       return notStarted({ ...failureFromError(error, redactor.redact), label: 'no_key' });

@@ -62,7 +62,7 @@ export class BenchEnvironment {
     }
   }
 
-  /** Starts the worker process of a subject and waits until it polls. @returns its process id */
+  /** Starts the worker process of a subject and waits until it polls. @returns its process ID */
   async startWorker(subject: BenchSubject, env: NodeJS.ProcessEnv = {}): Promise<number> {
     const { name, program, taskQueue } = subject;
     const logFile = path.join(LOG_FOLDER, `${name}.log`);

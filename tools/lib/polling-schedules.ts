@@ -53,7 +53,7 @@ const MINUTE = 60_000;
 /** The lengths of the turns, in milliseconds. */
 export const TURNS_MS = [2, 10, 40, 120, 480].map((minutes) => minutes * MINUTE);
 
-/** So many turns of about each length, so that another seed moves the 95th percentile by about a percent. */
+/** The number of turns of each length. With this number, another seed changes the 95th percentile by about one percent. */
 const SAMPLES = 500;
 const SEED = 5;
 
