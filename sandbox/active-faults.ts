@@ -8,18 +8,26 @@ import type { Random } from './random';
 
 const settingSchema = z.strictObject({
   name: z.string().refine((name) => Object.hasOwn(FAULTS, name), {
-    error: ({ input }) => `there is no fault ${JSON.stringify(input)}; --list-faults shows them all`,
+    error: ({ input }) => `${JSON.stringify(input)} is not a fault; --list-faults lists all faults`,
   }),
-  projectId: z.string().min(1).default(ANY).describe('acts on jobs of this project only'),
-  jobId: z.string().min(1).default(ANY).describe('acts on jobs of this id only'),
-  times: z.int().min(1).optional().describe('ends after acting on so many requests'),
-  skip: z.int().min(0).default(0).describe('lets the first so many requests pass'),
-  chance: z.number().min(0).max(1).default(1).describe('acts with this probability, drawn from the seed'),
-  operation: z.enum(OPERATIONS).optional().describe('acts on these requests only'),
-  parameters: z.record(z.string(), z.unknown()).default({}).describe("the fault's own, as listed"),
+  projectId: z.string().min(1).default(ANY).describe('acts only on jobs of this project'),
+  jobId: z.string().min(1).default(ANY).describe('acts only on jobs with this ID'),
+  times: z.int().min(1).optional().describe('ends after acting on this number of requests'),
+  skip: z.int().min(0).default(0).describe('does not act on this number of first requests'),
+  chance: z
+    .number()
+    .min(0)
+    .max(1)
+    .default(1)
+    .describe('acts with this probability, from 0 to 1; the seed determines the requests'),
+  operation: z.enum(OPERATIONS).optional().describe('acts only on reads (get) or on sends (message)'),
+  parameters: z
+    .record(z.string(), z.unknown())
+    .default({})
+    .describe('the parameters of the fault, as listed above'),
 });
 
-/** How a fault is switched on: in tests, as JSON on the command line and as JSON over HTTP. */
+/** The setting that switches a fault on: in tests, and as JSON on the command line and over HTTP. */
 export type FaultSetting = z.input<typeof settingSchema>;
 
 interface ActiveFault extends z.output<typeof settingSchema> {
@@ -31,39 +39,40 @@ interface ActiveFault extends z.output<typeof settingSchema> {
 
 type EffectOf<K extends Effect['kind']> = Extract<Effect, { kind: K }>;
 
-/** @throws InputError for an unknown fault or a bad parameter */
+/** Checks a setting and creates its fault. @throws InputError for an unknown fault or an invalid parameter */
 function activate(setting: unknown): ActiveFault {
-  const order = parseWithSchema(settingSchema, setting);
-  const { name, operation, parameters } = order;
+  const checkedSetting = parseWithSchema(settingSchema, setting);
+  const { name, operation, parameters } = checkedSetting;
   const fault = FAULTS[name];
-  if (fault === undefined) throw new InputError(`there is no fault ${name}`);
+  if (fault === undefined) throw new InputError(`${name} is not a fault`);
   if (operation !== undefined && !fault.operations.includes(operation)) {
-    throw new InputError(`operation: the fault ${name} acts on ${fault.operations.join(' and ')} only`);
+    throw new InputError(`operation: the fault ${name} acts only on ${fault.operations.join(' and ')}`);
   }
   const operations = operation === undefined ? fault.operations : [operation];
-  return { ...order, effect: fault.effect(parameters), operations, actedCount: 0, skippedCount: 0 };
+  const effect = fault.effect(parameters);
+  return { ...checkedSetting, effect, operations, actedCount: 0, skippedCount: 0 };
 }
 
-/** @throws InputError for a text that is no JSON, an unknown fault or a bad parameter */
+/** Parses and checks a setting. @throws InputError for a text that is not JSON, an unknown fault or an invalid parameter */
 export function parseFault(json: string): FaultSetting {
   const setting = parseJson(json);
   activate(setting);
   return setting as FaultSetting;
 }
 
-/** The faults that are switched on, and the requests that they hold. A request meets them in the order of `set`. */
+/** The active faults, and the requests that they hold. Faults act on a request in the order in which they were set. */
 export class ActiveFaults {
   private faults: ActiveFault[] = [];
   private readonly held = new Set<{ readonly key: JobKey; readonly release: () => void }>();
 
   constructor(readonly random: Random) {}
 
-  /** @throws InputError */
+  /** Switches a fault on. @throws InputError */
   set(setting: unknown): void {
     this.faults.push(activate(setting));
   }
 
-  /** Switches off what was set for exactly this target, or everything. What is held stays held. */
+  /** Switches off the faults that were set for exactly this target, or all faults. Held requests stay held. */
   clear(target?: JobKey): void {
     this.faults = this.faults.filter(
       ({ projectId, jobId }) =>
@@ -71,12 +80,12 @@ export class ActiveFaults {
     );
   }
 
-  /** Waits until the request is released. */
+  /** Holds a request, and resolves when the request is released. */
   async hold(key: JobKey): Promise<void> {
     await new Promise<void>((release) => this.held.add({ key, release }));
   }
 
-  /** Releases what is held for a job, or everything, and returns how many requests that were. */
+  /** Releases the held requests of the target, or all held requests. @returns the number of released requests */
   release(target: JobKey = { projectId: ANY, jobId: ANY }): number {
     const chosen = [...this.held].filter(({ key }) => covers(target, key));
     for (const request of chosen) {
@@ -86,7 +95,7 @@ export class ActiveFaults {
     return chosen.length;
   }
 
-  /** The first effect of a kind that strikes this request, and the name of its fault; it counts as having acted. */
+  /** Returns the first effect of this kind that acts on the request, with the name of its fault. The request is counted for the fault. */
   applyFirstEffect<K extends Effect['kind']>(
     kind: K,
     key: JobKey,
@@ -104,7 +113,7 @@ export class ActiveFaults {
     return undefined;
   }
 
-  /** The job after every alteration that strikes, one upon the other, and the names of those. */
+  /** Returns the job after all faults that change it have acted in order, and the names of these faults. */
   alter(job: AgentJob, life: JobLife, key: JobKey, operation: Operation, now: number) {
     const names: string[] = [];
     let altered = job;
@@ -138,18 +147,18 @@ export class ActiveFaults {
   }
 }
 
-/** The list of faults for people, made of their schemas. */
+/** Returns the list of faults that `--list-faults` prints. The schemas of the faults are its source. */
 export function listFaults(): string {
   const faults = Object.entries(FAULTS).flatMap(([name, { help, operations, parameters }]) => [
     `  ${name.padEnd(24)}${help}${operations.length === 1 ? ` (${operations.join()} only)` : ''}`,
     ...describeFields(parameters).map((line) => ' '.repeat(26) + line),
   ]);
   return [
-    'A fault is JSON, for example {"name":"slow","jobId":"job-1","times":1,"parameters":{"delay":"5s"}}. There are:',
+    'A fault is JSON, for example {"name":"slow","jobId":"job-1","times":1,"parameters":{"delay":"5s"}}. The faults are:',
     '',
     ...faults,
     '',
-    'Every fault takes besides:',
+    'Every fault also has these fields:',
     '',
     ...describeFields(settingSchema.omit({ name: true })).map((line) => `  ${line}`),
   ].join('\n');

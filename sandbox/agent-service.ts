@@ -8,23 +8,23 @@ import { errorResponse, type Reaction } from './reaction';
 
 export type KeyAccess = 'write' | 'read-only';
 
-/** What a request's `Authorization` header is worth. */
+/** The access that a request's `Authorization` header gives. */
 export type KeyState = KeyAccess | 'expired' | 'unknown' | 'none';
 
 export interface AgentRequest extends JobKey {
   readonly operation: Operation;
   readonly method: string;
   readonly key: KeyState;
-  /** The prompt of a message, or why there is none; null for a read of the job. */
+  /** The message, or the reason why the body is invalid. Null for a read of the job. */
   readonly message: Message | null;
 }
 
 export type Message = { readonly prompt: string } | { readonly status: 400 | 413; readonly problem: string };
 
-/** What the contract makes of a request: a refusal in the service's words, or the job. */
+/** The result of a request by the contract: a rejection with an error text, or the job. */
 export type HandledRequest =
   | { readonly rejection: Reaction }
-  /** `turn` is the number of the turn that a message started; null for a read. */
+  /** The number of the turn that a message started is `turn`. For a read, `turn` is null. */
   | { readonly rejection: null; readonly life: JobLife; readonly turn: number | null };
 
 const HOUR_MS = 3_600_000;
@@ -33,50 +33,54 @@ const HOUR_MS = 3_600_000;
 const METHODS = { get: 'GET', message: 'POST' } as const;
 
 /**
- * The contract without wire and faults: who may, what is well-formed, what exists, and only then the message.
+ * The contract of the agent service, without HTTP and faults. A request is checked in this order: method, key, job, body, status of the
+ * job, rate limit.
  *
- * What the specification leaves open is decided thus: a success is 200; a message to a job in any status but `archived`
- * is taken, and the returned job is already `active`; a message to an archived job is a 400.
+ * The specification leaves some points open. In the sandbox, a success is 200. A message to a job with any status except `archived` is
+ * accepted, and the returned job is already `active`. A message to an archived job receives 400.
  */
 export class AgentService {
   private readonly keys = new Map<string, KeyAccess | 'expired'>();
-  /** By project, the times of the messages that were taken within the last hour. */
+  /** For each project, the times of the messages that were accepted within the last hour. */
   private readonly messageTimes = new Map<string, number[]>();
 
-  /** @param messagesPerHour for each project; null for no limit. @param now in epoch milliseconds */
+  /**
+   * @param messagesPerHour the rate limit of each project, or null for no limit
+   * @param now returns the time in epoch milliseconds
+   */
   constructor(
     private readonly jobs: Jobs,
     private readonly messagesPerHour: number | null,
     private readonly now: () => number,
   ) {}
 
-  /** Makes a key: the service's prefix, an underscore, and 144 random bits. */
+  /** Creates a key: the prefix `sandbox`, an underscore, and 144 random bits. */
   createKey(access: KeyAccess): string {
     const key = `sandbox_${randomBytes(18).toString('hex')}`;
     this.keys.set(key, access);
     return key;
   }
 
-  /** Lets every key expire. */
+  /** Makes every key expire. */
   expireKeys(): void {
     for (const key of this.keys.keys()) this.keys.set(key, 'expired');
   }
 
   keyState(authorization = ''): KeyState {
-    // The scheme's case doesn't matter (RFC 9110, section 11.1).
+    // The scheme is case-insensitive (RFC 9110, section 11.1).
     const key = /^bearer +(\S+)$/i.exec(authorization)?.[1];
     return key === undefined ? 'none' : (this.keys.get(key) ?? 'unknown');
   }
 
-  /** `plan` is asked, once the message is taken, for what replaces parts of the turn that was planned for it. */
+  /** Handles a request. @param plan returns changes of the message's turn; it is called after the message is accepted */
   handle(request: AgentRequest, plan: () => TurnPlan): HandledRequest {
     const { operation, message, key } = request;
     const allowed = METHODS[operation];
     if (request.method !== allowed)
-      return rejectRequest(405, `this path takes ${allowed} only`, { allow: allowed });
+      return rejectRequest(405, `this path accepts only ${allowed}`, { allow: allowed });
     if (key !== 'write' && key !== 'read-only') {
-      const words = key === 'none' ? 'no API key' : `the API key is ${key}`;
-      return rejectRequest(401, words, { 'www-authenticate': 'Bearer' });
+      const error = key === 'none' ? 'the request has no API key' : `the API key is ${key}`;
+      return rejectRequest(401, error, { 'www-authenticate': 'Bearer' });
     }
     if (operation === 'message' && key !== 'write') return rejectRequest(403, 'this API key may only read');
     const life = this.jobs.find(request);
@@ -84,16 +88,16 @@ export class AgentService {
     if (message === null) return { rejection: null, life, turn: null };
     if ('problem' in message) return rejectRequest(message.status, message.problem);
     if (life.job().status === 'archived')
-      return rejectRequest(400, 'the job is archived and takes no more messages');
+      return rejectRequest(400, 'the job is archived and accepts no more messages');
     const waitMs = this.countMessage(request.projectId);
     if (waitMs > 0) {
       const headers = { 'retry-after': String(Math.ceil(waitMs / 1_000)) };
-      return rejectRequest(429, 'too many messages to this project within the hour', headers);
+      return rejectRequest(429, 'too many messages to this project within one hour', headers);
     }
     return { rejection: null, life, turn: life.receive(message.prompt, plan()) };
   }
 
-  /** Counts one message and returns 0, or returns after how many milliseconds the next one will be counted. */
+  /** Counts a message and returns 0. Over the rate limit, counts nothing and returns the wait for the next message in milliseconds. */
   private countMessage(projectId: string): number {
     if (this.messagesPerHour === null) return 0;
     const now = this.now();
@@ -108,7 +112,7 @@ export class AgentService {
 
 const messageSchema = z.object({ prompt: z.string().min(1) });
 
-/** @param body null when it was too large */
+/** Reads the message from a body. @param body null if the body was too large */
 export function readMessage(contentType: string | undefined, body: Buffer | null): Message {
   if (body === null) return { status: 413, problem: `the body is larger than ${MAX_BODY_BYTES} bytes` };
   if (!/^application\/json *(;|$)/i.test(contentType ?? '')) {
@@ -122,6 +126,6 @@ export function readMessage(contentType: string | undefined, body: Buffer | null
   }
 }
 
-function rejectRequest(status: number, words: string, headers: Record<string, string> = {}): HandledRequest {
-  return { rejection: errorResponse(status, words, headers) };
+function rejectRequest(status: number, error: string, headers: Record<string, string> = {}): HandledRequest {
+  return { rejection: errorResponse(status, error, headers) };
 }

@@ -24,16 +24,16 @@ import {
 export const OPERATIONS = ['get', 'message'] as const;
 export type Operation = (typeof OPERATIONS)[number];
 
-/** What has become of a message when it is answered: its body was not read, or it was and is processed or not. */
+/** The state of a message at the time of its response: its body was not read, or the message is processed (`yes`) or not (`no`). */
 type Processed = 'unread' | 'no' | 'yes';
 
-/** What a fault does to a request on which it acts. */
+/** The effect of a fault on a request. */
 export type Effect =
-  /** Answers in the contract's place. A read of the job is answered at once, whatever `processed` says. */
+  /** Replaces the response of the contract. For a read of the job, `processed` has no effect. */
   | { readonly kind: 'instead'; readonly processed: Processed; readonly react: (path: string) => Reaction }
-  /** Changes the job in a good answer; the same object back means that there was nothing to change. */
+  /** Changes the job in a successful response. If `alter` returns the same object, the fault did not act. */
   | { readonly kind: 'alter'; readonly alter: Alter }
-  /** Waits, for null until it is released; a message is processed before the wait, after it or never. */
+  /** Waits for `ms` milliseconds, or until a release if `ms` is null. A message is processed before the wait, after it, or never. */
   | { readonly kind: 'wait'; readonly processed: 'before' | 'after' | 'never'; readonly ms: number | null }
   /** Replaces parts of the plan of the turn that a message starts. */
   | { readonly kind: 'turn'; readonly plan: (random: Random) => TurnPlan };
@@ -45,17 +45,17 @@ interface AlterContext {
   /** Epoch milliseconds. */
   readonly now: number;
   readonly random: Random;
-  /** How many answers this fault has altered before. */
+  /** The number of responses that this fault has changed before. */
   readonly alteredCount: number;
 }
 
 export interface Fault {
-  /** One line for people. */
+  /** The description of the effect, in one line. */
   readonly help: string;
-  /** The operations on which it can act, and does unless it is told otherwise. */
+  /** The operations on which the fault can act. By default, the fault acts on all of them. */
   readonly operations: readonly Operation[];
   readonly parameters: z.ZodObject;
-  /** Checks the parameters that were given. @throws InputError */
+  /** Checks the parameters, and creates the effect. @throws InputError */
   readonly effect: (given: unknown) => Effect;
 }
 
@@ -74,7 +74,7 @@ function fault<S extends z.ZodRawShape>(
   };
 }
 
-/** A fault of messages alone: the message is processed, and the answer says nothing of it. */
+/** Creates a fault of messages: the message is processed, and the response does not show it. */
 function afterProcessing(help: string, reaction: Reaction): Fault {
   return fault(help, {}, () => instead('yes', () => reaction), ['message']);
 }
@@ -93,7 +93,10 @@ function rejectWith(code: number, error: string, retryAfter?: string): Effect {
 }
 
 const retryAfter = z
-  .union([z.string().regex(/^[\x20-\x7e]+$/, 'must be printable ASCII: it is sent in a header'), z.number()])
+  .union([
+    z.string().regex(/^[\x20-\x7e]+$/, 'must be printable ASCII, because it is sent in a header'),
+    z.number(),
+  ])
   .transform(String)
   .describe('the Retry-After header');
 const processed = z.enum(['yes', 'no']).describe('whether a message is processed before the response');
@@ -101,7 +104,7 @@ const processed = z.enum(['yes', 'no']).describe('whether a message is processed
 const count = z.int().min(1);
 const reads = count.optional().describe('the number of reads, instead of a duration');
 
-/** Whether a fault still lasts, after so many milliseconds and reads. */
+/** Whether a fault still acts after this number of milliseconds and reads. */
 function isLasting(
   values: { readonly for: number; readonly reads?: number | undefined },
   passed: { readonly ms: number; readonly reads: number },
@@ -116,7 +119,7 @@ function code(minimum: number) {
 const BUSY = 'the service is temporarily unavailable';
 const PORTAL = '<!doctype html><title>Sign in</title><h1>Sign in to the guest network</h1>\n';
 
-/** Every fault that the sandbox knows: the list on the command line and every check are made of this table. */
+/** All faults of the sandbox. This table is the source of `--list-faults`, of docs/sandbox.md and of every check. */
 export const FAULTS: Readonly<Record<string, Fault>> = {
   'http-503': fault('returns 503, as a gateway does', {}, () => rejectWith(503, BUSY)),
   'http-429': fault('returns 429', { retryAfter: retryAfter.prefault('1') }, (values) =>
@@ -125,7 +128,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
   status: fault(
     'returns a status code and an error body',
     { code: code(200).default(418), words: z.string().optional().describe('the error text of the body') },
-    (values) => rejectWith(values.code, values.words ?? `answered with ${values.code} on demand`),
+    (values) => rejectWith(values.code, values.words ?? `the fault returned ${values.code}`),
   ),
   html: fault(
     'returns the HTML page of a sign-in portal or a gateway',
@@ -184,14 +187,14 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
   slow: fault(
     'waits before it responds',
     {
-      delay: duration.prefault('2s').describe('how long'),
+      delay: duration.prefault('2s').describe('the duration of the wait'),
       processed: z.enum(['before', 'after']).default('after').describe('when a message is processed'),
     },
     (values) => ({ kind: 'wait', processed: values.processed, ms: values.delay }),
   ),
   stale: fault(
     'returns the job as it was before the last message',
-    { for: duration.prefault('3s').describe('how long after the message'), reads },
+    { for: duration.prefault('3s').describe('the duration after the message'), reads },
     (values) =>
       alter((job, { life, now }) => {
         const last = life.beforeLastMessage;
@@ -215,7 +218,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
   ),
   'late-link': fault(
     'returns a null prLink for some time after the job has completed',
-    { for: duration.prefault('3s').describe('how long'), reads },
+    { for: duration.prefault('3s').describe('the duration after the job has completed'), reads },
     (values) =>
       alter((job, { life, now }) => {
         const since = life.terminalSince();
@@ -250,11 +253,11 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
       text: z
         .enum(['each', ...STRANGE_TEXTS])
         .default('each')
-        .describe('what is sent'),
+        .describe('the text that is sent'),
       field: z
         .enum(['each', ...STRANGE_FIELDS])
         .default('each')
-        .describe('in which field'),
+        .describe('the field that has the text'),
     },
     ({ text, field }) => alter((job, { alteredCount }) => strangeJob(job, text, field, alteredCount)),
   ),

@@ -8,7 +8,7 @@ import type { JobKey, Jobs } from './jobs';
 import type { Journal, JournalEntry } from './journal';
 import { closeConnection, jsonResponse, type Reaction } from './reaction';
 
-/** What a running sandbox is made of. */
+/** The parts of a running sandbox. */
 export interface SandboxParts {
   readonly service: AgentService;
   readonly jobs: Jobs;
@@ -27,26 +27,26 @@ export interface RequestContext extends JobKey {
 }
 
 /**
- * Decides one request to the agent service: the contract, and around it, in the order of the wire, the faults.
+ * Decides the response to one request to the agent service: the faults act before, during and after the contract.
  *
- * What has been read is processed even if its caller has gone meanwhile: that is what a service does, and what a
- * client that gave up must reckon with.
+ * A message whose body was read is processed even if its client has disconnected, because a real agent service does the same. A client
+ * that timed out must expect this.
  *
- * @throws Error when the caller goes away before its body was read, and when the sandbox closes
+ * @throws Error if the client disconnects before its body was read, or if the sandbox closes
  */
-export async function decideReaction(exchange: RequestContext, parts: SandboxParts): Promise<Reaction> {
-  const { req, operation } = exchange;
-  const strike = createEffectFinder(exchange, parts);
-  const unread = strike('instead', ({ processed }) => processed === 'unread');
+export async function decideReaction(context: RequestContext, parts: SandboxParts): Promise<Reaction> {
+  const { req, operation } = context;
+  const findEffect = createEffectFinder(context, parts);
+  const unread = findEffect('instead', ({ processed }) => processed === 'unread');
   if (unread !== undefined) return unread.react(req.url ?? '');
-  const message = await readMessageBody(exchange, parts);
+  const message = await readMessageBody(context, parts);
 
-  const wait = strike('wait');
-  if (wait !== undefined && wait.processed !== 'before') await pause(wait.ms, exchange, parts);
+  const wait = findEffect('wait');
+  if (wait !== undefined && wait.processed !== 'before') await pause(wait.ms, context, parts);
   if (wait?.processed === 'never') return closeConnection;
-  const instead = strike('instead', ({ processed }) => operation === 'get' || processed === 'no');
-  const reaction = instead?.react(req.url ?? '') ?? applyContract(exchange, message, parts, strike);
-  if (instead === undefined && wait?.processed === 'before') await pause(wait.ms, exchange, parts);
+  const instead = findEffect('instead', ({ processed }) => operation === 'get' || processed === 'no');
+  const reaction = instead?.react(req.url ?? '') ?? applyContract(context, message, parts, findEffect);
+  if (instead === undefined && wait?.processed === 'before') await pause(wait.ms, context, parts);
   return reaction;
 }
 
@@ -55,19 +55,19 @@ type EffectFinder = <K extends Effect['kind']>(
   accepts?: (effect: Extract<Effect, { kind: K }>) => boolean,
 ) => Extract<Effect, { kind: K }> | undefined;
 
-/** Looks for a fault that strikes this request, and writes it into the journal. */
+/** Returns a function that finds the first fault that acts on this request, and records the fault in the journal. */
 function createEffectFinder(
   { entry, projectId, jobId, operation }: RequestContext,
   { faults, journal }: SandboxParts,
 ): EffectFinder {
   return (kind, accepts) => {
-    const struck = faults.applyFirstEffect(kind, { projectId, jobId }, operation, accepts);
-    if (struck !== undefined) journal.update(entry, { faults: [...entry.faults, struck.name] });
-    return struck?.effect;
+    const found = faults.applyFirstEffect(kind, { projectId, jobId }, operation, accepts);
+    if (found !== undefined) journal.update(entry, { faults: [...entry.faults, found.name] });
+    return found?.effect;
   };
 }
 
-/** Reads the body; null for a read of the job, whose body nobody looks at. */
+/** Reads the body of a request. Returns null for a read of the job, whose body is ignored. */
 async function readMessageBody(
   { req, entry, operation }: RequestContext,
   { journal }: SandboxParts,
@@ -82,31 +82,31 @@ async function readMessageBody(
   return message;
 }
 
-/** @param ms null: until the request is released */
+/** Waits. @param ms the duration in milliseconds, or null to wait until the request is released */
 async function pause(ms: number | null, key: JobKey, { faults, closing }: SandboxParts): Promise<void> {
   await (ms === null ? faults.hold(key) : sleep(ms, undefined, { signal: closing }));
 }
 
 function applyContract(
-  exchange: RequestContext,
+  context: RequestContext,
   message: Message | null,
   parts: SandboxParts,
-  strike: EffectFinder,
+  findEffect: EffectFinder,
 ): Reaction {
-  const { req, entry, operation, projectId, jobId } = exchange;
+  const { req, entry, operation, projectId, jobId } = context;
   const { service, faults, journal, now } = parts;
   const request = { projectId, jobId, operation, method: req.method ?? '', key: entry.key, message };
-  const plan = () => strike('turn')?.plan(faults.random) ?? {};
+  const plan = () => findEffect('turn')?.plan(faults.random) ?? {};
   const handled = service.handle(request, plan);
   if (handled.rejection !== null) return handled.rejection;
   const { life, turn } = handled;
   if (turn !== null) {
     journal.update(entry, { processed: true, turn });
-    const instead = strike('instead', ({ processed }) => processed === 'yes');
+    const instead = findEffect('instead', ({ processed }) => processed === 'yes');
     if (instead !== undefined) return instead.react(req.url ?? '');
   }
-  const answered = turn === null ? life.read() : life.job();
-  const { job, names } = faults.alter(answered, life, exchange, operation, now());
+  const current = turn === null ? life.read() : life.job();
+  const { job, names } = faults.alter(current, life, context, operation, now());
   journal.update(entry, { faults: [...entry.faults, ...names] });
   return jsonResponse(200, job);
 }

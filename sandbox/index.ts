@@ -12,78 +12,79 @@ export type { JobKey, JobReport, NewJob } from './jobs';
 export type { JournalEntry } from './journal';
 
 export interface SandboxOptions {
-  /** On 127.0.0.1. @default 0: a free port */
+  /** The port on 127.0.0.1. With 0, the operating system chooses a free port. @default 0 */
   readonly port?: number;
-  /** Of everything that is left to chance. @default 1 */
+  /** The seed of all random values. @default 1 */
   readonly seed?: number;
   /**
-   * How long a turn takes that has no duration of its own, in milliseconds, varied by a fifth.
+   * The duration of a turn without its own duration, in milliseconds, varied by up to a fifth. With the default, a user can see the
+   * status `active`, and a test of some turns is fast.
    *
-   * @default 4000: a person sees `active` come and go, and a test of some turns stays quick
+   * @default 4000
    */
   readonly turnMs?: number;
-  /** Messages per project and hour; null for no limit. @default 100, as the public service has it */
+  /** The rate limit in messages per project and hour, or null for no limit. @default 100, as in the public service */
   readonly messagesPerHour?: number | null;
-  /** Whether the jobs of {@link SEED_JOBS} are there from the start. @default true */
+  /** Whether the sandbox has the jobs of {@link SEED_JOBS} at the start. @default true */
   readonly seedJobs?: boolean;
-  /** The time in epoch milliseconds, for jobs, limits and dates; delays of faults run on real time. @default Date.now */
+  /** Returns the time of jobs, rate limits and dates in epoch milliseconds. Delays of faults use real time. @default Date.now */
   readonly now?: () => number;
-  /** Gets one line per request; a line never holds a key. @default nothing is logged */
+  /** Receives one line per request, which never contains a key. @default nothing is logged */
   readonly log?: (line: string) => void;
 }
 
-/** A running sandbox agent service: the service itself over HTTP, and what only its owner can do. */
+/** A running sandbox agent service: the address of its HTTP API, and the functions that control it. */
 export interface Sandbox {
-  /** What `AGENT_API_BASE_URL` is to be. */
+  /** The value for `AGENT_API_BASE_URL`. */
   readonly baseUrl: string;
-  /** A throwaway key that may do everything. */
+  /** A temporary key that may read and write. The key is valid only for this sandbox. */
   readonly apiKey: string;
   readonly journal: Journal;
-  /** @throws Error when the project already has a job of that id */
+  /** Adds a job. @throws Error if the project already has a job with this ID */
   addJob(job?: NewJob): JobReport;
-  /** Changes a job by hand. @throws Error when there is no such job */
+  /** Changes a job. @throws Error if the job does not exist */
   changeJob(key: JobKey, change: JobChange): void;
-  /** @throws Error when there is no such job */
+  /** Returns a job. @throws Error if the job does not exist */
   job(key: JobKey): JobReport;
   jobs(): JobReport[];
-  /** Switches a fault on. @throws InputError for an unknown fault or a bad parameter */
+  /** Switches a fault on. @throws InputError for an unknown fault or an invalid parameter */
   setFault(setting: FaultSetting): void;
-  /** Switches off what was set for exactly this target, or everything. What is held stays held. */
+  /** Switches off the faults that were set for exactly this target, or all faults. Held requests stay held. */
   clearFaults(target?: JobKey): void;
-  /** Releases the requests that the fault `hold` has held, of one job or all; returns how many. */
+  /** Releases the requests of one job, or all requests, that the fault `hold` holds. @returns the number of released requests */
   release(target?: JobKey): number;
-  /** Makes a further key. @default 'write' */
+  /** Creates another key. @default 'write' */
   createKey(access?: KeyAccess): string;
-  /** Lets every key expire. */
+  /** Makes every key expire. */
   expireKeys(): void;
-  /** Ends the service and all its connections at once. */
+  /** Stops the sandbox and closes all its connections immediately. */
   close(): Promise<void>;
 }
 
-/** A job with what a message to it leads to, for the table that the program prints. */
+/** A job with the effect of a message to it (`story`), for the table that the program prints. */
 type SeedJob = NewJob & { readonly projectId: string; readonly id: string; readonly story: string };
 
-/** One job of every kind, so that each way in which a follow-up can end is one command away. */
+/** The jobs at the start. They are of every kind, so that a single command can produce each outcome of a follow-up. */
 export const SEED_JOBS: readonly SeedJob[] = (
   [
     { id: 'job-1', story: 'opens its first pull request' },
     { id: 'job-2', pullRequest: true, story: 'adds to its pull request; the link stays the same' },
-    { id: 'job-3', status: 'failed', story: 'comes back to life and opens a pull request' },
-    // The running turn lasts long enough to be met by a person who has just started the sandbox.
+    { id: 'job-3', status: 'failed', story: 'runs again and opens a pull request' },
+    // The running turn is long enough for a user who has just started the sandbox.
     {
       id: 'job-4',
       status: 'active',
       turns: [{ durationMs: 120_000 }, {}],
-      story: 'works for two minutes; a message interrupts that',
+      story: 'works for two minutes; a message interrupts this turn',
     },
-    { id: 'job-5', status: 'archived', pullRequest: true, story: 'refuses messages' },
-    { id: 'job-nochange', turn: { outcome: 'no-change' }, story: 'changes nothing: no link' },
+    { id: 'job-5', status: 'archived', pullRequest: true, story: 'rejects messages' },
+    { id: 'job-nochange', turn: { outcome: 'no-change' }, story: 'changes no file, so it has no link' },
     { id: 'job-fails', turn: { outcome: 'failed' }, story: 'fails' },
     {
       id: 'job-newlink',
       pullRequest: true,
       turn: { outcome: 'new-pull-request' },
-      story: 'opens another pull request: the link changes',
+      story: 'opens another pull request, so the link changes',
     },
   ] as const
 ).map((job) => ({ projectId: 'docs', ...job }));
@@ -93,7 +94,7 @@ const HOST = '127.0.0.1';
 /**
  * Starts a sandbox agent service.
  *
- * @throws Error with `code` such as `EADDRINUSE` when it can't listen
+ * @throws Error with a `code` such as `EADDRINUSE` if the sandbox can't listen at the port
  */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   const { port: wanted = 0, seed = 1, turnMs = 4_000, messagesPerHour = 100, now = Date.now } = options;
@@ -101,7 +102,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   let baseUrl = '';
   const jobs = new Jobs({ now, random: seededRandom(seed), turnMs, origin: () => baseUrl });
   const service = new AgentService(jobs, messagesPerHour, now);
-  // Two sequences, so that a fault that is left to chance doesn't change how long the turns are.
+  // The faults have their own random sequence, so that a random fault does not change the durations of the turns.
   const faults = new ActiveFaults(seededRandom(seed + 1));
   const journal = new Journal();
   const parts = { service, jobs, faults, journal, now, closing: closing.signal };

@@ -1,15 +1,15 @@
 import type { IncomingMessage } from 'node:http';
 import { z } from 'zod';
 
-/** Thrown for input from outside that is malformed; the message has every problem, each with the name of its field. */
+/** Thrown for invalid input. The message has every problem with the name of its field. */
 export class InputError extends Error {
   override readonly name = 'InputError';
 }
 
-/** 2 MiB: the largest prompt of a follow-up, 256 KiB, fits even if JSON writes each of its bytes as six. */
+/** The maximum size of a body (2 MiB). The largest prompt (256 KiB) fits even if JSON writes each of its bytes as six. */
 export const MAX_BODY_BYTES = 2 * 2 ** 20;
 
-/** Durations are written as in the worker's configuration; the value is milliseconds. */
+/** Parses a duration that is written as in the worker's configuration. The result is in milliseconds. */
 export const duration = z
   .string()
   .regex(/^\d{1,9}(ms|s|m|h)$/, 'must be a duration such as 500ms, 3s, 2m or 1h')
@@ -20,11 +20,11 @@ function unitFromText(text: string): 'ms' | 's' | 'm' | 'h' {
 }
 
 /**
- * Reads a request's body to its end, also one that is too large: a caller that is still sending would lose the answer
- * if the connection were closed upon it.
+ * Reads a request's body to its end, even if the body is too large. If the connection were closed earlier, a client that is still sending
+ * would not receive the response.
  *
- * @returns null when it is larger than {@link MAX_BODY_BYTES}
- * @throws Error when the caller goes away before the end
+ * @returns null if the body is larger than {@link MAX_BODY_BYTES}
+ * @throws Error if the client disconnects before the end
  */
 export async function readBody(req: IncomingMessage): Promise<Buffer | null> {
   const pieces: Buffer[] = [];
@@ -36,17 +36,22 @@ export async function readBody(req: IncomingMessage): Promise<Buffer | null> {
   return size > MAX_BODY_BYTES ? null : Buffer.concat(pieces);
 }
 
-/** @throws InputError when the text is no JSON, or its bytes are no UTF-8 */
+/** Parses JSON. @throws InputError if the text is not JSON, or its bytes are not UTF-8 */
 export function parseJson(text: string | Buffer): unknown {
   try {
     const decoded = typeof text === 'string' ? text : new TextDecoder('utf-8', { fatal: true }).decode(text);
     return JSON.parse(decoded);
   } catch (error) {
-    throw new InputError('it is not JSON in UTF-8', { cause: error });
+    throw new InputError('must be JSON in UTF-8', { cause: error });
   }
 }
 
-/** @throws InputError */
+/**
+ * Checks a value with a schema.
+ *
+ * @param at the path of the value, for the names of fields in problems
+ * @throws InputError with all problems
+ */
 export function parseWithSchema<T>(schema: z.ZodType<T>, value: unknown, at: readonly string[] = []): T {
   const result = schema.safeParse(value);
   if (result.success) return result.data;

@@ -1,104 +1,104 @@
 import type { AgentJob, TerminalStatus } from '../src/contract/job';
 import type { Random } from './random';
 
-/** What a turn will do. */
+/** The plan of a turn. */
 export interface TurnPlan {
   /**
-   * - `pull-request`: opens one where the job has none, else the link stays the same
-   * - `new-pull-request`: opens one in any case, so that the link changes
-   * - `no-change`: no file was changed; the link stays what it was
-   * - `failed`: the agent hit an unrecoverable error
+   * - `pull-request`: the turn opens a pull request if the job has none; otherwise, the link stays the same
+   * - `new-pull-request`: the turn always opens a pull request, so that the link changes
+   * - `no-change`: the turn changes no file, and the link stays the same
+   * - `failed`: the turn ends with an unrecoverable error of the agent
    *
    * @default 'pull-request'
    */
   readonly outcome?: 'pull-request' | 'new-pull-request' | 'no-change' | 'failed';
   /**
-   * Milliseconds from start to end; null for a turn that ends only when the test says so.
+   * The duration in milliseconds, or null for a turn that ends only if a test changes the status.
    *
    * @default the sandbox's `turnMs`, varied by up to a fifth
    */
   readonly durationMs?: number | null;
-  /** The turn ends with the answer to this read since it began, counted from 1, whatever time that takes. */
+  /** The turn ends with the response to this read. Reads count from 1 since the start of the turn, and the duration does not matter. */
   readonly reads?: number;
   /**
-   * Milliseconds from a message to its take-up, until which the job goes on as if there were none.
+   * The milliseconds from the arrival of a message to the start of its effect. Until then, the job continues as without the message.
    *
    * @default 0
    */
   readonly takeUpMs?: number;
 }
 
-/** One turn of a job; times in epoch milliseconds. */
+/** A turn of a job. All times are in epoch milliseconds. */
 export interface Turn extends TurnPlan {
-  /** Messages are numbered from 1 per job; 0 is a turn that no message started. */
+  /** The number of the message, which counts from 1 per job. The number is 0 for a turn that no message started. */
   readonly number: number;
   readonly prompt: string | null;
-  /** From then on it interrupts other turns, or waits for their end. */
+  /** The time from which the turn interrupts other turns, or waits for their end. */
   readonly takenUpAt: number;
   readonly startedAt: number | null;
   readonly endedAt: number | null;
-  /** `interrupted` by a later message, or by a status that was set by hand. */
+  /** The state. A later message, or a status that a test sets, makes a turn `interrupted`. */
   readonly state: 'queued' | 'running' | 'ended' | 'interrupted';
 }
 
-/** What a job is when its life begins, or is changed to by hand. */
+/** The initial job, or the job after a change. */
 export interface JobStart extends Omit<AgentJob, 'status'> {
   readonly status: 'active' | TerminalStatus;
 }
 
 export type JobChange = Partial<Pick<JobStart, 'status' | 'prLink'>>;
 
-/** The job from a moment on, in epoch milliseconds. */
+/** The job from the time `at` on, in epoch milliseconds. */
 export interface PastJob {
   readonly at: number;
   readonly job: AgentJob;
 }
 
-/** A moment of a job's life, by both of its measures. */
+/** A moment in the life of a job, as a time and as a number of reads. */
 interface Since {
   /** Epoch milliseconds. */
   readonly at: number;
-  /** How many reads were answered before. */
+  /** The number of earlier reads. */
   readonly reads: number;
 }
 
 export interface LifeRules {
-  /** Epoch milliseconds. */
+  /** Returns the time in epoch milliseconds. */
   readonly now: () => number;
   readonly random: Random;
-  /** Of a turn without a duration of its own. */
+  /** The duration of a turn without its own duration, in milliseconds. */
   readonly turnMs: number;
-  /** In order; the last one repeats. */
+  /** The plans of the turns in order. The last plan repeats. */
   readonly plans: readonly TurnPlan[];
-  /** What happens to a message that reaches an `active` job; it is processed either way. */
+  /** The effect of a message to an `active` job. The message is processed in both cases. */
   readonly whileActive: 'interrupt' | 'queue';
-  /** @returns the link of a new pull request */
+  /** Opens a pull request. @returns its link */
   readonly openPullRequest: () => string;
 }
 
-/** Changes, and reads, that are kept of a job: more than any lag looks back, and a bound on the memory of a job that lives long. */
+/** The maximum number of stored changes, and of stored reads, of a job. A lag never needs more, and the maximum limits the memory. */
 const MAX_CHANGES = 200;
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 /**
- * The life of one job as a state machine without timers: whatever was due is applied when somebody looks, in the order
- * in which it was due. The same calls at the same times give the same life.
+ * The life of one job as a state machine without timers. Every call first applies the changes that are due, in order. The same calls at
+ * the same times give the same life.
  */
 export class JobLife {
-  /** The job just before the last message, and when that came; undefined before the first message. */
+  /** The job right before the last message, and the time of the message. Undefined before the first message. */
   beforeLastMessage: (Since & { readonly job: AgentJob }) | undefined;
-  /** How many reads were answered, the one that is being answered among them. */
+  /** The number of reads, including the read that is in progress. */
   reads = 0;
   private readonly allTurns: Mutable<Turn>[] = [];
-  /** From the oldest on, at least one. */
+  /** The states of the job, oldest first. The list has at least one entry. */
   private readonly jobHistory: PastJob[] = [];
-  /** What each read found, the last one at the end. */
+  /** The result of each read, oldest first. */
   private readonly readResults: PastJob[] = [];
   private terminal: Since & { readonly status: TerminalStatus };
   private prLink: string | null;
   private archivedAt: string | null;
-  /** Before the running turn began. */
+  /** The number of reads before the start of the running turn. */
   private earlierReads = 0;
 
   constructor(
@@ -113,13 +113,13 @@ export class JobLife {
     else this.recordChange(at);
   }
 
-  /** The job as the service answers it now. */
+  /** Returns the job that the agent service returns now. */
   job(): AgentJob {
     this.catchUp();
     return this.current();
   }
 
-  /** The job as it was at a moment, or the oldest that is kept; undefined if it has not changed since. */
+  /** Returns the job at a time, or the oldest stored job. Undefined if the job has not changed since then. */
   jobAt(at: number): AgentJob | undefined {
     this.catchUp();
     const index = Math.max(
@@ -129,19 +129,19 @@ export class JobLife {
     return index === this.jobHistory.length - 1 ? undefined : this.jobHistory[index]?.job;
   }
 
-  /** The job as a read found it so many reads before the last one; undefined if it has not changed since. */
+  /** Returns the result of an earlier read, counted back from the last read. Undefined if the job has not changed since then. */
   jobAtRead(before: number): AgentJob | undefined {
     const then = this.readResults.at(-1 - before) ?? this.jobHistory[0];
     return then === this.jobHistory.at(-1) ? undefined : then?.job;
   }
 
-  /** What the job was, change by change; the oldest are forgotten. */
+  /** Returns the states of the job, oldest first. The oldest states are removed if there are too many. */
   changes(): readonly PastJob[] {
     this.catchUp();
     return [...this.jobHistory];
   }
 
-  /** The link is null while it is active, as the specification says. */
+  /** Returns the job. While the job is active, the link is null, as in the specification. */
   private current(): AgentJob {
     const active = this.running() !== undefined;
     return {
@@ -152,7 +152,7 @@ export class JobLife {
     };
   }
 
-  /** The job as it answers a read, which may be the one that ends the turn. */
+  /** Returns the job for a read. The read may end the turn. */
   read(): AgentJob {
     this.catchUp();
     const running = this.running();
@@ -169,18 +169,18 @@ export class JobLife {
     return this.allTurns.map((turn) => ({ ...turn }));
   }
 
-  /** Since when the job has its terminal status, in epoch milliseconds; null while it is active. */
+  /** Returns the time since which the job has its terminal status, in epoch milliseconds, or null while the job is active. */
   terminalSince(): number | null {
     this.catchUp();
     return this.running() === undefined ? this.terminal.at : null;
   }
 
-  /** How many reads were answered since then. */
+  /** Returns the number of reads since then. */
   readsSinceTerminal(): number {
     return this.reads - this.terminal.reads;
   }
 
-  /** Processes a message: every call is one more turn, whose number is returned. `plan` replaces parts of its plan. */
+  /** Processes a message, which adds a turn. @param plan replaces parts of the turn's plan @returns the number of the turn */
   receive(prompt: string, plan: TurnPlan = {}): number {
     const now = this.rules.now();
     this.beforeLastMessage = { job: this.job(), at: now, reads: this.reads };
@@ -190,8 +190,8 @@ export class JobLife {
   }
 
   /**
-   * Changes the job by hand. A status ends the running turn and drops what is queued, but not a message that was not
-   * taken up yet; `active` starts a turn.
+   * Changes the job. A status ends the running turn and removes queued turns, but not a message whose effect has not started (`takeUpMs`).
+   * The status `active` starts a turn.
    */
   change({ status, prLink }: JobChange): void {
     const now = this.rules.now();
@@ -209,7 +209,7 @@ export class JobLife {
   private newTurn(prompt: string | null, changes: TurnPlan = {}): Mutable<Turn> {
     const { plans, turnMs, random } = this.rules;
     const plan = plans[Math.min(this.allTurns.length, plans.length - 1)] ?? {};
-    // A fifth up or down: enough that the turns of many jobs don't end in step.
+    // The duration varies by up to a fifth, so that the turns of many jobs do not end at the same time.
     const untilRead = plan.reads !== undefined;
     const durationMs = untilRead ? null : Math.round(turnMs * (0.8 + 0.4 * random()));
     const number = prompt === null ? 0 : 1 + this.allTurns.filter((turn) => turn.prompt !== null).length;
@@ -264,7 +264,7 @@ export class JobLife {
     }
   }
 
-  /** The turn that begins before all others, and when; undefined while none can. */
+  /** Returns the next turn and the time of its start. Undefined if no turn can start. */
   private nextTurnToStart(): { readonly turn: Mutable<Turn>; readonly at: number } | undefined {
     const [turn] = this.allTurns
       .filter(({ state }) => state === 'queued')
@@ -273,7 +273,7 @@ export class JobLife {
     const { takenUpAt } = turn;
     if (this.rules.whileActive === 'interrupt') return { turn, at: takenUpAt };
     if (this.running() !== undefined) return undefined;
-    // It waits for the end of a turn that has ended since.
+    // The turn waited for the end of another turn, which has ended since.
     return { turn, at: Math.max(this.terminal.at, takenUpAt) };
   }
 
@@ -287,7 +287,7 @@ export class JobLife {
     this.recordChange(at);
   }
 
-  /** Whatever changes the job calls it, so that a read can look back. */
+  /** Records a state of the job. Every change calls this method, so that a read can return an earlier state. */
   private recordChange(at: number): void {
     this.jobHistory.push({ at, job: this.current() });
     if (this.jobHistory.length > MAX_CHANGES) this.jobHistory.shift();

@@ -16,10 +16,10 @@ export interface JobKey {
   readonly jobId: string;
 }
 
-/** Stands for every project, or for every job, wherever something is aimed at jobs. */
+/** Stands for every project, or for every job, in the target of a fault or of a release. */
 export const ANY = '*';
 
-/** Whether something that is aimed at `target` concerns the job. */
+/** Whether the job is part of the target. */
 export function covers(target: JobKey, job: JobKey): boolean {
   return (
     (target.projectId === ANY || target.projectId === job.projectId) &&
@@ -27,21 +27,21 @@ export function covers(target: JobKey, job: JobKey): boolean {
   );
 }
 
-/** A job to add to the sandbox; every field has a default. */
+/** A job to add to the sandbox. Every field has a default. */
 export interface NewJob extends Partial<Pick<LifeRules, 'whileActive'>> {
-  /** @default 'docs' */
+  /** The ID of the project. @default 'docs' */
   readonly projectId?: string;
-  /** @default a name that no job of the project has */
+  /** The ID of the job. @default an ID that no job of the project has */
   readonly id?: string;
-  /** `active` begins with a running turn, which takes the first plan. @default 'completed' */
+  /** The initial status. With `active`, the job starts with a running turn, which uses the first plan. @default 'completed' */
   readonly status?: JobStart['status'];
-  /** A link from before. @default null */
+  /** The link of an existing pull request. @default null */
   readonly prLink?: string;
-  /** True: the job has a pull request of the sandbox's own from before, instead of `prLink`. @default false */
+  /** Whether the job has an existing pull request of the sandbox, instead of `prLink`. @default false */
   readonly pullRequest?: boolean;
-  /** What each turn does, in order; the last plan repeats. @default turns that open a pull request */
+  /** The plans of the turns in order. The last plan repeats. @default turns that open a pull request */
   readonly turns?: readonly TurnPlan[];
-  /** Short for one plan that repeats. */
+  /** A single plan, which repeats. */
   readonly turn?: TurnPlan;
 }
 
@@ -64,33 +64,33 @@ const newJob: z.ZodType<NewJob> = z.strictObject({
   whileActive: z.enum(['interrupt', 'queue']).exactOptional(),
 });
 
-/** A job from the inside: what the service answers now, what it was before, and every turn. */
+/** A job with its current state, its earlier states, and every turn. */
 export interface JobReport extends JobKey {
   readonly job: AgentJob;
-  /** From the oldest that is kept to the job of now. */
+  /** The stored states of the job, oldest first. The last one is the current state. */
   readonly changes: readonly PastJob[];
   readonly turns: readonly Turn[];
-  /** How many messages were processed. */
+  /** The number of processed messages. */
   readonly messages: number;
 }
 
 export interface JobsRules extends Pick<LifeRules, 'now' | 'random' | 'turnMs'> {
-  /** `http://HOST:PORT`, where links lead; asked for late, because the port is known only once the server listens. */
+  /** Returns `http://HOST:PORT` for links. A function, because the port is known only after the server listens. */
   readonly origin: () => string;
 }
 
 /** All jobs of a sandbox, in memory. */
 export class Jobs {
-  /** Of the job that opened each pull request, in the order of their numbers. */
+  /** The job that opened each pull request, ordered by the number of the pull request. */
   private readonly pullRequests: JobKey[] = [];
   private readonly lives = new Map<string, { readonly key: JobKey; readonly life: JobLife }>();
 
   constructor(private readonly rules: JobsRules) {}
 
   /**
-   * Adds jobs that come from outside: a list, or a single one. All are added, or none.
+   * Adds the jobs of a request: a list or a single job. Adds all jobs or none.
    *
-   * @throws InputError for a malformed job, and for an id that its project already has
+   * @throws InputError for an invalid job, and for an ID that its project already has
    */
   addFrom(body: unknown): JobReport[] {
     const list = parseWithSchema(z.array(newJob), Array.isArray(body) ? body : [body]);
@@ -106,7 +106,7 @@ export class Jobs {
     return list.map((job) => this.add(job));
   }
 
-  /** @throws Error when the project already has a job of that id */
+  /** Adds a job. @throws Error if the project already has a job with this ID */
   add(job: NewJob): JobReport {
     const projectId = job.projectId ?? 'docs';
     const key = { projectId, jobId: job.id ?? this.freeId(projectId) };
@@ -136,12 +136,12 @@ export class Jobs {
     return this.lives.get(mapKey(key))?.life;
   }
 
-  /** @throws Error when there is no such job */
+  /** Changes a job. @throws Error if the job does not exist */
   change(key: JobKey, change: JobChange): void {
     this.getLife(key).change(change);
   }
 
-  /** @throws Error when there is no such job */
+  /** Returns a job. @throws Error if the job does not exist */
   report(key: JobKey): JobReport {
     const life = this.getLife(key);
     const turns = life.turns();
@@ -160,7 +160,7 @@ export class Jobs {
     return [...this.lives.values()].map(({ key }) => this.report(key));
   }
 
-  /** The job that has opened a pull request of that number. */
+  /** Returns the job that opened the pull request with this number. */
   findOpener(pullRequest: number): JobKey | undefined {
     return this.pullRequests[pullRequest - 1];
   }
@@ -179,7 +179,7 @@ export class Jobs {
   }
 }
 
-/** A project may have any characters in its id, so no separator is safe; JSON is. */
+/** Returns the map key of a job. The key is JSON, because an ID may contain any character, so no separator is safe. */
 function mapKey({ projectId, jobId }: JobKey): string {
   return JSON.stringify([projectId, jobId]);
 }

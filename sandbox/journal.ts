@@ -2,49 +2,49 @@ import { EventEmitter, once } from 'node:events';
 import type { KeyState } from './agent-service';
 import type { Operation } from './faults';
 
-/** One request to the agent service. Requests for pull requests and to the control endpoints are not in the journal. */
+/** A request to the agent service. Requests for pull requests and to the control endpoints are not in the journal. */
 export interface JournalEntry {
-  /** From 1 in the order of arrival. */
+  /** The number of the request, from 1, in the order of arrival. */
   readonly number: number;
-  /** When its headers had been read: ISO 8601 in UTC. */
+  /** The time when the headers had been read, as ISO 8601 in UTC. */
   readonly time: string;
-  /** When its exchange had ended, in whatever way, as `time`; null while it is pending. */
+  /** The time when the request ended in any way, in the format of `time`. Null while the request is pending. */
   readonly endedAt: string | null;
   readonly method: string;
-  /** As it was sent, with the query. */
+  /** The path as it was sent, with the query. */
   readonly path: string;
-  /** Null for a path that is none of the contract's, as are project and job. */
+  /** The operation. If the path is not part of the contract, operation, project and job are null. */
   readonly operation: Operation | null;
   readonly projectId: string | null;
   readonly jobId: string | null;
   readonly key: KeyState;
-  /** Of a message whose body was read and well-formed. */
+  /** The prompt of a message whose body was read and is valid. Otherwise null. */
   readonly prompt: { readonly text: string; readonly length: number } | null;
-  /** Whether a message was taken: a turn of the job was started or queued by it. */
+  /** Whether the message was accepted, and started or queued a turn of the job. */
   readonly processed: boolean;
-  /** The number of that turn, increasing per job; null unless processed. */
+  /** The number of this turn, which counts per job. Null unless the message was processed. */
   readonly turn: number | null;
-  /** The status code that was answered; null while there is none. */
+  /** The status code of the response. Null while no status was sent. */
   readonly status: number | null;
-  /** How the exchange ended, as far as the sandbox can see. */
+  /** How the request ended, as far as the sandbox can observe. */
   readonly ending: 'pending' | 'answered' | 'closed' | 'reset' | 'caller-gone' | 'sandbox-closed';
-  /** The names of the faults that acted on it. */
+  /** The names of the faults that acted on the request. */
   readonly faults: readonly string[];
 }
 
-/** Every field that is given must match; `fault` is one of those that acted. */
+/** Selects the entries whose fields have these values. `fault` is the name of one of the faults that acted. */
 export type JournalFilter = Partial<Omit<JournalEntry, 'faults'>> & { readonly fault?: string };
 
-/** Entries that are kept: some hours of a busy soak, and a bound on the memory of a sandbox that is left running. */
+/** The maximum number of stored entries: some hours of a busy soak test. The maximum limits the memory of a sandbox. */
 const MAX_ENTRIES = 200_000;
 
-/** Every request in the order of arrival: the oracle that knows what was really processed. */
+/** Records every request in the order of arrival. Tests use the journal to find out which messages were processed. */
 export class Journal {
   private readonly storedEntries = new Set<JournalEntry>();
   private readonly changes = new EventEmitter().setMaxListeners(0);
   private last = 0;
 
-  /** @returns the entry, which goes on to change */
+  /** Adds an entry for a request. @returns the entry, which changes until the request has ended */
   open(
     start: Pick<JournalEntry, 'time' | 'method' | 'path' | 'key' | 'operation' | 'projectId' | 'jobId'>,
   ): JournalEntry {
@@ -74,10 +74,10 @@ export class Journal {
   }
 
   /**
-   * Waits until so many entries match.
+   * Waits until the journal has enough entries that match.
    *
-   * @param options `atLeast`, by default 1, and `timeoutMs`, by default 110 s
-   * @throws Error when they don't in time; the message says how many there are
+   * @param options `atLeast` is the number of entries (default: 1), and `timeoutMs` is the timeout (default: 110 s)
+   * @throws Error after the timeout, with the number of matching entries
    */
   async waitFor(
     filter: JournalFilter,

@@ -4,12 +4,12 @@ import { type FaultSetting, listFaults, parseFault } from './active-faults';
 import { parseWithSchema, duration, InputError } from './input';
 import { type Sandbox, SEED_JOBS, startSandbox } from '.';
 
-/** How a person calls this program, and the starter: by npm from source, by their names from where they are installed. */
+/** The commands that run this program and the CLI: with npm from source, and with their names if they are installed. */
 const isSource = __filename.endsWith('.ts');
 const CALL = isSource ? 'npm run sandbox --' : 'agent-follow-up-sandbox';
 const STARTER = isSource ? 'npm run starter --' : 'node dist/starter.js';
 
-/** As the starter's: 2 is for usage and invalid input, 1 for anything else. */
+/** The exit codes, as in the CLI: 2 for invalid usage or input, and 1 for any other error. */
 const EXIT_USAGE = 2;
 const EXIT_FAILED = 1;
 
@@ -17,7 +17,7 @@ interface Flags {
   readonly port: number;
   readonly turn: number;
   readonly seed: number;
-  /** 0: no limit. */
+  /** The rate limit, or 0 for no limit. */
   readonly messagesPerHour: number;
   readonly fault: readonly FaultSetting[];
   readonly listFaults?: true;
@@ -26,25 +26,30 @@ interface Flags {
 function program(): Command {
   return new Command(CALL)
     .description(
-      'An agent service that keeps the whole contract, with jobs in memory and faults on demand: for trying the worker out, for rehearsals and for tests.',
+      'A simulated agent service with the whole contract, jobs in memory and faults on request, for trials, rehearsals and tests.',
     )
-    .option('--port <port>', 'where to listen on 127.0.0.1; 0 for a free port', wholeNumber(65_535), 4010)
+    .option('--port <port>', 'port on 127.0.0.1; 0 chooses a free port', wholeNumber(65_535), 4010)
     .addOption(
-      new Option('--turn <duration>', 'how long a turn of the agent takes, varied by a fifth')
+      new Option('--turn <duration>', 'duration of a turn of the agent, varied by up to a fifth')
         .argParser((text) => parseOption(() => parseWithSchema(duration, text)))
         .default(4_000, '4s'),
     )
-    .option('--seed <number>', 'of everything that is left to chance', wholeNumber(2 ** 32 - 1), 1)
-    .option('--messages-per-hour <number>', 'the limit per project; 0 for none', wholeNumber(1_000_000), 100)
+    .option('--seed <number>', 'seed of all random values', wholeNumber(2 ** 32 - 1), 1)
+    .option(
+      '--messages-per-hour <number>',
+      'rate limit per project; 0 for no limit',
+      wholeNumber(1_000_000),
+      100,
+    )
     .addOption(
-      new Option('--fault <json>', 'switches a fault on; may be repeated')
+      new Option('--fault <json>', 'switch a fault on; can be repeated')
         .argParser((text, before: readonly FaultSetting[]) => [
           ...before,
           parseOption(() => parseFault(text)),
         ])
         .default([], 'none'),
     )
-    .option('--list-faults', 'lists the faults with their parameters, and ends')
+    .option('--list-faults', 'list the faults with their parameters, and exit')
     .addHelpText(
       'after',
       `
@@ -54,7 +59,7 @@ Examples:
   ${CALL} --fault '{"name":"http-503","operation":"get","times":3}' --fault '{"name":"stale"}'`,
     )
     .allowExcessArguments(false)
-    .showHelpAfterError('(--help shows the flags)')
+    .showHelpAfterError('(for usage, run with --help)')
     .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : EXIT_USAGE));
 }
 
@@ -66,7 +71,7 @@ function wholeNumber(maximum: number): (text: string) => number {
   };
 }
 
-/** Lets commander name the flag with what is wrong with its value. */
+/** Converts an InputError, so that commander reports the option and the problem. */
 function parseOption<T>(read: () => T): T {
   try {
     return read();
@@ -98,19 +103,19 @@ async function run(flags: Flags): Promise<void> {
   };
   process.on('SIGINT', end);
   process.on('SIGTERM', end);
-  // A reader of stdout who goes away is a signal, too.
+  // If the reader of stdout exits, the sandbox stops as after a signal.
   process.stdout.on('error', end);
   print(banner(sandbox, flags.fault));
 }
 
-/** What the program prints at its start. It shows the key on purpose: it opens nothing but this sandbox. */
+/** Returns the text that the program prints at its start. The text has the key, because the key is valid only for this sandbox. */
 function banner(sandbox: Sandbox, faults: readonly FaultSetting[]): string {
   const { baseUrl, apiKey } = sandbox;
   const rows = SEED_JOBS.map(({ projectId, id, story }) => {
     const { status, prLink } = sandbox.job({ projectId, jobId: id }).job;
     return [projectId, id, status, prLink ?? '-', story];
   });
-  const table = [['PROJECT', 'JOB', 'STATUS', 'PULL REQUEST', 'A MESSAGE TO IT'], ...rows];
+  const table = [['PROJECT', 'JOB', 'STATUS', 'PULL REQUEST', 'EFFECT OF A MESSAGE'], ...rows];
   const width = (column: number): number => Math.max(...table.map((row) => row[column]?.length ?? 0));
   const lines = table.map((row) =>
     row
@@ -122,18 +127,18 @@ function banner(sandbox: Sandbox, faults: readonly FaultSetting[]): string {
 
   ${lines.join('\n  ')}
 
-The worker needs these two. The key is a throwaway of this sandbox and opens nothing else, so it may be shown:
+The worker needs these two variables. The key is temporary and valid only for this sandbox, so it may be shown:
 
   export AGENT_API_BASE_URL=${baseUrl}
   export AGENT_API_KEY=${apiKey}
 
-With a worker running, send a message by the client, or by the starter${isSource ? '' : " in the worker's archive"}:
+While a worker is running, send a message with the client or with the CLI${isSource ? '' : " in the worker's archive"}:
 
   ${STARTER} send --project docs --job job-1 --prompt "Mention the new option in the guide."
 
-Faults switched on: ${faults.map((fault) => JSON.stringify(fault)).join(', ') || 'none'} (--list-faults shows all)
-Jobs, faults and the journal by HTTP: curl ${baseUrl}/sandbox
-Ctrl-C ends it. Every request gets a line below.
+Faults switched on: ${faults.map((fault) => JSON.stringify(fault)).join(', ') || 'none'} (--list-faults lists all)
+HTTP API for jobs, faults and the journal: curl ${baseUrl}/sandbox
+Ctrl-C stops the sandbox. Every request gets a line below.
 `;
 }
 
@@ -146,13 +151,13 @@ function fail(error: unknown): void {
   process.exitCode = EXIT_FAILED;
 }
 
-/** The reasons why listening fails that a person can do something about. */
+/** Returns an error with the required action, if the user can fix why the sandbox can't listen. Otherwise, returns the same error. */
 function explainListenError(error: unknown, port: number): unknown {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   if (code === 'EADDRINUSE')
-    return new Error(`port ${port} is taken; choose another with --port, or --port 0 for a free one`);
+    return new Error(`port ${port} is in use; choose another port with --port, or a free port with --port 0`);
   if (code === 'EACCES')
-    return new Error(`port ${port} may not be used without more rights; choose one above 1023 with --port`);
+    return new Error(`this user may not use port ${port}; choose a port above 1023 with --port`);
   return error;
 }
 

@@ -2,8 +2,8 @@
 export type Random = () => number;
 
 /**
- * Mulberry32: the same seed gives the same sequence on every machine, so that a run that went wrong can be repeated.
- * It is no source of secrets.
+ * Returns a Mulberry32 generator. The same seed gives the same sequence on every machine, so that a failed run can be repeated. The
+ * numbers are not suitable for secrets.
  */
 export function seededRandom(seed: number): Random {
   let state = seed >>> 0;

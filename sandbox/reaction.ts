@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
 /**
- * What the sandbox does with a request on the wire: an answer, or less than that. It returns how it cut the connection
- * off, where it did.
+ * The reaction to a request on the connection: a response, a part of a response, or nothing. A reaction that closes or resets the
+ * connection returns `closed` or `reset`.
  */
 export type Reaction = (req: IncomingMessage, res: ServerResponse) => 'closed' | 'reset' | undefined;
 
@@ -13,14 +13,14 @@ export function jsonResponse(status: number, value: unknown, headers: Record<str
   return textResponse(status, body, { 'content-type': JSON_TYPE, 'cache-control': 'no-store', ...headers });
 }
 
-/** The error body of the contract. */
+/** Responds with the error body of the contract. */
 export function errorResponse(status: number, error: string, headers: Record<string, string> = {}): Reaction {
   return jsonResponse(status, { error }, headers);
 }
 
 export function textResponse(status: number, body: string, headers: Record<string, string>): Reaction {
   return (req, res) => {
-    // The rest of a request that was not read to its end is still on the connection, which can't be used again.
+    // If the request was not read to its end, its rest is still on the connection, so the connection can't be reused.
     const ending = req.complete ? {} : { connection: 'close' };
     res.writeHead(status, { ...headers, ...ending, 'content-length': Buffer.byteLength(body) });
     res.end(body);
@@ -28,22 +28,22 @@ export function textResponse(status: number, body: string, headers: Record<strin
   };
 }
 
-/** The connection ends without an answer (FIN). */
+/** Closes the connection without a response (FIN). */
 export const closeConnection: Reaction = (req) => {
   req.socket.destroySoon();
   return 'closed';
 };
 
-/** The connection is reset without an answer (RST). */
+/** Resets the connection without a response (RST). */
 export const resetConnection: Reaction = (req) => {
   req.socket.resetAndDestroy();
   return 'reset';
 };
 
-/** Nothing, until the caller gives up. */
+/** Sends nothing, until the client disconnects. */
 export const noResponse: Reaction = () => undefined;
 
-/** 200 and the first half of a body whose whole length was announced; then the connection ends. */
+/** Sends 200 with the length of a whole body, and the first half of this body. Then closes the connection. */
 export const truncatedResponse: Reaction = (req, res) => {
   const half = '{"id":"';
   res.writeHead(200, { 'content-type': JSON_TYPE, 'content-length': 2 * half.length });

@@ -10,11 +10,11 @@ import type { JobKey } from './jobs';
 import type { JournalEntry } from './journal';
 import { errorResponse, jsonResponse, type Reaction, textResponse } from './reaction';
 
-/** The HTTP server: which path is whose, the journal's entry of each request, and a line in the log. */
+/** The HTTP server. It assigns each path to its handler, and adds a journal entry and a log line for each request. */
 export class SandboxServer {
   private readonly server: Server;
 
-  /** @param log gets one line per request */
+  /** @param log receives one line per request */
   constructor(
     private readonly parts: SandboxParts,
     private readonly log: (line: string) => void,
@@ -27,14 +27,14 @@ export class SandboxServer {
     });
   }
 
-  /** @returns the port that was taken */
+  /** Listens at the port, or at a free port if `port` is 0. @returns the port */
   async listen(port: number, host: string): Promise<number> {
     this.server.listen(port, host);
     await once(this.server, 'listening');
     return (this.server.address() as AddressInfo).port;
   }
 
-  /** Ends every connection at once, whatever is under way on it. */
+  /** Closes every connection immediately, including connections with a request in progress. */
   async close(): Promise<void> {
     const closed = once(this.server, 'close');
     this.server.close();
@@ -45,7 +45,7 @@ export class SandboxServer {
   private async serve(req: IncomingMessage, res: ServerResponse): Promise<void> {
     const startedAt = performance.now();
     const closed = new Promise<void>((resolve) => res.once('close', resolve));
-    // Writing to a caller who has just gone is no error here: the journal says that the caller has gone.
+    // An error of writing to a disconnected client is ignored, because the journal has the ending `caller-gone`.
     res.on('error', () => undefined);
     const [path = ''] = (req.url ?? '').split('?', 1);
     const entry = this.openEntry(req, path);
@@ -62,11 +62,11 @@ export class SandboxServer {
     const ending = await ended;
     const outcome = ending === 'answered' ? res.statusCode : ending;
     const tookMs = Math.round(performance.now() - startedAt);
-    // A path holds no control characters, which Node's parser refuses.
+    // A path has no control characters, because Node's parser rejects them.
     this.log(`${req.method ?? ''} ${path.slice(0, 200)} ${outcome} ${tookMs} ms${note(entry)}`);
   }
 
-  /** Undefined when there is nobody left to answer. */
+  /** Returns the reaction to a request, or undefined if the connection is already closed. */
   private async reaction(
     req: IncomingMessage,
     path: string,
@@ -86,16 +86,16 @@ export class SandboxServer {
     } catch (error) {
       if (this.parts.closing.aborted || req.socket.destroyed) return undefined;
       this.logFailure(error);
-      return errorResponse(500, 'the sandbox itself failed; its log says how');
+      return errorResponse(500, 'the sandbox failed because of a bug; its log has the error');
     }
   }
 
-  /** A bug of the sandbox: it is shown and ends one exchange, not the process. */
+  /** Logs a bug of the sandbox. A bug ends one request, not the process. */
   private logFailure(error: unknown): void {
     this.log(`the sandbox failed: ${inspect(error)}`);
   }
 
-  /** Undefined for a request that is not to the agent service. */
+  /** Opens a journal entry. Returns undefined for a request that is not for the agent service. */
   private openEntry(req: IncomingMessage, path: string): JournalEntry | undefined {
     if (/^\/(sandbox|pull)(\/|$)/.test(path)) return undefined;
     const nowhere = { operation: null, projectId: null, jobId: null };
@@ -116,13 +116,13 @@ export class SandboxServer {
   private pullRequest(number: number): Reaction {
     const opener = this.parts.jobs.findOpener(number);
     const plain = { 'content-type': 'text/plain; charset=utf-8' };
-    if (opener === undefined) return textResponse(404, `There is no pull request ${number}.\n`, plain);
-    const words = `Pull request ${number}, opened by the job ${opener.jobId} of the project ${opener.projectId}.`;
-    return textResponse(200, `${words}\nNo repository stands behind it: this is a sandbox.\n`, plain);
+    if (opener === undefined) return textResponse(404, `Pull request ${number} does not exist.\n`, plain);
+    const text = `Job ${opener.jobId} of project ${opener.projectId} opened pull request ${number}.`;
+    return textResponse(200, `${text}\nThe pull request is simulated and has no repository.\n`, plain);
   }
 }
 
-/** The segments are split before they are decoded, so that an id may hold an encoded slash. */
+/** Parses a path of the agent service. The segments are split before they are decoded, because an ID may contain an encoded slash. */
 function agentPath(path: string): ({ readonly operation: Operation } & JobKey) | undefined {
   const [, projectId, jobId, tail] = /^\/v2\/agent\/([^/]+)\/job\/([^/]+)(\/message)?$/.exec(path) ?? [];
   if (projectId === undefined || jobId === undefined) return undefined;
@@ -130,7 +130,7 @@ function agentPath(path: string): ({ readonly operation: Operation } & JobKey) |
     const key = { projectId: decodeURIComponent(projectId), jobId: decodeURIComponent(jobId) };
     return { operation: tail === undefined ? 'get' : 'message', ...key };
   } catch (error) {
-    // What is no percent-encoded UTF-8 is no path of the service.
+    // A path that is not percent-encoded UTF-8 is not a path of the agent service.
     if (error instanceof URIError) return undefined;
     throw error;
   }
@@ -144,7 +144,7 @@ function note(entry: JournalEntry | undefined): string {
 
 const keySchema = z.strictObject({ access: z.enum(['write', 'read-only']).default('write') });
 
-/** Every control endpoint; `GET /sandbox` lists them. A body that is left out is an empty object. */
+/** The control endpoints, which `GET /sandbox` lists. A missing body is an empty object. */
 const ENDPOINTS: Readonly<Record<string, (parts: SandboxParts, body: unknown) => unknown>> = {
   'GET /sandbox': () => ({ endpoints: Object.keys(ENDPOINTS) }),
   'GET /sandbox/journal': ({ journal }) => ({ entries: journal.entries() }),
@@ -169,13 +169,15 @@ const ENDPOINTS: Readonly<Record<string, (parts: SandboxParts, body: unknown) =>
 };
 
 /**
- * The control endpoints below `/sandbox`, for people with curl and tests in other processes. They need no key; a page in
- * a browser, which sends `Origin`, is refused.
+ * Handles the control endpoints under `/sandbox`, which users call with curl and tests call from other processes. The endpoints need no
+ * key. They reject requests with `Origin`, because a web page in a browser sends this header.
  */
 async function handleControl(req: IncomingMessage, path: string, parts: SandboxParts): Promise<Reaction> {
-  if (req.headers.origin !== undefined) return errorResponse(403, 'the control endpoints answer no web page');
+  if (req.headers.origin !== undefined)
+    return errorResponse(403, 'the control endpoints reject requests from web pages (Origin header)');
   const endpoint = ENDPOINTS[`${req.method ?? ''} ${path}`];
-  if (endpoint === undefined) return errorResponse(404, 'no such control endpoint; GET /sandbox lists them');
+  if (endpoint === undefined)
+    return errorResponse(404, 'this control endpoint does not exist; GET /sandbox lists the endpoints');
   try {
     const body = await readBody(req);
     if (body === null) throw new InputError('the body is too large');

@@ -1,11 +1,11 @@
 import type { AgentJob } from '../src/contract/job';
 
-/** What a service may send where a short text is expected. JSON carries each of them, the lone surrogate as `\ud800`. */
+/** Values that a service may send instead of a short text. JSON can encode each of them (the lone surrogate as `\ud800`). */
 const VALUES = {
   surrogate: 'a\ud800b',
   controls: 'a\u0000\u001b[2J\r\n\u0085\u009b31mb',
   directions: '\u202egnp\u2066\u200f\ufeffb',
-  // Cutting it at an odd place splits a surrogate pair.
+  // A cut at an odd position splits a surrogate pair.
   huge: `x${'🦄'.repeat(20_000)}`,
   prototype: '__proto__',
   number: 42,
@@ -20,23 +20,23 @@ export const STRANGE_FIELDS = [
 ] as const;
 type Field = (typeof STRANGE_FIELDS)[number];
 
-/** Headers carry one byte for each character, so that of these texts only the C1 controls fit in. */
+/** Strange headers. A header has one byte per character, so of the texts above, only C1 control characters are possible. */
 export const STRANGE_HEADERS = {
   location: 'http://\u009b31m.test/\u0085?\u00e9',
   'retry-after': '\u009b31m1',
 };
 
-/** The words of an error; the type says more than is sent. */
+/** Returns the error text. The declared type is wrong for some values on purpose. */
 export function strangeErrorText(text: Kind): string {
   return VALUES[text] as string;
 }
 
-/** With `each`, one field after the other takes one text after the other, counted by `nth`. */
+/** Changes one field of a job to a strange text. With `each`, the number `nth` chooses the field or the text in turn. */
 export function strangeJob(job: AgentJob, text: Kind | 'each', field: Field | 'each', nth: number): AgentJob {
   const chosenField = field === 'each' ? at(STRANGE_FIELDS, nth) : field;
   const textIndex = field === 'each' ? Math.floor(nth / STRANGE_FIELDS.length) : nth;
   const value = VALUES[text === 'each' ? at(STRANGE_TEXTS, textIndex) : text];
-  // The type says more than is sent here: another type is what this is for.
+  // The declared type is wrong on purpose, because a strange value may have another type.
   return withField(job, chosenField, value) as AgentJob;
 }
 

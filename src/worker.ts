@@ -13,10 +13,10 @@ import { FollowUpPlugin, shutdownLimitMs } from './worker/plugin';
 import { connectToTemporal, installRuntime } from './worker/connection';
 import { FollowUpWorkers } from './worker/workers';
 
-/** With 2, starting it again without a change does not help. */
+/** The exit code 2 means that a restart does not help until the configuration is changed. */
 const EXIT_CODE = { drained: 0, failed: 1, misconfigured: 2 } as const;
 
-/** Signals within this time are one gesture: npm passes a Ctrl-C on that its child has got as well. */
+/** A second signal within this time is ignored, because npm forwards a Ctrl-C that the worker has received as well. */
 const SIGNAL_DEBOUNCE_MS = 1_000;
 
 async function main(): Promise<number> {
@@ -27,9 +27,9 @@ async function main(): Promise<number> {
   }
   const loaded = await loadConfig(process.env);
   const logger = createLogger(loaded.config.logLevel, loaded.redactor);
-  // Node's own report would not pass the redactor.
+  // Node's own report would not be redacted.
   process.on('uncaughtException', (error) => {
-    logger.error('the worker ends because of a bug', { error });
+    logger.error('the worker exits because of a bug (uncaught exception)', { error });
     process.exit(EXIT_CODE.failed);
   });
   const stop = onShutdownSignals(logger);
@@ -38,7 +38,7 @@ async function main(): Promise<number> {
     logger.info('the worker has ended');
     return EXIT_CODE.drained;
   } catch (error) {
-    // Stopped while it was still waiting for Temporal: there was nothing to drain.
+    // The worker was stopped while it was waiting for the Temporal server, so there was nothing to drain.
     return stop.aborted && error === stop.reason ? EXIT_CODE.drained : exitCode(error, logger);
   }
 }
@@ -50,11 +50,11 @@ async function runWorkers(loaded: LoadedConfig, logger: Logger, stop: AbortSigna
   logger.info('the worker starts', { version, ...loggableConfig });
   for (const warning of warnings) logger.warn(warning);
   const { payloadConverterPath, failureConverterPath } = config.dataConverter ?? {};
-  // Converters, unlike codecs, run inside the workflows: the SDK must bundle them.
+  // The SDK must bundle the workflows with converters, because converters run inside workflows, unlike codecs.
   const code = payloadConverterPath || failureConverterPath ? {} : workflowCode();
   let checkReadiness: ReadinessCheck = () => Promise.resolve(['the process is starting']);
   const waitFor = (reason: string) => void (checkReadiness = () => Promise.resolve([reason]));
-  // Anybody may ask, so the reasons are redacted.
+  // The reasons are redacted, because every client that reaches the port can read them.
   const reasons = async () => (await checkReadiness()).map(redactor.redact);
   const [health, runtime] = await loadAll([
     () => startHealthServer(config.health, version, reasons, logger),
@@ -77,7 +77,7 @@ async function runWorkers(loaded: LoadedConfig, logger: Logger, stop: AbortSigna
   stop.addEventListener('abort', () => {
     waitFor('the worker is shutting down');
     const limit = formatDuration(shutdownLimitMs(agentApi.timeoutMs));
-    logger.info(`draining; requests in flight may finish, within ${limit} at most`);
+    logger.info(`draining; requests in progress may finish within ${limit}`);
   });
 
   try {
@@ -92,7 +92,7 @@ async function runWorkers(loaded: LoadedConfig, logger: Logger, stop: AbortSigna
   }
 }
 
-/** Says why the worker ends: wrong settings on stderr, anything else in the log, a bug with its stack. */
+/** Reports why the worker exits: a wrong configuration on stderr, any other reason in the log, and a bug with its stack trace. */
 function exitCode(error: unknown, logger?: Logger): number {
   if (error instanceof ConfigurationError) {
     process.stderr.write(configurationText(error.problems));
@@ -100,11 +100,14 @@ function exitCode(error: unknown, logger?: Logger): number {
   }
   if (logger === undefined) process.stderr.write(`the worker cannot start: ${String(error)}\n`);
   else if (error instanceof FollowUpError) logger.error(`the worker cannot start: ${error.message}`);
-  else logger.error('the worker ends because of an unexpected error', { error });
+  else logger.error('the worker exits because of an unexpected error', { error });
   return EXIT_CODE.failed;
 }
 
-/** Aborted by the first SIGTERM or SIGINT. A later one ends the process at once, with a shell's exit code (143, 130). */
+/**
+ * Returns a signal that the first SIGTERM or SIGINT aborts. A later one ends the process immediately, with the exit code of a shell (143
+ * or 130).
+ */
 function onShutdownSignals(logger: Logger): AbortSignal {
   const controller = new AbortController();
   let firstAt = 0;
@@ -112,10 +115,12 @@ function onShutdownSignals(logger: Logger): AbortSignal {
     process.on(signal, () => {
       if (!controller.signal.aborted) {
         firstAt = performance.now();
-        logger.info(`${signal}: shutting down; a further signal ends the process at once`);
+        logger.info(`${signal}: shutting down; a further signal ends the process immediately`);
         controller.abort(new Error(`${signal} received`));
       } else if (performance.now() - firstAt > SIGNAL_DEBOUNCE_MS) {
-        logger.warn(`${signal} again: ending at once; the delivery of a POST in flight is then unknown`);
+        logger.warn(
+          `${signal} again: exiting immediately; the delivery of a POST in progress is then unknown`,
+        );
         process.exit(128 + constants.signals[signal]);
       }
     });

@@ -1,11 +1,11 @@
 /**
- * A data converter that encrypts every payload with AES-GCM, in the format of Temporal's encryption sample, so that codec
- * servers and other languages read it too. Give its path to worker and starter:
+ * A data converter that encrypts every payload with AES-GCM. The format is the format of Temporal's encryption sample, so codec servers and
+ * other languages can read it. Set its path on the workers and on the CLI:
  *
  *   FOLLOW_UP_DATA_CONVERTER=./data-converter.js PAYLOAD_KEY_FILE=/run/secrets/payload-key node dist/worker.js
  *
- * PAYLOAD_KEY_FILE holds 32 random bytes in base64 (`openssl rand -base64 32`). Keep old keys as long as there are payloads
- * that they have encrypted: give each an id, and let `decrypt` choose by `encryption-key-id`.
+ * PAYLOAD_KEY_FILE contains 32 random bytes in base64 (`openssl rand -base64 32`). Keep an old key as long as payloads exist that it has
+ * encrypted. Each key needs its own ID, and `decrypt` must then choose the key from `encryption-key-id`.
  */
 const { createCipheriv, createDecipheriv, randomBytes } = require('node:crypto');
 const { readFileSync } = require('node:fs');
@@ -28,7 +28,7 @@ function encrypt(payload) {
 }
 
 function decrypt(payload) {
-  // What was written before, or by somebody who does not encrypt.
+  // The payload was written before the encryption was introduced, or by a client without encryption.
   if (!ENCODING.equals(Buffer.from(payload.metadata?.encoding ?? []))) return payload;
   const data = Buffer.from(payload.data);
   const decipher = createDecipheriv('aes-256-gcm', key, data.subarray(0, IV_BYTES));

@@ -18,7 +18,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 )
 
-// Receipt is the part of the receipt that this example looks at.
+// Receipt has the fields of the receipt that this example uses.
 type Receipt struct {
 	PromptDigest *string `json:"promptDigest"`
 	Delivery     struct {
@@ -26,23 +26,23 @@ type Receipt struct {
 	} `json:"delivery"`
 }
 
-// Job is the part of the result that this example looks at.
+// Job has the fields of the result that this example uses.
 type Job struct {
 	Status  string  `json:"status"`
 	PrLink  *string `json:"prLink"`
 	Receipt Receipt `json:"receipt"`
 }
 
-// Details are the first detail of every failure of a follow-up.
+// Details is the first detail of every failure of a follow-up.
 type Details struct {
 	Receipt Receipt `json:"receipt"`
 }
 
-// refuseConflict ends the program if the follow-up of this request id carries another prompt: then this one was not sent.
-func refuseConflict(receipt Receipt, prompt string) {
+// exitOnConflict exits if the follow-up with this request ID has another prompt, because this prompt was not sent.
+func exitOnConflict(receipt Receipt, prompt string) {
 	digest := sha256.Sum256([]byte(prompt))
 	if receipt.PromptDigest != nil && *receipt.PromptDigest != hex.EncodeToString(digest[:]) {
-		log.Fatal("conflict: the follow-up of this request id carries another prompt; nothing was sent for this one")
+		log.Fatal("conflict: the follow-up with this request ID has another prompt; this prompt was not sent")
 	}
 }
 
@@ -58,7 +58,7 @@ func followUp(ctx context.Context, c client.Client, id string, request any) (job
 	run, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 		ID:        id,
 		TaskQueue: "follow-up",
-		// While it runs, attach to it. After its end, don't send again: this SDK then returns the run that has ended.
+		// The start attaches to a running follow-up. If the follow-up has ended, the SDK returns the ended run, and nothing is sent.
 		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
 		WorkflowIDReusePolicy:    enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
 	}, "followUp", request)
@@ -85,7 +85,7 @@ func main() {
 	defer c.Close()
 	result, err := followUp(context.Background(), c, workflowID(project, job, request), map[string]string{
 		"projectId": project, "jobId": job, "requestId": request, "prompt": prompt,
-		// The sandbox of the demo neither lags nor takes messages up late; for your agent service leave `maxStaleness` out.
+		// The demo's sandbox has no stale responses. For your agent service, remove `maxStaleness`.
 		"maxStaleness": "2s",
 	})
 	var failure *temporal.ApplicationError
@@ -94,13 +94,13 @@ func main() {
 		if err := failure.Details(&details); err != nil {
 			log.Fatal(err)
 		}
-		refuseConflict(details.Receipt, prompt)
+		exitOnConflict(details.Receipt, prompt)
 		log.Fatalf("%s, delivery %s: %s", failure.Type(), details.Receipt.Delivery.Verdict, failure.Message())
 	}
 	if err != nil {
 		log.Fatal(err)
 	}
-	refuseConflict(result.Receipt, prompt)
+	exitOnConflict(result.Receipt, prompt)
 	link := "null"
 	if result.PrLink != nil {
 		link = *result.PrLink

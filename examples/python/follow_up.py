@@ -11,7 +11,7 @@ from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.envconfig import ClientConfig
 from temporalio.exceptions import ApplicationError, WorkflowAlreadyStartedError
 
-CONFLICT = "conflict: the follow-up of this request id carries another prompt; nothing was sent for this one"
+CONFLICT = "conflict: the follow-up with this request ID has another prompt; this prompt was not sent"
 
 
 def workflow_id(project_id: str, job_id: str, request_id: str) -> str:
@@ -25,24 +25,24 @@ async def follow_up(client: Client, workflow_id: str, request: dict) -> dict:
             request,
             id=workflow_id,
             task_queue="follow-up",
-            # While it runs, attach to it. After its end, don't send again.
+            # The start attaches to a running follow-up. If the follow-up has ended, nothing is sent again.
             id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
             id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
         )
-    except WorkflowAlreadyStartedError:  # It has ended, and its result is still there.
+    except WorkflowAlreadyStartedError:  # The follow-up has ended, and its result can be read.
         handle = client.get_workflow_handle(workflow_id)
     return await handle.result()
 
 
 def is_conflict(receipt: dict, prompt: str) -> bool:
-    """Whether the follow-up of this request id carries another prompt: then this one was not sent."""
+    """Whether the follow-up with this request ID has another prompt. If so, this prompt was not sent."""
     return receipt["promptDigest"] not in (None, hashlib.sha256(prompt.encode()).hexdigest())
 
 
 async def main(project_id: str, job_id: str, request_id: str, prompt: str) -> int:
     client = await Client.connect(**ClientConfig.load_client_connect_config())  # TEMPORAL_*, temporal.toml
     request = {"projectId": project_id, "jobId": job_id, "requestId": request_id, "prompt": prompt}
-    # The sandbox of the demo neither lags nor takes messages up late; for your agent service leave `maxStaleness` out.
+    # The demo's sandbox has no stale responses. For your agent service, remove `maxStaleness`.
     request["maxStaleness"] = "2s"
     try:
         job = await follow_up(client, workflow_id(project_id, job_id, request_id), request)
@@ -62,5 +62,5 @@ async def main(project_id: str, job_id: str, request_id: str, prompt: str) -> in
 
 
 if __name__ == "__main__":
-    # A process that ends right after a call may crash while Python shuts down (temporalio/sdk-python#300): end it at once.
+    # Exit immediately, because Python may crash during a shutdown right after a call (temporalio/sdk-python#300).
     os._exit(asyncio.run(main(*sys.argv[1:])))

@@ -13,7 +13,7 @@ from temporalio.exceptions import WorkflowAlreadyStartedError
 
 
 class Conflict(Exception):
-    """A batch of this id has other items."""
+    """The batch with this ID has other items."""
 
 
 async def follow_up_batch(client: Client, batch_id: str, items: list[dict]) -> dict:
@@ -24,17 +24,17 @@ async def follow_up_batch(client: Client, batch_id: str, items: list[dict]) -> d
             {"batchId": batch_id, "items": items},
             id=workflow_id,
             task_queue="follow-up",
-            # While it runs, attach to it. After its end, start nothing.
+            # The start attaches to a running batch. If the batch has ended, nothing is started.
             id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
             id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
         )
-    except WorkflowAlreadyStartedError:  # It has ended, and its result is still there.
+    except WorkflowAlreadyStartedError:  # The batch has ended, and its result can be read.
         handle = client.get_workflow_handle(workflow_id)
-    # Also a batch that was there before answers, with whatever items: compare them.
+    # The start may have attached to an earlier batch with this ID, so compare its items.
     started = (await handle.fetch_history()).events[0].workflow_execution_started_event_attributes
     [given] = await client.data_converter.decode(started.input.payloads)
     if given.get("items") != items:
-        raise Conflict(f"conflict: the batch {batch_id} has other items; nothing was sent for these")
+        raise Conflict(f"conflict: the batch {batch_id} has other items; these items were not sent")
     return await handle.result()
 
 
@@ -47,7 +47,7 @@ async def main(batch_id: str, file: str) -> int:
         print(error.__cause__ or error, file=sys.stderr, flush=True)
         return 1
     print(json.dumps(summary, indent=2), flush=True)
-    # How each item ended stands in its memo, which a list of the server shows without a worker.
+    # Each item's outcome is in its memo. The visibility list returns the memos without a worker.
     async for item in client.list_workflows(f"WorkflowType = 'followUp' AND FollowUpBatch = '{batch_id}'"):
         end = (await item.memo()).get("followUpReceipt", {})
         print(item.id, end.get("outcome"), end.get("prLink"), flush=True)
@@ -55,5 +55,5 @@ async def main(batch_id: str, file: str) -> int:
 
 
 if __name__ == "__main__":
-    # A process that ends right after a call may crash while Python shuts down (temporalio/sdk-python#300): end it at once.
+    # Exit immediately, because Python may crash during a shutdown right after a call (temporalio/sdk-python#300).
     os._exit(asyncio.run(main(*sys.argv[1:])))

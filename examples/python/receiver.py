@@ -1,4 +1,7 @@
-"""Takes the notices of a worker: python receiver.py PORT, with the secret of FOLLOW_UP_NOTIFY_SECRET_FILE in NOTIFY_SECRET."""
+"""Receives the notifications of a worker: python receiver.py PORT
+
+NOTIFY_SECRET is the secret of FOLLOW_UP_NOTIFY_SECRET_FILE.
+"""
 
 import os
 import sys
@@ -7,24 +10,24 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from standardwebhooks import Webhook, WebhookVerificationError
 
 webhook = Webhook(os.environ["NOTIFY_SECRET"])
-seen: set[str] = set()  # Of yours, in a database: a notice comes again where its answer was lost.
+seen: set[str] = set()  # In production, use a database. A notification is sent again if its response was lost.
 
 
 class Receiver(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["content-length"]))
         try:
-            notice = webhook.verify(body, dict(self.headers))
+            notification = webhook.verify(body, dict(self.headers))
         except WebhookVerificationError as error:
-            print("refused:", error, flush=True)
-            return self.answer(401)
+            print("rejected:", error, flush=True)
+            return self.respond(401)
         if self.headers["webhook-id"] not in seen:
             seen.add(self.headers["webhook-id"])
-            data = notice["data"]
-            print(self.headers["webhook-id"], notice["type"], data["workflowId"], data["outcome"], flush=True)
-        self.answer(204)
+            data = notification["data"]
+            print(self.headers["webhook-id"], notification["type"], data["workflowId"], data["outcome"], flush=True)
+        self.respond(204)
 
-    def answer(self, status: int) -> None:
+    def respond(self, status: int) -> None:
         self.send_response(status)
         self.end_headers()
 

@@ -2,12 +2,12 @@
 # Sends one follow-up with the Temporal CLI and prints its pull request: cli.sh WORKFLOW_ID REQUEST_AS_JSON
 set -euo pipefail
 
-# What the CLI writes of errors: of a follow-up that has failed it says no more than that, below its end.
+# The file for the CLI's error output, which is printed only if there is no outcome.
 errors=$(mktemp)
 trap 'rm -f "$errors"' EXIT
 
-# While it runs, attach to it. After its end, don't send again: the CLI then prints the result that is there.
-# It exits with 1 for a failed follow-up as for a server that isn't there; only the first has an end to print.
+# The start attaches to a running follow-up. If the follow-up has ended, the CLI prints its result, and nothing is sent again.
+# The exit code is 1 both for a failed follow-up and for an unreachable server. Only a failed follow-up prints a close event.
 end=$(temporal workflow execute --type followUp --task-queue follow-up --workflow-id "$1" --input "$2" \
   --id-conflict-policy UseExisting --id-reuse-policy RejectDuplicate --output json 2>"$errors") ||
   [[ $end == *closeEvent* ]] || { cat "$errors" >&2 && exit 1; }

@@ -2,11 +2,11 @@
 import { FollowUpClient, FollowUpError } from 'agent-follow-up-client';
 
 const [projectId = '', jobId = '', requestId = '', prompt = ''] = process.argv.slice(2);
-const followUps = await FollowUpClient.connect(); // TEMPORAL_*, or the profile of temporal.toml
+const followUps = await FollowUpClient.connect(); // uses TEMPORAL_* or the profile of temporal.toml
 
 try {
-  // Starts it, attaches to it while it runs, or finds it after its end: the message is sent once.
-  // The sandbox of the demo neither lags nor takes messages up late; for your agent service leave `maxStaleness` out.
+  // The call starts the follow-up, attaches to a running one, or finds one that has ended. The message is never sent again.
+  // The demo's sandbox has no stale responses. For your agent service, remove `maxStaleness`.
   const handle = await followUps.start({ projectId, jobId, requestId, prompt, maxStaleness: '2s' });
   const job = await handle.result();
   console.log(job.status, job.prLink);

@@ -1,4 +1,4 @@
-/** A workflow of yours: it sends a follow-up as a child, and calls an activity of yours at its end. */
+/** Your own workflow, which runs a follow-up as a child and calls your own activity with the outcome. */
 import { ApplicationFailure, proxyActivities } from '@temporalio/workflow';
 import { executeFollowUp, type FollowUpRequest } from 'agent-follow-up-client/workflow';
 
@@ -8,7 +8,7 @@ interface YourActivities {
 
 const { announce } = proxyActivities<YourActivities>({ startToCloseTimeout: '1 minute' });
 
-/** @param taskQueue that of the follow-ups' worker */
+/** @param taskQueue the task queue of the follow-ups' workers */
 export async function followUpAndAnnounce(
   request: FollowUpRequest & { readonly requestId: string },
   taskQueue = 'follow-up',

@@ -5,7 +5,7 @@ import { failureFromError } from './failure-from-error';
 import { canBeRedacted, MIN_SECRET_CHARACTERS } from './redaction';
 
 export interface ApiKeySource {
-  /** @throws ApiKeyError, which never has any part of a key */
+  /** Returns the current key. @throws ApiKeyError, whose message never contains any part of a key */
   current(): Promise<string>;
 }
 
@@ -21,34 +21,34 @@ export class ApiKeyError extends Error {
   }
 }
 
-/** No key is longer, so no more of a file is read into memory. */
+/** The maximum length of a key, so that a large file is not read into memory. */
 const MAX_KEY_CHARACTERS = 16_384;
 
 /** Only visible ASCII is allowed, because other characters could end the header. */
 const KEY = new RegExp(`^[\\x21-\\x7e]{1,${MAX_KEY_CHARACTERS}}$`);
 
-const ADMIN_KEY = `the admin key alone: printable ASCII without white space, with at least ${MIN_SECRET_CHARACTERS} letters and digits`;
+const ADMIN_KEY = `only the admin key: printable ASCII without white space, with at least ${MIN_SECRET_CHARACTERS} letters and digits`;
 
-/** @throws ApiKeyError, which shows only the `name` of the text */
+/** Checks a key. @throws ApiKeyError, whose message has the `name` of the text but not the text */
 export function parseApiKey(text: string, name: string, expectation = ADMIN_KEY): string {
   const key = text.trim();
   if (KEY.test(key) && canBeRedacted(key)) return key;
-  throw new ApiKeyError(name, `must hold ${expectation}`);
+  throw new ApiKeyError(name, `must contain ${expectation}`);
 }
 
-/** @throws ApiKeyError */
+/** Returns a source with a constant key. @throws ApiKeyError if the text is not a valid key */
 export function keyFromText(text: string): ApiKeySource {
   const key = parseApiKey(text, 'AGENT_API_KEY');
   return { current: () => Promise.resolve(key) };
 }
 
-/** A file is normally read within milliseconds. A mount that takes longer hangs. */
+/** A file is normally read within milliseconds. If a read takes longer than this, the mount of the file probably hangs. */
 const FILE_READ_TIMEOUT_MS = 2_000;
 
 /**
- * Reads the key from a file for every request, because time stamps do not show a changed symlink of Kubernetes. While the file
+ * Reads the key from a file for every request, because timestamps do not show that Kubernetes replaced a symlink. While the file
  * can't be read or has no key, the last valid key is used. At most one read is in progress, because a read that hangs occupies
- * one of the four threads with which Node reads files and resolves host names.
+ * one of the four threads that Node uses to read files and resolve host names.
  *
  * @param expectation the description of valid content for errors. @default the admin key
  * @throws ApiKeyError if the file can't be read at the start or has no key

@@ -16,28 +16,29 @@ import {
 import { Redactor } from './redaction';
 import { readRetryAfter } from './retry-after';
 
-/** The agent service's two operations. Each makes one HTTP request. A failed request is a returned value, not an exception. */
+/** The agent service's two operations. Each operation makes one HTTP request, and returns a failure instead of throwing it. */
 export interface AgentApi {
   /** The timeout of one HTTP request, in milliseconds. */
   readonly timeoutMs: number;
+  /** Reads a job with one GET. */
   getJob(address: JobAddress, limits?: ReadOptions): Promise<JobResponse>;
-  /** Makes one POST, even during a cool-down. A caller checks {@link cooldown} first. */
+  /** Sends a message with one POST, even during a cool-down. A caller checks {@link cooldown} first. */
   sendMessage(message: JobAddress & { readonly prompt: string }, limits?: SendOptions): Promise<PostOutcome>;
-  /** Returns why the project's POSTs are paused in this process, or null if they are not paused. */
+  /** Returns the reason why the project's POSTs are paused in this process, or null if they are not paused. */
   cooldown(projectId: string): PostCooldown | null;
   /** Closes the connections. Reads in progress fail. */
   close(): Promise<void>;
 }
 
 export interface AgentApiOptions {
-  /** An http or https URL; a path prefix and trailing slashes are fine. */
+  /** An http or https URL without query and fragment. A path prefix and trailing slashes are allowed. */
   readonly baseUrl: string;
   readonly apiKey: ApiKeySource;
   /** The timeout of one HTTP request, in milliseconds, from connecting to the last byte. */
   readonly timeoutMs: number;
-  /** The proxy for an https base URL. Environment variables are not read here. @default none */
+  /** The proxy for an https base URL. The client does not read environment variables. @default none */
   readonly proxy?: Proxy | undefined;
-  /** @internal Replaces the HTTP client in simulations and tests. @default undici */
+  /** @internal Simulations and tests replace the HTTP client with this function. @default a client that uses undici */
   readonly sendHttpRequest?: typeof sendHttpRequest;
 }
 
@@ -48,12 +49,12 @@ export interface Proxy {
 }
 
 interface ReadOptions {
-  /** @default the client's timeout */
+  /** The timeout of this request, in milliseconds. @default the client's timeout */
   readonly timeoutMs?: number;
 }
 
 interface SendOptions extends ReadOptions {
-  /** See {@link HttpRequestOptions}: the process may have been frozen while it was connecting. */
+  /** See {@link HttpRequestOptions}. The process may have been suspended while it was connecting. */
   readonly beforeFirstByte?: () => string | undefined;
 }
 
@@ -61,7 +62,7 @@ const MAX_CONNECT_TIMEOUT_MS = 10_000;
 
 const CHECK_PROXY = 'check HTTPS_PROXY';
 
-/** `identity` is requested, because the size of a compressed body would have to be limited twice. */
+/** The client requests uncompressed bodies (`identity`), because it would have to limit the size of a compressed body twice. */
 const HEADERS = {
   accept: 'application/json',
   'accept-encoding': 'identity',
@@ -93,7 +94,7 @@ export function createAgentApi(options: AgentApiOptions): AgentApi {
   const reads = createConnections(origin, proxy, timeoutsFor(timeoutMs).connectTimeoutMs);
   const cooldowns = new Cooldowns();
 
-  /** Makes one HTTP request, or returns why the request could not be started. */
+  /** Makes one HTTP request, or returns the reason why the request could not be started. */
   async function makeRequest(
     { projectId, jobId }: JobAddress,
     request: typeof GET | (typeof POST & { readonly body: string }),
@@ -107,8 +108,8 @@ export function createAgentApi(options: AgentApiOptions): AgentApi {
       return notStarted(requestFailure(INVALID_ID, `a project or job ID ${problem}`));
     let key: string;
     try {
-      // A custom key source may return any value.
-      key = parseApiKey(await apiKey.current(), 'the key of the agent service');
+      // The key is checked again, because a custom key source may return any value.
+      key = parseApiKey(await apiKey.current(), 'the API key of the agent service');
     } catch (error) {
       return notStarted({ ...failureFromError(error, redactor.redact), label: 'no_key' });
     }
@@ -130,7 +131,7 @@ export function createAgentApi(options: AgentApiOptions): AgentApi {
           address.jobId,
         );
       } catch (error) {
-        // A bug is reported as a failed read, because the server would retry a failed activity at a short interval.
+        // A bug is reported as a failed read, because the Temporal server would retry a failed activity at a short interval.
         return { kind: 'failure', ...failureFromError(error, redactor.redact) };
       }
     },
@@ -149,7 +150,7 @@ export function createAgentApi(options: AgentApiOptions): AgentApi {
   };
 }
 
-/** Nothing after a POST may delay or change its outcome, so a failure to close the connection is ignored. */
+/** Closes the connection in the background and ignores errors, because closing must not delay or change the outcome of a POST. */
 function closeWithoutWaiting(connection: Dispatcher): void {
   void Promise.resolve()
     .then(() => connection.destroy())
@@ -157,12 +158,15 @@ function closeWithoutWaiting(connection: Dispatcher): void {
 }
 
 /**
- * Every POST has a new connection, because the delivery is unknown if the server closes a reused connection during the POST.
- * Without pipelining, undici requests that the server closes the connection after the response.
+ * Every POST uses a new connection, because the delivery is unknown if the agent service closes a reused connection during the
+ * POST. Without pipelining, undici requests that the connection is closed after the response.
  */
 const SINGLE_USE_CONNECTION: Pool.Options = { connections: 1, pipelining: 0 };
 
-/** `exchange` has its own timeouts. undici's connect timeout also closes the socket of an abandoned connection attempt. */
+/**
+ * Disables undici's timeouts for headers and bodies, because `sendHttpRequest` has its own. undici's connect timeout stays, because
+ * it also closes the socket of an abandoned connection attempt.
+ */
 function createConnections(
   origin: string,
   proxy: Proxy | undefined,
@@ -185,7 +189,10 @@ function createConnections(
   });
 }
 
-/** Errors of the proxy get their own codes: undici 7.30 repeats the CONNECT indefinitely if the proxy closes the connection. */
+/**
+ * Gives errors of the proxy their own codes, because undici 7.30 repeats the CONNECT indefinitely if the proxy closes the
+ * connection.
+ */
 function proxyConnections(proxy: URL, options: Pool.Options): Dispatcher {
   const pool = new Pool(proxy.origin, options);
   const connect = pool.connect.bind(pool);
@@ -194,13 +201,13 @@ function proxyConnections(proxy: URL, options: Pool.Options): Dispatcher {
   const tunnel = async (params: Parameters<typeof connect>[0]): Promise<Dispatcher.ConnectData> => {
     const response = await connect(params).catch((error: unknown) => {
       const { message } = failureFromError(error);
-      throw proxyError('PROXY_ERROR', `no tunnel through the proxy ${proxy.host}: ${message}`);
+      throw proxyError('PROXY_ERROR', `the proxy ${proxy.host} did not open a tunnel: ${message}`);
     });
     const { statusCode, socket } = response;
     if (statusCode === 200) return response;
     socket.on('error', () => undefined).destroy();
     const code = statusCode === 407 ? PROXY_CREDENTIALS : 'PROXY_ERROR';
-    throw proxyError(code, `the proxy ${proxy.host} answered CONNECT with ${statusCode}`);
+    throw proxyError(code, `the proxy ${proxy.host} returned ${statusCode} for CONNECT`);
   };
   return Object.assign(pool, { connect: tunnel });
 }

@@ -2,22 +2,22 @@ import type { RequestFailure } from '../contract/activities';
 import { limitRetryAfter, type Random } from '../follow-up/cadence';
 import { pluralize } from '../contract/text';
 
-/** The failure of a POST that is not made, because its project has a cool-down. */
+/** The reason why a POST is not made: its project has a cool-down. */
 export type PostCooldown = RequestFailure & {
-  /** The rest of the cool-down and a random share of its length, so that waiting follow-ups do not all send at once. */
+  /** The rest of the cool-down and a random share of its length, so that the waiting follow-ups do not all send at once. */
   readonly retryAfterMs: number;
 };
 
 const COOLDOWN_LABEL = 'cooling_down';
 
-/** The first cool-down without a `Retry-After`. Every further one in a row is twice as long, up to five minutes. */
+/** The length of the first cool-down without a `Retry-After`. Every further cool-down in a row is twice as long, up to five minutes. */
 const FIRST_COOLDOWN_MS = 5_000;
 const MAX_BACKOFF_MS = 5 * 60_000;
 
-/** Follow-ups that waited send again within this share of the cool-down's length. */
+/** After a cool-down, the waiting follow-ups send again within this share of the cool-down's length. */
 const JITTER_FRACTION = 0.1;
 
-/** At this number of projects, the oldest cool-down is dropped. The next 429 starts a new one. */
+/** The maximum number of cool-downs. If there are more, the oldest one is removed, and the next 429 of its project starts a new one. */
 const MAX_COOLDOWNS = 1_000;
 
 interface Cooldown {
@@ -30,20 +30,20 @@ interface Cooldown {
 const NO_COOLDOWN: Cooldown = { until: 0, lengthMs: 0, backoffs: 0 };
 
 /**
- * The projects whose POSTs are paused in this process. The agent service limits requests per project, so a rejected POST of one
- * follow-up pauses the POSTs of all. Reads neither start nor obey a cool-down, because a rejected POST does not show that reads
- * are limited.
+ * Records the projects whose POSTs are paused in this process. The agent service limits requests per project, so a 429 for one
+ * follow-up pauses the POSTs of all follow-ups of the project. Reads neither start nor obey a cool-down, because a 429 for a POST
+ * does not show that reads are limited.
  */
 export class Cooldowns {
   private readonly cooldowns = new Map<string, Cooldown>();
 
   constructor(
-    /** Milliseconds of a monotonic clock. A wall clock that is set back would extend a cool-down by hours. */
+    /** Returns the milliseconds of a monotonic clock, because a wall clock that is set back would extend a cool-down by hours. */
     private readonly now: () => number = () => performance.now(),
     private readonly random: Random = Math.random,
   ) {}
 
-  /** Records the response to a POST. @param startsCooldown whether the message was not processed because of a limit */
+  /** Records the response to a POST. @param startsCooldown whether a rate limit prevented that the message was processed */
   recordResponse(projectId: string, startsCooldown: boolean, retryAfterMs: number | undefined): void {
     const now = this.now();
     const previous = this.cooldowns.get(projectId) ?? NO_COOLDOWN;
@@ -65,7 +65,7 @@ export class Cooldowns {
     if (this.cooldowns.size > MAX_COOLDOWNS) this.cooldowns.delete(oldest);
   }
 
-  /** Returns null if the project's POSTs are not paused. */
+  /** Returns the project's cool-down, or null if the project's POSTs are not paused. */
   find(projectId: string): PostCooldown | null {
     const { until, lengthMs, backoffs } = this.cooldowns.get(projectId) ?? NO_COOLDOWN;
     const waitMs = until - this.now();

@@ -2,19 +2,19 @@ import type { RequestFailure } from '../contract/activities';
 import { isRecord, type JsonObject } from '../contract/checks';
 import { singleLine } from '../contract/text';
 
-/** A message stands in the summary of a workflow, so it is short. */
+/** The maximum length of a message, which appears in summaries in the Web UI. */
 const MAX_MESSAGE_CHARACTERS = 400;
 
 export function requestFailure(label: string, message: string): RequestFailure {
   return { label, message: singleLine(message, MAX_MESSAGE_CHARACTERS) };
 }
 
-/** Real errors are nested less deeply. The limit also ends a cycle of causes. */
+/** The maximum depth of nested causes. The limit also ends a cycle of causes. */
 const MAX_DEPTH = 5;
 
 /**
- * Describes an error by its innermost cause. For a host with several addresses (Node's AggregateError), the failure of every
- * address is described. The label is a code such as `ECONNREFUSED`, or `invalid http`, or `network error`. The message is a
+ * Describes an error using its innermost cause. For a host with several addresses (Node's AggregateError), the message has the
+ * failure of every address. The label is a code such as `ECONNREFUSED`, or `invalid_http`, or `network_error`. The message is a
  * phrase such as `ECONNREFUSED 127.0.0.1:4010`.
  *
  * @param redact hides the key, because an error may repeat a part of the request
@@ -41,7 +41,7 @@ function labelAndText(error: JsonObject): [label: string, text: string] {
   const { code, name, message, reason, address, port, hostname } = error;
   // OpenSSL's message is a line of OpenSSL's source code; `reason` is readable ("wrong version number").
   const errorText = [reason, message].find((text) => typeof text === 'string')?.trim() ?? '';
-  // A code becomes a label of a counter, so any other text is not used.
+  // A code becomes the value of a metric's label, so any other text is not used.
   if (typeof code !== 'string' || !/^[A-Z][A-Z0-9_]{1,39}$/.test(code)) {
     // undici 7.30 omits the codes of its HTTP parser (HPE_*).
     const label = name === 'HTTPParserError' ? 'invalid_http' : 'network_error';
@@ -59,6 +59,6 @@ function labelAndText(error: JsonObject): [label: string, text: string] {
 function certificateHint(code: string): string {
   // Source: Node's "X509 certificate error codes".
   if (/^(UNABLE_TO_(GET_ISSUER|VERIFY)_|CERT_UNTRUSTED$)|SELF_SIGNED_CERT/.test(code))
-    return '; for a private authority, start the worker with NODE_EXTRA_CA_CERTS, the path of its certificate';
+    return '; for a private certificate authority, set NODE_EXTRA_CA_CERTS on the worker to the path of its certificate';
   return code === 'ERR_TLS_CERT_ALTNAME_INVALID' ? '; check the host of the URL' : '';
 }

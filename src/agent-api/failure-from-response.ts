@@ -14,13 +14,13 @@ const CHECK_BASE_URL = 'check AGENT_API_BASE_URL';
 
 export type Operation = 'read' | 'send';
 
-/** A gateway without a route returns the same statuses as the agent service for a missing job or a wrong key. */
+/** The statuses that both a gateway without a route and the agent service return. The agent service means a missing job or a wrong key. */
 const GATEWAY_STATUSES: ReadonlySet<number> = new Set([400, 401, 403, 404]);
 
 /**
  * Describes a response whose status is not a success. On a read, 400, 401, 403 and 404 come from the agent service only if the
- * body is a JSON object. Otherwise the failure has a `gatewayStatus` instead of an `httpStatus`, because a gateway without a route
- * would end every follow-up.
+ * body is a JSON object. Otherwise, the failure has a `gatewayStatus` instead of an `httpStatus`. With an `httpStatus`, a gateway
+ * without a route would end every follow-up.
  */
 export function failureFromStatus(response: HttpResponse, operation: Operation): RequestFailure {
   const { status, body } = response;
@@ -36,7 +36,7 @@ export function failureFromStatus(response: HttpResponse, operation: Operation):
   return failureFromResponse(`http_${status}`, message, response);
 }
 
-/** Describes a 2xx response that does not have the job. */
+/** Describes a 2xx response that does not have the requested job. @param otherId the ID of the job in the response, if any */
 export function failureFromBody(response: HttpResponse, otherId: string | undefined): RequestFailure {
   const { failure } = response;
   const about = (label: string, what: string) =>
@@ -67,7 +67,7 @@ function hintFor(response: HttpResponse, operation: Operation): string | undefin
   return `the key ${may}, or this address is not allowed`;
 }
 
-/** An incomplete body is not quoted, because a part of the key at its end would not be redacted. */
+/** Returns undefined for an incomplete body, because a part of the key at its end would not be redacted. */
 function serviceMessageFrom({ body, failure }: HttpResponse): string | undefined {
   return failure === null ? serviceMessage(body) : undefined;
 }
@@ -81,7 +81,7 @@ function failureFromResponse(label: string, message: string, response: HttpRespo
   };
 }
 
-/** Returns at most 1 KiB of the error text: the agent service's `{"error": "…"}`, a gateway's common shapes, or a short text. */
+/** Returns at most 1 KiB of the error text: the agent service's `{"error": "…"}`, another common form, or a short plain text. */
 export function serviceMessage({ value }: Body): string | undefined {
   const { error, message, detail } = isRecord(value) ? value : { error: value };
   const nested = isRecord(error) ? error.message : undefined;

@@ -9,7 +9,7 @@ import type { Redact } from './redaction';
 /** The maximum size of a body that is read. A job has a few hundred bytes. */
 const MAX_BODY_BYTES = 1_048_576;
 
-/** The result of one HTTP request. Every text of it is redacted here, so no text has the key. */
+/** The result of one HTTP request. This module redacts every text of the result, so no text contains the key. */
 export type HttpResult = HttpResponse | NoResponse;
 
 export interface HttpResponse {
@@ -17,11 +17,11 @@ export interface HttpResponse {
   readonly status: number;
   readonly headers: Readonly<Record<'location' | 'retryAfter' | 'date', string | undefined>>;
   readonly body: Body;
-  /** Why the body is incomplete, or null if it is complete. */
+  /** The reason why the body is incomplete, or null if the body is complete. */
   readonly failure: RequestFailure | null;
 }
 
-/** A longer plain text is not an error message. */
+/** The maximum length of a plain text that is used as an error text. A longer text is not an error message. */
 const MAX_PLAIN_TEXT_CHARACTERS = 1_024;
 
 export interface Body {
@@ -42,14 +42,14 @@ export interface HttpRequestOptions {
   readonly timeoutMs: number;
   readonly connectTimeoutMs: number;
   readonly connectHint?: string;
-  /** Called after the TLS handshake, right before the request is written. A returned reason prevents the request. */
+  /** Called after the TLS handshake, right before the request is written. If the function returns a reason, nothing is written. */
   readonly beforeFirstByte?: (() => string | undefined) | undefined;
 }
 
 /**
- * Makes one HTTP request and reads the whole response. Redirects are not followed, and nothing is repeated. Never rejects.
+ * Makes one HTTP request and reads the whole response. Follows no redirects, repeats nothing, and never rejects.
  *
- * The timeouts are own timers: an AbortSignal does not end a request that waits for its connection, and every received byte
+ * The function has its own timers. An AbortSignal does not end a request that waits for its connection, and every received byte
  * resets undici's timers.
  */
 export function sendHttpRequest(
@@ -74,7 +74,7 @@ export function sendHttpRequest(
         resolve({ kind: 'no answer', started, failure: failure ?? failureFromError(undefined) });
       } else resolve(readResponse(response, chunks, failure, redact));
       try {
-        controller?.abort(new Error('the exchange is over'));
+        controller?.abort(new Error('the HTTP request has ended'));
       } catch {
         // The result is known, so closing the connection can't change it.
       }
@@ -83,7 +83,7 @@ export function sendHttpRequest(
     const origin = String(request.origin);
     const timers = [
       setTimeout(() => {
-        const missing = response === undefined ? `no answer from ${origin}` : 'no complete body';
+        const missing = response === undefined ? `no response from ${origin}` : 'no complete response body';
         finish({ label: 'timeout', message: `timeout: ${missing} within ${formatDuration(timeoutMs)}` });
       }, timeoutMs),
       setTimeout(() => {
@@ -95,10 +95,10 @@ export function sendHttpRequest(
 
     dispatcher.dispatch(request, {
       onRequestStart(starting) {
-        // The request was abandoned while it was connecting, or undici starts it again after its connection was lost.
-        // In both cases, the request must not be written.
+        // If the request was abandoned while it was connecting, or if undici starts it again after its connection was lost, the
+        // request must not be written.
         const isOver = isResolved || controller !== undefined;
-        const message = isOver ? 'the exchange is over' : beforeFirstByte?.();
+        const message = isOver ? 'the HTTP request has ended' : beforeFirstByte?.();
         if (message === undefined) {
           controller = starting;
           return;
@@ -114,7 +114,8 @@ export function sendHttpRequest(
         const room = MAX_BODY_BYTES - bytes;
         chunks.push(chunk.subarray(0, room));
         bytes += chunk.length;
-        if (chunk.length > room) finish({ label: 'too_large', message: 'the body has more than 1 MiB' });
+        if (chunk.length > room)
+          finish({ label: 'too_large', message: 'the response body has more than 1 MiB' });
       },
       onResponseEnd() {
         finish(null);
@@ -131,7 +132,7 @@ interface ResponseHead {
   readonly headers: IncomingHttpHeaders;
 }
 
-/** Never throws: the received status is a fact about a POST, also if the rest of the response can't be read. */
+/** Reads a response and never throws, because the received status decides about a POST even if the body can't be read. */
 function readResponse(
   { status, headers }: ResponseHead,
   chunks: readonly Buffer[],
@@ -142,14 +143,14 @@ function readResponse(
     const body = parseBody(new TextDecoder().decode(Buffer.concat(chunks)), redact);
     return { kind: 'answer', status, headers: readHeaders(headers, redact), body, failure: failure };
   } catch {
-    // The error may have a part of the response, and so of the key.
+    // The error is not reported, because it may contain a part of the response, and thus of the key.
     const unreadable = { label: 'unreadable', message: 'the response could not be read' };
     const none = { location: undefined, retryAfter: undefined, date: undefined };
     return { kind: 'answer', status, headers: none, body: { isHtml: false }, failure: unreadable };
   }
 }
 
-/** Reads the only headers that are used. undici passes a list if a header was sent more than once. */
+/** Reads the headers that the client uses. If a header was sent more than once, undici passes a list, and the first value is used. */
 function readHeaders(headers: IncomingHttpHeaders, redact: Redact): HttpResponse['headers'] {
   const read = (name: string) => {
     const [first] = [headers[name]].flat();
@@ -159,7 +160,7 @@ function readHeaders(headers: IncomingHttpHeaders, redact: Redact): HttpResponse
 }
 
 /**
- * Reads a body. JSON is redacted after parsing, text by text, so that a withheld text does not make the document invalid. A
+ * Reads a body. Each string is redacted after the JSON was parsed, so that a withheld text does not make the document invalid. A
  * truncated body that parses as an object is complete, because it has its last brace.
  */
 export function parseBody(body: string, redact: Redact): Body {
@@ -173,7 +174,7 @@ export function parseBody(body: string, redact: Redact): Body {
   }
 }
 
-/** The fields that are read: a job's fields and an error's messages. A hostile service may send 1 MiB of other fields. */
+/** The fields that are read: a job's fields and an error's messages. All other fields are ignored, because they may have up to 1 MiB. */
 const FIELDS_TO_READ: Readonly<Record<string, readonly string[]>> = {
   body: 'id status prLink archivedAt createdAt source model error message detail'.split(' '),
   source: ['repository', 'ref'],

@@ -21,9 +21,9 @@ export function toJobResponse(result: HttpResult, jobId: string): JobResponse {
 export function toPostOutcome(result: HttpResult, jobId: string): PostOutcome {
   if (result.kind === 'no answer') {
     const { started, failure } = result;
-    // Once the request was started, it may have arrived: neither written bytes nor an error code show the opposite.
+    // A started request may have arrived. Neither the number of written bytes nor an error code shows the opposite.
     if (started) return { verdict: 'unknown', ...failure };
-    // Time, a new certificate or a restarted service can fix any other cause of a missing connection.
+    // Any other cause is temporary: a later attempt, a new certificate or a restarted service can fix it.
     const isPermanent = CONFIGURATION_ERROR.test(failure.label);
     return { verdict: 'not-sent', reachedService: false, ...failure, ...(isPermanent && { isPermanent }) };
   }
@@ -71,28 +71,28 @@ function readText(value: unknown): string | null {
   return typeof value === 'string' ? sanitizeField(value, MAX_FIELD_CHARACTERS) : null;
 }
 
-/** Only an http or https URL is read, because the Web UI would run a `javascript:` URL. */
+/** Returns an http or https URL. Any other text is null, because the Web UI would run a `javascript:` URL. */
 function readWebLink(value: unknown): string | null {
   const link = typeof value === 'string' ? value.trim() : '';
   const isWhole = link === sanitizeField(link, MAX_LINK_CHARACTERS);
   return isWhole && URL.canParse(link) && /^https?:\/\/\S+$/i.test(link) ? link : null;
 }
 
-/** The field is absent without a wait, because a data converter may write an undefined field as null. */
+/** Returns an empty object without a `Retry-After`, because a data converter may write an undefined field as null. */
 function retryAfterField(response: HttpResponse): { retryAfterMs?: number } {
   const retryAfterMs = readRetryAfter(response);
   return retryAfterMs === undefined ? {} : { retryAfterMs };
 }
 
-/** The agent service rejects these requests before it processes the message: malformed, not allowed, or in the wrong state. */
+/** With these statuses, the agent service rejects a message before processing it: malformed, not allowed, or in the wrong state. */
 const REJECTED_STATUSES: ReadonlySet<number> = new Set([400, 403, 404, 405, 409, 410, 413, 415, 422]);
 
 /**
- * Returns the verdict of a POST without the job in its response. The status alone decides, because no error text permits a second
- * POST. After a 401, a new key fixes the cause, and after a 429 or a 403 with `Retry-After`, time does.
+ * Returns the verdict of a POST whose response does not have the job. The status alone decides, because no error text permits a
+ * second POST. After a 401, a new key fixes the cause. After a 429 or a 403 with `Retry-After`, the same POST works later.
  *
- * Any other status shows nothing: a 2xx may be a portal's page, a redirect may come after the work, a request may be cut short
- * (408) or held (425) at any point, and gateways return 502, 503 (also with `Retry-After`) and 504 after forwarding a request.
+ * Any other status leaves the delivery unknown. A 2xx may be a portal's page, and a redirect may come after the message was
+ * processed. A gateway may return 408 or 425 at any point, and 502, 503 (also with `Retry-After`) or 504 after forwarding a request.
  */
 export function verdictFromStatus(
   status: number,
@@ -102,7 +102,7 @@ export function verdictFromStatus(
   return REJECTED_STATUSES.has(status) ? 'rejected' : 'unknown';
 }
 
-/** Whether a POST's response pauses the project's POSTs: the agent service limits the requests of a project. */
+/** Whether the response to a POST starts a cool-down of the project. */
 export function startsCooldown(response: HttpResponse): boolean {
   return isRateLimited(response.status, readRetryAfter(response) !== undefined);
 }

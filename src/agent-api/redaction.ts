@@ -1,26 +1,29 @@
 import { truncate } from '../contract/text';
 
-/** Stands in place of a text that contains the API key. */
+/** The replacement of a text that contains the API key. */
 export const WITHHELD = '[withheld: contains the API key]';
 
-/** Ordinary words would contain a shorter secret by chance. Every API key has at least this number of letters and digits. */
+/** The minimum number of letters and digits in an API key, because an ordinary text may contain a shorter secret by chance. */
 export const MIN_SECRET_CHARACTERS = 8;
 
-/** Only the response to a request in progress can still contain a key from before a rotation. */
+/** The number of recent keys that are redacted. After a rotation, only responses to requests in progress can contain an old key. */
 const REMEMBERED_KEYS = 16;
 
-/** The maximum size of a text. Redacting megabytes would block the event loop. */
+/** The maximum length of a returned text. */
 const MAX_TEXT_CHARACTERS = 8_192;
 
-/** The examined part of a text is longer than the shown part, so that a key across the cut is found. */
+/**
+ * The length of the examined part of a text, because examining megabytes would block the event loop. The examined part is longer
+ * than the returned part, so that a key across the cut is found.
+ */
 const MAX_EXAMINED_CHARACTERS = 65_536;
 
-/** For example, JSON inside a URL inside HTML needs three. */
+/** The maximum number of nested encodings that are decoded. For example, JSON inside a URL inside HTML needs three. */
 const MAX_DECODINGS = 4;
 
 const BEARER = /\b(Bearer\s+)[^\s"',;]+/gi;
 
-/** A secret with fewer letters and digits is not redacted, because other texts would be withheld by chance. */
+/** Whether a secret is long enough. A shorter secret is not redacted, because other texts would be withheld by chance. */
 export function canBeRedacted(secret: string): boolean {
   return lettersAndDigits(secret).length >= MIN_SECRET_CHARACTERS;
 }
@@ -28,8 +31,8 @@ export function canBeRedacted(secret: string): boolean {
 export type Redact = (text: string) => string;
 
 /**
- * Withholds every text that contains a secret: a fixed secret, or one of the keys that were used last. A text contains a secret if
- * the secret's letters and digits appear in the text, verbatim or after decoding, without regard to any other character.
+ * Withholds every text that contains a fixed secret or a recently used key. A text contains a secret if the secret's letters and
+ * digits appear in the text, verbatim or after decoding. All other characters are ignored.
  * docs/guarantees.md lists the encodings that are not decoded.
  */
 export class Redactor {
@@ -49,7 +52,7 @@ export class Redactor {
     if (isNew) this.forms = [...this.secrets, ...this.keys].flatMap(secretForms);
   }
 
-  /** Returns the start of the text, without any token after `Bearer`. The text is withheld if it contains a secret. */
+  /** Withholds a text that contains a secret. Otherwise, returns the start of the text, without any token after `Bearer`. */
   readonly redact: Redact = (text) => {
     if (this.containsSecret(text.slice(0, MAX_EXAMINED_CHARACTERS))) return this.withheld;
     return truncate(text, MAX_TEXT_CHARACTERS).replaceAll(BEARER, '$1[redacted]');
@@ -69,7 +72,7 @@ export class Redactor {
 
 /** Returns a secret's letters and digits, verbatim and in base64. */
 function secretForms(secret: string): readonly string[] {
-  // A key has a prefix that every caller may know and an underscore, and then the body (the agent service's specification).
+  // The agent service's specification: a key is a prefix that callers may know, an underscore, and the secret body.
   const body = secret.slice(secret.indexOf('_') + 1);
   const part = [body, secret].find(canBeRedacted);
   return part === undefined ? [] : [part, ...base64Forms(part)].map(lettersAndDigits);
@@ -89,7 +92,10 @@ function lettersAndDigits(text: string): string {
   return text.replace(/[^A-Za-z0-9]+/g, '');
 }
 
-/** One escape of HTML, JSON, JavaScript or a URL. HTML's names stand for punctuation, and `\n` for a line break. Any other backslash is removed. */
+/**
+ * Matches one escape of HTML, JSON, JavaScript or a URL. HTML's names stand for punctuation, and `\n` stands for a line break. Any
+ * other backslash is removed.
+ */
 const ESCAPE =
   /&#(\d{1,7});|&#x([0-9a-f]{1,6});|\\u\{([0-9a-f]{1,8})\}|[\\%]u([0-9a-f]{4})|(?:\\x|%)([0-9a-f]{2})|\\[nrtbfv]?|&[a-z]{2,8};/gi;
 

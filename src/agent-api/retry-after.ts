@@ -1,11 +1,13 @@
 import type { HttpResponse } from './http-request';
 
+/** Returns the wait of the response's `Retry-After` header in milliseconds, or undefined without a valid header. */
 export function readRetryAfter({ headers }: HttpResponse): number | undefined {
   return parseRetryAfter(headers.retryAfter, headers.date);
 }
 
 /**
- * Returns the wait of a `Retry-After` header in milliseconds: a safe integer, or 0 if the wait is negative or in the past.
+ * Returns the wait of a `Retry-After` header in milliseconds: a safe integer, 0 if the wait is negative or in the past, or
+ * undefined if the header is absent or invalid.
  *
  * @param respondedAt the response's `Date` header. A date counts from this time, because the worker's clock may be wrong.
  */

@@ -14,7 +14,7 @@ import { jobRows, optionalRows, receiptRows } from './render/follow-up';
 import { columns } from './render/text';
 import type { Session } from './session';
 
-/** docs/configuration.md says more of them. */
+/** The exit codes of the CLI. docs/configuration.md describes them. */
 export const EXIT_CODE = {
   completed: 0,
   archived: 10,
@@ -27,7 +27,7 @@ export const EXIT_CODE = {
   maxFailuresExceeded: 30,
   usage: 2,
   other: 1,
-  // 128 and the number of SIGINT, SIGTERM and SIGPIPE, as in shells.
+  // As in a shell, the exit code after a signal is 128 and the number of SIGINT, SIGTERM or SIGPIPE.
   interrupted: 130,
   terminated: 143,
   outputClosed: 141,
@@ -37,7 +37,7 @@ export const EXIT_CODES_HELP = Object.entries(EXIT_CODE)
   .map(([name, code]) => `  ${String(code).padEnd(4)}${splitFieldName(name).join(' ')}`)
   .join('\n');
 
-/** The ends of a follow-up without a job. */
+/** The exit codes for follow-ups that ended without a final job. */
 const EXIT_CODE_BY_ERROR: Partial<Record<FollowUpErrorCode, number>> = {
   INVALID_REQUEST: EXIT_CODE.usage,
   REJECTED: EXIT_CODE.rejected,
@@ -62,10 +62,10 @@ const LABEL_BY_FIELD: Readonly<Record<string, string>> = {
 
 export interface CommandOutcome {
   readonly exitCode: number;
-  /** Of `--json`. */
+  /** The JSON document that `--json` prints. */
   readonly document: unknown;
   readonly text: string;
-  /** A result goes to stdout, any other end to stderr. */
+  /** Whether the text goes to stdout. The text of an error goes to stderr. */
   readonly isResult: boolean;
 }
 
@@ -75,7 +75,7 @@ export function printOutcome(session: Session, outcome: CommandOutcome): void {
   if (!outcome.isResult) session.printStatus(outcome.text);
 }
 
-/** Waits for the end of a follow-up. @throws any error that is not its end */
+/** Waits for the outcome of a follow-up. @throws every error that is not an outcome, such as a lost connection */
 export async function awaitOutcome(followUp: FollowUpHandle, signal?: AbortSignal): Promise<CommandOutcome> {
   try {
     return commandOutcomeFromResult(followUp.workflowId, await followUp.result({ signal }));
@@ -104,7 +104,7 @@ export function commandOutcomeFromResult(workflowId: string, result: FollowUpRes
   return { exitCode, document: result, text, isResult: true };
 }
 
-/** A file may have some for each of its lines. */
+/** The maximum number of printed problems, because every line of a file may have problems. */
 const MAX_PROBLEMS = 100;
 
 export function commandOutcomeFromError(error: unknown): CommandOutcome {
@@ -120,7 +120,7 @@ export function commandOutcomeFromError(error: unknown): CommandOutcome {
     return failed(EXIT_CODE.other, name.replace(/(?!^)Error$/, ''), message, null);
   }
   const { code, workflowId, message, receipt, job } = error;
-  // `BATCH_ITEMS_UNAVAILABLE` is `BatchItemsUnavailable`, as all types of `--json` are written.
+  // The types of `--json` are in camel case: the code `BATCH_ITEMS_UNAVAILABLE` becomes `BatchItemsUnavailable`.
   const typeName = code.toLowerCase().replace(/(?:^|_)(.)/g, (_, letter: string) => letter.toUpperCase());
   const type = code === 'REJECTED' ? 'FollowUpRejected' : typeName;
   const exitCode = EXIT_CODE_BY_ERROR[code];
@@ -128,13 +128,13 @@ export function commandOutcomeFromError(error: unknown): CommandOutcome {
     return failed(USAGE_ERRORS.includes(code) ? EXIT_CODE.usage : EXIT_CODE.other, type, message, null);
   const details = error.details ?? (code === 'CANCELLED' ? { job, receipt } : null);
   const rows = [
-    ...optionalRows('http status', error.details?.httpStatus),
-    ...optionalRows('service', error.details?.serviceMessage),
+    ...optionalRows('HTTP status', error.details?.httpStatus),
+    ...optionalRows('agent service', error.details?.serviceMessage),
     ...(job === null ? [] : jobRows(job)),
     ...(receipt === null ? [] : receiptRows(receipt)),
     ...optionalRows(
       'what to do',
-      code === 'INVALID_REQUEST' ? CORRECT_IT : receipt && getAdviceAfterEnd(receipt.delivery),
+      code === 'INVALID_REQUEST' ? INVALID_REQUEST_ADVICE : receipt && getAdviceAfterEnd(receipt.delivery),
     ),
     ...optionalRows('workflow', workflowId),
   ];
@@ -142,7 +142,7 @@ export function commandOutcomeFromError(error: unknown): CommandOutcome {
   return { exitCode, document: { type, message, details, workflowId }, text, isResult: false };
 }
 
-const CORRECT_IT = 'send a corrected request under a new request id';
+const INVALID_REQUEST_ADVICE = 'send a corrected request with a new request ID';
 
 function failed(exitCode: number, type: string, message: string, details: unknown): CommandOutcome {
   return { exitCode, document: { type, message, details }, text: `error: ${message}`, isResult: false };

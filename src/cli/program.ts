@@ -11,16 +11,17 @@ import { type OutputStream, Session } from './session';
 const ENVIRONMENT_HELP = `Environment:
   TEMPORAL_*, temporal.toml    the connection, as for the Temporal CLI and every SDK (default: localhost:7233)
   FOLLOW_UP_TASK_QUEUE, FOLLOW_UP_DATA_CONVERTER
-                               the same values as for the workers; only the workers need the agent service's key
-  TEMPORAL_UI_URL, DEBUG       to print the page of a follow-up in the Web UI; the stacks of errors`;
+                               the values of the workers; only the workers need the agent service's API key
+  TEMPORAL_UI_URL              print the address of each follow-up in the Web UI at this URL
+  DEBUG                        print the stack traces of errors`;
 
-/** Usage errors throw, so that one place turns every error into an exit code. */
+/** Creates the program. Usage errors are thrown, so that `runCli` converts every error into an exit code. */
 function createProgram(session: Session, version: string, streams: OutputConfiguration): Command {
   const program = new Command('agent-follow-up')
     .description(
-      'Sends follow-up messages to agent jobs, each once, and waits for the jobs durably. ' +
-        'Workers do the work: a follow-up continues when this program ends. Sending again with the same --request-id ' +
-        'attaches to it. Results go to stdout, progress and errors to stderr.',
+      'Sends follow-up messages to agent jobs, and waits for the jobs. Workers do the work, so a follow-up continues when ' +
+        'this program exits. A second send with the same --request-id attaches to the first one, and does not send the ' +
+        'message again. Results go to stdout; progress and errors go to stderr.',
     )
     .version(version)
     .helpCommand('help [command]', 'show the help of a command')
@@ -43,17 +44,17 @@ ${ENVIRONMENT_HELP}`,
   addFollowUpCommands(program, session);
   program.addCommand(batchCommand(session)).addCommand(scheduleCommand(session));
   program.addCommand(setupCommand(session));
-  // Commander does not pass settings on to commands that are added.
+  // Commander does not apply the settings of a program to the commands that are added to it.
   for (const [command, words] of allCommands(program)) {
     command.exitOverride().configureOutput(streams);
-    command.showHelpAfterError(`(${session.command(...words, '--help')} explains)`);
-    // The summary is the first sentence of the description.
+    command.showHelpAfterError(`(for usage, run ${session.command(...words, '--help')})`);
+    // The list of commands shows the first sentence of each description.
     command.summary(command.description().split('. ', 1).join().replace(/\.$/, ''));
   }
   return program;
 }
 
-/** Returns each command with the words that run it, such as `batch` and `batch run`. */
+/** Returns each command with its words on the command line, for example `batch run`. */
 function allCommands(command: Command, words: readonly string[] = []): [Command, readonly string[]][] {
   const inner = command.commands.flatMap((each) => allCommands(each, [...words, each.name()]));
   return [[command, words], ...inner];
@@ -69,7 +70,7 @@ interface Invocation {
   readonly version: string;
 }
 
-/** Runs one command of the starter. @returns the exit code; it throws nothing */
+/** Runs one command of the CLI. Never throws. @returns the exit code */
 export async function runCli(invocation: Invocation): Promise<number> {
   const { args, env, stdin, stdout, stderr, commandPrefix, version } = invocation;
   const session = new Session(env, stdin, stdout, stderr, commandPrefix);
@@ -77,7 +78,7 @@ export async function runCli(invocation: Invocation): Promise<number> {
     writeOut: (text) => stdout.write(text),
     writeErr: (text) => stderr.write(printableLines(text)),
   });
-  // A usage error comes before a command is known.
+  // A usage error is reported before commander knows the command and its flags.
   session.isJson = args.includes('--json');
   program.hook('preAction', (_, command) => {
     session.isJson = command.opts<{ readonly json?: boolean }>().json === true;
@@ -87,7 +88,7 @@ export async function runCli(invocation: Invocation): Promise<number> {
     return session.exitCode;
   } catch (error) {
     if (error instanceof CommanderError) {
-      // Help or version. Anything else commander has already printed.
+      // If the exit code is 0, commander has printed the help or the version. Otherwise, commander has printed the error.
       if (error.exitCode === 0) return EXIT_CODE.completed;
       const message = error.message.replace(/^error: /, '');
       session.print({ type: 'Usage', message, details: null });

@@ -10,18 +10,18 @@ export interface OutputStream {
   readonly columns?: number;
 }
 
-/** What every command needs. */
+/** The state and the output of one run of the CLI. */
 export class Session {
   exitCode = 0;
-  /** Whether the command has the flag `--json`. */
+  /** Whether the command has the option `--json`. */
   isJson = false;
-  /** With it: a line for each document (jsonlines.org). */
+  /** Whether `--json` prints each document on one line (JSON Lines, jsonlines.org). */
   isJsonLines = false;
-  /** Resolves when the reader of the results has gone, as in `batch run --json | head -1`. */
+  /** Resolves when the reader of stdout exits, as in `batch run --json | head -1`. */
   readonly stdoutClosed: Promise<'SIGPIPE'>;
   private connected: Promise<FollowUpClient> | undefined;
 
-  /** @param commandPrefix how the user calls the starter, for the commands in our hints */
+  /** @param commandPrefix the words with which the user runs the CLI, for the commands in hints */
   constructor(
     readonly env: Environment,
     readonly stdin: AsyncIterable<Uint8Array>,
@@ -36,13 +36,13 @@ export class Session {
     });
   }
 
-  /** To stdout: with `--json` the document, else the text, if there is any. */
+  /** Prints to stdout: the document with `--json`, and otherwise the text, unless the text is empty. */
   print(document: unknown, text = ''): void {
     if (this.isJson) this.stdout.write(safeJson(document, this.isJsonLines ? 0 : 2) + '\n');
     else if (text !== '') this.stdout.write(printableLines(text) + '\n');
   }
 
-  /** To stderr: progress, a hint or an error. */
+  /** Prints progress, a hint or an error to stderr. */
   printStatus(text: string): void {
     this.stderr.write(printableLines(text) + '\n');
   }
@@ -57,13 +57,13 @@ export class Session {
     return [this.commandPrefix, ...words.map(quoteForShell)].join(' ');
   }
 
-  /** Where a workflow can be seen in Temporal's Web UI, if TEMPORAL_UI_URL is set. */
+  /** Prints the address of a workflow in Temporal's Web UI, if TEMPORAL_UI_URL is set. */
   async printWebUiLink(workflowId: string): Promise<void> {
     const base = readVariable(this.env, 'TEMPORAL_UI_URL')?.replace(/\/+$/, '');
     if (base === undefined) return;
     const { namespace } = await this.connect();
     const page = ['namespaces', namespace, 'workflows', workflowId].map(encodeURIComponent).join('/');
-    this.printStatus(`web ui      ${base}/${page}`);
+    this.printStatus(`Web UI      ${base}/${page}`);
   }
 
   async close(): Promise<void> {

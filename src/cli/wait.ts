@@ -10,26 +10,26 @@ import type { OutputStream, Session } from './session';
 
 const REFRESH_MS = 1_000;
 
-/** Shows the progress of a follow-up until it ends, and prints its end. */
+/** Shows the progress of a follow-up until it ends, and prints its outcome. */
 export async function waitForFollowUp(session: Session, workflowId: string): Promise<void> {
   const followUp = (await session.connect()).getHandle(workflowId);
   const createMessage = () => detachMessage(session, workflowId);
   await runInterruptible(session, createMessage, async (signal, line) => {
     const ended = new AbortController();
     const shown = showProgress(session, followUp, line, AbortSignal.any([signal, ended.signal]));
-    const end = await awaitOutcome(followUp, signal).finally(() => {
+    const outcome = await awaitOutcome(followUp, signal).finally(() => {
       ended.abort();
       return shown;
     });
     line.clear();
-    printOutcome(session, end);
+    printOutcome(session, outcome);
   });
 }
 
 export function detachMessage(session: Session, id: string, ...group: string[]): string {
   const [watch, cancel] = ['watch', 'cancel'].map((verb) => session.command(...group, verb, id));
-  const [what = 'follow-up'] = group;
-  return `Stopped waiting; the ${what} continues.\n  watch it:   ${watch}\n  cancel it:  ${cancel}`;
+  const [subject = 'follow-up'] = group;
+  return `Stopped waiting. The ${subject} continues.\n  to watch:   ${watch}\n  to cancel:  ${cancel}`;
 }
 
 async function showProgress(
@@ -43,13 +43,15 @@ async function showProgress(
     try {
       const report = await followUp.progress({ signal: signal });
       if (report.from === 'server') line.showIfStalled(serverText(report));
-      // Of one that has just ended, the end itself says everything.
+      // The progress of a follow-up that has just ended is not shown, because its outcome follows.
       else if (!['done', 'failed', 'cancelled'].includes(report.progress.phase))
         line.show(progressText(report.progress, Date.now(), decide), progressKey(report.progress));
     } catch (error) {
       // The wait for the result reports final errors.
       const errorText = (error as Error).message.replace(/\.$/, '');
-      const reason = hasCode(error, 'UNREACHABLE', 'WAIT_TIMEOUT') ? 'Temporal does not answer' : errorText;
+      const reason = hasCode(error, 'UNREACHABLE', 'WAIT_TIMEOUT')
+        ? 'the Temporal server does not respond'
+        : errorText;
       if (!signal.aborted && !hasCode(error, 'NOT_FOUND', 'INVALID_CONFIGURATION'))
         line.show(`${reason}; the follow-up continues; still waiting`, 'unreachable');
     }
@@ -58,7 +60,7 @@ async function showProgress(
   }
 }
 
-/** Shows the progress of a batch until it ends, and prints its end; with `--json` each item too, as it settles. */
+/** Shows the progress of a batch until it ends, and prints its result. Failed items are printed when they end; with `--json`, all items. */
 export async function waitForBatch(
   session: Session,
   batch: BatchHandle,
@@ -75,18 +77,23 @@ export async function waitForBatch(
     const hasProblem = view?.message !== view?.summary?.message;
     if (view?.summary && !hasProblem) {
       const { state, ended, items } = view.summary;
-      // Where lines can't be rewritten, each hundredth gets a line.
+      // If lines can't be rewritten, every further percent is a new line.
       line.show(batchLine(view.summary), `${state} ${Math.floor((100 * ended) / items)}`);
     } else if (view?.state !== 'terminated')
       line.showIfStalled(
-        view ? (view.message ?? 'not begun yet') : 'no answer; the batch continues; still waiting',
+        view
+          ? (view.message ?? 'not started yet')
+          : 'the Temporal server does not respond; the batch continues; still waiting',
       );
   }
   line.clear();
   printBatchOutcome(session, batch.batchId, await batch.result({ signal: signal }));
 }
 
-/** Where the server has forgotten the items, the batch still has its end; `--json` promises each item. */
+/**
+ * Ignores that the items of a batch no longer exist, because the batch still has its result. With `--json`, throws the error, because
+ * the output must have every item.
+ */
 async function* ignoreUnavailableItems<T>(
   session: Session,
   updates: AsyncIterable<T>,
@@ -106,9 +113,9 @@ const EXIT_CODE_BY_SIGNAL: Readonly<Record<string, number>> = {
 };
 
 /**
- * Works until a signal, or the end of whoever reads the results, ends the waiting.
+ * Runs `work` until it finishes, a signal arrives, or the reader of stdout exits.
  *
- * @param createMessage what to say then
+ * @param createMessage returns the text that is printed if the wait is interrupted
  * @param work rejects when its signal is aborted
  */
 export async function runInterruptible(
@@ -133,7 +140,8 @@ export async function runInterruptible(
     const { message } = controller.signal.reason as Error;
     session.exitCode = EXIT_CODE_BY_SIGNAL[message] ?? EXIT_CODE.other;
   } finally {
-    // A terminal sends Ctrl-C to every process of npm's, and some pass it on again: that must not cut off the last output.
+    // A Ctrl-C can arrive twice, because the terminal sends it to every process and npm forwards it. The listeners stay, because a
+    // second signal must not cut off the last output.
     if (!controller.signal.aborted) {
       process.off('SIGINT', abort);
       process.off('SIGTERM', abort);
@@ -141,34 +149,34 @@ export async function runInterruptible(
   }
 }
 
-/** The end comes within a second, unless a message under way is awaited first. */
+/** The longest wait for the outcome after a cancellation. The outcome comes within a second, or after a POST in progress has ended. */
 const CANCEL_TIMEOUT_MS = 10_000;
 
-/** Waits for a cancellation, and for the end. What was cancelled before is not an error. */
-export async function cancelAndWait<Answer, Ended>(
+/** Waits for a cancellation and for the outcome. A follow-up or batch that was cancelled before is not an error. */
+export async function cancelAndWait<Cancelled, Ended>(
   session: Session,
-  cancellation: Promise<Answer>,
+  cancellation: Promise<Cancelled>,
   result: () => Promise<Ended>,
-): Promise<{ readonly cancelResult: Answer | null; readonly end: Ended | null }> {
+): Promise<{ readonly cancelResult: Cancelled | null; readonly end: Ended | null }> {
   const cancelResult = await cancellation.catch((error: unknown) => {
     if (!hasCode(error, 'ALREADY_ENDED') || error.state !== 'cancelled') throw error;
-    session.printStatus('It was already cancelled.');
+    session.printStatus('Nothing to do: already cancelled.');
     return null;
   });
   const end = await Promise.race([result(), sleep(CANCEL_TIMEOUT_MS, null, { ref: false })]);
   if (end === null)
     session.printStatus(
-      'Cancellation was requested. The end comes when messages under way are answered and a worker polls the task queue.',
+      'The cancellation was requested. It takes effect when POSTs in progress have ended and a worker polls the task queue.',
     );
   return { cancelResult: cancelResult, end };
 }
 
 const CLEAR_LINE = '\r\u001b[2K';
 
-/** A worker that has just started, or replays a long history, needs time. */
+/** The time after which a missing response is shown. A worker that has just started, or that replays a long history, needs this time. */
 const STALL_THRESHOLD_MS = 4_000;
 
-/** One line that is rewritten on a terminal, a line for each change elsewhere. */
+/** Shows the progress in one line that is rewritten on a terminal. Elsewhere, every change is a new line. */
 export class ProgressLine {
   private readonly isLive: boolean;
   private shownText = '';
@@ -181,18 +189,18 @@ export class ProgressLine {
     this.isLive = stream.isTTY === true && env.TERM !== 'dumb';
   }
 
-  /** @param key what counts as a change where lines can't be rewritten */
+  /** Shows the progress. @param key if lines can't be rewritten, a new line is written only if the key has changed */
   show(text: string, key: string): void {
     this.lastResponseAtMs = performance.now();
     this.write(text, key);
   }
 
-  /** Why nobody answers, if that lasts. */
+  /** Shows the text if no progress was shown for {@link STALL_THRESHOLD_MS}. */
   showIfStalled(text: string): void {
     if (performance.now() - this.lastResponseAtMs > STALL_THRESHOLD_MS) this.write(text, text);
   }
 
-  /** So that other lines can be written. */
+  /** Removes the line, so that other lines can be written. */
   clear(): void {
     if (!this.isLive || this.shownText === '') return;
     this.stream.write(CLEAR_LINE);
@@ -201,7 +209,7 @@ export class ProgressLine {
 
   private write(text: string, key: string): void {
     const { isLive, stream } = this;
-    // Some terminals wrap a line of their full width, which could not be cleared as one line.
+    // Some terminals wrap a line that has their full width, and such a line could not be cleared as one line.
     const line = truncate(printable(text), isLive ? Math.max(10, (stream.columns ?? 80) - 1) : Infinity);
     const shown = isLive ? line : key;
     if (this.shownText === shown) return;

@@ -7,24 +7,29 @@ const ROOT = resolve(__dirname, '..');
 
 const BUNDLE = join(ROOT, 'workflow-bundle.js');
 
-/** The prebuilt bundle if compiled; from source nothing, as the SDK bundles what the plugin adds (3 s). @throws FollowUpError */
+/**
+ * Returns the prebuilt bundle if this code is compiled. From source, returns no bundle, and the SDK bundles the workflows of the plugin
+ * in about 3 s.
+ *
+ * @throws FollowUpError if the bundle does not exist
+ */
 export function workflowCode(): Pick<WorkerOptions, 'workflowBundle'> {
   if (extname(__filename) !== '.js') return {};
   if (!existsSync(BUNDLE)) {
     throw new FollowUpError(
       'NAMESPACE_NOT_SET_UP',
-      `there is no workflow bundle at ${BUNDLE}: run "npm run build"`,
+      `the workflow bundle ${BUNDLE} does not exist; run "npm run build"`,
     );
   }
   return { workflowBundle: { codePath: BUNDLE } };
 }
 
-/** The folders of pure modules that workflows share. */
+/** The folders of the pure modules, which workflows share. */
 const PURE_FOLDERS = ['contract', 'follow-up', 'batch'];
 
 /**
- * Bundles the workflows. The pure modules keep no state, and are evaluated once for all workflows: each workflow then needs a third
- * of the heap, and starts in half the time (`npm run bench:in-flight` shows the memory).
+ * Bundles the workflows. The pure modules have no state, so they are evaluated once for all workflows. Each workflow then needs a third
+ * of the heap, and starts in half the time. `npm run bench:in-flight` measures the memory.
  */
 export async function bundleCode(): Promise<string> {
   const modules = PURE_FOLDERS.flatMap((folder) =>
@@ -46,5 +51,5 @@ async function build(): Promise<void> {
   process.stdout.write(`${BUNDLE}: ${(code.length / 1_048_576).toFixed(2)} MB\n`);
 }
 
-// Node ends with an error, and shows it, when this fails.
+// If the build fails, Node prints the error and exits with an error code.
 if (require.main === module) void build();

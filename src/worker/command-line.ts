@@ -2,17 +2,20 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { VARIABLES } from './variables';
 
-const HELP = `The worker works on follow-ups until SIGTERM or SIGINT. Its settings are environment variables,
-and its options are --help and --version.
+const HELP = `Runs the worker for follow-ups until SIGTERM or SIGINT. Environment variables configure the worker.
+The options are --help and --version.
 
 Variables:
   ${[...VARIABLES, 'HTTPS_PROXY, NO_PROXY', 'TEMPORAL_*, temporal.toml'].join('\n  ')}
 
-AGENT_API_BASE_URL and one of AGENT_API_KEY and AGENT_API_KEY_FILE are required; each has its meaning and default in
-docs/configuration.md.
+AGENT_API_BASE_URL and either AGENT_API_KEY or AGENT_API_KEY_FILE are required. docs/configuration.md has the meaning and the
+default of each variable.
 `;
 
-/** What is printed instead of working. Arguments hold no settings: anybody on the machine can read them. */
+/**
+ * Returns the text that the process prints instead of running the worker, or undefined without arguments. No setting is an argument,
+ * because every user of the machine can read the arguments of a process.
+ */
 export function handleArguments(args: readonly string[], version: string) {
   if (args.length === 0) return undefined;
   const argumentText = args.join(' ');
@@ -21,7 +24,7 @@ export function handleArguments(args: readonly string[], version: string) {
 }
 
 export function workerVersion(): string {
-  // Two folders up from src/worker and dist/worker alike.
+  // The path is the same from src/worker and from dist/worker.
   const file = path.join(__dirname, '../../package.json');
   return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;
 }

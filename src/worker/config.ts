@@ -17,10 +17,10 @@ export type LoadedConfig = Awaited<ReturnType<typeof loadConfig>>;
 export type WorkerConfig = LoadedConfig['config'];
 
 /**
- * Reads and checks the whole configuration; nothing else in the process reads the environment.
+ * Reads and checks the whole configuration. No other code in the process reads the environment.
  *
- * @returns with what of it may be shown, a redactor that knows its secrets, and probable mistakes
- * @throws ConfigurationError that names every problem at once
+ * @returns the configuration, the part of it that may be logged, a redactor for its secrets, and warnings about probable mistakes
+ * @throws ConfigurationError, which names every problem at once
  */
 export async function loadConfig(env: Environment) {
   const variables = readDefinedVariables(env);
@@ -39,7 +39,7 @@ export async function loadConfig(env: Environment) {
   });
   const password = decodeURIComponent(new URL(proxy?.url ?? 'http://none').password);
   const redactor = new Redactor([...given, ...temporal.secrets, password], '[withheld: contains a secret]');
-  /** Redacts the values of a source: one secret, or several that are separated by commas. */
+  /** Adds each value of a source to the redactor. A value is one secret, or several secrets that are separated by commas. */
   const redactingSource = async (source: ApiKeySource): Promise<ApiKeySource> => {
     const current = async () => {
       const secrets = await source.current();
@@ -72,7 +72,7 @@ export async function loadConfig(env: Environment) {
     logLevel: values.LOG_LEVEL,
     dataConverter,
   };
-  /** For one log line: what is set, without secrets. A path or a query of the notify URL may hold a token. */
+  /** The configured values without secrets, for one log line. The path and the query of the notify URL may contain a token. */
   const loggableConfig = {
     ...variables,
     temporal: `${temporal.address}, namespace ${temporal.namespace}, TLS ${temporal.connection.tls ? 'on' : 'off'}`,
@@ -89,13 +89,13 @@ export async function loadConfig(env: Environment) {
   };
 }
 
-/** RFC 6761 keeps `localhost` and names below it on this machine; so are 127.0.0.0/8 and ::1. */
+/** Matches the host names of this machine: `localhost` and its subdomains (RFC 6761), 127.0.0.0/8, and ::1. */
 const LOOPBACK = /^(?:(?:.+\.)?localhost|127(?:\.\d+){3}|\[::1\])$/;
 
 const PLAINTEXT_WARNING =
-  'AGENT_API_BASE_URL is a plain http:// URL of another machine: the key and every prompt travel unencrypted; use https://';
+  'AGENT_API_BASE_URL is an http:// URL of another machine, so the API key and every prompt are sent unencrypted; use https://';
 
-/** Waits for all parts. @throws ConfigurationError with the problems of all */
+/** Waits for all parts. @throws ConfigurationError with the problems of all parts */
 export async function loadAll<T extends readonly unknown[]>(parts: {
   [K in keyof T]: () => T[K] | Promise<T[K]>;
 }): Promise<T> {
@@ -110,16 +110,18 @@ export async function loadAll<T extends readonly unknown[]>(parts: {
 export function configurationText(problems: readonly Problem[]): string {
   const lines = problems.map((problem) => `  ${problemText(problem)}\n`).join('');
   const count = pluralize(problems.length, 'problem');
-  return `The worker cannot start: its configuration has ${count} (docs/configuration.md, --help).\n${lines}`;
+  return `The worker cannot start: its configuration has ${count} (see docs/configuration.md or --help).\n${lines}`;
 }
 
 async function loadApiKey({ AGENT_API_KEY: text, AGENT_API_KEY_FILE: path }: DefinedVariables) {
   if (text !== undefined && path === undefined) return readSecret('AGENT_API_KEY', () => keyFromText(text));
   if (text === undefined && path !== undefined)
     return readSecret('AGENT_API_KEY_FILE', () => keyFromFile(path));
-  const which = text === undefined ? 'neither is set' : 'both are set';
-  const right = 'set one of them: the admin key of the agent service, or the path of a file that holds it';
-  throw new ConfigurationError([{ field: 'AGENT_API_KEY, AGENT_API_KEY_FILE', text: `${which}; ${right}` }]);
+  const problem = text === undefined ? 'neither is set' : 'both are set';
+  const action = 'set one of them: the admin key of the agent service, or the path of a file with the key';
+  throw new ConfigurationError([
+    { field: 'AGENT_API_KEY, AGENT_API_KEY_FILE', text: `${problem}; ${action}` },
+  ]);
 }
 
 async function loadNotifySecrets({ FOLLOW_UP_NOTIFY_SECRET_FILE: path }: DefinedVariables) {
@@ -131,7 +133,11 @@ async function loadNotifySecrets({ FOLLOW_UP_NOTIFY_SECRET_FILE: path }: Defined
   });
 }
 
-/** @throws ConfigurationError without a file's path: it may be the secret itself, put into the wrong variable */
+/**
+ * Reads a secret.
+ *
+ * @throws ConfigurationError, which does not show the path of a file. An operator may have put the secret into the wrong variable.
+ */
 async function readSecret(field: string, read: () => ApiKeySource | Promise<ApiKeySource>) {
   try {
     return await read();
@@ -140,21 +146,25 @@ async function readSecret(field: string, read: () => ApiKeySource | Promise<ApiK
   }
 }
 
-/** For https base URLs. As everywhere, the name in lower case counts first. @throws ConfigurationError without the value */
+/**
+ * Reads the proxy for https base URLs. As in other programs, the variable in lower case has precedence.
+ *
+ * @throws ConfigurationError, which does not show the value
+ */
 function loadProxy(env: Environment): Proxy | undefined {
   const either = (name: string) => readVariable(env, name.toLowerCase()) ?? readVariable(env, name);
   const text = either('HTTPS_PROXY');
   if (text === undefined) return undefined;
   try {
     const url = new URL(text.includes('://') ? text : `http://${text}`);
-    // Throws where one of them has a lone %, as the HTTP client would at the first request.
+    // Throws if the user name or the password has a lone %. Otherwise, the HTTP client would throw at the first request.
     decodeURIComponent(url.username + url.password);
     if (/^https?:$/.test(url.protocol)) return { url: url.href, noProxy: either('NO_PROXY') ?? '' };
   } catch (error) {
     if (!(error instanceof TypeError || error instanceof URIError)) throw error;
   }
   const problem =
-    'is not the URL of a proxy; give http://host:port or https://host:port, with user:password@ before the host if the proxy ' +
-    'asks for them, and % in these as %25';
+    'is not the URL of a proxy; set it to http://host:port or https://host:port. If the proxy needs credentials, put ' +
+    'user:password@ before the host, and write % as %25';
   throw new ConfigurationError([{ field: 'HTTPS_PROXY', text: problem }]);
 }

@@ -7,17 +7,17 @@ import { ensureSearchAttributes } from '../temporal/search-attributes';
 import { connectionError } from '../temporal/server-error';
 import { explainListenFailure, formatListenAddress, type Listener, type LogLevelName } from './variables';
 
-/** The error text of the Rust core when its metrics server can't listen (SDK 1.24, measured). */
+/** Matches the error text of the Rust core if its metrics server can't listen (measured by test/worker/start.process.test.ts). */
 const EXPORTER_FAILED = /prometheus/i;
 
 export type SdkRuntime = ReturnType<typeof installRuntime>;
 
 /**
- * The SDK's runtime, without its signal handlers. The SDK drops it, and closes the metrics port, whenever a connection fails; the
- * next attempt makes a new one, and may find the port taken.
+ * Installs the SDK's runtime without its signal handlers. Whenever a connection fails, the SDK drops the runtime and closes the metrics
+ * port. The next attempt installs a new runtime. By then, another program may use the port.
  *
  * @param infoLabels the labels of the metric `worker_info`
- * @throws ConfigurationError when it can't listen at an address that was chosen
+ * @throws ConfigurationError if an operator set the metrics address, and the process can't listen at it
  */
 export function installRuntime(
   metrics: Listener,
@@ -37,7 +37,7 @@ export function installRuntime(
       isInstalled = true;
     } catch (error) {
       if (metrics === 'off' || !EXPORTER_FAILED.test(String(error))) throw error;
-      logger.warn(`no metrics: ${explainListenFailure('FOLLOW_UP_METRICS_ADDRESS', metrics, error)}`);
+      logger.warn(`metrics are off: ${explainListenFailure('FOLLOW_UP_METRICS_ADDRESS', metrics, error)}`);
       bindAddress = undefined;
       install();
     }
@@ -48,7 +48,7 @@ export function installRuntime(
     isInstalled = false;
     const connection = await NativeConnection.connect(options);
     isInstalled = true;
-    // Only now: an earlier runtime is gone with its metrics.
+    // The metric is recorded after the connection, because a runtime that the SDK dropped loses its metrics.
     recordMetric(Runtime.instance().metricMeter, 'workerInfo', 1, infoLabels);
     return connection;
   };
@@ -57,15 +57,15 @@ export function installRuntime(
 
 const NAMESPACE_LIMIT_MS = 10_000;
 
-/** For a readable log. */
+/** The maximum wait between two attempts, so that the log shows regularly that the worker waits. */
 const MAX_RETRY_WAIT_MS = 10_000;
 
 /**
- * A connection to a Temporal server that has the namespace and the search attributes. It waits for each of these without a
- * limit, because containers start in any order.
+ * Connects to the Temporal server, and waits indefinitely until the server, the namespace and the search attributes exist. The
+ * wait has no timeout, because containers start in any order.
  *
- * @param setNotReady gets the reason for each wait
- * @throws FollowUpError when waiting can't help, and the reason of `stop` when it is aborted
+ * @param setNotReady receives the reason of each wait
+ * @throws FollowUpError if waiting can't help, and the reason of `stop` if `stop` is aborted
  */
 export async function connectToTemporal(
   config: TemporalConfig,
@@ -84,7 +84,7 @@ export async function connectToTemporal(
       logger.info(`search attributes registered: ${registered.join(', ')}`, { namespace });
     return connection;
   };
-  const connecting = `connecting to Temporal at ${config.address}`;
+  const connecting = `connecting to the Temporal server at ${config.address}`;
   setNotReady(connecting);
   logger.info(connecting);
   const aborted = new Promise<never>((_, reject) => {
@@ -99,14 +99,21 @@ export async function connectToTemporal(
       const failure = connectionError(error, config);
       if (failure.code !== 'UNREACHABLE' && failure.code !== 'NAMESPACE_NOT_SET_UP') throw failure;
       setNotReady(failure.message);
-      logger.warn(`waiting for Temporal (next try in ${formatDuration(waitMs)}): ${failure.message}`);
+      logger.warn(
+        `waiting for the Temporal server (next try in ${formatDuration(waitMs)}): ${failure.message}`,
+      );
     }
-    // Aborted, it rejects with an AbortError; the next round throws the signal's own reason.
+    // If `stop` is aborted, the next iteration throws its reason instead of the AbortError of `sleep`.
     await sleep(waitMs, undefined, { signal: stop }).catch(() => undefined);
   }
 }
 
-/** Whether the server is up, has the namespace, and lets this process in. @throws ServiceError within `limitMs` */
+/**
+ * Checks that the Temporal server responds, has the namespace, and accepts the credentials.
+ *
+ * @param limitMs the timeout in milliseconds
+ * @throws ServiceError
+ */
 export function describeNamespace(connection: NativeConnection, namespace: string, limitMs: number) {
   const request = () => connection.workflowService.describeNamespace({ namespace });
   return connection.withDeadline(Date.now() + limitMs, request);

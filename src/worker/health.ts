@@ -9,18 +9,18 @@ import { connectionError } from '../temporal/server-error';
 import { describeNamespace } from './connection';
 import { explainListenFailure, formatListenAddress, type Listener } from './variables';
 
-/** Why the worker does not work; empty when it does. */
+/** Returns the reasons why the worker is not ready. The list is empty if the worker is ready. */
 export type ReadinessCheck = () => Promise<readonly string[]>;
 
-/** A request that takes longer is not a probe. Looked at each second: by itself Node does it twice a minute. */
+/** The timeouts of a request, in milliseconds. A probe is faster. Node enforces them every second instead of every 30 seconds. */
 const LIMITS = { requestTimeout: 5_000, headersTimeout: 5_000, connectionsCheckingInterval: 1_000 };
 const MAX_CONNECTIONS = 64;
 
 /**
- * Serves `/healthz` (200 while the event loop runs) and `/readyz` (200 while the worker works, otherwise 503 with the reasons).
+ * Serves `/healthz` (200 while the event loop runs) and `/readyz` (200 while the worker is ready, otherwise 503 with the reasons).
  *
- * @returns `address`: the address of the server; undefined if it does not listen
- * @throws ConfigurationError when it can't listen at an address that was chosen
+ * @returns the server's address, which is undefined if the server does not listen, and a function that closes the server
+ * @throws ConfigurationError if an operator set the address, and the process can't listen at it
  */
 export async function startHealthServer(
   listener: Listener,
@@ -47,7 +47,9 @@ export async function startHealthServer(
   try {
     await once(server.listen(listener.port, listener.host), 'listening');
   } catch (error) {
-    logger.warn(`no health checks: ${explainListenFailure('FOLLOW_UP_HEALTH_ADDRESS', listener, error)}`);
+    logger.warn(
+      `health checks are off: ${explainListenFailure('FOLLOW_UP_HEALTH_ADDRESS', listener, error)}`,
+    );
     return none;
   }
   const { address, port } = server.address() as AddressInfo;
@@ -59,7 +61,10 @@ export async function startHealthServer(
   return { address: formatListenAddress({ host: address, port }), close };
 }
 
-/** A server that takes longer is too slow to work with. However many probes come, it is asked once in this time. */
+/**
+ * The timeout of the Temporal server's check, and the shortest time between two checks. A server that needs longer is too slow for the
+ * worker. The number of probes does not change the number of checks.
+ */
 const SERVER_CHECK_TIMEOUT_MS = 2_000;
 
 export function connectionCheck(connection: NativeConnection, temporal: TemporalConfig): ReadinessCheck {
@@ -73,13 +78,13 @@ export function connectionCheck(connection: NativeConnection, temporal: Temporal
   }, SERVER_CHECK_TIMEOUT_MS);
 }
 
-/** A job that does not exist: the agent service returns 404 for a valid key, and 401 for an invalid one. */
+/** A job that does not exist. The agent service returns 404 for this job with a valid key, and 401 with an invalid key. */
 const PROBE_JOB: JobAddress = { projectId: 'agent-follow-up-check', jobId: 'no-such-job' };
 
-/** Reads may count against the agent service's rate limit. */
+/** The shortest time between two checks of the key, because reads may count against the agent service's rate limit. */
 const KEY_CHECK_INTERVAL_MS = 60_000;
 
-/** Labels of failures that only another key, URL, proxy or certificate fixes. */
+/** Matches the labels of failures that only another key, URL, proxy or certificate can fix. */
 const CONFIGURATION_FAILURE =
   /^(http_(401|3\d\d)|not_a_job|no_key|ENOTFOUND|PROXY_\w+|ERR_TLS_\w+|ERR_SSL_\w+|EPROTO|\w*CERT\w*|UNABLE_TO_\w+)$/;
 
@@ -97,12 +102,12 @@ export function keyCheck(api: AgentApi, logger: Pick<Logger, 'warn'>): Readiness
   }, KEY_CHECK_INTERVAL_MS);
 }
 
-/** Asks at most once in `holdsMs` milliseconds, and gives the last answer in between. */
+/** Runs the check at most once per `intervalMs` milliseconds, and returns the last result in between. */
 function throttleCheck(check: ReadinessCheck, intervalMs: number): ReadinessCheck {
-  let last: { readonly until: number; readonly answer: ReturnType<ReadinessCheck> } | undefined;
+  let last: { readonly until: number; readonly reasons: ReturnType<ReadinessCheck> } | undefined;
   return () => {
     const now = performance.now();
-    if (last === undefined || now >= last.until) last = { until: now + intervalMs, answer: check() };
-    return last.answer;
+    if (last === undefined || now >= last.until) last = { until: now + intervalMs, reasons: check() };
+    return last.reasons;
   };
 }

@@ -14,20 +14,20 @@ export interface LogDestination {
 
 function standardOutput(): LogDestination {
   const stream = pino.destination({ fd: process.stdout.fd, sync: true });
-  // A reader of the log that went away (EPIPE) must not kill a worker with a POST in flight.
+  // If the reader of the log exits (EPIPE), the worker continues, because it may have a POST in progress.
   stream.on('error', () => undefined);
   return { isTTY: process.stdout.isTTY, write: (line) => stream.write(line) };
 }
 
-/** Those of pino. A field of that name in a record is renamed, since JSON keys must not repeat. */
+/** The fields that pino writes. A field of a record with such a name is renamed, because a JSON key must not occur twice. */
 const PINO_FIELDS = new Set(['level', 'time', 'pid', 'hostname', 'msg']);
 
-/** Fields of the SDK that help a machine, and only fill the screen for a person. */
+/** The SDK's fields that a terminal does not show, because they are useful only to programs. */
 const HIDDEN_FIELDS = 'pid,hostname,taskToken,isLocal,attempt,target,spanContexts,sdkComponent';
 
 /**
- * The only logger of the process, also of the SDK and its Rust core: one JSON object per line, on a terminal a readable line.
- * Every line passes the redactor, and is written synchronously, so that the last ones aren't lost.
+ * Creates the only logger of the process, which the SDK and its Rust core use too. Each record is one line: JSON, or readable text on a
+ * terminal. Every line is redacted, and written synchronously, so that the last lines of a process are not lost.
  */
 export function createLogger(
   level: LogLevelName,
@@ -35,13 +35,13 @@ export function createLogger(
   { isTTY, write } = standardOutput(),
 ): Logger {
   const options = { level, timestamp: false, formatters: { level: (label: string) => ({ level: label }) } };
-  // Not pino-pretty's stream: it writes later, and a process that ends would swallow its last lines.
+  // The stream of pino-pretty is not used, because it writes later, so a process that exits would lose its last lines.
   const pretty = { singleLine: true, translateTime: 'SYS:HH:MM:ss.l', ignore: HIDDEN_FIELDS };
   const show = isTTY ? prettyFactory({ ...pretty, colorize: isColorSupported }) : String;
   const log = pino(options, { write: (line) => void write(show(safeLine(line, redactor))) });
   return new DefaultLogger('TRACE', (entry) => {
     const { message, timestampNanos } = entry;
-    // The SDK holds its records back for 100 ms to sort them, and gives their time.
+    // The time is from the record, because the SDK delays its records by up to 100 ms to sort them.
     const time = new Date(Number(timestampNanos / 1_000_000n)).toISOString();
     const pinoLevel = toPinoLevel(entry);
     if (!log.isLevelEnabled(pinoLevel)) return;
@@ -51,14 +51,14 @@ export function createLogger(
 
 const EXPECTED_MESSAGE = /^No (workflows|activities) registered/;
 
-/** The SDK's lines about itself ("Creating worker") are debug here. */
+/** Returns the level of a record. The SDK's records about itself ("Creating worker") get the level debug. */
 function toPinoLevel({ level, message, meta }: LogEntry): LogLevelName {
   const isFromSdk = meta?.sdkComponent === 'worker' || meta?.sdkComponent === 'core';
   const isUnimportant = level === 'INFO' || EXPECTED_MESSAGE.test(message);
   return isFromSdk && isUnimportant ? 'debug' : (level.toLowerCase() as LogLevelName);
 }
 
-/** Errors, those of the workflow sandbox too, hide message, stack and cause from JSON. */
+/** Serializes errors, because JSON omits their message, stack and cause. Errors of the workflow sandbox are included. */
 function recordFields({ meta = {} }: LogEntry): Record<string, unknown> {
   const fields = Object.entries(meta).map(([key, value]: [string, unknown]) => [
     PINO_FIELDS.has(key) ? `${key}_` : key,
@@ -67,13 +67,13 @@ function recordFields({ meta = {} }: LogEntry): Record<string, unknown> {
   return Object.fromEntries(fields) as Record<string, unknown>;
 }
 
-/** A longer line is a dumped object, of which only the beginning is logged. */
+/** The maximum length of a line. A longer line is a dumped object, and only its first 8,192 characters are logged. */
 const MAX_LINE_CHARACTERS = 65_536;
 const MAX_CUT_CHARACTERS = 8_192;
 
 const SECRET_FIELDS = /^(authorization|api[-_]?key|password|secret)$/i;
 
-/** Limits the finished line and redacts every text in it. Bytes are removed, because they could contain a secret. */
+/** Limits the length of a line and redacts every text in it. Bytes are removed, because they could contain a secret. */
 function safeLine(line: string, redactor: Redactor): string {
   const record = JSON.parse(line, (key, value: unknown) => {
     if (SECRET_FIELDS.test(key)) return '[redacted]';
@@ -86,7 +86,7 @@ function safeLine(line: string, redactor: Redactor): string {
   return `${JSON.stringify({ ...Object.fromEntries(pinoFields), cut: truncate(safe, MAX_CUT_CHARACTERS) })}\n`;
 }
 
-/** Removes control characters, which a terminal would obey. A stack trace keeps its lines. */
+/** Redacts a text and removes its control characters, which a terminal would execute. A stack trace keeps its lines. */
 function logText(text: string, redactor: Redactor): string {
   return redactor.redact(text).split('\n').map(replaceUnsafe).join('\n');
 }

@@ -3,21 +3,24 @@ import { Runtime, type Worker } from '@temporalio/worker';
 import { recordMetric, type OpenState } from '../contract/metrics';
 import { BATCH_WORKFLOW, FOLLOW_UP_WORKFLOW } from '../contract/names';
 
-/** Each worker costs the server five counts a time. */
+/** The interval between two counts. Each time, a worker makes five count requests to the Temporal server. */
 export const COUNT_INTERVAL_MS = 60_000;
 export const COUNT_TIMEOUT_MS = 10_000;
 
 const FOLLOW_UPS = `WorkflowType = '${FOLLOW_UP_WORKFLOW}'`;
 const QUERIES: Readonly<Record<OpenState, string>> = {
   any: FOLLOW_UPS,
-  // The phase `sending` is shown only while a send is tried again.
+  // A follow-up has the phase `sending` only while a send is retried.
   sending: `${FOLLOW_UPS} AND FollowUpPhase IN ('starting', 'sending')`,
   'needs-decision': `${FOLLOW_UPS} AND FollowUpPhase = 'needs-decision'`,
   unauthorized: `${FOLLOW_UPS} AND FollowUpPhase = 'unauthorized'`,
   batch: `WorkflowType = '${BATCH_WORKFLOW}'`,
 };
 
-/** Asks once a minute what is open, for metrics, where the process has any, until the timer is cleared. */
+/**
+ * Records the number of open workflows as metrics, once a minute, until the returned timer is cleared. Returns undefined if the process
+ * has no metrics.
+ */
 export function startOpenWorkflowGauges({ connection, options }: Worker): NodeJS.Timeout | undefined {
   const { logger, metricMeter } = Runtime.instance();
   if (connection === undefined || metricMeter === noopMetricMeter) return undefined;
@@ -33,7 +36,7 @@ export function startOpenWorkflowGauges({ connection, options }: Worker): NodeJS
       });
       recordMetric(metricMeter, 'openCountedAt', Date.now() / 1_000, {}, { namespace });
     } catch (error) {
-      logger.warn('the server does not count what is open', { error });
+      logger.warn('could not count the open workflows', { error });
     }
   };
   void countOpenWorkflows();

@@ -18,7 +18,7 @@ import { ACTIVATION_TIMEOUT } from '../temporal/sdk-internals';
 import { ensureSearchAttributes } from '../temporal/search-attributes';
 import { startOpenWorkflowGauges } from './open-workflows';
 
-/** The task queues of workflows and of the activities that read and send. They may be one and the same, with one limit. */
+/** The task queues of the workflows, the reads and the sends. If two of them have one name, they share one rate limit. */
 export interface TaskQueues {
   readonly followUp: string;
   readonly read: string;
@@ -26,15 +26,18 @@ export interface TaskQueues {
 }
 
 export interface FollowUpPluginOptions {
-  /** See `createAgentApi`. The plugin does not close it. */
+  /** The client of the agent service (see `createAgentApi`). The plugin does not close the client. */
   readonly agentApi: AgentApi;
-  /** A worker gets what its own task queue is for. @default the task queue of the first worker for everything */
+  /** Each worker gets the workflows and activities of its task queue. @default the first worker's task queue for all three */
   readonly taskQueues?: TaskQueues;
   /** The receiver of notifications (docs/notifications.md). @default no notifications */
   readonly notify?: NotifyOptions | undefined;
 }
 
-/** Those of the agent service: a queue's limits hold for everything in it. Others ask only Temporal. */
+/**
+ * The activities that call the agent service. Their task queues are separate, because a rate limit applies to a whole queue. All other
+ * activities call only the Temporal server.
+ */
 const QUEUE_BY_ACTIVITY = new Map<string, keyof TaskQueues>([
   ['getJob', 'read'],
   ['pollJob', 'read'],
@@ -44,30 +47,30 @@ const QUEUE_BY_ACTIVITY = new Map<string, keyof TaskQueues>([
 const WORKFLOWS = require.resolve('../workflows');
 const WITH_TEAM_WORKFLOWS = require.resolve('../workflows/with-team-workflows');
 const TEAM_WORKFLOWS = 'agent-follow-up-team-workflows';
-/** An export of `src/workflows/index.ts`. */
+/** The name of an export of `src/workflows/index.ts`. A bundle with this name contains the workflows. */
 const BUNDLE_MARK = 'agentFollowUpWorkflows';
 
 /** The workflow types that record counters. */
 const COUNTING_TYPES = [FOLLOW_UP_WORKFLOW, BATCH_WORKFLOW];
 
-/** For the report of an activity's end; after the margin, the server has given the sends up too. */
+/** The time for reporting an activity's result. After the margin, sends have exceeded their timeout on the Temporal server, too. */
 const REPORT_TIMEOUT_MS = 5_000;
 const FORCE_MARGIN_MS = 15_000;
 
 type WebpackConfig = Parameters<NonNullable<BundleOptions['webpackConfigHook']>>[0];
 
-/** How long a shutdown takes at most, in milliseconds. */
+/** Returns the longest duration of a shutdown, in milliseconds. @param httpTimeoutMs the timeout of one HTTP request */
 export function shutdownLimitMs(httpTimeoutMs: number): number {
   return 2 * httpTimeoutMs + REPORT_TIMEOUT_MS + FORCE_MARGIN_MS;
 }
 
 /**
- * Adds the activities and workflows of follow-ups to a Temporal worker (docs/plugin.md). Every other option of the worker stays as
- * it is. One plugin serves all workers of a process.
+ * Adds the activities and workflows of follow-ups to a Temporal worker (docs/plugin.md). Options that the worker sets are not changed.
+ * One plugin serves all workers of a process.
  */
 export class FollowUpPlugin implements WorkerPlugin, BundlerPlugin {
   readonly name = 'agent-follow-up';
-  /** @internal called when a worker runs, because a worker can't be shut down earlier */
+  /** @internal Called when a worker runs, because a worker can't be shut down earlier. */
   onRunning: (worker: Worker) => void = () => undefined;
   private registration:
     { readonly taskQueues: TaskQueues; readonly activities: FollowUpActivities } | undefined;
@@ -93,8 +96,10 @@ export class FollowUpPlugin implements WorkerPlugin, BundlerPlugin {
   }
 
   /**
-   * @throws TypeError for a worker whose task queue is not one of `taskQueues`, or that has an activity of the same name
-   * @throws FollowUpError for a worker with a prebuilt bundle that does not have the workflows
+   * Adds the workflows and activities of the worker's task queue. The SDK calls this method before it creates the worker.
+   *
+   * @throws TypeError if the worker's task queue is not one of `taskQueues`, or if the worker has an activity of the same name
+   * @throws FollowUpError if the worker has a prebuilt bundle without the workflows
    */
   configureWorker(worker: WorkerOptions): WorkerOptions {
     const { agentApi } = this.options;
@@ -105,21 +110,23 @@ export class FollowUpPlugin implements WorkerPlugin, BundlerPlugin {
     );
     if (pluginActivities.length === 0) {
       const queues = Object.values(taskQueues).join(', ');
-      throw new TypeError(`the task queue ${taskQueue} is not one of the follow-up plugin's: ${queues}`);
+      throw new TypeError(
+        `the task queue ${taskQueue} is not one of the follow-up plugin's task queues: ${queues}`,
+      );
     }
     const duplicateNames = Object.keys(worker.activities ?? {}).filter((name) =>
       pluginActivities.some(([each]) => each === name),
     );
     if (duplicateNames.length > 0)
       throw new TypeError(
-        `the follow-up plugin has activities of these names too: ${duplicateNames.join(', ')}`,
+        `rename these activities, because the follow-up plugin has the same names: ${duplicateNames.join(', ')}`,
       );
     const runsWorkflows = taskQueue === taskQueues.followUp;
     const { workflowsPath, workflowBundle } = worker;
     if (runsWorkflows && workflowBundle !== undefined) checkBundle(workflowBundle, taskQueue);
     const hasWorkflows = workflowsPath !== undefined || workflowBundle !== undefined;
     return {
-      // Activities are asked to stop only after the grace time.
+      // The SDK cancels running activities only after the grace time.
       shutdownGraceTime: 2 * agentApi.timeoutMs + REPORT_TIMEOUT_MS,
       shutdownForceTime: shutdownLimitMs(agentApi.timeoutMs),
       ...ACTIVATION_TIMEOUT,
@@ -130,13 +137,15 @@ export class FollowUpPlugin implements WorkerPlugin, BundlerPlugin {
   }
 
   /**
-   * @throws SearchAttributesError before it polls, where they are missing and can't be registered
-   * @throws TypeError, ApiKeyError before it polls, where `notify` can't be right
+   * Runs the worker, and records metrics while it runs. The SDK calls this method.
+   *
+   * @throws SearchAttributesError before the worker polls, if search attributes are missing and can't be registered
+   * @throws TypeError, ApiKeyError before the worker polls, if `notify` is invalid
    */
   async runWorker(worker: Worker, next: (worker: Worker) => Promise<void>): Promise<void> {
     const { taskQueue, namespace } = worker.options;
     const { taskQueues } = this.getRegistration(taskQueue);
-    // With the labels that the SDK adds to what activities and workflows record.
+    // In activities and workflows, the SDK adds these labels.
     const initialize = (by: string, labels: Readonly<Record<string, string>>) => {
       initializeCounters(Runtime.instance().metricMeter, by, { namespace, taskQueue, ...labels });
     };
@@ -158,7 +167,7 @@ export class FollowUpPlugin implements WorkerPlugin, BundlerPlugin {
     }
   }
 
-  /** The activities are made once for all workers of the process. */
+  /** Creates the activities once for all workers of the process. */
   private getRegistration(taskQueue: string): NonNullable<FollowUpPlugin['registration']> {
     if (this.registration !== undefined) return this.registration;
     const { agentApi, notify } = this.options;
@@ -173,12 +182,16 @@ export class FollowUpPlugin implements WorkerPlugin, BundlerPlugin {
   }
 }
 
-/** @throws FollowUpError if the bundle does not have the workflows. Every follow-up would fail its workflow tasks indefinitely. */
+/**
+ * Checks that a prebuilt bundle has the workflows of follow-ups. Otherwise, every follow-up would fail its workflow tasks indefinitely.
+ *
+ * @throws FollowUpError
+ */
 function checkBundle(bundle: NonNullable<WorkerOptions['workflowBundle']>, taskQueue: string): void {
   const code = 'code' in bundle ? bundle.code : readFileSync(bundle.codePath, 'utf8');
   if (code.includes(BUNDLE_MARK)) return;
   const message =
-    `the workflow bundle of the worker of the task queue ${taskQueue} does not have the follow-up workflows; before you ` +
-    "bundle, add to its workflows: export * from 'agent-follow-up-plugin/workflows';";
+    `the workflow bundle of the task queue ${taskQueue} does not have the follow-up workflows; add this line to your workflows ` +
+    "file and bundle it again: export * from 'agent-follow-up-plugin/workflows';";
   throw new FollowUpError('NAMESPACE_NOT_SET_UP', message);
 }

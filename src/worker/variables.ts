@@ -8,9 +8,9 @@ import { ConfigurationError, type Environment, readVariable } from '../temporal/
 export interface ListenAddress {
   /** The host name or IP address, without the brackets of IPv6. */
   readonly host: string;
-  /** The port. The operating system chooses a free port if the value is 0. */
+  /** The port. If the port is 0, the operating system chooses a free port. */
   readonly port: number;
-  /** False for a default address, because a second worker on the host finds its port in use. */
+  /** Whether an operator set the address. A default port that is in use, for example by a second worker, is only a warning. */
   readonly chosen: boolean;
 }
 
@@ -18,8 +18,8 @@ export interface ListenAddress {
 export type Listener = ListenAddress | 'off';
 
 /**
- * The limits of `AGENT_API_TIMEOUT`. A shorter timeout makes every slow response to a POST an unknown delivery. A longer
- * timeout waits too long for a dead connection.
+ * The limits of `AGENT_API_TIMEOUT`. With a shorter timeout, every slow response to a POST is an unknown delivery. With a longer
+ * timeout, the worker waits too long for a dead connection.
  */
 const MIN_TIMEOUT_MS = 1_000;
 const MAX_TIMEOUT_MS = 600_000;
@@ -87,7 +87,10 @@ const variables = z.object({
   FOLLOW_UP_NOTIFY_SECRET_FILE: z.string().optional(),
   TEMPORAL_DEPLOYMENT_NAME: z
     .string()
-    .regex(/^[^.:]*$/, 'has a dot or a colon, which Temporal rejects in a deployment name; remove it')
+    .regex(
+      /^[^.:]*$/,
+      'has a dot or a colon, which the Temporal server rejects in a deployment name; remove it',
+    )
     .optional(),
   TEMPORAL_WORKER_BUILD_ID: z.string().optional(),
   // Temporal's samples use port 9464 for SDK metrics. The health checks use the next port.
@@ -120,7 +123,7 @@ const PAIRS = [
   ['FOLLOW_UP_NOTIFY_URL', 'FOLLOW_UP_NOTIFY_SECRET_FILE'],
 ] as const;
 
-/** @throws ConfigurationError */
+/** Checks and converts the variables. @throws ConfigurationError, which names every problem at once */
 export function checkVariables(set: DefinedVariables): z.output<typeof variables> {
   const parsed = variables.safeParse(set);
   const issues = parsed.error?.issues ?? [];

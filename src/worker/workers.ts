@@ -3,23 +3,27 @@ import { type NativeConnection, Runtime, Worker, type WorkerOptions } from '@tem
 import type { WorkerConfig } from './config';
 import type { FollowUpPlugin, TaskQueues } from './plugin';
 
-/** If the agent service does not respond, so many connections wait. A poll that waits for its interval takes no slot. */
+/** The maximum number of concurrent reads. A poll that waits for its next interval takes no slot. */
 const CONCURRENT_READS = 200;
 
-/** Each holds its prompt (up to 256 KiB) several times over; the service takes 100 an hour and project. */
+/**
+ * The maximum number of concurrent sends. Each send holds several copies of its prompt (up to 256 KiB) in memory. More slots are not
+ * needed, because the agent service accepts 100 messages per project and hour.
+ */
 const CONCURRENT_SENDS = 50;
 
-/** Questions to the Temporal server: each takes milliseconds, and waits as a retry, without a slot. */
+/** The maximum number of concurrent activities that call only the Temporal server. Each takes milliseconds, and no slot while it waits. */
 const CONCURRENT_SERVER_CALLS = 50;
 
-/** The SDK's default. They share one thread: more would wait there. */
+/** The SDK's default. All workflow tasks share one thread, so further tasks would only wait for the thread. */
 const CONCURRENT_WORKFLOW_TASKS = 40;
 
-/** How much the process grows with each cached workflow, as `npm run bench:in-flight` measures with thousands in flight. */
+/** The memory of one cached workflow in MiB, as `npm run bench:in-flight` measures it with thousands of follow-ups. */
 const CACHED_WORKFLOW_MB = 0.48;
+/** The memory in MiB that is left for everything except cached workflows. */
 const BASE_MB = 256;
 
-/** Within the SDK's defaults: 1 to 100, 5 at first. */
+/** The SDK adapts the number of pollers. Its defaults are 5 pollers at the start, and 1 to 100 later. */
 const POLLERS = { type: 'autoscaling' } as const;
 
 interface WorkersConfig extends Partial<Pick<WorkerConfig, 'dataConverter' | 'deploymentVersion'>> {
@@ -27,7 +31,7 @@ interface WorkersConfig extends Partial<Pick<WorkerConfig, 'dataConverter' | 'de
   readonly taskQueues: TaskQueues;
 }
 
-/** A follow-up that waits for weeks needs no worker of an old version. */
+/** Running follow-ups move to the current version, so that a follow-up that waits for weeks needs no worker of an old version. */
 const VERSIONING = { useWorkerVersioning: true, defaultVersioningBehavior: 'AUTO_UPGRADE' } as const;
 
 export class FollowUpWorkers {
@@ -55,7 +59,7 @@ export class FollowUpWorkers {
     const workflows = {
       ...code,
       maxConcurrentWorkflowTaskExecutions: CONCURRENT_WORKFLOW_TASKS,
-      // An evicted workflow isn't lost: its next task replays its history.
+      // An evicted workflow is not lost, because its next task replays its history.
       maxCachedWorkflows: Math.max(100, Math.floor(freeMb / CACHED_WORKFLOW_MB)),
     };
     const create = (taskQueue: string, activities: number, options: Partial<WorkerOptions> = {}) =>
@@ -68,7 +72,11 @@ export class FollowUpWorkers {
     return new FollowUpWorkers(workers, plugin);
   }
 
-  /** Runs all until `stop` is aborted or one ends, then lets them finish what they have begun. @throws the error of one that failed */
+  /**
+   * Runs all workers until `stop` is aborted or one of them ends. Then the workers finish their running tasks.
+   *
+   * @throws the error of the first worker in the list that failed
+   */
   async run(stop: AbortSignal, onReady: () => void = () => undefined): Promise<void> {
     const oneEnded = new AbortController();
     const stopSignal = AbortSignal.any([stop, oneEnded.signal]);
@@ -86,7 +94,7 @@ export class FollowUpWorkers {
       try {
         await worker.run();
       } catch (error) {
-        const failed = `the worker of task queue ${worker.options.taskQueue} failed; the others are drained`;
+        const failed = `the worker of task queue ${worker.options.taskQueue} failed; the other workers finish their running tasks and end`;
         Runtime.instance().logger.error(failed, { error });
         throw error;
       } finally {
@@ -97,7 +105,7 @@ export class FollowUpWorkers {
     for (const end of results) if (end.status === 'rejected') throw end.reason;
   }
 
-  /** The task queues that nobody polls, in words. */
+  /** Returns a text for each task queue whose worker is not running. */
   notRunningReasons(): string[] {
     return this.workers
       .filter((worker) => worker.getState() !== 'RUNNING')
@@ -107,7 +115,7 @@ export class FollowUpWorkers {
 
 function availableMb(): number {
   const heapMb = getHeapStatistics().heap_size_limit / 1_048_576;
-  // Of a container, in bytes; 0 or absurdly large if there is no limit.
+  // The memory limit of a container in bytes. Without a limit, the value is 0 or extremely large.
   const limitMb = process.constrainedMemory() / 1_048_576;
   return limitMb > 0 ? Math.min(heapMb, limitMb) : heapMb;
 }

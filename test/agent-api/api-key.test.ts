@@ -16,7 +16,7 @@ execFileSync('mkfifo', [pipe]);
 it('removes white space around a key, and rejects an invalid text without showing it', async () => {
   expect(await keyFromText(' agnt_abcd\r\n').current()).toBe('agnt_abcd');
   const problem =
-    'must hold the admin key alone: printable ASCII without white space, with at least 8 letters and digits';
+    'must contain only the admin key: printable ASCII without white space, with at least 8 letters and digits';
   for (const text of ['  \n', 'agnt_abcd\r\nx-evil: 1', 'schlüssel', 'seven77', '--seven77--'])
     expect(() => keyFromText(text)).toThrow(new ApiKeyError('AGENT_API_KEY', problem));
 });
@@ -35,7 +35,7 @@ it('reads a key file at every use, and uses the last valid key while the file is
 // Proves K4.
 it.each<[string, string, RegExp]>([
   ['does not exist', join(folder, 'nothing'), /can't be read: ENOENT$/],
-  ['is too large', path, /must hold the admin key alone/],
+  ['is too large', path, /must contain only the admin key/],
   ['is a pipe', pipe, /is not a regular file, so it can't be read at each rotation$/],
 ])(
   'rejects a key file that %s, with an error that has the path and not the content',

@@ -59,30 +59,30 @@ it.each<[string, RegExp, () => Options | Promise<Options>, number[]?]>([
   [
     'the certificate is not trusted',
     // Node 24 adds a hint to the message.
-    /^DEPTH_ZERO_SELF_SIGNED_CERT: self-signed certificate.*; for a private authority, start the worker with NODE_EXTRA_CA_CERTS/,
+    /^DEPTH_ZERO_SELF_SIGNED_CERT: self-signed certificate.*; for a private certificate authority, set NODE_EXTRA_CA_CERTS on the worker/,
     async () => ({ baseUrl: (await MisbehavingServer.start(selfSignedCertificate())).url }),
   ],
   [
     'the proxy requires credentials',
-    /^PROXY_CREDENTIALS: the proxy \S+ answered CONNECT with 407; check HTTPS_PROXY$/,
+    /^PROXY_CREDENTIALS: the proxy \S+ returned 407 for CONNECT; check HTTPS_PROXY$/,
     () => proxied(rejectTunnel(407)),
     [2],
   ],
   [
     'the proxy returns 503',
-    /^PROXY_ERROR: .* CONNECT with 503; check HTTPS_PROXY$/,
+    /^PROXY_ERROR: .* returned 503 for CONNECT; check HTTPS_PROXY$/,
     () => proxied(rejectTunnel(503)),
     [2],
   ],
   [
     'the proxy closes the connection',
-    /^PROXY_ERROR: no tunnel .*: (UND_ERR_SOCKET|ECONNRESET).*; check HTTPS_PROXY$/,
+    /^PROXY_ERROR: .* did not open a tunnel: (UND_ERR_SOCKET|ECONNRESET).*; check HTTPS_PROXY$/,
     () => proxied((socket) => socket.destroy()),
     [2],
   ],
   [
     'no process listens at the address of the proxy',
-    /^PROXY_ERROR: no tunnel through the proxy (127\S+): ECONNREFUSED \1; check HTTPS_PROXY$/,
+    /^PROXY_ERROR: the proxy (127\S+) did not open a tunnel: ECONNREFUSED \1; check HTTPS_PROXY$/,
     async () => proxied(undefined, await unusedUrl()),
   ],
   // The HTTP client closes this connection with its own timer, which a test can't control. The test therefore uses a short timeout.

@@ -61,7 +61,7 @@ it.each<[string, OnRequest, 'accepted' | 'rejected' | 'not-sent' | 'unknown', Re
     '200 and a body of more than 1 MiB',
     huge,
     'unknown',
-    /^http 200 .* incomplete \(the body has more than 1 MiB\)$/,
+    /^http 200 .* incomplete \(the response body has more than 1 MiB\)$/,
   ],
   ['a connection reset', (socket) => socket.resetAndDestroy(), 'unknown', /^(ECONNRESET|UND_ERR_SOCKET)/],
   ['bytes that are not HTTP', (socket) => socket.end('SSH-2.0-OpenSSH_9.6\r\n'), 'unknown', /./],
@@ -176,7 +176,7 @@ it('a POST without a response within the timeout has the verdict unknown, and a 
   const limits = { timeoutMs: TIMEOUT_MS };
   const failure = {
     label: 'timeout',
-    message: `timeout: no answer from ${agentApiTest.server.url} within 1m`,
+    message: `timeout: no response from ${agentApiTest.server.url} within 1m`,
   };
   expect(await client.sendMessage(MESSAGE, limits)).toEqual({ verdict: 'unknown', ...failure });
   expect(await client.getJob(JOB_KEY, limits)).toEqual({ kind: 'failure', ...failure });

@@ -32,7 +32,7 @@ it('reports all problems in one JSON document before it connects', async () => {
 it.each<[string[], string, string?]>([
   [[], 'Usage: agent-follow-up'],
   [[...SEND, '--promt', 'x'], "unknown option '--promt'\n(Did you mean --prompt?)"],
-  [['status'], '(npm run starter -- status --help explains)'],
+  [['status'], '(for usage, run npm run starter -- status --help)'],
   // Here, --json is the value of the flag before it.
   [[...SEND, '--prompt', 'x', '--deadline', '--json'], '--deadline:'],
   [['extend', 'w', '30'], `'30' is invalid for argument 'duration'. "30" needs a unit (ms, s, m, h, d), `],
@@ -40,10 +40,10 @@ it.each<[string[], string, string?]>([
   [['batch', 'run', '-', '--max-failures', '5 %'], '--max-failures: must be'],
   ...['{"hours":"3"}', '{"hour":"3 4"}', '{"toString":"3"}', 'hour=3'].map((calendar): [string[], string] => [
     [...CREATE, '--calendar', calendar],
-    'It must be JSON such as {"dayOfWeek":"Fri","hour":"3"}, with texts without spaces for second, minute',
+    'It must be JSON such as {"dayOfWeek":"Fri","hour":"3"}. The fields are second, minute',
   ]),
-  [[...CREATE, '--cron', '0 3 * * *', '--offset', '5m'], '--offset: belongs to an interval; give --every'],
-  [CREATE, 'timing is missing; give --cron, --calendar or --every'],
+  [[...CREATE, '--cron', '0 3 * * *', '--offset', '5m'], '--offset: needs an interval; add --every'],
+  [CREATE, 'timing is missing; add --cron, --calendar or --every'],
   [['schedule', 'create', 'a/b', '-', '--every', '1h'], 'error: ID: must not hold a slash'],
   [
     HOURLY,
@@ -55,7 +55,7 @@ it.each<[string[], string, string?]>([
     'FILE: 1.1 MiB as JSON exceeds the maximum of 1 MiB; run "batch run" with cron instead of a schedule',
     `project,job,prompt\n${`p,j,${'x'.repeat(200_000)}\n`.repeat(6)}`,
   ],
-  [UPDATE, 'no change given; give a flag of the schedule, or a file of items'],
+  [UPDATE, 'no change is given; add an option of the schedule or a file of items'],
   [[...UPDATE, '--timezone', 'UTC'], 'timing is missing'],
   [[...UPDATE, '--prompt', 'Fix the links.'], 'FILE is missing'],
   [[...UPDATE, '--overlap', 'x'], 'Allowed choices are skip, '],

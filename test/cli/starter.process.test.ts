@@ -18,7 +18,12 @@ it('the CLI prints only its JSON document if it is started with npm as in the do
 
 it.concurrent.each([
   ['SIGINT', 130, null, /watching/],
-  ['SIGTERM', 143, 'nobody', /no worker answers on task queue nobody \(yet\); start one, nothing is lost/],
+  [
+    'SIGTERM',
+    143,
+    'nobody',
+    /no worker has responded on task queue nobody yet; start a worker \(nothing is lost\)/,
+  ],
 ] as const)(
   'after %s the CLI exits with %d, the follow-up continues, and stderr has the commands to watch and cancel it',
   async (signal, code, queue, output) => {

@@ -31,7 +31,7 @@ it.concurrent.each([
       return stdout + stderr;
     };
     const status = await cli('status', workflowId);
-    expect(status).toContain('no worker answers');
+    expect(status).toContain('no worker has responded');
     expect(/^delivery +(\S+); /m.exec(status)?.[1] ?? null).toBe(verdict);
     expect(JSON.parse(await cli('status', workflowId, '--json'))).toMatchObject({ progress: null, verdict });
     const list = () => cli('list', '--project', following.key.projectId);

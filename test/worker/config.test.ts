@@ -101,12 +101,12 @@ it.each<[Record<string, string>, string]>([
   [{ FOLLOW_UP_METRICS_ADDRESS: '127.0.0.1:0' }, 'is not an IP address with a port above 0'],
   [{ TEMPORAL_ADDRESS: 'localhost:0' }, 'TEMPORAL_ADDRESS: is not host:port'],
   [{ FOLLOW_UP_METRICS_ADDRESS: 'metrics.example:9464' }, 'is not an IP address'],
-  [{ HTTPS_PROXY: 'socks5://me:hunter-two@proxy' }, 'give http://host:port'],
+  [{ HTTPS_PROXY: 'socks5://me:hunter-two@proxy' }, 'set it to http://host:port'],
   [{ TEMPORAL_DEPLOYMENT_NAME: 'follow-up' }, 'TEMPORAL_WORKER_BUILD_ID: is not set'],
   [{ TEMPORAL_WORKER_BUILD_ID: '0.3.0' }, 'TEMPORAL_DEPLOYMENT_NAME: is not set'],
   // Temporal does not allow these characters in a deployment name.
   [{ ...version, TEMPORAL_DEPLOYMENT_NAME: 'a.b' }, 'TEMPORAL_DEPLOYMENT_NAME: has a dot or a colon'],
-  [{ AGENT_API_KEY: `${KEY} ${KEY}` }, 'AGENT_API_KEY: must hold the admin key alone'],
+  [{ AGENT_API_KEY: `${KEY} ${KEY}` }, 'AGENT_API_KEY: must contain only the admin key'],
   [{ AGENT_API_KEY: '', AGENT_API_KEY_FILE: KEY }, "AGENT_API_KEY_FILE: can't be read: ENOENT"],
   [{ AGENT_API_KEY: 'another-one', AGENT_API_BASE_URL: KEY }, 'AGENT_API_BASE_URL: is not an http'],
   [
@@ -123,7 +123,7 @@ it.each<[Record<string, string>, string]>([
   [notifyEnv('https://me:hunter-two@hooks.example.com'), 'without user name and password'],
   [{ FOLLOW_UP_NOTIFY_URL: NOTIFY_URL }, 'FOLLOW_UP_NOTIFY_SECRET_FILE: is not set, but'],
   [notifyEnv(NOTIFY_URL, 'whsec_not-a-secret-of-theirs-at-all!'), 'whsec_ and 24 to 64 bytes'],
-  [notifyEnv(NOTIFY_URL, `${SECRET},${SECRET},${SECRET}`), 'must hold one secret, or two'],
+  [notifyEnv(NOTIFY_URL, `${SECRET},${SECRET},${SECRET}`), 'one secret, or two'],
   [notifyEnv(NOTIFY_URL, `${SECRET}\n${SECRET}`), 'without white space: whsec_ and'],
 ])('rejects the configuration with %j, without showing a secret', async (env, problem) => {
   const message = await problemsOf({ ...GOOD, ...env });

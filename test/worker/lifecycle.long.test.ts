@@ -31,7 +31,7 @@ it.concurrent(
       const address = `127.0.0.1:${port}`;
       const later = { TEMPORAL_ADDRESS: address, TEMPORAL_NAMESPACE: 'later' };
       const worker = await environment.spawnWorker(later);
-      await worker.waitForLog(/^waiting for Temporal .*ConnectionRefused/);
+      await worker.waitForLog(/^waiting for the Temporal server .*ConnectionRefused/);
       const { cli } = temporal();
       server = await startDevServer({ cli, port });
       await worker.waitForLog(/does not exist.*temporal operator namespace create/);
@@ -79,6 +79,6 @@ it.concurrent('a second SIGTERM ends the process at once', () =>
       clearInterval(again);
     });
     expect(exit).toEqual({ code: 143, signal: null });
-    await worker.waitForLog(/^SIGTERM again: ending at once/);
+    await worker.waitForLog(/^SIGTERM again: exiting immediately/);
   }),
 );

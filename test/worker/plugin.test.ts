@@ -27,7 +27,9 @@ it('sets shutdown times that are long enough for a send, keeps the options and a
   expect(configured({ taskQueue: 'team', ...teamOptions })).toMatchObject(teamOptions);
   const shared = () =>
     configured({ taskQueue: 'team', activities: named('getJob', 'announce', 'sendMessage') });
-  expect(shared).toThrow(/^the follow-up plugin has activities of these names too: getJob, sendMessage$/);
+  expect(shared).toThrow(
+    /^rename these activities, because the follow-up plugin has the same names: getJob, sendMessage$/,
+  );
 });
 
 it.each([
@@ -73,8 +75,7 @@ it('with three task queues, each worker of the process gets only the activities 
 
 it('rejects a worker whose prebuilt bundle does not have the workflows of follow-ups', () => {
   const code = 'exports.followUp = 1';
-  const message =
-    /^the workflow bundle of the worker of the task queue team does not have the follow-up workflows/;
+  const message = /^the workflow bundle of the task queue team does not have the follow-up workflows/;
   expect(() => configured({ taskQueue: 'team', workflowBundle: { code } })).toThrow(message);
   expect(() => configured({ taskQueue: 'team', workflowBundle: { codePath: __filename } })).toThrow(message);
   // A bundle with every export of this module has the name for which the plugin searches.

@@ -46,11 +46,11 @@ it('if a default port is in use, the worker logs a warning; it retries the conne
     FOLLOW_UP_HEALTH_ADDRESS: '',
     FOLLOW_UP_METRICS_ADDRESS: '',
   });
-  expect(await worker.waitForLog(/^no health checks: /)).toMatchObject({ level: 'warn' });
-  expect(await worker.waitForLog(/^no metrics: /)).toMatchObject({ level: 'warn' });
+  expect(await worker.waitForLog(/^health checks are off: /)).toMatchObject({ level: 'warn' });
+  expect(await worker.waitForLog(/^metrics are off: /)).toMatchObject({ level: 'warn' });
   expect(await worker.waitForLog(/^listening$/)).toMatchObject({ health: 'off', metrics: 'off' });
-  await worker.waitForLog(/^waiting for Temporal \(next try in 1s\)/);
-  await worker.waitForLog(/^waiting for Temporal \(next try in 2s\)/);
+  await worker.waitForLog(/^waiting for the Temporal server \(next try in 1s\)/);
+  await worker.waitForLog(/^waiting for the Temporal server \(next try in 2s\)/);
   worker.signal('SIGTERM');
   expect(await worker.exited).toEqual({ code: 0, signal: null });
 });

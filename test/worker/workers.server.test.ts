@@ -37,7 +37,7 @@ it('if one of the three workers fails, the others are drained, and the error is 
   });
   await expect(workers.run(new AbortController().signal)).rejects.toThrow('polling broke');
   running.mockRestore();
-  const failed = `the worker of task queue ${taskQueues.send} failed; the others are drained`;
+  const failed = `the worker of task queue ${taskQueues.send} failed; the other workers finish their running tasks and end`;
   expect(logged).toEqual([`${failed}: Error: polling broke`]);
   expect(workers.notRunningReasons()).toEqual(
     Object.values(taskQueues).map((taskQueue) => `the worker of task queue ${taskQueue} is STOPPED`),

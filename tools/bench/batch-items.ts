@@ -3,16 +3,16 @@ import { BATCH_WORKFLOW } from '../../src/contract/names';
 import type { FollowUpRequest } from '../../src/contract/request';
 import type { BenchEnvironment } from './bench-environment';
 
-/* What the benches of batches have in common: the items, and how each of them is accounted for. */
+/* The benchmarks of batches share the items, and the check of every item's outcome. */
 
 export const BATCH_ID = 'bench';
 const PROJECTS = 20;
 
-/** Of a hundred items: so many go to a job that is not there, and so many lose their message. */
+/** The percentage of items whose job does not exist, and the percentage of items whose message is lost. */
 const ABSENT_PERCENT = 2;
 const LOST_PERCENT = 2;
 
-/** Quick, so that the engine is measured and not the waiting. */
+/** Options with short waits, so that the benchmark measures the engine and not the waiting. */
 const FAST_OPTIONS: Partial<FollowUpRequest> = {
   polling: { initial: '2s', growth: 0, maximum: '2s', jitter: 0.1 },
   whenActive: 'send',
@@ -33,7 +33,7 @@ export function newRequest({ sandbox }: BenchEnvironment, index: number): Follow
   return { projectId, jobId, prompt, ...FAST_OPTIONS };
 }
 
-/** Of all runs of the batch. */
+/** Returns the number of events in all runs of the batch. */
 export async function countBatchEvents({ client }: BenchEnvironment): Promise<number> {
   let events = 0;
   for await (const { historyLength } of client.workflow.list({ query: `WorkflowType = '${BATCH_WORKFLOW}'` }))
@@ -42,20 +42,20 @@ export async function countBatchEvents({ client }: BenchEnvironment): Promise<nu
 }
 
 /**
- * Every item was processed once, or its end says that it was not sent, or that nobody can tell; what has no end was not
- * processed.
+ * Compares the outcome of every item with the sandbox's journal. An item is accounted for if its delivery is unknown, or if it was processed
+ * exactly once and accepted, or if it was neither processed nor accepted. An item without an outcome must not be processed.
  */
 export function checkByJournal(
   { sandbox }: BenchEnvironment,
   requests: readonly FollowUpRequest[],
-  ends: readonly BatchItemResult[],
+  results: readonly BatchItemResult[],
 ): { readonly sentTwice: number; readonly accountedFor: number } {
   const keyOf = (item: { readonly projectId: string | null; readonly jobId: string | null }) =>
     `${item.projectId ?? ''}/${item.jobId ?? ''}`;
   const processed = new Map<string, number>();
   for (const entry of sandbox.journal.entries({ operation: 'message', processed: true }))
     processed.set(keyOf(entry), (processed.get(keyOf(entry)) ?? 0) + 1);
-  const deliveries = new Map(ends.map((end) => [keyOf(end), end.delivery]));
+  const deliveries = new Map(results.map((result) => [keyOf(result), result.delivery]));
   const matchingRequests = requests.filter((request) => {
     const delivery = deliveries.get(keyOf(request));
     if (delivery === 'unknown') return true;

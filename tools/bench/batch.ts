@@ -87,13 +87,13 @@ function expectExactReads(
   const reads = new Map<string, number>();
   for (const { jobId, processed } of sandbox.journal.entries({ projectId })) {
     const before = reads.get(jobId ?? '');
-    // A read before the message is no poll; a second message makes the count wrong for good.
+    // A read before the message is not a poll. After a second message, the count stays invalid (NaN).
     if (processed) reads.set(jobId ?? '', before === undefined ? 0 : NaN);
     else if (before !== undefined) reads.set(jobId ?? '', before + 1);
   }
   const counts = [...reads.values()];
   if (counts.length === followUps && counts.every((count) => count === polls)) return;
   throw new Error(
-    `not ${followUps} jobs with one message and ${polls} reads each: ${[...new Set(counts)].join(', ')}`,
+    `expected ${followUps} jobs with one message and ${polls} reads each, but the numbers of reads are ${[...new Set(counts)].join(', ')}`,
   );
 }

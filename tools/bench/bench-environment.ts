@@ -14,29 +14,29 @@ import type { BenchSubject } from './subjects';
 const LOG_FOLDER = path.resolve(__dirname, '../../.cache/bench');
 
 /**
- * The server hands timers and retries out up to a second late, to take them in bunches. With a twentieth of that, sixty
- * polls take seconds instead of minutes; it changes the CPU time of a poll by less than other programs do (measured).
- * So short bunches are many, and the server's limit of 20 of them a second would hold timers of 100 ms up for as long as
- * 23 s, with half of the machine idle (measured).
+ * By default, the Temporal server delays timers and retries by up to a second, to process them in groups. With a delay of 50 ms, sixty
+ * polls take seconds instead of minutes. The change of a poll's CPU time is smaller than the effect of other programs on the machine.
+ * Shorter delays make more groups. The server's default limit of 20 groups per second delayed timers of 100 ms by up to 23 s while half of
+ * the machine was idle, so the limit is raised.
  */
 const SERVER_SETTINGS = {
   'history.timerProcessorMaxTimeShift': '50ms',
   'history.timerProcessorMaxPollRPS': 1_000,
   'history.timerProcessorMaxPollHostRPS': 1_000,
-  // As in production: the dev server asks its database for the names of search attributes at each use.
+  // As in production, the names of search attributes are cached. By default, the dev server reads them from its database at each use.
   'system.forceSearchAttributesCacheRefreshOnRead': false,
 };
 
-/** A heap that leaves room in a container of 1 GiB (`deploy/kubernetes`); the worker sizes its cache by it. */
+/** Limits the heap for a container of 1 GiB (`deploy/kubernetes`). The worker computes the size of its cache from this limit. */
 export const IN_CONTAINER = { NODE_OPTIONS: '--max-old-space-size=768' };
 
-/** A worker that bundles its workflows takes some five seconds, and on a busy machine several times that. */
+/** The timeout of a worker's start. Bundling the workflows takes about five seconds, and several times longer on a busy machine. */
 const READY_LIMIT_MS = 90_000;
 
-/** Server and worker bring their metrics up to date once a second. */
+/** The wait before metrics are read, because the Temporal server and the worker update their metrics once a second. */
 const METRICS_DELAY_MS = 1_500;
 
-/** Where everything is measured: a Temporal server of its own, the sandbox in this process, worker processes. */
+/** The environment of a benchmark: a separate Temporal server, the sandbox in this process, and worker processes. */
 export class BenchEnvironment {
   private readonly workers: ChildProcess[] = [];
 
@@ -62,7 +62,7 @@ export class BenchEnvironment {
     }
   }
 
-  /** Starts the worker process of a subject and waits until it polls. @returns its process id */
+  /** Starts the worker process of a subject and waits until it polls. @returns its process ID */
   async startWorker(subject: BenchSubject, env: NodeJS.ProcessEnv = {}): Promise<number> {
     const { name, program, taskQueue } = subject;
     const logFile = path.join(LOG_FOLDER, `${name}.log`);
@@ -73,10 +73,10 @@ export class BenchEnvironment {
     });
     closeSync(log);
     this.workers.push(worker);
-    const giveUpAt = Date.now() + READY_LIMIT_MS;
+    const timeoutAt = Date.now() + READY_LIMIT_MS;
     while ((await listPollingWorkers(this.client, taskQueue)).length === 0) {
-      if (hasEnded(worker) || Date.now() > giveUpAt) {
-        throw new Error(`the worker of ${name} does not work; it logs to ${logFile}`);
+      if (hasEnded(worker) || Date.now() > timeoutAt) {
+        throw new Error(`the worker of ${name} did not become ready; read the reason in ${logFile}`);
       }
       await sleep(100);
     }
@@ -94,13 +94,13 @@ export class BenchEnvironment {
     };
   }
 
-  /** Heartbeats that have reached the server since its start: billed, and in no history. */
+  /** Returns the number of heartbeats that the Temporal server received since its start. Heartbeats are billed, but not in a history. */
   heartbeats(): Promise<number> {
     const labels = { operation: 'RecordActivityTaskHeartbeat', service_name: 'frontend' };
     return readMetric(this.metrics, 'service_requests', labels);
   }
 
-  /** Ends everything that was started, whatever state it is in; what is under way is given up. */
+  /** Kills the workers and stops the sandbox and the Temporal server immediately. Requests in progress fail. */
   async close(): Promise<void> {
     const running = this.workers.filter((worker) => !hasEnded(worker));
     const ended = running.map((worker) => once(worker, 'exit'));
@@ -116,7 +116,7 @@ function hasEnded({ exitCode, signalCode }: ChildProcess): boolean {
   return exitCode !== null || signalCode !== null;
 }
 
-/** The sum of the series of a metric that have these labels, at `HOST:PORT`, as it is now. */
+/** Reads the current sum of a metric's series that have these labels, from the process at `HOST:PORT`. */
 export async function readMetric(
   address: string,
   name: string,

@@ -1,7 +1,7 @@
 /**
- * Many follow-ups that wait at once on one worker process: `npm run bench:in-flight [-- N]`. Every follow-up polls with the
- * retries of one activity, and the intervals grow. At the end, the sandbox finishes every job. The bench compares every result
- * with its job, and the time of the read that returned the end with the cadence.
+ * Measures many follow-ups that wait at the same time in one worker process: `npm run bench:in-flight [-- N]`. Every follow-up polls with
+ * the retries of one activity, and the intervals grow. At the end, the sandbox completes every job. The benchmark compares every result
+ * with its job. The benchmark also compares the time of the read that returned the terminal status with the cadence.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
@@ -15,18 +15,18 @@ import { type BenchEnvironment, IN_CONTAINER, readMetric } from './bench-environ
 import { memoryMib } from './process-usage';
 import { quantile, report, runBench, printProgress, wholeNumber } from './run';
 
-/** Callers at once, for the starts and for the results; the server limits the long polls of a namespace to 1,200. */
+/** The number of concurrent callers for starts and results. The Temporal server limits a namespace to 1,200 long polls. */
 const CALLERS = 50;
 
 /** The Temporal server delivers about a hundred polls per second. This number leaves most of its time to the starts and ends. */
 const POLLS_PER_SECOND = 25;
 const SHORTEST_MAXIMUM_MS = 60_000;
 
-/** How long the idle worker is looked at, and how long all follow-ups do nothing but wait. */
+/** The measured times of the idle worker, and of the time in which all follow-ups only wait. */
 const IDLE_MS = 10_000;
 const HOLD_MS = 60_000;
 
-/** From a start to its message, on a busy machine. */
+/** The longest time from a start to its message, on a busy machine. */
 const SEND_LIMIT_MS = 60_000;
 const SEND_CHECK_MS = 50;
 
@@ -49,7 +49,7 @@ async function measure(environment: BenchEnvironment, followUps: number): Promis
   const polling = cadence(followUps);
   const { initialMs, maximumMs, ...others } = polling;
   const requested = { ...others, initial: `${initialMs}ms`, maximum: `${maximumMs}ms` } as const;
-  // No more than the callers are on their way at a time, so that the starts don't outrun the messages.
+  // Each caller waits for the message before its next start, so that starts are not faster than messages.
   const started: { readonly workflowId: string; readonly sentAt: number }[] = [];
   await eachConcurrently(
     keys.entries(),
@@ -81,7 +81,7 @@ async function measure(environment: BenchEnvironment, followUps: number): Promis
     CALLERS,
   );
   const secondsToEnd = (performance.now() - endingAt) / 1_000;
-  const right = keys.filter((key, index) => {
+  const correct = keys.filter((key, index) => {
     const result = results[index];
     const posted = sandbox.job(key).messages;
     return posted === 1 && result?.id === key.jobId && result.prLink === linkOf(key);
@@ -89,7 +89,7 @@ async function measure(environment: BenchEnvironment, followUps: number): Promis
   const sentAt = started.map((each) => each.sentAt);
   report('bench-in-flight.json', {
     followUps,
-    rightResults: right.length,
+    rightResults: correct.length,
     idleRssMib,
     waitingRssMib,
     peakRssMib: (await memoryMib(workerPid)).peak,
@@ -98,20 +98,21 @@ async function measure(environment: BenchEnvironment, followUps: number): Promis
     resultsPerSecond: followUps / secondsToEnd,
     p95LatenessOfAllowed: quantile(latenessOfAllowed(environment, keys, sentAt, finishedAt, polling), 0.95),
   });
-  if (right.length < followUps) throw new Error('not every result is right, of one message');
+  if (correct.length < followUps)
+    throw new Error('a result does not match its job, or a job did not receive exactly one message');
 }
 
-/** Waits until the message has arrived; not for ever, since the follow-up may have failed: the end will show it. @returns when */
+/** Waits until the message has arrived, at most a minute: the outcome shows later whether the follow-up failed. @returns the time */
 async function untilSent({ sandbox }: BenchEnvironment, key: JobKey): Promise<number> {
-  const giveUpAt = Date.now() + SEND_LIMIT_MS;
-  while (sandbox.job(key).messages === 0 && Date.now() < giveUpAt) await sleep(SEND_CHECK_MS);
+  const timeoutAt = Date.now() + SEND_LIMIT_MS;
+  while (sandbox.job(key).messages === 0 && Date.now() < timeoutAt) await sleep(SEND_CHECK_MS);
   return Date.now();
 }
 
 /**
  * The first poll comes after five seconds, as in the default. Then the intervals grow faster and become longer than in the
- * default, so that the polls of follow-ups that were started leave the Temporal server time for further starts. (Measured on two
- * cores: with a growth of 0.5, the rate of starts fell from 12 to 5 per second within 12,000 starts.) No poll has its own timer.
+ * default, so that the polls of follow-ups that were started leave the Temporal server time for further starts. On two cores,
+ * with a growth of 0.5, this benchmark measured that the rate of starts fell from 12 to 5 per second within 12,000 starts. No poll has its own timer.
  */
 function cadence(followUps: number): Polling {
   const maximumMs = Math.max(SHORTEST_MAXIMUM_MS, Math.ceil((followUps / POLLS_PER_SECOND) * 1_000));
@@ -119,10 +120,10 @@ function cadence(followUps: number): Polling {
 }
 
 /**
- * How late the end of each job was read, as a share of what the cadence allows: its wait at that age with the jitter, and a
- * second.
+ * Returns for each job the lateness of the read that returned its end, as a share of the lateness that the cadence allows. The allowed
+ * lateness is the interval at that age with the maximum jitter, plus one second.
  *
- * @param sentAt of each job, in the order of `keys`
+ * @param sentAt the time of each job's message, in the order of `keys`
  */
 function latenessOfAllowed(
   { sandbox }: BenchEnvironment,
@@ -143,12 +144,12 @@ function latenessOfAllowed(
   });
 }
 
-/** No two jobs have the same, so that a result that was mixed up shows. */
+/** Returns the link of a job. The links are unique, so that a result of another job is detected. */
 function linkOf({ jobId }: JobKey): string {
   return `https://example.test/pull/${jobId}`;
 }
 
 const program = new Command('npm run bench:in-flight --')
-  .argument('[follow-ups]', 'how many wait at once', wholeNumber, 10_000)
+  .argument('[follow-ups]', 'number of follow-ups that wait at the same time', wholeNumber, 10_000)
   .parse();
 runBench((environment) => measure(environment, program.processedArgs[0] as number));

@@ -1,7 +1,7 @@
 /**
- * A large batch that is interrupted: `npm run bench:interrupted [-- N]`. N items (100,000) are handed over by the starter, a
- * tenth of them is sent, the batch is terminated, run again from its file, and cancelled with what runs. Every item is
- * looked for in the sandbox's journal. It prints what each step has taken, with the memory of starter and worker.
+ * Measures a large batch that is interrupted: `npm run bench:interrupted [-- N]`. The CLI submits N items (100,000). After a tenth of the
+ * items has ended, the batch is terminated, run again from its file, and cancelled together with its running follow-ups. The benchmark
+ * checks every item in the sandbox's journal. The output has the duration of each step, and the memory of the CLI and the worker.
  */
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -24,7 +24,7 @@ const STARTER = path.resolve(__dirname, '../../dist/starter.js');
 
 const CONCURRENCY = 500;
 
-/** More than what a batch that was terminated may still start: the one that goes on has begun. */
+/** A number of starts that a terminated batch can't make any more. If more items start, the continued batch has started them. */
 const CERTAINLY_NEW = 20;
 
 async function measure(environment: BenchEnvironment, items: number): Promise<void> {
@@ -44,11 +44,11 @@ async function measure(environment: BenchEnvironment, items: number): Promise<vo
     const steps: Record<string, object> = {};
     const step = async <T>(name: string, work: () => Promise<T>): Promise<T> => {
       const before = performance.now();
-      const done = await work();
+      const result = await work();
       const seconds = (performance.now() - before) / 1_000;
       printProgress(`${name}: ${seconds.toFixed(1)} s`);
-      steps[name] = { seconds, begun: await countStarted(), ended: await ended() };
-      return done;
+      steps[name] = { seconds, started: await countStarted(), ended: await ended() };
+      return result;
     };
     const peaks: number[] = [];
     const starter = async (...args: string[]) => {
@@ -56,45 +56,45 @@ async function measure(environment: BenchEnvironment, items: number): Promise<vo
       peaks.push(peakMib);
       return output;
     };
-    await step('handed over', () => starter(...run));
+    await step('submitted', () => starter(...run));
     await step('a tenth has ended', () => until(ended, items / 10));
     const { workflow } = environment.client;
     await step('terminated', () => workflow.getHandle(batchWorkflowId(BATCH_ID)).terminate('the bench'));
     const terminatedAt = await countStarted();
     await step('run again', () => starter(...run));
-    await step('new items have begun', () => until(countStarted, terminatedAt + CERTAINLY_NEW));
-    await step('a fiftieth more has ended', () => until(ended, items / 10 + items / 50));
+    await step('new items have started', () => until(countStarted, terminatedAt + CERTAINLY_NEW));
+    await step('another fiftieth has ended', () => until(ended, items / 10 + items / 50));
     await step('cancelled', () => starter('cancel', '--cancel-running', BATCH_ID));
-    // Its last follow-ups may still be on their way to their ends.
+    // The last follow-ups may still be running, because a cancellation takes time.
     await until(ended, await countStarted());
     const results = await step('results', () => starter('results', BATCH_ID, '--json'));
 
     const lines = results.trim().split('\n').slice(0, -1);
-    const ends = lines.map((line) => JSON.parse(line) as BatchItemResult);
-    const truth = checkByJournal(environment, requests, ends);
+    const itemResults = lines.map((line) => JSON.parse(line) as BatchItemResult);
+    const check = checkByJournal(environment, requests, itemResults);
     report('bench-interrupted.json', {
       ...steps,
       items,
-      endedItems: ends.length,
+      endedItems: itemResults.length,
       batchEvents: await countBatchEvents(environment),
       starterPeakMib: Math.max(...peaks),
       workerPeakMib: (await memoryMib(worker)).peak,
-      ...truth,
+      ...check,
     });
-    if (truth.sentTwice > 0 || truth.accountedFor !== items || ends.length !== (await countStarted()))
-      throw new Error('not every item was sent once or told');
+    if (check.sentTwice > 0 || check.accountedFor !== items || itemResults.length !== (await countStarted()))
+      throw new Error('an item was sent twice, or its reported outcome differs from the journal');
   } finally {
     rmSync(folder, { recursive: true });
   }
 }
 
-/** The follow-ups of the batch by the server's list. */
+/** Counts the follow-ups of the batch in the Temporal server's visibility list. */
 async function countFollowUps({ client }: BenchEnvironment, restriction: string): Promise<number> {
-  const ofBatch = `WorkflowType = '${FOLLOW_UP_WORKFLOW}' AND FollowUpBatch = '${BATCH_ID}'`;
-  return (await client.workflow.count(ofBatch + restriction)).count;
+  const batchQuery = `WorkflowType = '${FOLLOW_UP_WORKFLOW}' AND FollowUpBatch = '${BATCH_ID}'`;
+  return (await client.workflow.count(batchQuery + restriction)).count;
 }
 
-/** Runs the compiled starter to its end. @throws Error when it fails */
+/** Runs the compiled CLI to its end. @throws Error if the CLI fails */
 async function runStarter(environment: BenchEnvironment, args: readonly string[]) {
   const child = spawn(process.execPath, [STARTER, 'batch', ...args], {
     env: { ...stripTemporalEnv(process.env), TEMPORAL_ADDRESS: environment.server.address },
@@ -103,17 +103,18 @@ async function runStarter(environment: BenchEnvironment, args: readonly string[]
   const output: Buffer[] = [];
   child.stdout.on('data', (data: Buffer) => output.push(data));
   let peakMib = 0;
-  // One that has just ended has no memory any more.
+  // A process that has just ended has no memory, so its figures are not used.
   const sampleMemory = async () => (peakMib = Math.max(peakMib, (await memoryMib(child.pid ?? 0)).peak || 0));
   const sampling = setInterval(() => void sampleMemory().catch(() => undefined), 50);
   const code = await new Promise((resolve) => child.on('close', resolve));
   clearInterval(sampling);
-  // A batch that was cancelled has an exit code of its own.
-  if (code !== 0 && code !== 24) throw new Error(`the starter ended with ${String(code)}: ${args.join(' ')}`);
+  // The exit code of a cancelled batch is 24.
+  if (code !== 0 && code !== 24)
+    throw new Error(`the CLI exited with the code ${String(code)}: ${args.join(' ')}`);
   return { peakMib, output: Buffer.concat(output).toString() };
 }
 
 const program = new Command('npm run bench:interrupted --')
-  .argument('[items]', `how many follow-ups, ${MAX_BATCH_ITEMS} at most`, wholeNumber, MAX_BATCH_ITEMS)
+  .argument('[items]', `number of items, at most ${MAX_BATCH_ITEMS}`, wholeNumber, MAX_BATCH_ITEMS)
   .parse();
 runBench((environment) => measure(environment, program.processedArgs[0] as number));

@@ -1,8 +1,8 @@
 /**
- * A large batch: `npm run bench:batch [-- N] [--concurrency C] [--steer]`. N items (5,000) over twenty projects, two worker
- * processes of which one is killed in the middle, a service that loses some messages and lacks some jobs. With `--steer`
- * the batch is also attached to, paused, resumed, cancelled and run again on the way. Every item is looked for in the
- * sandbox's journal.
+ * Measures a large batch: `npm run bench:batch [-- N] [--concurrency C] [--steer]`. The batch has N items (5,000) in twenty projects. One
+ * of two worker processes is killed in the middle. The agent service loses some messages, and some jobs do not exist. With `--steer`, the
+ * benchmark also attaches to the batch, pauses, resumes and cancels it, and runs it again. The benchmark checks every item in the sandbox's
+ * journal.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
@@ -36,7 +36,7 @@ async function measure(
   const elapsed = () => (performance.now() - startedAt) / 1_000;
   const start = () => batches.start(requests, { batchId: BATCH_ID, concurrency });
   const batch = await start();
-  const handedOverSeconds = elapsed();
+  const submitSeconds = elapsed();
   const ended = async (share: number) => {
     for (let reportedCount = -1; ;) {
       const now = (await batch.progress()).summary?.ended ?? 0;
@@ -48,7 +48,9 @@ async function measure(
   };
   if (steer) {
     await ended(1 / 5);
-    printProgress(`started once more: attached to what is ${String((await start()).attached)}`);
+    printProgress(
+      `started again: the start attached to the batch, which is ${String((await start()).attached)}`,
+    );
     await ended(1 / 3);
     await retryOnTimeout(() => batch.pause());
     printProgress('paused for twenty seconds');
@@ -57,22 +59,22 @@ async function measure(
   }
   await ended(1 / 2);
   process.kill(killed, 'SIGKILL');
-  printProgress('one of the two workers was killed');
+  printProgress('killed one of the two workers');
   if (steer) await cancelAndResume(batch, start, () => ended(2 / 3));
   const { state, summary } = await batch.result();
   const seconds = elapsed();
   if (state !== 'done') throw new Error(`the batch is ${state}`);
 
-  const ends = await batch.listResults();
-  const truth = checkByJournal(environment, requests, ends);
+  const results = await batch.listResults();
+  const check = checkByJournal(environment, requests, results);
   const events = await countBatchEvents(environment);
   report('bench-batch.json', {
-    ...{ items, concurrency, seconds, itemsPerSecond: items / seconds, handedOverSeconds },
-    ...{ batchEvents: events, eventsAnItem: events / items, workerPeakMib: (await memoryMib(staying)).peak },
-    ...{ ...truth, ...summary?.byStatus, ...summary?.byFailure },
+    ...{ items, concurrency, seconds, itemsPerSecond: items / seconds, submitSeconds },
+    ...{ batchEvents: events, eventsPerItem: events / items, workerPeakMib: (await memoryMib(staying)).peak },
+    ...{ ...check, ...summary?.byStatus, ...summary?.byFailure },
   });
-  if (truth.sentTwice > 0 || truth.accountedFor !== items || ends.length !== items)
-    throw new Error('not every item was sent once or told');
+  if (check.sentTwice > 0 || check.accountedFor !== items || results.length !== items)
+    throw new Error('an item was sent twice, or its reported outcome differs from the journal');
 }
 
 async function cancelAndResume(
@@ -83,11 +85,11 @@ async function cancelAndResume(
   await until();
   await batch.cancel();
   const { state, summary } = await batch.result();
-  printProgress(`${state} with ${summary?.ended ?? 0} ended`);
-  printProgress(`started again after it was ${String((await start()).resumedAfter)}`);
+  printProgress(`the batch is ${state}; ${summary?.ended ?? 0} items have ended`);
+  printProgress(`started again; the previous state was ${String((await start()).resumedAfter)}`);
 }
 
-/** Asks once more when a batch on a busy machine did not answer in time, as the error advises. */
+/** Repeats a call if the batch did not respond in time on a busy machine, as the error advises. */
 async function retryOnTimeout(call: () => Promise<unknown>): Promise<void> {
   for (let attempt = 1; ; attempt += 1) {
     try {
@@ -95,14 +97,14 @@ async function retryOnTimeout(call: () => Promise<unknown>): Promise<void> {
       return;
     } catch (error) {
       if (!hasCode(error, 'WAIT_TIMEOUT') || attempt === 5) throw error;
-      printProgress('the batch did not answer in time: asked once more');
+      printProgress('the batch did not respond in time; repeating the call');
     }
   }
 }
 
 const program = new Command('npm run bench:batch --')
-  .argument('[items]', 'how many follow-ups', wholeNumber, 5_000)
-  .option('--concurrency <n>', 'how many are open at a time', wholeNumber, 500)
-  .option('--steer', 'attach, pause, resume, cancel and run again on the way', false)
+  .argument('[items]', 'number of items', wholeNumber, 5_000)
+  .option('--concurrency <n>', 'maximum number of items that run at the same time', wholeNumber, 500)
+  .option('--steer', 'attach to the batch, pause, resume and cancel it, and run it again', false)
   .parse();
 runBench((environment) => measure(environment, program.processedArgs[0] as number, program.opts<Options>()));

@@ -79,12 +79,12 @@ async function measure(environment: BenchEnvironment): Promise<void> {
 }
 
 /** The Temporal server's CPU time in each round, divided by the plain loop's in the same round with the same number of polls. */
-function cpuRatios(batches: readonly (readonly BatchFigures[])[], heat: number): number[] {
-  const polls = MEASUREMENTS[heat]?.[1].polls;
+function cpuRatios(batches: readonly (readonly BatchFigures[])[], index: number): number[] {
+  const polls = MEASUREMENTS[index]?.[1].polls;
   const loop = MEASUREMENTS.findIndex(
     ([subject, length]) => subject === textbookLoop && length.polls === polls,
   );
-  return (batches[heat] ?? []).map(
+  return (batches[index] ?? []).map(
     ({ serverCpuMs }, round) => serverCpuMs / (batches[loop]?.[round]?.serverCpuMs ?? NaN),
   );
 }

@@ -9,8 +9,8 @@ import { BenchEnvironment } from './bench-environment';
 const REPORTS = path.resolve(__dirname, '../../reports');
 
 /**
- * Opens the environment, measures on it, closes it in any case, and ends the process: also after a failure, and after Ctrl-C,
- * which gives up what is under way. Prints what the figures depend on; nothing names the machine.
+ * Opens the environment, runs a benchmark in it, closes the environment, and ends the process. A failure or a Ctrl-C closes the environment,
+ * too. The output has the properties of the machine that affect the figures, but not its name.
  */
 export function runBench(measure: (environment: BenchEnvironment) => Promise<void>): void {
   const interrupted = interruption();
@@ -25,7 +25,7 @@ export function runBench(measure: (environment: BenchEnvironment) => Promise<voi
     try {
       const measuring = measure(environment);
       await Promise.race([measuring, interrupted.happened]);
-      // What is cut off in the middle fails on what has been closed; it is no news.
+      // After Ctrl-C, the benchmark fails because its environment is closed. This error is ignored.
       measuring.catch(() => undefined);
     } finally {
       await environment.close();
@@ -40,12 +40,12 @@ export function runBench(measure: (environment: BenchEnvironment) => Promise<voi
   );
 }
 
-/** Progress, for people. */
+/** Prints a line of progress to stderr. */
 export function printProgress(line: string): void {
   process.stderr.write(`[bench] ${line}\n`);
 }
 
-/** Prints a table, and leaves the same in `reports/`. */
+/** Prints a table, and writes the same values to a file in `reports/`. */
 export function report(file: string, rows: Readonly<Record<string, unknown>> | readonly object[]): void {
   const rounded = (_: string, value: unknown) =>
     typeof value === 'number' ? Number(value.toPrecision(4)) : value;
@@ -56,13 +56,13 @@ export function report(file: string, rows: Readonly<Record<string, unknown>> | r
   console.log(`Took ${Math.round(process.uptime())} s; reports/${file}`);
 }
 
-/** An argument of a bench. @throws InvalidArgumentError */
+/** Parses a whole number above 0. @throws InvalidArgumentError */
 export function wholeNumber(text: string): number {
   if (/^[1-9]\d*$/.test(text)) return Number(text);
   throw new InvalidArgumentError('It must be a whole number above 0.');
 }
 
-/** The value below which `share` of all are; with a half, the median. */
+/** Returns the value below which this share of the values is. With a share of 0.5, the value is the median. */
 export function quantile(values: readonly number[], share: number): number {
   const sorted = [...values].sort((one, other) => one - other);
   return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? NaN;

@@ -6,16 +6,16 @@ import type { FollowUpRequest } from '../../src/contract/request';
 import type { JobKey } from '../../sandbox';
 import type { Job } from './peers/activities';
 
-/** A way to send a message and wait for the job: a worker process, and the calls that start a workflow and wait for its end. */
+/** A system that the benchmark measures: a worker process, and the calls that start a workflow and wait for its result. */
 export interface BenchSubject {
   readonly name: string;
-  /** The options, file and arguments with which node runs the worker process. Contestants with the same array share a process. */
+  /** The options, file and arguments with which node runs the worker process. Subjects with the same array share a process. */
   readonly program: readonly string[];
   /** The task queue of the worker's workflow tasks. */
   readonly taskQueue: string;
-  /** @returns the workflow id */
+  /** Starts a workflow. @returns the workflow ID */
   start(client: Client, job: JobKey, polling: FollowUpRequest['polling']): Promise<string>;
-  /** Waits for the finished job. */
+  /** Waits for the final job. */
   result(client: Client, workflowId: string): Promise<Job>;
 }
 
@@ -30,7 +30,7 @@ export const FIXED = {
   jitter: 0,
 } as const satisfies FollowUpRequest['polling'];
 
-/** The compiled worker as `npm start` runs it, and callers that use `FollowUpClient`. Without the job lock, as the plain loop. */
+/** The compiled worker as `npm start` runs it, and callers that use `FollowUpClient`. The job lock is not used, because the plain loop has none. */
 export const ours: BenchSubject = {
   name: FOLLOW_UP_WORKFLOW,
   program: [path.resolve(__dirname, '../../dist/worker.js')],
@@ -39,7 +39,7 @@ export const ours: BenchSubject = {
   result: (client, workflowId) => new FollowUpClient(client).getHandle(workflowId).result(),
 };
 
-/** The same with the job lock, which no other follow-up holds: the default `whenActive`, in the same worker process. */
+/** The same worker process with the default `whenActive`, which uses the job lock. No other follow-up holds the lock. */
 export const oursWithLock: BenchSubject = {
   ...ours,
   name: `${FOLLOW_UP_WORKFLOW} with the job lock`,
@@ -57,7 +57,7 @@ async function startFollowUp(
   return workflowId;
 }
 
-/** The plain loop of tools/bench/peers, with which `ours` is compared. */
+/** The plain loop of tools/bench/peers, which is compared with `ours`. */
 export const textbookLoop: BenchSubject = {
   name: 'textbookLoop',
   program: ['--import', 'tsx', path.resolve(__dirname, 'peers/worker.ts')],

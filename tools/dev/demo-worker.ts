@@ -6,11 +6,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import getPort from 'get-port';
 import type { Sandbox } from '../../sandbox';
 
-/** From source, node and tsx start in about two seconds, and webpack takes three more. A busy machine takes several times that. */
+/** The timeout of the start. From source, node and tsx take about two seconds, and webpack takes three. A busy machine needs much longer. */
 const READY_LIMIT_MS = 90_000;
 
 /** The timeout of one HTTP request to a sandbox on this machine. The timeout also limits how long the end of the demo takes. */
 const AGENT_API_TIMEOUT = '10s';
+/** The longest shutdown of the worker. After this time, the worker is killed. */
 const DRAIN_LIMIT_MS = 40_000;
 
 const LOG_FILE = path.resolve(__dirname, '../../.cache/demo/worker.log');
@@ -44,7 +45,7 @@ export async function startDemoWorker(env: NodeJS.ProcessEnv, sandbox: Sandbox) 
     const timeoutAt = Date.now() + READY_LIMIT_MS;
     while (!(await fetch(`http://127.0.0.1:${port}/readyz`).catch(() => null))?.ok) {
       if ((await Promise.race([ended, sleep(100, false)])) || Date.now() > timeoutAt) {
-        throw new Error(`the worker is not ready; ${LOG_FILE} has the reason`);
+        throw new Error(`the worker did not become ready; read the reason in ${LOG_FILE}`);
       }
     }
   };

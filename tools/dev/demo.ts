@@ -13,7 +13,7 @@ import { INTERRUPTED_EXIT_CODE, interruption } from '../lib/interruption';
 
 const PROMPT = 'Please fix the broken links on the start page.';
 
-/** Variables with which the demo's programs find the server and each other. */
+/** The variables with which the demo's programs find the Temporal server and each other. */
 type Settings = Readonly<Record<string, string>>;
 
 interface Flags {
@@ -22,10 +22,10 @@ interface Flags {
   readonly trouble?: boolean;
 }
 
-/** What ends what was started, in order. */
+/** The functions that stop everything that was started, in the order in which they are called. */
 type Cleanups = (() => Promise<unknown>)[];
 
-/** The whole house on one machine: a Temporal server, the sandbox agent service, a worker, and one follow-up. */
+/** Runs the whole system on one machine: a Temporal server, the sandbox agent service, a worker, and one follow-up. */
 async function demo({
   once: ends = process.env.CI === 'true',
   useServer = false,
@@ -59,11 +59,11 @@ async function demo({
       ? sendWithLostResponse(env, sandbox, replaceWorker)
       : sendFollowUp(env, sandbox));
     if (ends || interrupted.pending()) return code;
-    process.stderr.write(waysToLookAround(settings, sandbox));
+    process.stderr.write(nextStepsText(settings, sandbox));
     await Promise.race([interrupted.happened, worker.exited]);
     return interrupted.pending() ? code : 1;
   } finally {
-    printStatus('ending what the demo has started');
+    printStatus('stopping everything that the demo has started');
     for (const close of closing) await close();
   }
 }
@@ -82,12 +82,12 @@ async function startOwnServer(closing: Cleanups): Promise<Settings> {
     TEMPORAL_ADDRESS: address,
     TEMPORAL_NAMESPACE: 'default',
     TEMPORAL_UI_URL: uiUrl ?? '',
-    // For examples/shell/curl.sh.
+    // examples/shell/curl.sh uses this variable.
     TEMPORAL_HTTP_URL: `http://127.0.0.1:${httpPort}`,
   };
 }
 
-/** For the server of the environment and the profile: queues of the demo's own keep other workers off its follow-up. */
+/** Returns separate task queues for a Temporal server of the user, so that other workers do not run the demo's follow-up. */
 function demoQueueSettings(): Settings {
   const suffix = `demo-${process.pid}`;
   return {
@@ -98,9 +98,9 @@ function demoQueueSettings(): Settings {
 }
 
 async function sendFollowUp(env: NodeJS.ProcessEnv, sandbox: Sandbox): Promise<number> {
-  // Two polls return `active`, and the third one returns the end.
+  // Two polls return `active`, and the third poll returns the terminal status.
   const { jobId } = sandbox.addJob({ projectId: 'docs', turn: { durationMs: 11_000 } });
-  // The sandbox's reads do not lag, and a turn starts at once. The default of 30s is for an agent service without known delays.
+  // The sandbox's responses are never stale, and a turn starts immediately. The default of 30s is for an agent service without known delays.
   return send(env, ['--job', jobId, '--max-staleness', '2s']);
 }
 
@@ -113,30 +113,30 @@ async function sendWithLostResponse(
   sandbox: Sandbox,
   replaceWorker: () => Promise<void>,
 ): Promise<number> {
-  // Counted in reads, so that a slow machine, too, sees the turn before it ends.
+  // The turn ends after three reads, not after a time, so that a slow machine also reads the status `active`.
   const job = sandbox.addJob({ projectId: 'docs', turn: { reads: 3 } });
   sandbox.setFault({ name: 'processed-then-close', times: 1, jobId: job.jobId });
   printStatus(
-    `trouble: the service will process the message to ${job.jobId}, and close the connection without an answer`,
+    `fault: the agent service will process the message to ${job.jobId}, and close the connection without a response`,
   );
   let replaced: Promise<void> | undefined;
-  // It is unknown whether the message arrived, because no response shows it before `maxStaleness` is over.
-  const words = ['--job', job.jobId, '--max-staleness', '5s', '--polling-initial', '2s'];
-  const code = await send(env, words, async (progress) => {
+  // The delivery is unknown at first, because no response shows the message before `maxStaleness` is over.
+  const flags = ['--job', job.jobId, '--max-staleness', '5s', '--polling-initial', '2s'];
+  const code = await send(env, flags, async (progress) => {
     if (/ (reconciling|watching) /.test(progress)) await (replaced ??= replaceWorker());
   });
   await replaced;
   const messages = sandbox.journal.entries({ jobId: job.jobId, operation: 'message' });
   for (const { method, path: target, turn, ending } of messages) {
     printStatus(
-      `the service's journal: ${method} ${target} · processed as turn ${String(turn)} · ${ending} without an answer`,
+      `the agent service's journal: ${method} ${target} · processed as turn ${String(turn)} · ${ending} without a response`,
     );
   }
-  printStatus(`messages that the service has received: ${messages.length}`);
+  printStatus(`messages that the agent service received: ${messages.length}`);
   return replaced !== undefined && messages.length === 1 ? code : 1;
 }
 
-/** Sends a message by the starter, to its end. @param onProgress gets what it says of the progress, and ends it by failing */
+/** Sends a message with the CLI, and waits for its end. @param onProgress receives the progress; if it throws, the CLI is killed */
 async function send(
   env: NodeJS.ProcessEnv,
   flags: string[],
@@ -160,7 +160,7 @@ async function send(
   return code ?? INTERRUPTED_EXIT_CODE;
 }
 
-function waysToLookAround(settings: Settings, sandbox: Sandbox): string {
+function nextStepsText(settings: Settings, sandbox: Sandbox): string {
   const { TEMPORAL_UI_URL: uiUrl } = settings;
   return `
 Everything stays up until Ctrl-C. In another terminal:
@@ -180,9 +180,14 @@ function printStatus(line: string): void {
 }
 
 const flags = new Command('npm run demo --')
-  .description('Runs one follow-up from end to end on this machine, and stays up to look around.')
-  .option('--once', 'end with the exit code of the follow-up; the default when CI=true')
-  .option('--trouble', 'lose the answer to the message and kill the worker: the message arrives once')
+  .description(
+    'Runs one follow-up from start to end on this machine, and then runs until Ctrl-C, so that you can explore it.',
+  )
+  .option('--once', 'exit with the exit code of the follow-up (default if CI=true)')
+  .option(
+    '--trouble',
+    'lose the response to the message and kill the worker; the message still arrives only once',
+  )
   .option('--use-server', 'use the Temporal server of the environment or profile')
   .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : 2))
   .parse()

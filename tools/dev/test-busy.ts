@@ -1,4 +1,4 @@
-/** `npm run test:busy`: `npm test` with every core kept busy by other programs. Arguments are jest's. */
+/** `npm run test:busy` runs `npm test` while other programs keep every core busy. The arguments go to jest. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { availableParallelism } from 'node:os';

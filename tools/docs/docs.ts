@@ -1,6 +1,6 @@
 /**
- * Writes what is made of the code: `npm run docs`. With `--check` it writes nothing, and fails where a file is not what it
- * would make.
+ * Writes the files and tables that are generated from the code: `npm run docs`. With `--check`, the script writes nothing, and fails if a
+ * file is not up to date.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -15,11 +15,11 @@ import { FAULTS } from '../../sandbox/faults';
 
 const ROOT = path.join(__dirname, '../..');
 
-/** What stands around a table in a page. */
+/** The comments before and after the generated tables of a page. */
 const BEGIN = '<!-- table: made by npm run docs -->';
 const END = '<!-- end of table -->';
 
-/** Each file that is made, or that holds a table that is: of what it is. */
+/** The generated files, and the pages with generated tables. Each function returns the new text of a file. */
 const GENERATED_FILES: Readonly<Record<string, (text: string) => string>> = {
   'docs/request.schema.json': () => JSON.stringify(requestSchema()),
   'docs/request.md': (page) => withTable(page, requestRows()),
@@ -33,7 +33,7 @@ const GENERATED_FILES: Readonly<Record<string, (text: string) => string>> = {
 
 type Rows = readonly (readonly string[])[];
 
-/** The page with Markdown tables in their place. The first row of a table is its heading; figures are aligned to the right. */
+/** Returns a page with new Markdown tables. The first row of a table is its heading. Columns of numbers are aligned to the right. */
 function withTable(page: string, ...tables: readonly Rows[]): string {
   const markdown = tables.map(([head = [], ...rows]) => {
     const rule = head.map((_, column) => (/^\d/.test(rows[0]?.[column] ?? '') && column > 0 ? '--:' : '---'));
@@ -47,7 +47,7 @@ function markdownCodes(texts: readonly string[]): string {
   return texts.map((text) => `\`${text}\``).join(', ');
 }
 
-/** The metrics with the names of their labels. */
+/** Returns the metrics with the names of their labels. */
 function metricRows(): Rows {
   const rows = Object.values(METRICS).map(({ name, kind, labels, meaning }) => {
     return [`\`${name}\``, kind, markdownCodes(Object.keys(labels)) || 'none', meaning];
@@ -55,7 +55,7 @@ function metricRows(): Rows {
   return [['metric', 'kind', 'labels', 'meaning'], ...rows];
 }
 
-/** The values of each label. Metrics whose label has the same values share a row. */
+/** Returns the values of each label. Metrics whose label has the same values share a row. */
 function labelRows(): Rows {
   const metricsOf = new Map<string, string[]>();
   for (const { name, labels } of Object.values(METRICS)) {
@@ -72,7 +72,7 @@ function labelRows(): Rows {
   return [['label', 'metrics', 'values'], ...rows];
 }
 
-/** The faults of the sandbox with the operations on which they can act and the names of their parameters. */
+/** Returns the faults of the sandbox with their operations and the names of their parameters. */
 function faultRows(): Rows {
   const rows = Object.entries(FAULTS).map(([name, { help, operations, parameters }]) => {
     const parameterNames = markdownCodes(Object.keys(parameters.shape)) || 'none';
@@ -81,7 +81,7 @@ function faultRows(): Rows {
   return [['fault', 'operations', 'parameters', 'effect'], ...rows];
 }
 
-/** Polls of one turn by each schedule, and how late its end is seen. */
+/** Returns for each schedule the number of polls of one turn, and the lateness of the read that returns its end. */
 function cadenceRows(): Rows {
   const rows = TURNS_MS.map((turnMs) => {
     const cells = Object.values(SCHEDULES).map((schedule) => {
@@ -94,7 +94,7 @@ function cadenceRows(): Rows {
   return [['turn', ...Object.keys(SCHEDULES)], ...rows];
 }
 
-/** The `PrometheusRule` of the Prometheus Operator, whose specification has the groups of the alerts. */
+/** Returns the `PrometheusRule` for the Prometheus Operator, which has the groups of the alerts. */
 function prometheusRule(): string {
   const alerts = readFileSync(path.join(ROOT, 'deploy/prometheus/alerts.yaml'), 'utf8');
   return `# \`npm run docs\` generates this file from alerts.yaml. Add the labels that spec.ruleSelector of your Prometheus requires.
@@ -116,7 +116,7 @@ async function main(): Promise<void> {
     if (generated === before) continue;
     if (!isCheck) writeFileSync(filepath, generated);
     process.exitCode = isCheck ? 1 : 0;
-    console.log(`${name} ${isCheck ? 'is not what npm run docs makes' : 'was written'}`);
+    console.log(isCheck ? `${name} is not up to date; run "npm run docs"` : `${name} was written`);
   }
 }
 

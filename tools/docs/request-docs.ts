@@ -1,4 +1,4 @@
-/** What is made of the table of request fields: the JSON Schema, and the table of docs/request.md. */
+/** Creates the JSON Schema and the table of docs/request.md from the table of request fields. */
 import { MAX_ID_CHARACTERS, MAX_PROMPT_BYTES, MAX_WORKFLOW_ID_BYTES } from '../../src/contract/text';
 import { REQUEST_FIELDS, REQUEST_OPTIONS } from '../../src/contract/request';
 
@@ -8,7 +8,7 @@ type Schema = Readonly<Record<string, unknown>>;
 const NAME = '[^\\u0000-\\u001f\\u007f-\\u009f\\ufffd]+';
 const NAME_RULE = 'No control characters and no U+FFFD';
 
-/** The JSON Schema of `FollowUpRequest`, for callers in other languages. */
+/** Returns the JSON Schema of `FollowUpRequest`, for callers in other languages. */
 export function requestSchema(): Schema {
   const properties: Record<string, Schema> = {};
   const polling: Record<string, Schema> = {};
@@ -108,7 +108,7 @@ function capitalized(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-/** The table of the fields, with its heading. */
+/** Returns the rows of the table of fields, with the heading. */
 export function requestRows(): string[][] {
   const rows = Object.entries<Field>(REQUEST_FIELDS).map(([name, field]) => [
     `\`${name}\``,

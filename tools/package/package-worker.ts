@@ -6,9 +6,9 @@ import { adaptPage, COMPILED, DOCUMENTS, PUBLISHED, ROOT, run, STAGING, writeJso
 
 const { name, version, description, license, engines, bin, dependencies, allowScripts } = manifest;
 
-/** Parts of the worker's dependencies that production never loads. They are 110 MB of 190. */
+/** Parts of the worker's dependencies that production never loads: 110 MB of 190 MB. */
 const UNUSED = [
-  // Native code for other platforms, and the sources that it was made of.
+  // Native code for other platforms, and the sources of the native code.
   ...['aarch64-apple-darwin', 'x86_64-apple-darwin', 'x86_64-pc-windows-msvc'].map(
     (platform) => `@temporalio/core-bridge/releases/${platform}`,
   ),
@@ -16,7 +16,7 @@ const UNUSED = [
   '.bin',
 ];
 
-/** The pages for those who run the worker, and use its starter. They name nothing that is not in the archive. */
+/** The pages for operators of the worker and users of its CLI. These pages mention only files that are in the archive. */
 const PAGES = [
   ...[
     'agent-service',
@@ -33,9 +33,9 @@ const PAGES = [
 
 const PICTURES = ['web-ui-batch.png', 'web-ui-decision.png'];
 
-/** What production runs, with its dependencies. Packed twice it has the same bytes. */
+/** Packs the worker and the CLI with their dependencies. Two runs produce the same bytes. @returns the name of the archive */
 export function packWorker(out: string): string {
-  // It unpacks into a folder `package`, as the archives of npm do.
+  // The archive unpacks into a folder `package`, as npm's archives do.
   const folder = path.join(STAGING, 'package');
   const filter = (file: string) => !file.endsWith('.d.ts');
   cpSync(COMPILED, path.join(folder, 'dist'), { recursive: true, filter });
@@ -49,23 +49,26 @@ export function packWorker(out: string): string {
   return file;
 }
 
-/** Installs by a lock file of the artefact's own, which stays in it: scanners read it, and `npm ci` installs the same anew. */
+/**
+ * Installs the dependencies with a separate lock file. The archive contains this file, so that scanners can read it, and `npm ci` can
+ * install the same packages again.
+ */
 function install(folder: string): void {
   const itself = { name: `${name}-worker`, version, license, engines, bin, dependencies };
   writeJson(path.join(folder, 'package.json'), { ...itself, description, allowScripts });
   const packages = Object.entries(lock.packages as Readonly<Record<string, { readonly dev?: boolean }>>);
-  const ofProduction = packages.filter(([place, { dev }]) => place !== '' && dev !== true);
+  const productionPackages = packages.filter(([place, { dev }]) => place !== '' && dev !== true);
   const locked = {
     ...lock,
     name: itself.name,
-    packages: { '': itself, ...Object.fromEntries(ofProduction) },
+    packages: { '': itself, ...Object.fromEntries(productionPackages) },
   };
   writeJson(path.join(folder, 'npm-shrinkwrap.json'), locked);
   run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--silent'], folder);
 }
 
 function prune(nodeModules: string): void {
-  // The compiler of the machine that packs is for bundling, which is done; it would tie the artefact to that machine.
+  // Only bundling needs the compiler, which would limit the archive to the platform of this machine.
   const compilers = readdirSync(path.join(nodeModules, '@swc')).filter((each) => each.startsWith('core-'));
   for (const each of [...UNUSED, ...compilers.map((compiler) => `@swc/${compiler}`)]) {
     rmSync(path.join(nodeModules, each), { recursive: true, force: true });
@@ -76,13 +79,13 @@ function prune(nodeModules: string): void {
 }
 
 /**
- * Every package in the archive with its licence, as CycloneDX, by npm. The SDK's native core is one file to npm: the crates
- * of its lock file are added, among them those for other platforms.
+ * Returns the bill of materials in the CycloneDX format: every package of the archive with its license, from npm. npm does not know the
+ * contents of the SDK's native core, so the crates of its lock file are added, including crates for other platforms.
  */
 function billOfMaterials(folder: string): object {
   const made = run('npm', ['sbom', '--sbom-format', 'cyclonedx', '--omit', 'dev'], folder);
   const bill = JSON.parse(made) as { readonly metadata: object; readonly components: readonly object[] };
-  // A number and a time of its own would make each archive another one; both are optional.
+  // The optional serial number and timestamp are removed, because they would differ in each archive.
   const metadata = { ...bill.metadata, timestamp: undefined };
   const cargoLock = readFileSync(
     path.join(folder, 'node_modules/@temporalio/core-bridge/Cargo.lock'),
@@ -97,7 +100,7 @@ function billOfMaterials(folder: string): object {
   return { ...bill, serialNumber: undefined, metadata, components: [...bill.components, ...crates] };
 }
 
-/** The pages that the programs, and each other, point to. */
+/** Copies the pages that the programs and other pages refer to. */
 function packDocuments(folder: string): void {
   for (const each of ['deploy', 'examples/encryption']) {
     cpSync(path.join(ROOT, each), path.join(folder, each), { recursive: true });
@@ -112,9 +115,9 @@ function packDocuments(folder: string): void {
   }
 }
 
-/** The same bytes for the same files: no times, no owners, no order of this machine. The flags are those of GNU tar. */
+/** Packs a folder. The same files give the same bytes, because the archive has no times, no owners and a fixed order. Requires GNU tar. */
 function pack(folder: string, file: string): void {
-  const same = [
+  const reproducible = [
     '--sort=name',
     '--mtime=@0',
     '--owner=0',
@@ -122,5 +125,5 @@ function pack(folder: string, file: string): void {
     '--numeric-owner',
     '--mode=u+rw,go=u,go-w',
   ];
-  run('tar', [...same, '-czf', file, '-C', path.dirname(folder), path.basename(folder)]);
+  run('tar', [...reproducible, '-czf', file, '-C', path.dirname(folder), path.basename(folder)]);
 }

@@ -1,11 +1,10 @@
 /**
- * Makes the artefacts that others need, from a compilation of its own: `npm run package`, or, into
- * another folder than `artifacts`, `npm run package -- FOLDER`.
+ * Compiles the project and makes the release archives in `artifacts`: `npm run package`. `npm run package -- FOLDER` uses another folder.
  *
  * - `artifacts/agent-follow-up-client-VERSION.tgz`: an npm package for services that start and watch follow-ups.
- * - `artifacts/agent-follow-up-plugin-VERSION.tgz`: an npm package for teams that run follow-ups in a worker of their own.
- * - `artifacts/agent-follow-up-sandbox-VERSION.tgz`: an npm package with the sandbox agent service, to rehearse and test with.
- * - `artifacts/agent-follow-up-worker-VERSION.tgz`: what production runs, with its dependencies; Linux (glibc), x64 or arm64.
+ * - `artifacts/agent-follow-up-plugin-VERSION.tgz`: an npm package for teams that run follow-ups in their own worker.
+ * - `artifacts/agent-follow-up-sandbox-VERSION.tgz`: an npm package with the sandbox agent service, for rehearsals and tests.
+ * - `artifacts/agent-follow-up-worker-VERSION.tgz`: the worker and the CLI with their dependencies, for Linux (glibc) on x64 or arm64.
  */
 import {
   cpSync,
@@ -38,26 +37,26 @@ const { version, license, engines, dependencies } = manifest;
 
 interface NpmPackage {
   readonly description: string;
-  /** The page that is its README. */
+  /** The page that becomes the README of the package. */
   readonly readme: string;
   readonly compiled: string;
-  /** What is imported from it by its name, and by further paths. */
+  /** The entry points: `.` is the package itself, and the other paths follow its name. */
   readonly entries: { readonly '.': string; readonly [path: string]: string };
-  /** What its name runs as a command. */
+  /** The program that the name of the package runs as a command. */
   readonly program?: string;
   readonly published: readonly string[];
 }
 
 const PACKAGES: Readonly<Record<string, NpmPackage>> = {
   'agent-follow-up-client': {
-    description: 'Starts and watches durable follow-ups to agent jobs, by any Temporal server.',
+    description: 'Starts and watches durable follow-ups to agent jobs, using any Temporal server.',
     readme: 'client.md',
     compiled: COMPILED,
     entries: { '.': 'entries/client', './workflow': 'entries/workflow', './testing': 'entries/testing' },
     published: PUBLISHED,
   },
   'agent-follow-up-plugin': {
-    description: 'Runs durable follow-ups to agent jobs in a Temporal worker of your own.',
+    description: 'Runs durable follow-ups to agent jobs in your own Temporal worker.',
     readme: 'plugin.md',
     compiled: COMPILED,
     entries: { '.': 'entries/plugin', './workflows': 'workflows/index' },
@@ -65,7 +64,7 @@ const PACKAGES: Readonly<Record<string, NpmPackage>> = {
   },
   'agent-follow-up-sandbox': {
     description:
-      'An agent service with faults on demand, to rehearse follow-ups to agent jobs and to test with.',
+      'A simulated agent service with faults on request, for rehearsals and tests of follow-ups to agent jobs.',
     readme: 'sandbox.md',
     compiled: COMPILED_SANDBOX,
     entries: { '.': 'sandbox/index' },
@@ -75,17 +74,17 @@ const PACKAGES: Readonly<Record<string, NpmPackage>> = {
 };
 
 /**
- * Packages of the SDK are peers: they share types and `instanceof` checks with the importing service's own code, so there
- * must be one copy. The minor version is fixed, because `src/temporal/sdk-internals.ts` uses functions of the SDK that are
- * not public. Only workflow code needs the first one.
+ * The optional peer dependencies. All packages of the SDK are peers, because types and `instanceof` checks require that the importing
+ * service has a single copy. The minor version is fixed, because `src/temporal/sdk-internals.ts` uses SDK functions that are not public.
+ * Only workflow code needs `@temporalio/workflow`.
  */
 const OPTIONAL_PEERS: Record<string, readonly string[]> = {
   'agent-follow-up-client': ['@temporalio/workflow'],
 };
 
 /**
- * The SDK's declarations import types of `ms` from a version that TypeScript can't resolve them in, so that a consumer with
- * `skipLibCheck: false` could not compile (SDK 1.24). With these in place it can.
+ * The declarations of SDK 1.24 import types of `ms` that TypeScript can't resolve. Without this dependency, a project with
+ * `skipLibCheck: false` does not compile.
  */
 const TYPES_FOR_THE_SDK = { '@types/ms': '^2.1.0' };
 
@@ -97,8 +96,8 @@ function compile(): void {
 }
 
 /**
- * The stack traces in histories show the paths of the bundle's source map: those of the artefact, not of this machine. A hash in
- * the map depends on these paths, too.
+ * Removes the paths of this machine from the bundle's source map, because stack traces in histories show these paths. The map also has a
+ * hash that depends on the paths, which is removed as well.
  */
 function removeLocalPaths(bundle: string): void {
   const marker = 'sourceMappingURL=data:application/json;charset=utf-8;base64,';
@@ -111,7 +110,7 @@ function removeLocalPaths(bundle: string): void {
   writeFileSync(bundle, `${code}${marker}${Buffer.from(hidden).toString('base64')}`);
 }
 
-/** The compiled files that a file needs: what it imports by a relative path, and so on, code and types alike. */
+/** Returns the compiled files that an entry file imports with relative paths, directly or indirectly, including type declarations. */
 function findRequiredFiles(compiled: string, entry: string): string[] {
   const found = new Set<string>([entry]);
   for (const file of found) {
@@ -128,7 +127,7 @@ function findRequiredFiles(compiled: string, entry: string): string[] {
   return [...found];
 }
 
-/** The packages that compiled files import, with the versions of this project. */
+/** Returns the packages that the compiled files import, with the versions of this project. */
 function findPackages(folder: string): Record<string, string> {
   const found = new Set<string>();
   for (const file of readdirSync(folder, { recursive: true, encoding: 'utf8' })) {

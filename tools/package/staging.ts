@@ -1,25 +1,25 @@
-/** Where the artefacts are made, and what each of them carries. */
+/** The folders in which the archives are made, and the files that all of them contain. */
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 
 export const ROOT = path.resolve(__dirname, '../..');
-/** Always the same: its path gets into the workflow bundle, and with it into the worker's archive. */
+/** The path is constant, because the workflow bundle contains it, and the worker's archive contains the bundle. */
 export const STAGING = path.join(ROOT, 'artifacts/staging');
 
-/** `src`, compiled. */
+/** The compiled `src`. */
 export const COMPILED = path.join(STAGING, 'dist');
 
-/** The sandbox, and what it takes from `src`, compiled. */
+/** The compiled sandbox, with the modules of `src` that it imports. */
 export const COMPILED_SANDBOX = path.join(STAGING, 'sandbox');
 
-/** The documents that all artefacts carry. */
+/** The documents that all archives contain. */
 export const DOCUMENTS = ['LICENSE', 'CHANGELOG.md'];
 
-/** What callers in any language need beside the client: the request's rules, and what to test their own code with. */
+/** The files for callers in other languages: the rules of a request, and vectors to test their own code with. */
 export const PUBLISHED = ['request.schema.json', 'requests.json', 'workflow-id-vectors.json'];
 
-/** @returns what the program has written to its standard output */
+/** Runs a program. @returns its standard output */
 export function run(command: string, args: readonly string[], cwd = ROOT): string {
   const options = { cwd, encoding: 'utf8', maxBuffer: 2 ** 26 } as const;
   return execFileSync(command, args, { ...options, stdio: ['ignore', 'pipe', 'inherit'] });
@@ -30,8 +30,8 @@ export function writeJson(file: string, content: object): void {
 }
 
 /**
- * A page as it holds outside the repository: with commands that run there, without links to what is not there, and without
- * comments for those who write it.
+ * Adapts a page for use outside the repository. Commands are replaced by commands that work there. Links to missing files and comments
+ * for authors are removed.
  */
 export function adaptPage(page: string): void {
   const text = readFileSync(page, 'utf8')

@@ -15,27 +15,29 @@ import type { Session } from '../session';
 import { cancelAndWait, detachMessage, runInterruptible, waitForBatch } from '../wait';
 import { NO_WAIT, type WaitFlags } from './send';
 
-const JSON_HELP = 'print JSON: { batchId, state, message, summary }, after a line for each item that is told';
+const JSON_HELP =
+  'print JSON: { batchId, state, message, summary }; run, watch, retry and results first print one line per item';
 
 export function batchCommand(session: Session): Command {
   const batches = new Command('batch').description(
-    'Sends many follow-ups, from a file, with limited concurrency. Workers do the work: a batch continues when this ' +
-      'program ends.',
+    'Sends many follow-ups from a file, with limited concurrency. Workers do the work, so a batch continues when this ' +
+      'program exits.',
   );
   const addSubcommand = (
     name: string,
     description: string,
     act: (batch: BatchHandle, value: never) => Promise<void>,
+    jsonHelp = JSON_HELP,
   ): Command =>
     batches
       .command(name)
-      .argument('<batch>', 'batch id, or workflow id')
-      .option('--json', JSON_HELP)
+      .argument('<batch>', 'batch ID or workflow ID')
+      .option('--json', jsonHelp)
       .description(description)
       .action(async (batchId: string, value: unknown) =>
         act((await session.connect()).batches.getHandle(batchId), value as never),
       );
-  // The answer of an update is older than the latest look of the batch's activity.
+  // The progress is read after the update, because the result of the update may be older than the latest round of the batch.
   const printAfterUpdate = async (batch: BatchHandle, change: Promise<unknown>): Promise<void> => {
     await change;
     printBatch(session, batch.batchId, await batch.progress());
@@ -43,51 +45,56 @@ export function batchCommand(session: Session): Command {
   addRunCommand(batches, session);
   addSubcommand(
     'status',
-    'Prints where a batch stands, or how it ended. The exit code is 0 while it runs, and that of run after its end.',
+    'Prints the status of a batch. The exit code is 0 while the batch is running, and afterwards the exit code of "batch run".',
     async (batch) => {
       printBatchOutcome(session, batch.batchId, await batch.progress());
     },
   );
-  addSubcommand('watch', 'Waits for a batch, and prints its end, as run does.', (batch) => {
+  addSubcommand('watch', 'Waits for a batch, and prints its result as "batch run" does.', (batch) => {
     session.isJsonLines = true;
-    const words = () => detachMessage(session, batch.batchId, 'batch');
-    return runInterruptible(session, words, (signal, line) => waitForBatch(session, batch, signal, line));
+    const createMessage = () => detachMessage(session, batch.batchId, 'batch');
+    return runInterruptible(session, createMessage, (signal, line) =>
+      waitForBatch(session, batch, signal, line),
+    );
   });
   addSubcommand(
     'results',
-    'Prints how each item of a batch has ended so far, in the order of settling. It needs no worker.',
+    'Prints the outcome of each item that has ended so far, ordered by end time. The command needs no worker.',
     (batch) => printResults(session, batch),
   );
   addSubcommand(
     'pause',
-    'Starts no further item of a batch until it is resumed; open ones continue.',
+    'Pauses a batch: no further item starts until it is resumed, and running items continue.',
     (batch) => printAfterUpdate(batch, batch.pause()),
   );
-  addSubcommand('resume', 'Continues a paused batch. One that has ended continues by "batch run".', (batch) =>
-    printAfterUpdate(batch, batch.resume()),
+  addSubcommand(
+    'resume',
+    'Resumes a paused batch. To continue a batch that has ended, use "batch run".',
+    (batch) => printAfterUpdate(batch, batch.resume()),
   );
   const { minimum, maximum } = CONCURRENCY;
   addSubcommand(
     'concurrency',
-    'Changes how many follow-ups of a running batch are open at a time. A lower number ends none of them.',
+    'Changes the maximum number of follow-ups of a batch that run at the same time. A lower number ends no running follow-up.',
     (batch, concurrency: number) => printAfterUpdate(batch, batch.setConcurrency(concurrency)),
   ).argument('<concurrency>', `${minimum} to ${maximum}`, wholeNumberParser(minimum, maximum));
   addSubcommand(
     'cancel',
-    'Ends a batch: nothing further is started, and open follow-ups continue.',
+    'Cancels a batch: no further item starts, and running follow-ups continue.',
     (batch, { cancelRunning = false }: { readonly cancelRunning?: boolean }) =>
       cancelBatch(session, batch, cancelRunning),
+    'print one JSON document: { batchId, ended, cancelled, end }',
   ).option(
     '--cancel-running',
-    'cancel every open follow-up that the batch has started too, also if it has ended; the agents themselves continue',
+    'also cancel every running follow-up that the batch has started, even if the batch has ended; the agents continue',
   );
   const retry = addSubcommand(
     'retry',
-    'Sends the items of an ended batch whose message was not sent or was rejected, and waits as run does. Every other ' +
-      'item keeps its end.',
+    'Sends the items of an ended batch whose message was not sent or was rejected, and waits for them as "batch run" ' +
+      'does. Every other item keeps its outcome.',
     (batch, { includeUnknown, ...flags }: StartFlags & { readonly includeUnknown?: boolean }) => {
       const unknown = includeUnknown ? '' : ' --include-unknown also sends items whose delivery is unknown.';
-      const nothingToDo = `Nothing to retry: no message of ${batch.batchId} was left unsent or rejected.${unknown} This is its end`;
+      const nothingToDo = `Nothing to retry: ${batch.batchId} has no item that was not sent or was rejected.${unknown} Result of the batch:`;
       return startAndWait(session, batch, flags, nothingToDo, (settings) =>
         batch.retry({ includeUnknown, ...settings }),
       );
@@ -95,18 +102,18 @@ export function batchCommand(session: Session): Command {
   );
   addRunFlags(retry.option(...NO_WAIT)).option(
     '--include-unknown',
-    'also send items whose delivery is unknown; messages that did arrive are then sent twice',
+    'also send items whose delivery is unknown; if such a message did arrive, it is sent twice',
   );
   return batches;
 }
 
 async function printResults(session: Session, batch: BatchHandle): Promise<void> {
   session.isJsonLines = true;
-  const ends = await batch.listResults();
-  for (const end of ends) session.print(end, itemLine(end));
+  const results = await batch.listResults();
+  for (const result of results) session.print(result, itemLine(result));
   const view = await batch.progress();
   const { state, message, summary } = view;
-  const ended = `${ends.length}${summary === null ? '' : ` of ${summary.items}`} ended`;
+  const ended = `${results.length}${summary === null ? '' : ` of ${summary.items}`} ended`;
   if (session.isJson) session.print({ batchId: batch.batchId, ...view });
   else session.printStatus(`${ended}; the batch is ${state}${message === null ? '' : `: ${message}`}`);
 }
@@ -122,8 +129,8 @@ async function cancelBatch(session: Session, batch: BatchHandle, cancelRunning: 
   else if (end !== null) printBatch(session, batchId, end);
   session.printStatus(
     cancelRunning
-      ? `Cancelled ${pluralize(cancelled, 'open follow-up')} that the batch had started.`
-      : `Follow-ups that were open continue; see them with ${session.command('list', '--batch', batchId)}`,
+      ? `Cancelled ${pluralize(cancelled, 'running follow-up')} of the batch.`
+      : `Follow-ups that were running continue. To list them, run ${session.command('list', '--batch', batchId)}`,
   );
 }
 
@@ -133,21 +140,21 @@ function addRunCommand(batches: Command, session: Session): void {
   const run = batches
     .command('run')
     .description(
-      'Sends the follow-ups of a file, and waits for their jobs. If any line is wrong, nothing is sent. The same file ' +
-        'again is the same batch: what was sent is not sent again.',
+      'Sends the follow-ups of a file, and waits for their jobs. If any line is invalid, nothing is sent. A second run with ' +
+        'the same file continues the same batch, and sends no message twice.',
     )
-    .argument('<file>', 'JSON Lines or CSV; - for stdin')
+    .argument('<file>', 'JSON Lines or CSV; - reads stdin')
     .option(
       '--batch-id <id>',
-      'your name for the batch (default: a hash of its projects, jobs, prompts and request ids)',
+      'ID of the batch (default: a hash of its projects, jobs, prompts and request IDs)',
     )
     .option('--json', JSON_HELP);
   addLineFlags(addRunFlags(run.option(...NO_WAIT)))
     .addHelpText(
       'after',
       `
-A line of JSON Lines is one object, with the fields of a request: {"project": "docs", "job": "job-1", "prompt": "…"}.
-The first line of CSV names its columns. Both know: ${COLUMNS.join(', ')}.
+A line of JSON Lines is one object with the fields of a request: {"project": "docs", "job": "job-1", "prompt": "…"}.
+The first line of CSV names the columns. The fields and columns are ${COLUMNS.join(', ')}.
 
 Example:
   $ ${session.command('batch', 'run', '-', '--prompt', 'Rebase on main.', '--max-failures', '5%', '--json')} < jobs.csv`,
@@ -158,9 +165,9 @@ Example:
         checkBatch(requests, { batchId: name, concurrency, maxFailures }),
       );
       const { batchId, items } = batch;
-      // Printed before anything is started, so that an interrupted caller can come back by it.
+      // The ID is printed before the start, so that an interrupted user can attach to the batch.
       session.printStatus(`batch       ${batchId} (${pluralize(items.length, 'item')})`);
-      const nothingToDo = `already run as ${batchId}; give --batch-id to send it once more. This is its end`;
+      const nothingToDo = `already run as ${batchId}; give --batch-id to send it once more. Result of the batch:`;
       const { batches: client } = await session.connect();
       await startAndWait(session, client.getHandle(batchId), flags, nothingToDo, (settings) =>
         client.start(batch, settings),
@@ -168,7 +175,12 @@ Example:
     });
 }
 
-/** @param nothingToDo what to say when the batch stays as it is @param start gives null when there is nothing to start */
+/**
+ * Starts a batch and waits for it.
+ *
+ * @param nothingToDo the text that is printed if nothing is started
+ * @param start returns null if nothing has to be started
+ */
 async function startAndWait(
   session: Session,
   batch: BatchHandle,
@@ -179,7 +191,7 @@ async function startAndWait(
   const { batchId } = batch;
   session.isJsonLines = wait;
   let detachText =
-    'Stopped during the hand-over. The same command again starts the batch, or attaches to it where it has started.';
+    'Stopped while the batch was being submitted. To start the batch or to attach to it, run the same command again.';
   await runInterruptible(
     session,
     () => detachText,
@@ -190,16 +202,16 @@ async function startAndWait(
       if (workflowId !== undefined) await session.printWebUiLink(workflowId);
       if (resumedAfter !== null)
         session.printStatus(
-          `resumed     it had ended: ${resumedAfter}; what may have arrived is not sent again`,
+          `resumed     the batch had ended (${resumedAfter}); messages that may have arrived are not sent again`,
         );
       if (attached === 'running')
         session.printStatus(
-          'attached    this batch is running, with its own settings; nothing is sent again',
+          'attached    this batch is already running with its own settings; no message is sent again',
         );
       if (attached === 'ended') session.printStatus(nothingToDo);
       if (wait) return waitForBatch(session, batch, signal, line);
       session.print(started ?? { batchId, attached }, batchId);
-      session.printStatus(`watch it    ${session.command('batch', 'watch', batchId)}`);
+      session.printStatus(`to watch    ${session.command('batch', 'watch', batchId)}`);
     },
   );
 }

@@ -18,11 +18,11 @@ export function addFollowUpCommands(program: Command, session: Session): void {
   ): Command =>
     program
       .command(name)
-      .argument('<workflow-id>', 'as printed by send, such as follow-up:docs:job-1:order-4711')
+      .argument('<workflow-id>', 'the ID that send prints, such as follow-up:docs:job-1:order-4711')
       .option('--json', json)
       .description(description);
   const handleOf = async (workflowId: string) => (await session.connect()).getHandle(workflowId);
-  /** Of a command that answers with the progress after it. */
+  /** Returns an action that makes an update and prints the progress. */
   const updateAndPrint =
     <Value>(update: (followUp: FollowUpHandle, value: Value) => Promise<FollowUpProgress>) =>
     async (workflowId: string, value: Value): Promise<void> => {
@@ -31,8 +31,8 @@ export function addFollowUpCommands(program: Command, session: Session): void {
     };
   addSubcommand(
     'retry',
-    'Starts an ended follow-up once more under its own name, and waits for it as send does. Its receipt must prove that ' +
-      'its message was not sent or was rejected; otherwise nothing happens, and the reason is printed.',
+    'Starts a follow-up that has ended again with the same ID, and waits for it as send does. The receipt must prove that ' +
+      'the message was not sent or was rejected; otherwise, nothing is sent, and the command prints the reason.',
     RESULT_JSON_HELP,
   )
     .option(...NO_WAIT)
@@ -42,7 +42,7 @@ export function addFollowUpCommands(program: Command, session: Session): void {
     });
   addSubcommand(
     'watch',
-    'Waits for a follow-up, as send does, with its progress, its end and its exit code.',
+    'Waits for a follow-up, and prints its progress and its outcome. The exit codes are those of send.',
     RESULT_JSON_HELP,
   ).action(async (workflowId: string) => {
     await (await handleOf(workflowId)).describe();
@@ -50,41 +50,46 @@ export function addFollowUpCommands(program: Command, session: Session): void {
   });
   addSubcommand(
     'status',
-    'Prints where a follow-up stands, or how it ended. The exit code is 0 while it runs, and that of send after its end.',
+    'Prints the status of a follow-up. The exit code is 0 while the follow-up is running, and afterwards the exit code of send.',
     'print one JSON document: { workflowId, state, progress } or { workflowId, state, end }',
   ).action(async (workflowId: string) => {
     const followUp = await handleOf(workflowId);
     const description = await followUp.describe();
     const { state, startedAt, endedAt } = description;
     if (state === 'running') return printRunning(session, followUp, description);
-    const end = await awaitOutcome(followUp);
-    printOutcome(session, { ...end, document: { workflowId, state, startedAt, endedAt, end: end.document } });
+    const outcome = await awaitOutcome(followUp);
+    const document = { workflowId, state, startedAt, endedAt, end: outcome.document };
+    printOutcome(session, { ...outcome, document });
   });
   addListCommand(program, session);
-  addSubcommand('poll-now', 'Reads the job now instead of at the next interval. Prints the progress.').action(
-    updateAndPrint((followUp) => followUp.pollNow()),
-  );
-  addSubcommand('extend', 'Moves the deadline to now + the duration, never to an earlier time than it has.')
+  addSubcommand(
+    'poll-now',
+    'Reads the job now instead of at the next interval, and prints the progress.',
+  ).action(updateAndPrint((followUp) => followUp.pollNow()));
+  addSubcommand('extend', 'Sets the deadline to now + the duration. The deadline never becomes earlier.')
     .argument('<duration>', 'a number with a unit: 90m, 24h, 7d', parseDurationFlag)
     .action(updateAndPrint((followUp, ms: number) => followUp.extendDeadline(durationText(ms))));
   addSubcommand(
     'resolve',
-    'Says whether a message of unknown delivery arrived, in the phase needs-decision. "delivered" watches the job. ' +
-      '"not-delivered" reads it again and sends the message once more, which is a duplicate if the first one did arrive.',
+    'Decides whether a message of unknown delivery arrived, in the phase needs-decision. "delivered" watches the job. ' +
+      '"not-delivered" reads the job again and, unless this read shows the message, sends it once more. The second message ' +
+      'is a duplicate if the first one did arrive.',
   )
-    .addArgument(new Argument('<decision>', 'what became of the message').choices(DELIVERY_DECISIONS))
+    .addArgument(new Argument('<decision>', 'whether the message arrived').choices(DELIVERY_DECISIONS))
     .action(updateAndPrint((followUp, decision: DeliveryDecision) => followUp.resolveDelivery(decision)));
   addSubcommand(
     'cancel',
-    'Ends the watch of a follow-up; the agent continues. A message under way is awaited first, so that the receipt can ' +
-      'say whether it arrived.',
+    'Cancels a follow-up; the agent continues. The command waits for a POST in progress, so that the receipt states ' +
+      'whether the message arrived.',
     'print one JSON document: { workflowId, ended, end }',
   ).action(async (workflowId: string) => {
     const followUp = await handleOf(workflowId);
     const { end } = await cancelAndWait(session, followUp.cancel(), () => awaitOutcome(followUp));
     session.print({ workflowId, ended: end !== null, end: end?.document ?? null });
     if (end !== null) session.printStatus(end.text);
-    session.printStatus('This ends the watch only. If the agent is working on the message, it continues.');
+    session.printStatus(
+      'Only the watch was cancelled. If the agent is working on the message, the agent continues.',
+    );
   });
 }
 
@@ -98,7 +103,7 @@ async function printRunning(
   if (report.from === 'worker') {
     const { progress } = report;
     const rows = [
-      ...optionalRows('trouble', workflowTaskFailure),
+      ...optionalRows('error', workflowTaskFailure),
       ...progressRows(session, workflowId, progress),
     ];
     session.print({ ...document, progress }, columns(rows));
@@ -109,7 +114,7 @@ async function printRunning(
     ['status', serverText(report)],
     ...optionalRows(
       'delivery',
-      verdict && `${verdict}; the worker that was sending the message has not reported`,
+      verdict && `${verdict}; the worker that was sending the message has not reported the outcome`,
     ),
     ['started', startedAt],
     ['workflow', workflowId],
@@ -126,27 +131,27 @@ interface ListFlags {
   readonly limit: number;
 }
 
-/** For more there are Temporal's own tools. */
+/** The maximum of `--limit`. Temporal's own tools list more workflows. */
 const MAX_LIMIT = 10_000;
 
 function addListCommand(program: Command, session: Session): void {
   program
     .command('list')
     .description(
-      'Lists the follow-ups of the namespace: running ones first, then those that ended last. The list is eventually ' +
-        'consistent: a recent start or change may not be shown yet.',
+      'Lists the follow-ups of the namespace. Running follow-ups come first, then the others, with the latest end first. The list is ' +
+        'eventually consistent: a recent start or change may be missing for some seconds.',
     )
-    .addOption(new Option('--phase <phase>', 'only those in this phase').choices(PHASES))
+    .addOption(new Option('--phase <phase>', 'only follow-ups in this phase').choices(PHASES))
     .option(
       '--outcome <outcome>',
       'only follow-ups with this outcome (completed, DeadlineExceeded, …) or this delivery verdict (unknown, not-sent, …)',
     )
-    .option('--project <id>', 'only those of this project')
-    .option('--job <id>', 'only those to this job')
+    .option('--project <id>', 'only follow-ups of this project')
+    .option('--job <id>', 'only follow-ups of this job')
     .option('--batch <id>', 'only the items of this batch')
     .option(
       '--limit <number>',
-      `how many to list at most, 1 to ${MAX_LIMIT}`,
+      `maximum number of follow-ups, 1 to ${MAX_LIMIT}`,
       wholeNumberParser(1, MAX_LIMIT),
       50,
     )
@@ -158,21 +163,21 @@ function addListCommand(program: Command, session: Session): void {
         found.push(each);
         if (found.length === limit) break;
       }
-      // What a list does not know.
+      // A visibility list does not have these fields.
       const unknown = { receipt: undefined, workflowTaskFailure: undefined, startsAt: undefined };
       const headings = ['STARTED', 'PHASE', 'OUTCOME', 'DELIVERY', 'STATUS', 'PROJECT', 'JOB', 'WORKFLOW ID'];
       session.print(
         found.map((each) => ({ ...each, ...unknown })),
         table(headings, found.map(row)),
       );
-      const more = found.length === limit ? ' (--limit shows more)' : '';
+      const more = found.length === limit ? ' (to list more, increase --limit)' : '';
       session.printStatus(`${found.length} found${more}; eventually consistent`);
     });
 }
 
 function row({ state, ...followUp }: FollowUpDescription): string[] {
   const { startedAt, phase, outcome, verdict, jobStatus, projectId, jobId, workflowId } = followUp;
-  // A terminated workflow could not set its phase any more.
+  // The state replaces the phase, because a terminated workflow could not update its phase.
   const phaseOrState = state === 'terminated' || state === 'timed-out' ? state : (phase ?? state);
   const rest = [outcome, verdict, jobStatus, projectId, jobId].map((text) => text ?? '-');
   return [startedAt.slice(0, 19) + 'Z', phaseOrState, ...rest, workflowId];

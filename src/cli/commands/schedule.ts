@@ -17,23 +17,23 @@ import {
 } from '../flags/request-flags';
 import type { Session } from '../session';
 
-const FILE_HELP = 'JSON Lines or CSV, as for batch run; - for stdin';
+const FILE_HELP = 'JSON Lines or CSV, as for "batch run"; - reads stdin';
 
 export function scheduleCommand(session: Session): Command {
   const schedules = new Command('schedule').description(
     'Sends the follow-ups of a file at set times, using a Temporal Schedule. Each firing starts a batch, whose ID is the ' +
-      'schedule ID and the time: ID-2026-11-21T03:00:00Z. To list, describe, trigger, pause, backfill and delete ' +
-      'schedules, use "temporal schedule".',
+      'schedule ID and the time, such as nightly-2026-11-21T03:00:00Z. To list, describe, trigger, pause, backfill or ' +
+      'delete schedules, use "temporal schedule".',
   );
   const addSubcommand = (name: string, description: string): Command =>
     schedules
       .command(name)
-      .argument('<id>', 'your name for the schedule')
+      .argument('<id>', 'the ID of the schedule')
       .option('--json', 'print one JSON document')
       .description(description);
   const create = addSubcommand(
     'create',
-    'Makes a schedule of the items of a file, which it keeps: at most 1 MiB of them, and without request ids.',
+    'Creates a schedule from the items of a file. The schedule stores the items: at most 1 MiB, and without request IDs.',
   ).argument('<file>', FILE_HELP);
   const example = session.command('schedule', 'create', 'nightly', 'jobs.csv', '--max-failures', '5%');
   addScheduleFlags(create)
@@ -47,16 +47,22 @@ export function scheduleCommand(session: Session): Command {
     });
   const update = addSubcommand(
     'update',
-    'Changes when a schedule fires, or what it sends. What is not given stays. The times are replaced as a whole; if a ' +
-      'file is given, so are the items. A batch that runs continues as it was.',
+    'Changes the times or the items of a schedule. Options that are not set keep their values. A timing option replaces all ' +
+      'earlier times, and a file replaces all items. A running batch is not affected.',
   ).argument('[file]', `${FILE_HELP} (default: keep the items)`);
   addScheduleFlags(update).action(async (id: string, file: string | undefined, flags: ScheduleFlags) => {
     const change = scheduleFromFlags(flags);
-    // JSON leaves out what is not given.
+    // JSON.stringify omits undefined fields, so this text means that no field of the items is set.
     if (file === undefined && JSON.stringify([requestFromFlags(flags), flags.promptFile]) !== '[{},null]')
-      throw invalid('FILE', 'is missing, but flags of its items are given (--project, --prompt, …)');
+      throw invalid(
+        'FILE',
+        'is missing, but options of its items are set (--project, --prompt, …); add the file',
+      );
     if (file === undefined && Object.keys(flags).every((flag) => flag === 'json'))
-      throw invalid('schedule update', 'no change given; give a flag of the schedule, or a file of items');
+      throw invalid(
+        'schedule update',
+        'no change is given; add an option of the schedule or a file of items',
+      );
     const items = file === undefined ? undefined : await readItems(session, id, file, flags);
     const handle = (await session.connect()).schedules.getHandle(id);
     await handle.update({ ...change, items });
@@ -65,16 +71,21 @@ export function scheduleCommand(session: Session): Command {
   return schedules;
 }
 
-/** @param items null if the items are not changed */
-async function printNextFiring(session: Session, done: string, handle: ScheduleHandle, items: number | null) {
+/** @param items the number of items, or null if the items are not changed */
+async function printNextFiring(
+  session: Session,
+  action: string,
+  handle: ScheduleHandle,
+  items: number | null,
+) {
   const { scheduleId } = handle;
   // The change is reported even if this call fails. The Temporal server returns the times of a paused schedule too.
   const { state, info } = (await handle.describe().catch(() => null)) ?? {};
   const time = state?.paused === false ? info?.nextActionTimes[0] : undefined;
   const next = time ? `${time.toISOString().slice(0, 19)}Z` : null;
   session.print({ scheduleId, items, next }, scheduleId);
-  const none = `none known: temporal schedule describe --schedule-id ${scheduleId} tells more`;
-  session.printStatus(`${done}\nnext        ${next ?? none}`);
+  const none = `none known; for details, run temporal schedule describe --schedule-id ${scheduleId}`;
+  session.printStatus(`${action}\nnext        ${next ?? none}`);
 }
 
 function readItems(session: Session, id: string, file: string, flags: RequestFlags) {
@@ -88,34 +99,42 @@ interface ScheduleFlags extends RunOptions, RequestFlags {
   readonly overlap?: string;
 }
 
-/** Cron expressions, time zones and ranges are checked by the server. */
+/** Adds the options of a schedule. The Temporal server checks cron expressions, time zones and ranges. */
 function addScheduleFlags(command: Command): Command {
   command
-    .option('--cron <expression>', 'fire at these times; can be repeated', collectValues(String))
+    .option(
+      '--cron <expression>',
+      'fire at the times of this cron expression; can be repeated',
+      collectValues(String),
+    )
     .option(
       '--calendar <json>',
-      'the same as the Temporal CLI takes it; can be repeated',
+      'fire at the times of this calendar, in JSON as for the Temporal CLI; can be repeated',
       collectValues(cronFromCalendar),
     )
     .option(
       '--every <duration>',
-      'fire at each multiple since 1970; can be repeated',
+      'fire at every multiple of this duration since 1970; can be repeated',
       collectValues(parseDurationFlag),
     )
-    .option('--offset <duration>', 'fire later than the multiple by this (default: 0s)', parseDurationFlag)
-    .option('--timezone <name>', 'of --cron and --calendar, such as Europe/Berlin (default: UTC)')
+    .option(
+      '--offset <duration>',
+      'fire this much later than each multiple of --every (default: 0s)',
+      parseDurationFlag,
+    )
+    .option('--timezone <name>', 'time zone of --cron and --calendar, such as Europe/Berlin (default: UTC)')
     .addOption(overlapFlag())
     .option(
       '--catchup-window <duration>',
-      'leave out a firing that is later (default: 10m)',
+      'skip a firing that is late by more than this (default: 10m)',
       parseDurationFlag,
     )
     .option(
       '--pause-on-failure',
-      'pause the schedule when a batch fails, which it does beyond --max-failures',
+      'pause the schedule if a batch fails, for example because more items failed than --max-failures allows',
     )
-    .option('--no-pause-on-failure', 'continue when a batch fails')
-    .option('--paused', 'do not fire until "temporal schedule toggle --unpause"');
+    .option('--no-pause-on-failure', 'do not pause the schedule if a batch fails')
+    .option('--paused', 'pause the schedule; "temporal schedule toggle --unpause" resumes it');
   return addLineFlags(addRunFlags(command));
 }
 
@@ -123,7 +142,7 @@ function scheduleFromFlags(flags: ScheduleFlags): Partial<CreateScheduleOptions>
   const { cron = [], calendar = [], every, offset, timezone } = flags;
   const { overlap, catchupWindow, pauseOnFailure, paused, concurrency, maxFailures } = flags;
   if (offset !== undefined && every === undefined)
-    throw invalid('--offset', 'belongs to an interval; give --every too');
+    throw invalid('--offset', 'needs an interval; add --every');
   const cronExpressions = [...cron, ...calendar];
   const hasTimes = cronExpressions.length > 0 || every !== undefined;
   if (!hasTimes && timezone !== undefined) throw missingTimingError();
@@ -138,7 +157,7 @@ function scheduleFromFlags(flags: ScheduleFlags): Partial<CreateScheduleOptions>
 }
 
 function missingTimingError() {
-  return invalid('spec', 'is missing; give --cron, --calendar or --every');
+  return invalid('spec', 'is missing; add --cron, --calendar or --every');
 }
 
 function collectValues<T>(read: (text: string) => T) {
@@ -151,27 +170,30 @@ function parseOverlap(text: string | undefined) {
 
 function overlapFlag(): Option {
   const policies = Object.keys(ScheduleOverlapPolicy).filter((policy) => policy !== 'UNSPECIFIED');
-  return new Option('--overlap <policy>', 'if the previous batch is running (default: skip)').choices(
-    policies.map((policy) => policy.toLowerCase().replace('_', '-')),
-  );
+  return new Option(
+    '--overlap <policy>',
+    'policy for a firing while the previous batch is running (default: skip)',
+  ).choices(policies.map((policy) => policy.toLowerCase().replace('_', '-')));
 }
 
-/** In the order of a cron expression of seven fields, and what each is if it is left out. */
+/** The fields of a calendar with their defaults, in the order of a cron expression with seven fields. */
 const TIME = { second: '0', minute: '0', hour: '0' };
 const CALENDAR = { ...TIME, dayOfMonth: '*', month: '*', dayOfWeek: '*', year: '*', comment: '' };
 
-/** The cron expression of a calendar, which is how the Temporal CLI sends one too. */
+/** Converts a calendar into a cron expression, as the Temporal CLI does. */
 function cronFromCalendar(text: string): string {
   try {
     const given: unknown = JSON.parse(text);
     const { comment, ...fields } = { ...CALENDAR, ...(given as Partial<typeof CALENDAR>) };
     const expression = Object.values(fields).join(' ');
-    // Another field would be an eighth one.
+    // An unknown field would be an eighth field of the expression.
     if (isRecord(given) && /^[^\s#]+( [^\s#]+){6}$/.test(expression)) return `${expression} # ${comment}`;
   } catch {
-    // It is no JSON.
+    // The text is not JSON, which the error below reports.
   }
   const names = Object.keys(CALENDAR).join(', ');
-  const words = `It must be JSON such as {"dayOfWeek":"Fri","hour":"3"}, with texts without spaces for ${names}.`;
-  throw new InvalidArgumentError(words);
+  const example = 'It must be JSON such as {"dayOfWeek":"Fri","hour":"3"}.';
+  throw new InvalidArgumentError(
+    `${example} The fields are ${names}, and their values are texts without spaces.`,
+  );
 }

@@ -7,7 +7,7 @@ import type { Session } from '../session';
 import { waitForFollowUp } from '../wait';
 
 export const RESULT_JSON_HELP = 'print one JSON document: the result, or { type, message, details }';
-export const NO_WAIT = ['--no-wait', 'print the id instead of waiting for the end'] as const;
+export const NO_WAIT = ['--no-wait', 'print the ID and do not wait for the outcome'] as const;
 
 export interface WaitFlags {
   readonly wait: boolean;
@@ -17,8 +17,8 @@ export function addSendCommand(program: Command, session: Session): void {
   const command = program
     .command('send')
     .description(
-      'Sends a message to an agent job, and waits for the job. The message is sent once, whatever fails on the way. ' +
-        'Sending again with the same --request-id attaches to the first send.',
+      'Sends a message to an agent job, and waits for the job. The message is never sent twice, unless ' +
+        '--on-unknown-delivery allows it. A second send with the same --request-id attaches to the first one.',
     )
     .option(...NO_WAIT)
     .option('--json', RESULT_JSON_HELP);
@@ -39,31 +39,33 @@ Examples:
         requestId,
         prompt: await readPrompt(flags, session.stdin),
       });
-      // Before it connects.
+      // The request is checked before the CLI connects.
       planFromRequest(request);
       const followUps = await session.connect();
-      // Before it starts, so that an interrupted caller can attach by it.
+      // The ID is printed before the start, so that an interrupted user can attach to the follow-up.
       if (flags.requestId === undefined)
         session.printStatus(
-          `request id  ${requestId} (new; with --request-id ${requestId} this command attaches to it again)`,
+          `request ID  ${requestId} (generated; to attach to this follow-up later, add --request-id ${requestId})`,
         );
       const started = await followUps.start(request as unknown as NamedRequest);
       const { attached, promptCompared } = started;
       if (attached === 'running')
         session.printStatus(
-          'attached    a follow-up of this request id is running, with its own options; nothing is sent again',
+          'attached    a follow-up with this request ID is already running with its own options; the message is not sent again',
         );
       if (attached === 'ended')
-        session.printStatus('attached    the follow-up of this request id has ended; this is its end');
+        session.printStatus(
+          'attached    the follow-up with this request ID has already ended; the message is not sent again',
+        );
       if (!promptCompared)
         session.printStatus(
-          'note        the server no longer has its message, so the two could not be compared',
+          'note        the message of this follow-up is no longer stored, so the two messages could not be compared',
         );
       await waitIfRequested(session, started, flags);
     });
 }
 
-/** Waits for a follow-up that was started, or says how to. */
+/** Waits for a follow-up that was started. With `--no-wait`, prints the command that waits for it. */
 export async function waitIfRequested(
   session: Session,
   started: { readonly workflowId: string; readonly runId: string },
@@ -74,5 +76,5 @@ export async function waitIfRequested(
   await session.printWebUiLink(workflowId);
   if (wait) return waitForFollowUp(session, workflowId);
   session.print(started, workflowId);
-  session.printStatus(`watch it    ${session.command('watch', workflowId)}`);
+  session.printStatus(`to watch    ${session.command('watch', workflowId)}`);
 }

@@ -7,8 +7,8 @@ import type { Session } from '../session';
 export function setupCommand(session: Session): Command {
   return new Command('setup')
     .description(
-      'Registers the search attributes in the namespace, and checks the connection. Safe to repeat. The key of the agent ' +
-        "service is checked where it is: by a worker's `/readyz`.",
+      'Registers the search attributes in the namespace, and checks the connection. The command can be repeated. It does not ' +
+        "check the agent service's API key; the `/readyz` endpoint of a worker does.",
     )
     .option('--json', 'print one JSON document')
     .action(async () => {
@@ -17,11 +17,11 @@ export function setupCommand(session: Session): Command {
       const registered = await ensureSearchAttributes(client.connection, namespace);
       const workers = await listPollingWorkers(client, taskQueue);
       const text = columns([
-        ['server', `Temporal ${serverVersion}`],
+        ['Temporal server', serverVersion],
         ['namespace', namespace],
-        ['registered now', registered.join(', ') || 'none: all search attributes are there'],
+        ['registered now', registered.join(', ') || 'none; all search attributes exist'],
         ['task queue', taskQueue],
-        ['workers', workers.join(', ') || 'none poll the task queue yet; start a worker'],
+        ['workers', workers.join(', ') || 'no worker polls the task queue; start a worker'],
       ]);
       session.print({ serverVersion, namespace, registered, taskQueue, workers }, text);
     });

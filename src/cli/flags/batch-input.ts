@@ -20,15 +20,15 @@ import {
 
 export function addRunFlags(command: Command): Command {
   const { minimum, maximum, default: usual } = CONCURRENCY;
-  const concurrencyHelp = `how many follow-ups of a batch are open at a time, ${minimum} to ${maximum} (default: ${usual})`;
+  const concurrencyHelp = `maximum number of follow-ups of a batch that run at the same time, ${minimum} to ${maximum} (default: ${usual})`;
   const maxFailures =
-    'beyond this number, or share of all, of failed items none is started, and the batch fails (default: no limit)';
+    'maximum number or percentage of failed items; if more items fail, no further item starts, and the batch fails (default: unlimited)';
   return command
     .option('--concurrency <n>', concurrencyHelp, toNumberOrText)
     .option('--max-failures <n|p%>', maxFailures, parseMaxFailures);
 }
 
-/** Unchecked. */
+/** Parses the value without checking it. */
 function parseMaxFailures(text: string) {
   return text.endsWith('%')
     ? { percent: toNumberOrText(text.slice(0, -1)) }
@@ -45,19 +45,19 @@ function findField(name: string) {
   return FIELDS.find((field) => name === field || name === COLUMN_BY_FIELD[field]);
 }
 
-/** The whole input is held in memory, with its items; 100,000 items of 2 KiB are 200 MiB. */
+/** The maximum size of the input, which is in memory together with its items. 100,000 items of 2 KiB have 200 MiB. */
 const MAX_INPUT_BYTES = 256 * 1_024 * 1_024;
 
-/** Lines count from 1. */
+/** A line of the input with its number, which counts from 1, and its fields. */
 type Line = readonly [line: number, given: JsonObject];
-type Report = (line: number, words: string) => void;
+type Report = (line: number, text: string) => void;
 
 /**
  * Reads and checks the input of a batch from a file or, for `-`, from stdin.
  *
- * @param flags the fields of lines without them
- * @param check of all requests together; the items of its problems become lines
- * @throws InvalidRequestError with what is wrong with the file or the flags, or else with each line
+ * @param flags the fields for lines that do not set them
+ * @param check checks all requests together; the item numbers of its problems become line numbers
+ * @throws InvalidRequestError with the problems of the flags, of the file, or of its lines
  */
 export async function readBatchFile<Checked>(
   stdin: AsyncIterable<Uint8Array>,
@@ -68,7 +68,7 @@ export async function readBatchFile<Checked>(
   if (file === '-' && flags.promptFile === '-')
     throw invalid('--prompt-file', 'stdin can be read only once, and the items are read from it');
   const defaults = requestFromFlags({ ...flags, prompt: await readPrompt(flags, stdin) });
-  // By themselves, so that a problem with them is not reported for every line.
+  // The flags are checked alone, so that a problem with a flag is not reported for every line.
   const line = { projectId: 'p', jobId: 'j', prompt: 'm', ...defaults, requestId: 'r' };
   const { problems: flagProblems } = checkItems([line], 'b');
   if (flagProblems.length > 0)
@@ -77,16 +77,16 @@ export async function readBatchFile<Checked>(
   const lines: number[] = [];
   const requests: JsonObject[] = [];
   const problems: (Problem & { readonly line: number })[] = [];
-  const report: Report = (line, words) => {
-    if (problems.length < MAX_BATCH_ITEMS) problems.push({ line, field: `line ${line}`, text: words });
+  const report: Report = (line, text) => {
+    if (problems.length < MAX_BATCH_ITEMS) problems.push({ line, field: `line ${line}`, text });
   };
   const defaultFields = readFields(defaults, 0, report);
-  // No column's name begins with a brace or a bracket.
+  // CSV can't start with a brace or a bracket, because no column's name does.
   const read = /^\s*[[{]/.test(text) ? parseJsonLines : parseCsvLines;
   for (const [line, given] of read(text, report)) {
     lines.push(line);
     requests.push(buildRequest([...defaultFields, ...readFields(given, line, report)]));
-    // It is clear that they are too many, and the rest is not read.
+    // The rest is not read, because the input already has too many items.
     if (requests.length > MAX_BATCH_ITEMS) break;
   }
   try {
@@ -97,16 +97,16 @@ export async function readBatchFile<Checked>(
     for (const { item, ...problem } of error.problems) {
       const line = lines[(item ?? 0) - 1];
       if (line !== undefined) report(line, problemText(problem, COLUMN_BY_FIELD));
-      // Where no line can be read, it is no news that there are no items.
+      // If no line can be read, the problem that the batch has no items is omitted.
       else if (requests.length > 0 || problems.length === 0) problems.push({ line: 0, ...problem });
     }
   }
   throw new InvalidRequestError(problems.sort((one, other) => one.line - other.line));
 }
 
-/** JSON Lines (jsonlines.org); blank lines are skipped. */
+/** Parses JSON Lines (jsonlines.org). Blank lines are skipped. */
 function* parseJsonLines(text: string, report: Report): Generator<Line> {
-  // JSON itself would take the last one.
+  // JSON.parse would use the last value.
   const onDuplicateKey = ({ key }: { readonly key: string }): never => {
     throw new SyntaxError(`${quote(key)} is given twice`);
   };
@@ -119,62 +119,59 @@ function* parseJsonLines(text: string, report: Report): Generator<Line> {
     } catch (error) {
       const isTooDeep = error instanceof RangeError;
       if (!isTooDeep && !(error instanceof SyntaxError)) throw error;
-      const why = isTooDeep ? 'it is nested too deep' : error.message;
-      report(index + 1, `is not a JSON object (${why}); JSON Lines has one whole object a line`);
+      const reason = isTooDeep ? 'it is nested too deeply' : error.message;
+      report(index + 1, `is not a JSON object (${reason}); write one complete object per line`);
     }
   }
 }
 
 /**
- * CSV (RFC 4180), whose first record names the columns. Empty records are skipped. After a misplaced quote nobody can tell where
- * the next record begins, so the rest is not read.
+ * Parses CSV (RFC 4180). The first record names the columns, and empty records are skipped. The rest after a misplaced quote is not
+ * read, because the start of the next record is unknown.
  */
 function* parseCsvLines(text: string, report: Report): Generator<Line> {
   const records: (readonly [line: number, cells: readonly string[]])[] = [];
   let line = 1;
   const onRecord = (cells: readonly string[]): null => {
     if (cells.some((cell) => cell.trim() !== '')) records.push([line, cells]);
-    // The parser's own count takes a CRLF within quotes for two lines. Cells keep their line breaks.
+    // The parser counts a CRLF within quotes as two lines, so the lines are counted here. Cells keep their line breaks.
     line += cells.join('').split('\n').length;
     return null;
   };
   try {
-    // One record names the columns, and one shows that there are too many.
+    // In addition to the maximum, one record names the columns, and one record shows that there are too many.
     const options = { relax_column_count: true, to: MAX_BATCH_ITEMS + 2, record_delimiter: ['\r\n', '\n'] };
     parse(text, { ...options, on_record: onRecord });
   } catch (error) {
     if (!(error instanceof CsvError)) throw error;
-    const what = error.code.replace(/^CSV_/, '').replaceAll('_', ' ').toLowerCase();
+    const reason = error.code.replace(/^CSV_/, '').replaceAll('_', ' ').toLowerCase();
     report(
       line,
-      `is not CSV (${what}); put a cell that has a quote in quotes, and double each quote in it. The rest was not read`,
+      `is not CSV (${reason}); put a cell that has a quote in quotes, and double each quote in the cell. Later lines were not read`,
     );
   }
   const [[first, names] = [1, COLUMNS], ...dataRecords] = records;
   const fields = names.map(findField);
   const invalidName = names.find((_, index) => !fields[index] || fields.indexOf(fields[index]) < index);
-  // Without names of columns the other records can't be checked.
+  // Without the names of the columns, the other records can't be checked.
   if (invalidName !== undefined) {
-    const words = `must name the columns, separated by commas; ${unknownFieldText(invalidName)}`;
-    report(
-      first,
-      findField(invalidName) ? `the column ${invalidName} gives what an earlier column gives` : words,
-    );
+    const text = `must name the columns, separated by commas; ${unknownFieldText(invalidName)}`;
+    report(first, findField(invalidName) ? `the column ${invalidName} duplicates an earlier column` : text);
     return;
   }
-  for (const [begins, cells] of dataRecords) {
-    // An empty cell gives nothing, and other cells are taken as they are, white space included.
+  for (const [firstLine, cells] of dataRecords) {
+    // An empty cell does not set its field. Any other cell is used unchanged, with its white space.
     const given = fields.map((field, index) => [
       field,
       field && cells[index] ? parseFieldValue(field, cells[index]) : null,
     ]);
-    const words = `has ${cells.length} cells, and the first line names ${names.length} columns; put a cell with a comma, a quote or a line break in quotes`;
-    if (cells.length === names.length) yield [begins, Object.fromEntries(given)];
-    else report(begins, words);
+    const text = `has ${cells.length} cells, but the first line names ${names.length} columns; put a cell with a comma, a quote or a line break in quotes`;
+    if (cells.length === names.length) yield [firstLine, Object.fromEntries(given)];
+    else report(firstLine, text);
   }
 }
 
-/** Null stands for a field that is not given. */
+/** Reads the fields of a line. Null means that the field is not set. */
 function readFields(given: JsonObject, line: number, report: Report) {
   const fields = new Map<RequestField, unknown>();
   const flat = Object.entries(given).flatMap(([name, value]): [string, unknown][] => {
@@ -187,12 +184,12 @@ function readFields(given: JsonObject, line: number, report: Report) {
     if (name === 'polling') report(line, `polling: must be an object, not ${typeName(value)}`);
     else if (field === undefined) report(line, unknownFieldText(name));
     else if (value !== null && fields.has(field))
-      report(line, `${COLUMN_BY_FIELD[field]} is given twice; give it once`);
+      report(line, `${COLUMN_BY_FIELD[field]} is set twice; set it once`);
     else if (value !== null) fields.set(field, value);
   }
   return fields;
 }
 
 function unknownFieldText(name: string): string {
-  return `${quote(name)} is not a field here; the fields are ${COLUMNS.join(', ')}`;
+  return `${quote(name)} is not a valid field; the valid fields are ${COLUMNS.join(', ')}`;
 }

@@ -15,7 +15,7 @@ import {
 import { MAX_PROMPT_BYTES } from '../../contract/text';
 import { parseDuration } from '../../contract/duration';
 
-/** As commander names them: `pollingInitial`. */
+/** The options with the names that commander gives them, such as `pollingInitial`. */
 export interface RequestFlags extends JsonObject {
   readonly prompt?: string;
   readonly promptFile?: string;
@@ -24,14 +24,14 @@ export interface RequestFlags extends JsonObject {
 
 export const FIELDS = Object.keys(REQUEST_FIELDS) as RequestField[];
 
-/** The words of a field's flag and column: `polling`, `timer`, `polls`. */
+/** Returns the words of a field's option and column, such as `polling`, `timer`, `polls`. */
 export function splitFieldName(field: string): string[] {
   const row = REQUEST_FIELDS[field as RequestField] as { readonly shortName?: string } | undefined;
   const name = row?.shortName ?? field;
   return name.replace(/[A-Z]/g, (letter) => '.' + letter.toLowerCase()).split('.');
 }
 
-/** `sendsTotal` has `--sends-total`. */
+/** Returns the option of each field, for example `--max-staleness` of `maxStaleness`. */
 export function flagsFromFields(...fields: readonly string[]): Record<string, string> {
   return Object.fromEntries(fields.map((field) => [field, `--${splitFieldName(field).join('-')}`]));
 }
@@ -41,15 +41,17 @@ export const FLAG_BY_FIELD: Readonly<Record<string, string>> = {
   prompt: '--prompt or --prompt-file',
 };
 
-/** Their values are checked by the request's own checker, which finds all problems at once. */
+/** Adds the options of a request. The request's checker checks their values, because it reports all problems at once. */
 export function addRequestFlags(command: Command): Command {
-  command.option('--request-id <id>', `${REQUEST_IDENTITY.requestId.help} (default: a new one)`);
+  command.option('--request-id <id>', `${REQUEST_IDENTITY.requestId.help} (default: a generated ID)`);
   return addFieldFlags(command, ' (required)', {});
 }
 
-/** The defaults of the lines of a batch; a request id names one follow-up. */
+/** Adds the options that set defaults for the lines of a batch. A request ID is not one of them, because it identifies one follow-up. */
 export function addLineFlags(command: Command): Command {
-  return addFieldFlags(command, ', for lines without', { 'polling.initial': BATCH_POLLING_INITIAL });
+  return addFieldFlags(command, ' (for lines that do not set it)', {
+    'polling.initial': BATCH_POLLING_INITIAL,
+  });
 }
 
 function addFieldFlags(command: Command, when: string, defaults: Readonly<Record<string, string>>): Command {
@@ -58,7 +60,7 @@ function addFieldFlags(command: Command, when: string, defaults: Readonly<Record
     .option('--project <id>', projectId.help + when)
     .option('--job <id>', jobId.help + when)
     .option('--prompt <text>', prompt.help + when)
-    .option('--prompt-file <file>', 'read the message from a file, - for stdin, in place of --prompt');
+    .option('--prompt-file <file>', 'read the message from this file instead of --prompt; - reads stdin');
   for (const [name, option] of Object.entries<RequestOption>(REQUEST_OPTIONS)) {
     const bounds = option.kind === 'number' ? `, ${option.minimum} to ${option.maximum}` : '';
     const usual = `(default: ${defaults[name] ?? option.default})`;
@@ -71,7 +73,7 @@ function addFieldFlags(command: Command, when: string, defaults: Readonly<Record
 
 const OPTIONS_GROUP = 'Options of the follow-up (a duration is a number with a unit: 500ms, 30s, 10m, 24h):';
 
-/** The request that the flags describe, unchecked. */
+/** Returns the request that the options describe, without checking it. */
 export function requestFromFlags(flags: JsonObject): JsonObject {
   const nameOf = (field: RequestField) => new Option(`--${splitFieldName(field).join('-')}`).attributeName();
   return buildRequest(FIELDS.map((field) => [field, parseFieldValue(field, flags[nameOf(field)])]));
@@ -82,7 +84,7 @@ export function parseFieldValue(field: RequestField, text: unknown): unknown {
   return typeof text === 'string' && (kind === 'number' || kind === 'count') ? toNumberOrText(text) : text;
 }
 
-/** Any other text as it is, so that the checker can quote it. */
+/** Returns a number, or the unchanged text if it is not a number, so that the checker can quote it. */
 export function toNumberOrText(text: string): number | string {
   return /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(text) ? Number(text) : text;
 }
@@ -103,21 +105,20 @@ export function parseDurationFlag(text: string): number {
 
 export { invalidFieldError as invalid };
 
-/** The message, unaltered; undefined where no flag gives one. @throws InvalidRequestError */
+/** Returns the unchanged message, or undefined if no option sets a message. @throws InvalidRequestError */
 export async function readPrompt(
   { prompt, promptFile }: RequestFlags,
   stdin: AsyncIterable<Uint8Array>,
 ): Promise<string | undefined> {
   if (promptFile === undefined) return prompt;
-  if (prompt !== undefined)
-    throw invalidFieldError('--prompt, --prompt-file', 'give one of the two, not both');
+  if (prompt !== undefined) throw invalidFieldError('--prompt, --prompt-file', 'set only one of the two');
   const text = await readText(promptFile, stdin, '--prompt-file', MAX_PROMPT_BYTES);
   if (text === '')
-    throw invalidFieldError('--prompt-file', 'the message is empty; it has 1 character or more');
+    throw invalidFieldError('--prompt-file', 'the message is empty; it must have at least 1 character');
   return text;
 }
 
-/** A file, or stdin for `-`, with its byte order mark. @throws InvalidRequestError */
+/** Reads a file, or stdin if `file` is `-`. The text keeps its byte order mark. @throws InvalidRequestError */
 export async function readText(
   file: string,
   stdin: AsyncIterable<Uint8Array>,
@@ -138,11 +139,11 @@ export async function readText(
     throw invalidFieldError(field, `${name} can't be read (${(error as Error).message})`);
   }
   if (size > maxBytes)
-    throw invalidFieldError(field, `${name} holds more than ${maxBytes} bytes, the maximum`);
+    throw invalidFieldError(field, `${name} has more than ${maxBytes} bytes, which is the maximum`);
   const bytes = Buffer.concat(chunks);
   const text = bytes.toString();
   if (isUtf8(bytes)) return text;
-  // A replacement character stands where the bytes are not UTF-8.
+  // The first replacement character shows the line with the invalid bytes.
   const line = text.slice(0, text.indexOf('\ufffd')).split('\n').length;
   throw invalidFieldError(field, `${name} is not UTF-8 (line ${line}); save it as UTF-8`);
 }

@@ -4,7 +4,7 @@ import { EXIT_CODE } from '../command-outcome';
 import type { Session } from '../session';
 import { columns } from './text';
 
-/** The link or the message comes last, because it may be long. */
+/** Returns one line for an item. The link or the message is last, because it may be long. */
 export function itemLine(result: BatchItemResult): string {
   const { endedAt, outcome, delivery, projectId, jobId, message, prLink } = result;
   const parts = [
@@ -20,8 +20,8 @@ export function itemLine(result: BatchItemResult): string {
 export function batchLine(progress: BatchProgress): string {
   const { state, items, ended, open, byStatus, byFailure, unknownDeliveries, message } = progress;
   const parts = [
-    state !== 'running' && (state === 'paused' ? 'paused; "batch resume" continues it' : state),
-    // Rounded down: 100 % is the end.
+    state !== 'running' && (state === 'paused' ? 'paused ("batch resume" resumes it)' : state),
+    // The percentage is rounded down, so that only a batch that has ended shows 100 %.
     `${ended} of ${items} · ${Math.floor((100 * ended) / items)} %`,
     `open ${open}`,
     ...Object.entries({ ...byStatus, ...byFailure }).map(([name, count]) => `${name} ${count}`),
@@ -31,7 +31,7 @@ export function batchLine(progress: BatchProgress): string {
   return parts.filter(Boolean).join(' · ');
 }
 
-/** However a batch has ended or stands, that is a result, and goes to stdout. */
+/** Prints the status or the result of a batch to stdout, even if the batch has failed. */
 export function printBatch(session: Session, batchId: string, view: BatchView): void {
   const failures = (view.summary?.firstFailures ?? []).map(({ workflowId, outcome, message }) =>
     ['', workflowId, message === null ? outcome : `${outcome}: ${message}`].join('  '),
@@ -53,5 +53,5 @@ const EXIT_CODE_BY_STATE: Partial<Record<BatchView['state'], number>> = {
 export function printBatchOutcome(session: Session, batchId: string, view: BatchView): void {
   session.exitCode = EXIT_CODE_BY_STATE[view.state] ?? EXIT_CODE.completed;
   printBatch(session, batchId, view);
-  if (!session.isJson) session.printStatus(`each item   ${session.command('batch', 'results', batchId)}`);
+  if (!session.isJson) session.printStatus(`results     ${session.command('batch', 'results', batchId)}`);
 }

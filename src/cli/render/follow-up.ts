@@ -31,7 +31,7 @@ export function receiptRows({
   ];
 }
 
-/** Where a follow-up stands, as one line. */
+/** Returns the progress of a follow-up as one line. @param decide the command that resolves an unknown delivery */
 export function progressText(progress: FollowUpProgress, now: number, decide: string): string {
   const { phase, polls, nextPollAt, deadlineAt, evidence, delivery } = progress;
   const { verdict, confirmedBy } = delivery;
@@ -39,7 +39,7 @@ export function progressText(progress: FollowUpProgress, now: number, decide: st
   const by = confirmedBy === null || confirmedBy === 'response' ? '' : ` (by ${confirmedBy})`;
   const parts = [
     phase,
-    phase === 'needs-decision' && `did the message arrive? ${decide}`,
+    phase === 'needs-decision' && `was the message delivered? run ${decide}`,
     lastResponseText(progress),
     polls > 0 && `poll ${polls}`,
     nextPollAt !== null && `${isSent ? 'next' : 'next try'} ${toRelativeTime(nextPollAt, now)}`,
@@ -50,14 +50,14 @@ export function progressText(progress: FollowUpProgress, now: number, decide: st
   return parts.filter(Boolean).join(' · ');
 }
 
-/** Changes with anything but the passing of time. */
+/** Returns a key that changes with every change except the counts and times of further polls. */
 export function progressKey(progress: FollowUpProgress): string {
   return JSON.stringify({ ...progress, polls: 0, responseCounts: {}, nextPollAt: null });
 }
 
 function lastResponseText({ job, lastResponse, delivery }: FollowUpProgress): string | null {
   if (lastResponse === null || lastResponse === job?.status) return lastResponse;
-  // Anything but a status is trouble on the way to the service.
+  // Any text other than a status is a failed request.
   if (delivery.verdict === 'not-sent' && delivery.sends === 0) return `${lastResponse}; nothing sent yet`;
   return job === null ? lastResponse : `${lastResponse} (job was ${job.status})`;
 }
@@ -73,9 +73,9 @@ export function progressRows(session: Session, workflowId: string, progress: Fol
   return [
     ...phaseRows(progress, decideCommand(session, workflowId)),
     ...(job === null ? optionalRows('status', 'not read yet') : jobRows(job)),
-    ['last answer', lastResponse ?? 'none yet'],
+    ['last response', lastResponse ?? 'none yet'],
     ...receiptRows(progress),
-    // Not known while a running activity reads.
+    // The time is not known while an activity polls.
     ...optionalRows('next read', nextPollAt && `${nextPollAt} (${toRelativeTime(nextPollAt, now)})`),
     ['deadline', `${deadlineAt} (${toRelativeTime(deadlineAt, now)})`],
     ['workflow', workflowId],
@@ -86,12 +86,13 @@ export function decideCommand(session: Session, workflowId: string): string {
   return `${session.command('resolve', workflowId, 'delivered')} (or not-delivered)`;
 }
 
-/** What the server knows while no worker answers. */
+/** Returns the status of a follow-up that only the Temporal server reports, because no worker has responded. */
 export function serverText(report: Extract<ProgressReport, { from: 'server' }>): string {
   const { phase, jobStatus, verdict, workflowTaskFailure, taskQueue, startsAt } = report.description;
-  const hint = report.workers === 0 ? 'start one' : 'if this lasts, see whether one runs, and its log';
-  const noWorkerText = `no worker answers on task queue ${taskQueue} (yet); ${hint}, nothing is lost`;
-  const delay = startsAt && `it has not begun; it begins at ${startsAt}`;
+  const hint =
+    report.workers === 0 ? 'start a worker' : 'if this lasts, check that a worker runs, and read its log';
+  const noWorkerText = `no worker has responded on task queue ${taskQueue} yet; ${hint} (nothing is lost)`;
+  const delay = startsAt && `the follow-up has not started; it starts at ${startsAt}`;
   const delivery = verdict && `delivery ${verdict}`;
   return [workflowTaskFailure ?? delay ?? noWorkerText, phase, jobStatus, delivery]
     .filter((word) => word !== null)

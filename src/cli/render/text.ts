@@ -1,7 +1,7 @@
 import { stripVTControlCharacters } from 'node:util';
 import { replaceUnsafe } from '../../contract/text';
 
-/** One line without the control sequences of a text from outside, which a terminal would obey. */
+/** Returns a text as one line without control sequences, because a terminal would execute them. */
 export function printable(text: string): string {
   return replaceUnsafe(stripVTControlCharacters(text));
 }
@@ -10,14 +10,14 @@ export function printableLines(text: string): string {
   return text.split('\n').map(printable).join('\n');
 }
 
-/** Empty where there are no rows. */
+/** Returns a table with headings, or an empty text without rows. */
 export function table(headings: readonly string[], rows: readonly (readonly string[])[]): string {
   return rows.length === 0 ? '' : columns([headings, ...rows]);
 }
 
 export type Row = readonly [name: string, value: string];
 
-/** Cells in aligned columns, two spaces apart; the last column is not padded. */
+/** Aligns the cells in columns that are two spaces apart. The last column is not padded. */
 export function columns(rows: readonly (readonly string[])[], indent = ''): string {
   const lines = rows.map((row) => row.map(printable));
   const widths = lines[0]?.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)));

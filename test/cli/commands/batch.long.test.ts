@@ -56,7 +56,10 @@ it.concurrent(
     expect(text.stderr).toContain('6 of 6 ended; the batch is done');
 
     const retried = await command('retry', '--json');
-    expect(retried).toMatchObject({ code: 0, stderr: expect.stringContaining('it had ended: completed') });
+    expect(retried).toMatchObject({
+      code: 0,
+      stderr: expect.stringContaining('the batch had ended (completed)'),
+    });
     const summary = { ended: 6, byStatus: { completed: 3 }, byFailure: { DeliveryUnknown: 1 } };
     expect(jsonLines(retried.stdout).at(-1)).toMatchObject({ state: 'done', summary });
   },
@@ -77,7 +80,7 @@ it.concurrent(
     const second = await run('--concurrency', '4', '--max-failures', '100%');
     expect(second).toMatchObject({ code: 0, stdout: matching(/^items +4 of 4 ended$/m) });
     expect(second.stderr).toContain(
-      'resumed     it had ended: failed; what may have arrived is not sent again',
+      'resumed     the batch had ended (failed); messages that may have arrived are not sent again',
     );
 
     const nothing = await command('retry', '--no-wait', '--json');
@@ -102,7 +105,10 @@ it.concurrent(
     const words = matching(RegExp(`starter -- batch watch ${batchId}`));
     expect(await start()).toEqual({ ...first, stderr: words });
     await batch.waitUntilSent(1);
-    expect(await start()).toEqual({ ...first, stderr: matching(/attached {4}this batch is running/) });
+    expect(await start()).toEqual({
+      ...first,
+      stderr: matching(/attached {4}this batch is already running/),
+    });
     expect((await command('pause')).stdout).toMatch(/^state +paused$/m);
     // The number of open items changes with the next round of the batch.
     const readStatus = async () =>

@@ -35,7 +35,7 @@ it.concurrent(
     expect(stderr).toMatch(/^\d\d:\d\d:\d\dZ .*deadline in/m);
 
     const again = await send('--json');
-    expect(again.stderr).toContain('the follow-up of this request id has ended');
+    expect(again.stderr).toContain('the follow-up with this request ID has already ended');
     const result = { id: jobId, status: 'completed', prLink, receipt: { requestId: 'order-1' } };
     expect(JSON.parse(again.stdout)).toMatchObject(result);
     expect(await run('watch', workflowId, '--json')).toMatchObject({ code: 0, stdout: again.stdout });
@@ -68,7 +68,7 @@ it.concurrent(
       workers: [expect.stringContaining(`${process.pid}@`)],
     });
 
-    const goesOn = expect.stringContaining('If the agent is working on the message, it continues.');
+    const goesOn = expect.stringContaining('If the agent is working on the message, the agent continues.');
     expect(await run('cancel', workflowId)).toMatchObject({ code: 0, stderr: goesOn });
     const end = { type: 'Cancelled', details: { receipt: { delivery: { verdict: 'accepted' } } } };
     expect(await json('cancel', workflowId)).toMatchObject({ ended: true, end });

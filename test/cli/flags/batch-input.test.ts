@@ -63,7 +63,7 @@ describe('a batch as CSV', () => {
     expect(await problemsOf(bad)).toEqual([
       'line 7: job: is missing',
       expect.stringMatching(/^line 9: deadline: "30" needs a unit/),
-      expect.stringMatching(/^line 10: has 3 cells, and the first line names 4 columns;/),
+      expect.stringMatching(/^line 10: has 3 cells, but the first line names 4 columns;/),
       expect.stringMatching(/^line 11: deadline: must be longer than maxStaleness/),
     ]);
   });
@@ -88,13 +88,13 @@ describe('a batch as JSON Lines', () => {
       '{"projectId":".","jobId":"j","prompt":"m"}',
     ].join('\n');
     expect(await problemsOf(text)).toEqual([
-      expect.stringMatching(/^line 1: is not a JSON object \(.+\); JSON Lines has one whole object a line$/),
-      'line 2: is not a JSON object (it is an array); JSON Lines has one whole object a line',
+      expect.stringMatching(/^line 1: is not a JSON object \(.+\); write one complete object per line$/),
+      'line 2: is not a JSON object (it is an array); write one complete object per line',
       // JSON.parse would accept this line and use the last value.
       expect.stringMatching(/^line 3: is not a JSON object \("job" is given twice\)/),
-      expect.stringMatching(/^line 4: "deadlin" is not a field here; the fields are project, job, /),
-      expect.stringMatching(/^line 4: "polling.intial" is not a field here; the fields are /),
-      'line 5: project is given twice; give it once',
+      expect.stringMatching(/^line 4: "deadlin" is not a valid field; the valid fields are project, job, /),
+      expect.stringMatching(/^line 4: "polling.intial" is not a valid field; the valid fields are /),
+      'line 5: project is set twice; set it once',
       'line 6: polling: must be an object, not of type string',
       expect.stringMatching(/^line 6: prompt: must not be empty/),
       'line 6: polling_growth: must be a number from 0 to 10; it is "0.5"',
@@ -113,7 +113,7 @@ describe('a batch as JSON Lines', () => {
 it.each<[string, Text]>([
   ['line 1: must name the columns, separated by commas; "dedline" is', 'job,prompt,dedline\nj,m,\n'],
   ['line 1: must name the columns, separated by commas; "job;prompt" is', 'job;prompt\nj;m\n'],
-  ['line 1: the column jobId gives what an earlier column gives', 'project,job,prompt,jobId\np,j,m,k\n'],
+  ['line 1: the column jobId duplicates an earlier column', 'project,job,prompt,jobId\np,j,m,k\n'],
   ['line 4: is not CSV (quote not closed', 'project,job,prompt\np,j,"\n"\np,j,"x,\np,,\n'],
   [
     'items: stdin is not UTF-8 (line 4); save it as UTF-8',

@@ -41,13 +41,13 @@ describe('a prompt', () => {
       }
     }
     await expect(readPrompt({ promptFile: '-' }, Readable.from(endless()))).rejects.toThrow(
-      `--prompt-file: stdin holds more than ${MAX_PROMPT_BYTES} bytes`,
+      `--prompt-file: stdin has more than ${MAX_PROMPT_BYTES} bytes`,
     );
     expect(read).toBeLessThan(4 * MAX_PROMPT_BYTES);
   });
 
   it.each([
-    [{ prompt: 'x', promptFile: 'y' }, '', 'give one of the two'],
+    [{ prompt: 'x', promptFile: 'y' }, '', 'set only one of the two'],
     [{ promptFile: '/nowhere/prompt' }, '', '"/nowhere/prompt" can\'t be read (ENOENT: no such file'],
     [{ promptFile: '-' }, '', 'the message is empty'],
     [{ promptFile: '-' }, Uint8Array.of(0xff), 'is not UTF-8'],

@@ -1,4 +1,4 @@
-/** The agent service as the authors of the peers would call it: plain fetch, and an error for whatever is no job. */
+/** Calls the agent service with plain fetch, as in typical sample code. Any status other than 2xx is an error. */
 const { AGENT_API_BASE_URL = '', AGENT_API_KEY = '' } = process.env;
 
 export interface Address {
@@ -15,7 +15,7 @@ export interface Job {
 async function call(path: string, options: RequestInit = {}): Promise<Job> {
   const headers = { authorization: `Bearer ${AGENT_API_KEY}`, 'content-type': 'application/json' };
   const response = await fetch(`${AGENT_API_BASE_URL}/v2/agent/${path}`, { ...options, headers });
-  if (!response.ok) throw new Error(`the agent service answered ${response.status}`);
+  if (!response.ok) throw new Error(`the agent service returned ${response.status}`);
   return (await response.json()) as Job;
 }
 

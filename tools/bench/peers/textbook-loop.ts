@@ -4,7 +4,7 @@ import type { Address, Job } from './activities';
 
 const { sendMessage, getJob } = proxyActivities<typeof activities>({ startToCloseTimeout: '1 minute' });
 
-/** The durable-timer loop as the field writes it: send, then sleep and look until the job is done. */
+/** The usual loop with durable timers: sends the message, and then sleeps and reads the job until the job has ended. */
 export async function textbookLoop(address: Address, prompt: string, intervalMs: number): Promise<Job> {
   await sendMessage(address, prompt);
   for (;;) {

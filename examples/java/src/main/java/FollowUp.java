@@ -23,7 +23,7 @@ import java.util.stream.Stream;
 /** Sends one follow-up and prints its pull request: FollowUp PROJECT JOB REQUEST_ID PROMPT */
 public final class FollowUp {
   static final String CONFLICT =
-      "conflict: the follow-up of this request id carries another prompt; nothing was sent for this one";
+      "conflict: the follow-up with this request ID has another prompt; this prompt was not sent";
 
   static String workflowId(String projectId, String jobId, String requestId) {
     return Stream.of(projectId, jobId, requestId)
@@ -33,7 +33,7 @@ public final class FollowUp {
   }
 
   static JsonNode followUp(WorkflowClient client, String workflowId, Object request) {
-    // While it runs, attach to it. After its end, don't send again.
+    // The start attaches to a running follow-up. If the follow-up has ended, nothing is sent again.
     WorkflowStub stub = client.newUntypedWorkflowStub("followUp", WorkflowOptions.newBuilder()
         .setWorkflowId(workflowId)
         .setTaskQueue("follow-up")
@@ -42,20 +42,20 @@ public final class FollowUp {
         .build());
     try {
       stub.start(new Object[] {request});
-    } catch (WorkflowExecutionAlreadyStarted ended) { // Its result is still there.
+    } catch (WorkflowExecutionAlreadyStarted ended) { // Its result can be read.
       stub = client.newUntypedWorkflowStub(workflowId);
     }
     return stub.getResult(JsonNode.class);
   }
 
-  /** Whether the follow-up of this request id carries another prompt: then this one was not sent. */
+  /** Whether the follow-up with this request ID has another prompt. If so, this prompt was not sent. */
   static boolean isConflict(JsonNode receipt, String prompt) throws NoSuchAlgorithmException {
     byte[] digest = MessageDigest.getInstance("SHA-256").digest(prompt.getBytes(StandardCharsets.UTF_8));
     JsonNode sent = receipt.get("promptDigest");
     return !sent.isNull() && !sent.asText().equals(HexFormat.of().formatHex(digest));
   }
 
-  /** The client of TEMPORAL_* and temporal.toml. It waits for the connection; a first call gives up sooner. */
+  /** Connects using TEMPORAL_* and temporal.toml, and waits up to 30 s. Without this wait, the first call would time out earlier. */
   static WorkflowClient connect() throws IOException {
     ClientConfigProfile profile = ClientConfigProfile.load();
     return WorkflowClient.newInstance(
@@ -69,7 +69,7 @@ public final class FollowUp {
       System.err.println("usage: FollowUp PROJECT JOB REQUEST_ID PROMPT");
       System.exit(1);
     }
-    // The sandbox of the demo neither lags nor takes messages up late; for your agent service leave `maxStaleness` out.
+    // The demo's sandbox has no stale responses. For your agent service, remove `maxStaleness`.
     var request =
         Map.of("projectId", args[0], "jobId", args[1], "requestId", args[2], "prompt", args[3], "maxStaleness", "2s");
     WorkflowClient client = connect();
