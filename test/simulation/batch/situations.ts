@@ -38,7 +38,7 @@ const BASE_SITUATIONS: Situations<BatchWorld> = {
 /** What is told of items at the end. */
 const ITEM_OUTCOMES = weighted(
   'completed, failed, cancelled, terminated, FollowUpRejected, DeliveryUnknown, JobNotFound, DeadlineExceeded',
-  'conflict, gone',
+  'conflict, missing',
 );
 
 /** The operations that have had an effect. */

@@ -143,7 +143,7 @@ export class TemporalServer {
       runId,
       firstRunId: runId,
       originalRunId: runId,
-      ...(by !== undefined && { asked: { by, requestId: requestId ?? '' } }),
+      ...(by !== undefined && { requester: { by, requestId: requestId ?? '' } }),
     };
     const run = this.addRun(start, Boolean(request.workflowStartDelay));
     run.begin();
