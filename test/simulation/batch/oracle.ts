@@ -89,7 +89,7 @@ const RULES: readonly ((world: BatchWorld) => Iterable<string>)[] = [
       const run = world.runs.find((each) => each.runId === runId);
       const at = point === 'post' ? (firstByteAt ?? Infinity) : requestedAt;
       // An activity may outlive its run, whose lock the next follow-up acquires. A poll may come while the lock is released.
-      if (run === undefined || at > run.closedAt || (point !== 'post' && point !== 'look')) continue;
+      if (run === undefined || at > run.closedAt || (point !== 'post' && point !== 'baseline')) continue;
       if (!locksOf(world, run).some((lock) => lock.startedAt <= at && lock.closedAt >= at))
         yield `${run.workflowId}: request ${number} of ${runId} without the job lock`;
     }

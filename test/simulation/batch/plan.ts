@@ -145,9 +145,9 @@ function drawJob(random: RandomSource, nth: number, project: number): PlannedJob
 
 /** Those around a start stand more than once. */
 const POINTS = weighted<string>(
-  '3 started, runItems started, runItems over, runItems reported, keep asked, 2 keep recorded, 2 start asked',
-  '2 start recorded, describe asked, describe recorded, list asked, list recorded, history recorded',
-  'task started, task done, post begun, post processed, closeChunks started',
+  '3 started, runItems started, runItems ended, runItems reported, keep requested, 2 keep recorded, 2 start requested',
+  '2 start recorded, describe requested, describe recorded, list requested, list recorded, history recorded',
+  'task started, task done, post started, post processed, closeChunks started',
   '3 batch ended, 2 item ended',
 );
 

@@ -31,7 +31,7 @@ const UNTIL_LISTED_MS = 90_000;
 
 /** Points that a story tells. */
 const LOGGED_POINTS =
-  /^(runItems (started|reported)|keep recorded|post (begun|processed)|closeChunks started|phase .*)$/;
+  /^(runItems (started|reported)|keep recorded|post (started|processed)|closeChunks started|phase .*)$/;
 
 /** A start of a follow-up by a run of the batch, with what the server had of that run at this moment. */
 export interface ItemStart {

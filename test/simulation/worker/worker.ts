@@ -50,7 +50,7 @@ export class SimulatedWorker implements Process {
   clockErrorMs = 0;
   suspendedMs = 0;
   /** What is lost of its next call to the server. */
-  nextCallLoss: 'request' | 'answer' | undefined;
+  nextCallLoss: 'request' | 'response' | undefined;
   /** What can't be decoded or encoded of its next activity, as with a codec that fails once. */
   nextCodecFailure: 'input' | 'result' | undefined;
   readonly client: Client;
@@ -127,7 +127,7 @@ export class SimulatedWorker implements Process {
         back(isLost);
         return;
       }
-      reached(`${method} asked`, this);
+      reached(`${method} requested`, this);
       afterWay(() => {
         server.whenAvailable(() => {
           let end: () => void;
@@ -139,7 +139,7 @@ export class SimulatedWorker implements Process {
             const why = error as Error;
             end = () => reject(why);
           }
-          back(lost === 'answer' ? isLost : end);
+          back(lost === 'response' ? isLost : end);
         });
       });
     });
@@ -232,7 +232,7 @@ export class SimulatedWorker implements Process {
     const result = await running.run({ args: (options.arguments ?? []).map(fromPayload), headers: {} });
     beats.stop();
     if (result.willCompleteAsync) return;
-    this.options.reached(`${name} over`, this);
+    this.options.reached(`${name} ended`, this);
     const isBroken = this.takeCodecFailure('result');
     await this.report(() => {
       activity.report(token, isBroken ? CODEC_FAILURE : result, beats.latestDetails);
