@@ -138,7 +138,7 @@ const FOLLOW_UP_SITUATIONS: Situations<FollowUpWorld> = {
     service.requests.some(({ answer }) => /^page_40[0134]$/.test(answer ?? '')),
   'the deadline ends a follow-up': (world) => failsWith(world, 'DeadlineExceeded'),
   'the job no longer exists': (world) => failsWith(world, 'JobNotFound'),
-  'an update is rejected': ({ performed }) => performed.some(({ answer }) => answer?.kind === 'refused'),
+  'an update is rejected': ({ performed }) => performed.some(({ answer }) => answer?.kind === 'rejected'),
   'the Temporal server rejects a workflow task': ({ runs }) =>
     runs.some(({ failedTasks }) => failedTasks.length > 0),
 };

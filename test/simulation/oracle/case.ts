@@ -95,7 +95,7 @@ export function buildCase(world: FollowUpWorld) {
     decisions: (decision: string) =>
       world
         .performedOfKind('decide')
-        .filter(({ operation, answer }) => operation.decision === decision && answer?.kind !== 'refused'),
+        .filter(({ operation, answer }) => operation.decision === decision && answer?.kind !== 'rejected'),
     /** Whether the plan has an operation of one of these kinds. */
     has: (...kinds: readonly Operation['kind'][]) =>
       world.plan.operations.some(({ operation }) => kinds.includes(operation.kind)),
