@@ -79,13 +79,17 @@ async function play(mutant: Mutant, most: string): Promise<string> {
     await symlink(path.join(ROOT, 'node_modules'), path.join(cwd, 'node_modules'));
     const target = path.join(cwd, 'src', file);
     const changed = applyMutant(mutant, await readFile(target, 'utf8'));
-    if (changed === null) return `the rule's text does not occur exactly once in ${file}; update mutants.diff`;
+    if (changed === null)
+      return `the rule's text does not occur exactly once in ${file}; update mutants.diff`;
     await writeFile(target, changed);
     const args = ['--import', 'tsx', 'test/simulation/main.ts', `--${of}`, `1..${most}`, '--until-violation'];
     const played = promisify(execFile)(process.execPath, args, { cwd, maxBuffer: 1e8 });
     const end = await played.catch((error: unknown) => error as Error & Awaited<typeof played>);
     const found = end.stdout.split('\n').find((line) => line.startsWith('seed'));
-    return found ?? (end instanceof Error ? `the simulation could not run: ${end.stderr.trim().slice(-300)}` : 'survives');
+    return (
+      found ??
+      (end instanceof Error ? `the simulation could not run: ${end.stderr.trim().slice(-300)}` : 'survives')
+    );
   } finally {
     await rm(cwd, { recursive: true, force: true });
   }

@@ -27,9 +27,12 @@ function replay(name: string, change = (event: HistoryEvent) => event): Promise<
 }
 
 describe('the simulation', () => {
-  it.each(NAMES)('replays the recorded history %s of a real Temporal server with the same commands', async (name) => {
-    await expect(replay(name)).resolves.toBeUndefined();
-  });
+  it.each(NAMES)(
+    'replays the recorded history %s of a real Temporal server with the same commands',
+    async (name) => {
+      await expect(replay(name)).resolves.toBeUndefined();
+    },
+  );
 
   it.each<[string, (event: HistoryEvent) => HistoryEvent]>([
     [

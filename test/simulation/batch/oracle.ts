@@ -199,7 +199,8 @@ const RULES: readonly ((world: BatchWorld) => Iterable<string>)[] = [
     const starters = [...world.performedOfKind('start'), ...world.performedOfKind('terminate')];
     if (starters.some((each) => each.run !== undefined && happensSoonAfter(latest.closedAt, each))) return;
     for (const run of world.runs)
-      if (run.start.workflowType === CHUNK_WORKFLOW && run.isOpen) yield `the chunk ${run.workflowId} is still open after the end of the batch`;
+      if (run.start.workflowType === CHUNK_WORKFLOW && run.isOpen)
+        yield `the chunk ${run.workflowId} is still open after the end of the batch`;
   },
   /** A completed batch reports and counts one outcome for each item. */
   function* countsEachItem({ finalReport, names, plan, deleted }) {

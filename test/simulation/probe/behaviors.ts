@@ -66,7 +66,8 @@ const ACTIVITY_BEHAVIORS: Readonly<Record<string, string>> = {
     'expires: fail broken 1 | beat kept, hang',
   'an attempt that times out with no time for another attempt ends the activity with a schedule-to-close timeout':
     'beats expires-late again-late: beat kept, hang',
-  'the next attempt gets the heartbeat details that are reported with a failure': 'beat one, beat two, fail broken 1 |',
+  'the next attempt gets the heartbeat details that are reported with a failure':
+    'beat one, beat two, fail broken 1 |',
   'heartbeat details survive an attempt without details, and the workflow gets the last failure':
     'thrice: beat one, fail first 1 | fail second 1 | fail third 1 3',
   'an activity that is paused during an attempt starts no further attempt until it is unpaused':
@@ -95,8 +96,7 @@ const ACTIVITY_BEHAVIORS: Readonly<Record<string, string>> = {
     'beats: alive ends | => at beats; reset-activity',
   'a started activity with one attempt gets another one after the maximum is raised':
     'once: gate g, fail broken 1 | => at g; allow-attempts 2; open g',
-  'a client completes an activity by its ID during an attempt':
-    'hang => attempt 1; complete-as by hand',
+  'a client completes an activity by its ID during an attempt': 'hang => attempt 1; complete-as by hand',
   'a client completes an activity by its ID during the backoff':
     'fail broken 60000 => waits-for-attempt 2; complete-as by hand',
   'a terminated workflow is closed at once': 'gate g => at g; terminate',
@@ -114,12 +114,15 @@ const CANCELLATION_BEHAVIORS: Readonly<Record<string, string>> = {
     'waits: gate g => at g; tell go; has ActivityTaskCancelRequested; open g',
   'with WAIT_CANCELLATION_COMPLETED, a failed attempt is not retried after the cancellation':
     'waits: gate g, fail broken => at g; tell go; has ActivityTaskCancelRequested; open g',
-  'with WAIT_CANCELLATION_COMPLETED, the response to a heartbeat reports the cancellation': 'waits beats: alive ends => at beats; tell go',
+  'with WAIT_CANCELLATION_COMPLETED, the response to a heartbeat reports the cancellation':
+    'waits beats: alive ends => at beats; tell go',
 };
 
 /** Behaviors of workflow tasks, signals, updates, resets and continue-as-new. */
 const WORKFLOW_BEHAVIORS: Readonly<Record<string, Behavior>> = {
-  'an activity that is cancelled in the task that schedules it leaves no event': { steps: [activity(''), 'cancel a'] },
+  'an activity that is cancelled in the task that schedules it leaves no event': {
+    steps: [activity(''), 'cancel a'],
+  },
   'changed options during the backoff replace the requested delay with the delay of the retry policy': {
     steps: [activity('fail broken 60000 |'), 'timer t 30000', 'wait a: a 2', 'cancel t'],
     script: 'waits-for-attempt 2; allow-attempts 3',
@@ -129,8 +132,14 @@ const WORKFLOW_BEHAVIORS: Readonly<Record<string, Behavior>> = {
     script: 'at g; pause; knows TimerFired; unpause',
   },
   'a rejected update leaves no event': { steps: [END], script: 'tasks 1; ask refuse; tell end' },
-  'an update is accepted and completed in one workflow task': { steps: [END], script: 'tasks 1; ask why; tell end' },
-  'an update whose handler fails has an accepted event': { steps: [END], script: 'tasks 1; ask fail; tell end' },
+  'an update is accepted and completed in one workflow task': {
+    steps: [END],
+    script: 'tasks 1; ask why; tell end',
+  },
+  'an update whose handler fails has an accepted event': {
+    steps: [END],
+    script: 'tasks 1; ask fail; tell end',
+  },
   'events during a workflow task wait for its end, and the workflow handles signals and updates first': {
     steps: [activity('gate a'), GO, HOLD_TASK, END],
     script: 'at a; tell go; at held; open a; pending 0; tell one; ask-behind two; tell end; open held',

@@ -100,7 +100,8 @@ function runOf(
       terminate: act((run) => run.terminate()),
       reset: act((run, task) => {
         const point = run.resetPoints()[Number(task)];
-        if (point === undefined || server.reset(run, point) === null) throw new Error(`the run can't be reset to the workflow task ${task}`);
+        if (point === undefined || server.reset(run, point) === null)
+          throw new Error(`the run can't be reset to the workflow task ${task}`);
       }),
       pause: onActivities((activity) => activity.pause()),
       unpause: onActivities((activity) => activity.unpause()),
