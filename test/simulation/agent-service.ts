@@ -93,7 +93,7 @@ export class AgentService {
           this.reached(`${request.point} received`, worker);
           resolve(exchange);
         };
-        // These timers belong to the worker's process, and do not run while the process is frozen.
+        // The timers belong to the worker's process, and do not run while the process is frozen.
         const timers = [
           setTimeout(() => fail('timeout'), limits.timeoutMs),
           setTimeout(() => {

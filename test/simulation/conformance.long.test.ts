@@ -40,7 +40,7 @@ beforeAll(async () => {
   }
 });
 
-// These tests run before the simulation, because real servers can't work while the virtual clock replaces the real one.
+// The tests with the real server run before the simulation, because real servers can't work while the virtual clock replaces the real one.
 describe('the real Temporal server has the behavior', () => {
   afterAll(() => probes.close());
 

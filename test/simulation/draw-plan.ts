@@ -187,7 +187,7 @@ const SCENARIOS: readonly ((plan: Plan, random: RandomSource) => Partial<Plan>)[
 ];
 
 function drawJob(random: RandomSource, maxStalenessMs: number, faults: readonly Fault[]): PlannedJob {
-  // Both delays together are shorter than `maxStaleness`, as a caller who sets `maxStaleness` assumes.
+  // The two delays together are shorter than `maxStaleness`, as a caller who sets `maxStaleness` assumes.
   const lagMs = random.pick('lag', [0, 0, Math.floor(maxStalenessMs / 2), Math.floor(maxStalenessMs * 0.9)]);
   const takeUpMs = random.pick('takeUp', [0, 0, 0, Math.max(0, maxStalenessMs - lagMs - 1)]);
   const turn = (nth: number) => ({

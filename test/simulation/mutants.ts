@@ -50,7 +50,7 @@ async function main(): Promise<number> {
   const left = readMutants().filter(({ of, rule }) => `${of}: ${rule}`.includes(values.only));
   const { length } = left;
   let survivors = 0;
-  // One mutant runs on each core. Each has a separate copy of the code.
+  // On each core, one mutant runs with a separate copy of the code.
   const playAll = async () => {
     for (let each = left.shift(); each !== undefined; each = left.shift()) {
       const outcome = await play(each, values.most ?? String(MAX_SEEDS[each.of]));

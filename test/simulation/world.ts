@@ -52,7 +52,7 @@ const MAX_DURATION_MS = 5 * 86_400_000;
 /** The maximum number of timers of a world. A world that runs more timers has an infinite loop. */
 const MOST_STEPS = 1_000_000;
 
-/** One line of the event log; `at` is in milliseconds since the start of the world. */
+/** A line of the event log; `at` is in milliseconds since the start of the world. */
 export interface LogEntry {
   readonly at: number;
   readonly who: string;

@@ -188,7 +188,7 @@ export const RULES: readonly Rule[] = [
     const freeAt = lock === null ? START_MS : lock.end === 'never' ? Infinity : START_MS + lock.heldMs;
     if (first !== undefined && first.startedAt < freeAt)
       yield `the job lock was acquired ${freeAt - first.startedAt} ms before its holder ended`;
-    // One more attempt may follow if the response to the first one was lost.
+    // Another attempt may follow if the response to the first one was lost.
     const waits = world.log.filter(
       ({ at, what }) =>
         what === 'waitForJobLock started' && at + START_MS > (first?.startedAt ?? Infinity) + END_DELAY_MS,

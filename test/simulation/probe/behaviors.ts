@@ -34,8 +34,8 @@ const OPTIONS: Readonly<Record<string, ActivityOptions>> = {
 };
 
 /** Steps of the workflow that wait for a signal of the script. */
-const GO = 'wait told: go';
-const END = 'wait told: end';
+const GO = 'wait signal: go';
+const END = 'wait signal: end';
 /** A step that keeps the workflow task open with a local activity until the gate is opened. Other events are buffered. */
 const HOLD_TASK: Step = { activity: 'held', attempts: 'gate held', options: 'local' };
 
@@ -163,12 +163,12 @@ const WORKFLOW_BEHAVIORS: Readonly<Record<string, Behavior>> = {
     script: 'waits-for-attempt 2; cancel',
   },
   'a reset to the first workflow task applies signals and updates again': {
-    steps: ['info ids', 'wait told: one', activity('gate g'), END],
+    steps: ['info ids', 'wait signal: one', activity('gate g'), END],
     script:
       'tasks 1; tell one; at g; ask two; reset 0; attempt 1; open g; knows ActivityTaskCompleted; tell end',
   },
   'a reset schedules pending activities again and continues timers': {
-    steps: [activity('gate g'), `timer t ${2 * SLACK}`, 'wait told: one', END],
+    steps: [activity('gate g'), `timer t ${2 * SLACK}`, 'wait signal: one', END],
     script:
       'at g; tell one; tasks 2; reset 1; knows TimerFired; attempt 1; open g; knows ActivityTaskCompleted; tell end',
   },

@@ -40,14 +40,14 @@ export async function probe(steps: readonly Step[]): Promise<readonly string[]> 
   const record = (label: string, what: unknown) => void log.push(`${label}: ${String(what)}`);
 
   setHandler(defineQuery<readonly string[]>('seen'), () => log);
-  setHandler(defineSignal<[string]>('tell'), (what) => record('told', what));
+  setHandler(defineSignal<[string]>('tell'), (what) => record('signal', what));
   const answer = (what: string) => {
-    record('asked', what);
-    if (what === 'fail') throw ApplicationFailure.create({ message: 'no answer' });
-    return `answer to ${what}`;
+    record('update', what);
+    if (what === 'fail') throw ApplicationFailure.create({ message: 'the update failed' });
+    return `result of ${what}`;
   };
   const validator = (what: string) => {
-    if (what === 'refuse') throw new Error('no such question');
+    if (what === 'refuse') throw new Error('unknown update');
   };
   setHandler(defineUpdate<string, [string]>('ask'), answer, { validator });
 

@@ -28,7 +28,7 @@ export class Updates {
     return [...this.all.values()].filter(({ state }) => states.includes(state));
   }
 
-  /** Applies the command of a workflow task to an update. @returns the event for the history; undefined if there is none */
+  /** Applies the command of a workflow task to an update. @returns the event for the history; undefined if the update leaves no event */
   applyCommand(command: Extract<ServerCommand, { readonly updateId: string }>): EventBody | undefined {
     const { type, updateId } = command;
     if (type === 'UpdateRejected') {

@@ -14,7 +14,7 @@ export async function loadWorkflows(
   Error.stackTraceLimit = 3;
   const bundle = parseWorkflowCode(`Error.stackTraceLimit = 0;${code}`);
   const creator = await ReusableVMWorkflowCreator.create(bundle, NO_TIMEOUT, new Set(activities));
-  // These handlers record the stack of each promise for the stack trace query, which would take most of the time.
+  // The global handlers record the stack of each promise for the stack trace query, which would take most of the time.
   globalHandlers.uninstall();
   globalHandlers.promiseHookInstalled = false;
   return creator;
