@@ -1,3 +1,4 @@
+import { isSendResult } from '../../../src/contract/activities';
 import type { FollowUpProgress, Receipt } from '../../../src/contract/result';
 import { isMachineOperation } from '../operations';
 import { START_MS } from '../clock';
@@ -328,10 +329,10 @@ export const RECEIPT_RULES: readonly ReceiptRule[] = [
 /** Returns how a send ended; undefined for other events, and for a send whose POST was provably not sent. */
 function sendEndKind(event: HistoryEvent): string | undefined {
   if (event.type !== 'ActivityTaskCompleted') return undefined;
-  const result = fromPayload(event.resolution.completed?.result) as {
-    readonly end?: { readonly kind?: string; readonly outcome?: { readonly verdict: string } };
-  } | null;
-  return result?.end?.outcome?.verdict === 'not-sent' ? undefined : result?.end?.kind;
+  const result = fromPayload(event.resolution.completed?.result);
+  if (!isSendResult(result)) return undefined;
+  const { outcome } = result;
+  return outcome.kind === 'posted' && outcome.outcome.verdict === 'not-sent' ? undefined : outcome.kind;
 }
 
 /** Returns the turns of the follow-up's message. */
