@@ -12,29 +12,29 @@ import type { RandomSource } from './random-source';
 import type { PlannedJob, Fault, FaultEffect } from './plan';
 import type { SimulatedWorker } from './worker/worker';
 
-/** One request as the service and its client knew it. Times in milliseconds since the epoch; null for what never came. */
+/** A request, as the agent service and the worker see it. Times are in milliseconds since the epoch, or null if the event never happened. */
 export class Request {
-  /** When its first byte left. */
+  /** When the worker sent the first byte. */
   firstByteAt: number | null = null;
   reachedAt: number | null = null;
-  /** When its message was processed. */
+  /** When the agent service processed the message. */
   processedAt: number | null = null;
-  /** A status, or what else came back. */
+  /** The label of the response: `job`, `http_503`, `page_404`, or the kind of the fault. */
   answer: string | null = null;
   retryAfter: string | null = null;
   respondedAt: number | null = null;
-  /** When the client had its end; a worker that has died has none. */
+  /** When the worker received the response or the error; null if the worker died before. */
   receivedAt: number | null = null;
-  /** The job that a read has shown. */
+  /** The job in the response. */
   shown: AgentJob | null = null;
 
   /**
-   * @param point what it is for, in the names of the points of a story: a look right before a POST, or a read of another activity
-   * @param attempt the one of the activity that has asked
+   * @param point the purpose of the request: a POST, the baseline read before it, a read of `pollJob`, or a read of `getJob`
+   * @param attempt the token of the activity attempt that made the request
    */
   constructor(
     readonly number: number,
-    readonly point: 'post' | 'look' | 'poll' | 'read',
+    readonly point: 'post' | 'baseline' | 'poll' | 'read',
     readonly attempt: string,
     readonly worker: string,
     readonly runId: string,
@@ -42,10 +42,10 @@ export class Request {
   ) {}
 }
 
-/** One way, mostly; how much longer a slow one takes, and how many are slow: a message is often processed slowly. */
-const WAY_MS = { least: 1, usual: 120, slow: 6_000, slowShare: 0.06, slowShareOfPost: 0.15 };
+/** The delay of each step of a request, in milliseconds. POSTs are slow more often, because a message may be processed slowly. */
+const STEP_MS = { least: 1, usual: 120, slow: 6_000, slowShare: 0.06, slowShareOfPost: 0.15 };
 
-/** The agent service with its one job, at the border of HTTP: what undici would have told. */
+/** The agent service with one job. This class replaces `sendHttpRequest`, so a worker receives the same results as from undici. */
 export class AgentService {
   readonly requests: Request[] = [];
   readonly life: JobLife;
@@ -69,12 +69,12 @@ export class AgentService {
     const turnRandom = () => this.random.next('turn');
     this.life = new JobLife(start, {
       ...{ now: () => clock.now, random: turnRandom, turnMs: 60_000, whileActive, openPullRequest },
-      // The turn of a job that is active before is not one of ours.
+      // If the job is active at the start, its first turn does not belong to a follow-up.
       plans: status === 'active' ? [{ durationMs: activeMs }, ...turns] : turns,
     });
   }
 
-  /** As `exchange` of the agent API, for one worker. */
+  /** Returns the `sendHttpRequest` of one worker. */
   exchangeFor(worker: SimulatedWorker): typeof realExchange {
     return (_dispatcher, { method, body }, limits) =>
       new Promise<HttpResult>((resolve) => {
@@ -90,10 +90,10 @@ export class AgentService {
           if (request.receivedAt !== null) return;
           request.receivedAt = this.clock.now;
           for (const timer of timers) clearTimeout(timer);
-          this.reached(`${request.point} heard`, worker);
+          this.reached(`${request.point} received`, worker);
           resolve(exchange);
         };
-        // Those of the process: they stand still with it.
+        // The timers belong to the worker's process, and do not run while the process is frozen.
         const timers = [
           setTimeout(() => fail('timeout'), limits.timeoutMs),
           setTimeout(() => {
@@ -107,7 +107,7 @@ export class AgentService {
       });
   }
 
-  /** One request on its way, and its answer; a label for what comes instead; null where the time limit ends it. */
+  /** Transmits a request. @returns the response; the label of an error; null if a timeout ends the request */
   private async transmit(
     request: Request,
     body: string,
@@ -115,27 +115,29 @@ export class AgentService {
     { beforeFirstByte }: HttpRequestOptions,
   ): Promise<HttpResponse | string | null> {
     const { point } = request;
-    const way = () => {
-      const slowShare = point === 'post' ? WAY_MS.slowShareOfPost : WAY_MS.slowShare;
-      return this.clock.sleep(this.random.delayMs(point, 'takes', { ...WAY_MS, slowShare }));
+    // The name of a random sequence must not change, because each seed must play the same world.
+    const sequence = point === 'baseline' ? 'look' : point;
+    const pause = () => {
+      const slowShare = point === 'post' ? STEP_MS.slowShareOfPost : STEP_MS.slowShare;
+      return this.clock.sleep(this.random.delayMs(sequence, 'takes', { ...STEP_MS, slowShare }));
     };
     const effect = this.faultEffectFor(point === 'post' ? 'post' : 'get');
-    this.reached(`${point} asked`, worker);
-    // The connection is made by the worker's kernel, also while the process stands still.
-    await way();
+    this.reached(`${point} requested`, worker);
+    // The kernel of the worker's machine makes the connection, even while the process is frozen.
+    await pause();
     await worker.waitUntilAwake();
     if (request.receivedAt !== null) return null;
     if (effect?.kind === 'refused') return 'ECONNREFUSED';
     if (effect?.kind === 'misconfigured') return 'UND_ERR_INVALID_ARG';
     if (beforeFirstByte?.() !== undefined) return 'held_back';
     request.firstByteAt = this.clock.now;
-    this.reached(`${point} begun`, worker);
-    await way();
+    this.reached(`${point} started`, worker);
+    await pause();
     request.reachedAt = this.clock.now;
     this.reached(`${point} reached`, worker);
     const answer = this.respond(request, body, effect, worker);
     if (answer !== null) request.respondedAt = this.clock.now;
-    await way();
+    await pause();
     await worker.waitUntilAwake();
     return answer;
   }
@@ -143,8 +145,8 @@ export class AgentService {
   private newRequest(isPost: boolean, worker: string): Request {
     const { activityType, workflowExecution, base64TaskToken } = Context.current().info;
     const point = isPost ? 'post' : (POINTS[activityType] ?? 'read');
-    const of = [base64TaskToken, worker, workflowExecution?.runId ?? '', this.clock.now] as const;
-    const request = new Request(this.requests.length + 1, point, ...of);
+    const origin = [base64TaskToken, worker, workflowExecution?.runId ?? '', this.clock.now] as const;
+    const request = new Request(this.requests.length + 1, point, ...origin);
     this.requests.push(request);
     return request;
   }
@@ -160,7 +162,7 @@ export class AgentService {
     )?.effect;
   }
 
-  /** @returns null for silence */
+  /** @returns the response or the label of an error; null if the agent service does not respond */
   private respond(request: Request, body: string, effect: FaultEffect | undefined, worker: SimulatedWorker) {
     if (request.point === 'post' && effect?.processed !== false) {
       request.processedAt = this.clock.now;
@@ -181,8 +183,8 @@ export class AgentService {
       case 'status': {
         request.answer = `${page ? 'page' : 'http'}_${status}`;
         request.retryAfter = retryAfter ?? null;
-        const words = this.errorText();
-        return page ? answer(words) : answer({ error: words });
+        const text = this.errorText();
+        return page ? answer(text) : answer({ error: text });
       }
       case 'page':
         return answer(undefined, true);
@@ -192,14 +194,14 @@ export class AgentService {
         return answer({ ...this.life.job(), ...ANOTHER_JOB });
       default: {
         const job = request.point === 'post' ? this.life.job() : this.visibleJob();
-        request.shown = kind === 'unknown word' ? { ...job, status: 'expired' } : job;
+        request.shown = kind === 'unknown status' ? { ...job, status: 'expired' } : job;
         request.answer = 'job';
         return answer(request.shown);
       }
     }
   }
 
-  /** The job as one of the replicas has it; the link comes some time after the turn. */
+  /** Returns the job as one of the replicas shows it. The link appears some time after the turn. */
   private visibleJob(): AgentJob {
     const now = this.life.read();
     const lag = this.random.between('lag', 0, this.job.lagMs);
@@ -210,7 +212,7 @@ export class AgentService {
   }
 }
 
-const POINTS: Readonly<Record<string, Request['point']>> = { sendMessage: 'look', pollJob: 'poll' };
+const POINTS: Readonly<Record<string, Request['point']>> = { sendMessage: 'baseline', pollJob: 'poll' };
 
-/** The job of somebody else. */
+/** The fields of another job. */
 const ANOTHER_JOB = { id: 'job-2', status: 'completed', prLink: 'https://code.example/pulls/of-others' };

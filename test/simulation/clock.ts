@@ -1,38 +1,38 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { withGlobal } from '@sinonjs/fake-timers';
 
-/** Who works at the moment: a process with its own idea of the time, which may stand still. */
+/** A simulated process, whose clocks may be wrong and which may be frozen. */
 export interface Process {
-  /** Milliseconds by which its wall clock is ahead. */
+  /** The number of milliseconds by which the wall clock of the process is ahead. */
   readonly clockErrorMs: number;
-  /** Milliseconds that its monotonic clock has missed, as on a machine that was suspended. */
+  /** The number of milliseconds that the monotonic clock of the process missed while its machine was suspended. */
   readonly suspendedMs: number;
-  /** Calls `work` now, when the process goes on, or never. */
+  /** Calls `work` now; if the process is frozen, when the process continues; never if the process has died. */
   whenAwake(work: () => void): void;
 }
 
-/** A clock on which something can be due. */
+/** A clock with timers. */
 export interface Timers {
   /** In milliseconds since the epoch. */
   readonly now: number;
-  /** Calls `work` after so many milliseconds. @returns what takes it back */
+  /** Calls `work` after `ms` milliseconds. @returns a function that cancels the call */
   after(ms: number, work: () => void): () => void;
 }
 
-/** Real macrotasks: they are never faked, so that all microtasks have run when one comes. */
+/** The real function, which is never faked: when a macrotask runs, all microtasks before it have run. */
 const realImmediate = setImmediate;
 
-/** One for all: Node asks each of them about each promise, for ever. */
+/** The process whose code is running. All clocks share this storage, because each `AsyncLocalStorage` slows down every promise. */
 const processes = new AsyncLocalStorage<Process | undefined>();
 
 const fakeTimers = withGlobal(globalThis);
 
-/** Every simulation begins then, in milliseconds since the epoch. */
+/** The time at which every simulation begins, in milliseconds since the epoch. */
 export const START_MS = Date.UTC(2030, 0, 1);
 
 /**
- * The one clock of a simulation. It is the fake clock that jest uses too, and stands for `Date`, `performance` and the
- * timers of whatever runs in it. Nothing happens but what was due: the clock jumps from one timer to the next.
+ * The only clock of a simulation, built with the library of Jest's fake timers. The clock replaces `Date`, `performance` and the timers of
+ * all code in the simulation. Its time jumps from one timer to the next.
  */
 export class VirtualClock implements Timers {
   private readonly clock = fakeTimers.install({
@@ -40,12 +40,12 @@ export class VirtualClock implements Timers {
     toFake: ['Date', 'performance', 'setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'],
   });
   private readonly setTimer = this.clock.setTimeout;
-  /** Work under way that takes no virtual time, but real macrotasks: an activation of a workflow. */
+  /** The number of workflow activations in progress: they take real macrotasks, but no virtual time. */
   private busy = 0;
 
   private readonly realRandom = Math.random;
 
-  /** @param random for whoever draws by `Math.random` */
+  /** @param random replaces `Math.random` */
   constructor(random: () => number) {
     const { clock } = this;
     Math.random = random;
@@ -55,7 +55,7 @@ export class VirtualClock implements Timers {
       const start = globalThis[name];
       const inContext = (work: (...args: unknown[]) => void, ms?: number, ...args: unknown[]) => {
         const process = processes.getStore();
-        // A real timer keeps the context in which it was made.
+        // Like a real timer, this timer runs in the asynchronous context that created it.
         const run = AsyncLocalStorage.bind(() => work(...args));
         return start(process === undefined ? run : () => process.whenAwake(run), ms);
       };
@@ -63,17 +63,17 @@ export class VirtualClock implements Timers {
     }
   }
 
-  /** The true time, in milliseconds since the epoch. */
+  /** The correct time, in milliseconds since the epoch. */
   get now(): number {
     return this.clock.now;
   }
 
-  /** Runs `work` as this process does; its timers are the process's. */
+  /** Runs `work` in a process. The timers that `work` starts belong to the process. */
   runAs<T>(process: Process, work: () => T): T {
     return processes.run(process, work);
   }
 
-  /** Calls `work` after so many milliseconds, in nobody's name. @returns what takes it back */
+  /** Calls `work` after `ms` milliseconds, outside of all processes. @returns a function that cancels the call */
   after(ms: number, work: () => void): () => void {
     const timer = processes.run(undefined, () => this.setTimer(work, Math.max(0, ms)));
     return () => this.clock.clearTimeout(timer);
@@ -83,13 +83,13 @@ export class VirtualClock implements Timers {
     await new Promise<void>((resolve) => this.after(ms, resolve));
   }
 
-  /** Marks work whose end the clock must not run ahead of. */
+  /** Runs `work`. The time does not advance until `work` has ended. */
   during<T>(work: () => Promise<T>): Promise<T> {
     this.busy += 1;
     return work().finally(() => (this.busy -= 1));
   }
 
-  /** Lets whatever is due happen, one after the other, until `isOver`, until nothing is left, or for so many steps. */
+  /** Runs the timers in the order of their times, until `isOver` returns true, no timer is left, or `mostSteps` timers have run. */
   async run(isOver: () => boolean, mostSteps: number): Promise<void> {
     for (let step = 0; step < mostSteps; step += 1) {
       do await new Promise<void>((resolve) => realImmediate(resolve));
@@ -99,7 +99,7 @@ export class VirtualClock implements Timers {
     }
   }
 
-  /** Gives the real clock back. What was due is dropped. */
+  /** Restores the real clock. Timers that have not run are dropped. */
   uninstall(): void {
     this.clock.uninstall();
     Math.random = this.realRandom;

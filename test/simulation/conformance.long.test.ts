@@ -11,7 +11,7 @@ import { ServedProbes } from './probe/real-server';
 import { playSimulated } from './probe/simulated-server';
 import { loadWorkflows } from './worker/workflow-code';
 
-// Activities that fail are what most behaviours are about.
+// Logs are off, because most behaviors fail activities on purpose.
 Runtime.install({
   logger: new DefaultLogger('ERROR'),
   telemetryOptions: { logging: { filter: 'OFF', forward: {} } },
@@ -26,40 +26,40 @@ beforeAll(async () => {
   });
 });
 
-/** What the real server shows of each behaviour. */
+/** The results of each behavior on the real Temporal server. */
 const served = new Map<string, Promise<unknown>>();
 let probes: ServedProbes;
 
-// All at once: most of them wait for the server's own timers.
+// All behaviors run at the same time, because most of them wait for timers of the Temporal server.
 beforeAll(async () => {
   probes = await ServedProbes.open(bundle);
-  for (const [name, behaviour] of BEHAVIORS) {
-    const seen = probes.play(name, behaviour);
-    seen.catch(() => undefined);
-    served.set(name, seen);
+  for (const [name, behavior] of BEHAVIORS) {
+    const result = probes.play(name, behavior);
+    result.catch(() => undefined);
+    served.set(name, result);
   }
 });
 
-// Before the simulation: while its clock stands for the real one, nothing real can go on.
-describe('a real server shows', () => {
+// The tests with the real server run before the simulation, because real servers can't work while the virtual clock replaces the real one.
+describe('the real Temporal server has the behavior', () => {
   afterAll(() => probes.close());
 
-  it.each(BEHAVIORS)('that %s', async (name) => {
+  it.each(BEHAVIORS)('“%s”', async (name) => {
     await expect(served.get(name)).resolves.toHaveProperty('history');
   });
 });
 
 describe.each([
-  ['the simulation shows', false],
-  ['the simulation shows, where each task is replayed,', true],
-])('as a real server does, %s', (_, evicts) => {
+  ['with cached workflows', false],
+  ['with a replay before each workflow task', true],
+])('the simulation has the same results as the real Temporal server, %s', (_, evicts) => {
   let workflows: ReusableVMWorkflowCreator;
 
   beforeAll(async () => {
     workflows = await loadWorkflows(bundle.code, ['perform']);
   });
 
-  it.each(BEHAVIORS)('that %s', async (name, behaviour) => {
-    await expect(playSimulated(workflows, evicts, behaviour)).resolves.toEqual(await served.get(name));
+  it.each(BEHAVIORS)('for “%s”', async (name, behavior) => {
+    await expect(playSimulated(workflows, evicts, behavior)).resolves.toEqual(await served.get(name));
   });
 });

@@ -6,12 +6,15 @@ import { RandomSource, weighted } from './random-source';
 import type { PlannedOperation, Plan, PlannedJob, Fault, FaultEffect } from './plan';
 
 const MINUTE_MS = 60_000;
-/** Beyond `maxStaleness`. Longer ones cost many reads. */
+/** The deadlines, in addition to `maxStaleness`. Longer deadlines cost many reads. */
 const DEADLINES = [1, 10, 10, 30].map((minutes) => minutes * MINUTE_MS);
-/** Longer than an hour, which is the longest that the service is left alone. */
+/** Longer than an hour, which is the maximum wait after a `Retry-After`. */
 const LONG_DEADLINE_MS = 240 * MINUTE_MS;
 
-/** The plan of a seed: the same on every machine. Half of the worlds are nearly quiet, so that rules can be seen alone. */
+/**
+ * Draws the plan of a seed, which is the same on every machine. Many plans have few operations and faults, so that single rules have an
+ * effect.
+ */
 export function drawPlan(seed: number): Plan {
   const random = new RandomSource(seed * 7_919 + 1);
   const maxStalenessMs = random.pick('confirm', [0, 1_000, 30_000, 30_000, 30_000, 120_000]);
@@ -67,9 +70,9 @@ const LOST: Fault = {
   effect: { kind: 'reset', processed: false },
 };
 
-/** What is broken only where several things come together, which operations that are drawn one by one hardly ever do. */
+/** Combinations of operations that independently drawn operations hardly ever make. */
 const SCENARIOS: readonly ((plan: Plan, random: RandomSource) => Partial<Plan>)[] = [
-  // The message is lost, reading proves nothing, and the activity that polls reports while a decision gives it up.
+  // The delivery is unknown, and reads can't resolve it. `pollJob` reports a result while a decision stops it.
   ({ request, jobs: [job] }, random) => ({
     request: {
       ...{ ...request, whenActive: 'send', onUnknownDelivery: 'ask' },
@@ -86,36 +89,36 @@ const SCENARIOS: readonly ((plan: Plan, random: RandomSource) => Partial<Plan>)[
       }),
     ],
   }),
-  // The worker of a POST dies, no other one takes the send up until the deadline, and somebody cancels right then.
+  // The worker of a POST dies, and no other worker gets the send before the deadline. A client cancels the follow-up at the deadline.
   ({ request, jobs: [job] }, random) => ({
     request: { ...request, whenActive: 'send', maxStaleness: '1s', deadline: '2m' },
     jobs: [{ ...job, status: 'completed', faults: [] }],
     workers: 2,
     operations: [
-      planOperation('post begun', 1, 0, { kind: 'hold queue', queue: 'sends', ms: 600_000 }),
-      planOperation(random.pick('dies', ['post begun', 'post processed']), 1, 0, {
+      planOperation('post started', 1, 0, { kind: 'hold queue', queue: 'sends', ms: 600_000 }),
+      planOperation(random.pick('dies', ['post started', 'post processed']), 1, 0, {
         kind: 'kill',
         backAfterMs: 1_000,
       }),
       planOperation('stopSend started', 1, 0, { kind: 'cancel' }),
     ],
   }),
-  // The worker of a send stands still until the deadline has passed, and no worker runs the follow-up's tasks meanwhile.
+  // The worker of a send is frozen until the deadline has passed. During this time, no worker gets the follow-up's workflow tasks.
   ({ request, jobs: [job] }, random) => ({
     request: { ...request, whenActive: 'send', maxStaleness: '1s', deadline: '61s' },
     jobs: [{ ...job, status: 'completed', faults: [] }],
     ...{ workers: 2, startDelayMs: 0 },
     operations: [
       planOperation('sendMessage started', 1, 0, { kind: 'hold queue', queue: 'follow-up', ms: 600_000 }),
-      planOperation('look reached', 1, 0, {
+      planOperation('baseline reached', 1, 0, {
         kind: 'freeze',
         ms: random.between('stands still', 62_000, 74_000),
         suspended: false,
       }),
     ],
   }),
-  // The next attempt of a send is about to start when the follow-up is cancelled, and its worker stands still after the question
-  // what the send has recorded. The report of that attempt fails.
+  // The next attempt of a send is about to start when the follow-up is cancelled. The worker is frozen after it requested the send's
+  // heartbeat details, and the report of the next attempt fails.
   ({ request, jobs: [job] }, random) => ({
     request: { ...request, whenActive: 'send', deadline: '10m', maxStaleness: '1s' },
     jobs: [{ ...job, status: 'completed', faults: [] }],
@@ -127,18 +130,18 @@ const SCENARIOS: readonly ((plan: Plan, random: RandomSource) => Partial<Plan>)[
       planOperation('post processed', 1, 0, { kind: 'break', what: 'result' }),
     ],
   }),
-  // The same, but the first attempt runs when the follow-up is cancelled.
+  // The same as before, but the first attempt runs when the follow-up is cancelled.
   ({ request, jobs: [job] }) => ({
     request: { ...request, whenActive: 'send', deadline: '10m', maxStaleness: '1s' },
     jobs: [{ ...job, status: 'completed', faults: [] }],
     ...{ workers: 2, startDelayMs: 0 },
     operations: [
-      planOperation('look asked', 1, 0, { kind: 'cancel' }),
+      planOperation('baseline requested', 1, 0, { kind: 'cancel' }),
       planOperation('describe recorded', 1, 0, { kind: 'freeze', ms: 4_000, suspended: false }),
       planOperation('post processed', 1, 0, { kind: 'break', what: 'result' }),
     ],
   }),
-  // The worker of a paused send has died: nothing confirms its cancellation, because the timeouts of the send stand still.
+  // The worker of a paused send has died, so no worker confirms the cancellation. A pause also stops the start-to-close timer of the send.
   ({ request, jobs: [job] }, random) => ({
     request: {
       ...request,
@@ -149,9 +152,11 @@ const SCENARIOS: readonly ((plan: Plan, random: RandomSource) => Partial<Plan>)[
     jobs: [{ ...job, status: 'completed', faults: [] }],
     ...{ workers: 2, startDelayMs: 0, lock: null },
     operations: [
-      planOperation('look asked', 1, 0, { kind: 'pause send', ms: 86_400_000 }),
-      planOperation('look reached', 1, 0, { kind: 'kill', backAfterMs: 5_000 }),
-      planOperation('look reached', 1, random.between('cancels paused', 1_000, 700_000), { kind: 'cancel' }),
+      planOperation('baseline requested', 1, 0, { kind: 'pause send', ms: 86_400_000 }),
+      planOperation('baseline reached', 1, 0, { kind: 'kill', backAfterMs: 5_000 }),
+      planOperation('baseline reached', 1, random.between('cancels paused', 1_000, 700_000), {
+        kind: 'cancel',
+      }),
     ],
   }),
   // No worker runs from the start of the follow-up to its deadline.
@@ -166,7 +171,7 @@ const SCENARIOS: readonly ((plan: Plan, random: RandomSource) => Partial<Plan>)[
       }),
     ],
   }),
-  // Somebody extends the deadline right when the run would continue as new, and something else comes.
+  // A client extends the deadline just before the run would continue as new, and a signal arrives during that workflow task.
   ({ request, jobs: [job] }, random) => ({
     request: { ...request, deadline: '30m', polling: { ...request.polling, timerPolls: 'all' } },
     jobs: [{ ...job, status: 'completed', turns: [LONG_TURN], faults: [] }],
@@ -182,11 +187,11 @@ const SCENARIOS: readonly ((plan: Plan, random: RandomSource) => Partial<Plan>)[
 ];
 
 function drawJob(random: RandomSource, maxStalenessMs: number, faults: readonly Fault[]): PlannedJob {
-  // Both delays together stay within `maxStaleness`, which is what a caller promises by it.
+  // The two delays together are shorter than `maxStaleness`, as a caller who sets `maxStaleness` assumes.
   const lagMs = random.pick('lag', [0, 0, Math.floor(maxStalenessMs / 2), Math.floor(maxStalenessMs * 0.9)]);
   const takeUpMs = random.pick('takeUp', [0, 0, 0, Math.max(0, maxStalenessMs - lagMs - 1)]);
   const turn = (nth: number) => ({
-    // Some never end.
+    // Some turns never end.
     durationMs: random.chance('endless', 0.08)
       ? null
       : random.between(
@@ -229,7 +234,7 @@ function drawFault(random: RandomSource): Fault {
 }
 
 const READ_FAULT_KINDS = weighted(
-  '4 status, refused, reset, timeout, page, no job, another job, unknown word',
+  '4 status, refused, reset, timeout, page, no job, another job, unknown status',
 );
 const POST_FAULT_KINDS = weighted(
   'refused, misconfigured, 2 reset, 2 timeout, page, no job, another job, 3 429, 2 rejected, 4 unknown',
@@ -240,7 +245,7 @@ function drawReadFaultEffect(random: RandomSource): FaultEffect {
   const kind = random.pick('read', READ_FAULT_KINDS);
   if (kind !== 'status') return { kind, processed };
   const status = random.pick('status of read', READ_STATUSES);
-  // What a gateway says of its own routes.
+  // A gateway returns such a page for its own routes.
   const page = [400, 401, 403, 404].includes(status) && random.chance('page', 0.3);
   return { kind, processed, page, status, retryAfter: drawRetryAfter(random) };
 }
@@ -259,16 +264,16 @@ function drawPostFaultEffect(random: RandomSource): FaultEffect {
   return { kind: 'status', status, processed, retryAfter: drawRetryAfter(random) };
 }
 
-/** Where something can be done. Those of the send stand more than once: there a message can be lost or sent twice. */
+/** Points at which operations happen. Points of the send are more likely, because faults there can lose a message or send it twice. */
 const POINTS = weighted<string>(
-  'started, task started, task done, workerSettings started, sendMessage started, look asked, look reached',
-  'look heard, permission asked, permission recorded, post asked, post begun, post reached, post processed',
-  'post heard, sendMessage over, sendMessage reported',
-  'permission recorded, post begun, post processed, post heard, sendMessage over',
-  'getJob started, read asked, read reached, read heard, getJob over, getJob reported',
-  'pollJob started, poll asked, poll heard, beat recorded, pollJob over, pollJob reported, countPollReads started',
-  'stopSend started, pause asked, pause recorded, describe asked, describe recorded',
-  'start asked, start recorded, waitForJobLock started, releaseJobLock started, terminate recorded',
+  'started, task started, task done, workerSettings started, sendMessage started, baseline requested, baseline reached',
+  'baseline received, permission requested, permission recorded, post requested, post started, post reached, post processed',
+  'post received, sendMessage ended, sendMessage reported',
+  'permission recorded, post started, post processed, post received, sendMessage ended',
+  'getJob started, read requested, read reached, read received, getJob ended, getJob reported',
+  'pollJob started, poll requested, poll received, beat recorded, pollJob ended, pollJob reported, countPollReads started',
+  'stopSend started, pause requested, pause recorded, describe requested, describe recorded',
+  'start requested, start recorded, waitForJobLock started, releaseJobLock started, terminate recorded',
   'phase sending, phase reconciling, phase needs-decision, phase watching, phase confirming, phase waiting-for-link',
   'phase waiting-for-job, phase unauthorized, 2 phase needs-decision, phase done, phase failed',
 );
@@ -282,19 +287,19 @@ const KINDS_WHILE_DECISION_NEEDED = weighted(
   '4 decide, poll now, extend, cancel, reset, kill, turn by another client',
 );
 
-/** What is done at some points more often than elsewhere: the name and the share of its chance, and the kind. */
+/** Operations that are more likely at some points: the points, the name and the probability of the random value, and the kind. */
 const LIKELY_OPERATIONS: readonly (readonly [RegExp, string, number, Operation['kind']])[] = [
   [/^(permission|post)/, 'freezes', 0.15, 'freeze'],
   [/^(permission|post)/, 'resets', 0.1, 'reset'],
-  // A read that was asked for before does not count: the next one is waited for.
+  // `pollNow` waits for a later read than the read that is in progress.
   [/^(read|getJob)/, 'asks for another', 0.3, 'poll now'],
-  [/^(look|sendMessage started)/, 'pauses', 0.3, 'pause send'],
+  [/^(baseline|sendMessage started)/, 'pauses', 0.3, 'pause send'],
 ];
 
-/** One deed, or several at one moment in any order. */
+/** Draws one operation, or several operations at the same time. */
 function drawOperations(random: RandomSource, maxStalenessMs: number): PlannedOperation[] {
   const at = random.pick('at', POINTS);
-  const nth = random.between('nth', 1, /^(look|post|permission|sendMessage|phase)/.test(at) ? 2 : 10, 2);
+  const nth = random.between('nth', 1, /^(baseline|post|permission|sendMessage|phase)/.test(at) ? 2 : 10, 2);
   const [short, long] = [random.between('short', 1, 500), random.between('long', 1, maxStalenessMs + 60_000)];
   const afterMs = random.pick('after', [0, 0, 0, short, long]);
   const count = random.pick('volley', at === 'phase needs-decision' ? [1, 2, 2, 3] : [1, 1, 1, 1, 2, 3]);
@@ -306,9 +311,12 @@ function drawOperations(random: RandomSource, maxStalenessMs: number): PlannedOp
     : operations;
 }
 
-/** A send backs off: its worker has died, and somebody cancels before the next attempt. */
+/** The worker of a send dies, and a client cancels the follow-up before the next attempt. */
 function killThenCancel(random: RandomSource): PlannedOperation[] {
-  const at = random.pick('dies at', weighted('permission recorded, post begun, post processed, look heard'));
+  const at = random.pick(
+    'dies at',
+    weighted('permission recorded, post started, post processed, baseline received'),
+  );
   return [
     planOperation(at, 1, 0, { kind: 'kill', backAfterMs: 5_000 }),
     planOperation('sendMessage backs off', 1, random.pick('cancelled after', [0, 200, 900]), {

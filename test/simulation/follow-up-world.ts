@@ -35,24 +35,24 @@ import {
   World,
 } from './world';
 
-/** One in so many worlds has its histories replayed as a whole, too: evictions replay the beginning of each. */
+/** In one of this number of worlds, whole histories are also replayed. Evictions replay only the beginning of a history. */
 const WHOLE_REPLAYS = 4;
 
-/** Points at which a caller reads the progress. */
+/** Points at which callers query the progress. */
 const PROGRESS_POINT =
-  /^(task recorded|permission recorded|post (begun|reached|processed|heard)|sendMessage reported)$/;
+  /^(task recorded|permission recorded|post (started|reached|processed|received)|sendMessage reported)$/;
 
-/** One follow-up and its job. */
+/** A world with one follow-up and its job. */
 export class FollowUpWorld extends World<Plan, Operation, UpdateEnd> {
-  /** Sends that somebody has paused, with the attempt that was under way or came next. */
+  /** The pauses of the send activity: the attempt in progress or the next attempt, and the times. */
   readonly pauses: { readonly attempt: string; readonly from: number; readonly until: number }[] = [];
-  /** What a query has told of a run after its end. */
+  /** The response to the query `progress` after the end of a run. */
   readonly progress = new Map<Run, unknown>();
-  /** Callers who read the progress: without a delay, and with one. */
+  /** Callers that query the progress: a caller with a fast connection, and a caller with a slow one. */
   private readonly caller = this.newClient('a caller', 0);
   private readonly slowCaller = this.newClient('a slow caller', 5_000);
 
-  /** What callers, operators and others at the service do. */
+  /** The operations of callers, operators and other clients of the agent service. */
   protected override readonly operationHandlers = {
     'poll now': () => this.update(UPDATE_POLL_NOW),
     extend: ({ duration }) => this.update(UPDATE_EXTEND_DEADLINE, duration),
@@ -80,25 +80,25 @@ export class FollowUpWorld extends World<Plan, Operation, UpdateEnd> {
     'complete by hand': ({ activity, value }) =>
       this.onActivity(activity, (pending) => pending.completeManually(toPayload(value))),
     'start again': () => {
-      if (this.startFollowUp() !== null) this.failures.push('a second start began a run');
+      if (this.startFollowUp() !== null) this.failures.push('a repeated start started another run');
     },
     cancel: () => this.latest.requestCancel(),
     terminate: () => this.latest.terminate(),
-    signal: () => this.latest.signal('of somebody else'),
+    signal: () => this.latest.signal('of another client'),
     'hold queue': ({ queue, ms }) => this.server.hold(queue, ms),
     'turn by another client': ({ ms, outcome }) => {
-      this.service.life.receive('of others', { durationMs: ms, outcome });
+      this.service.life.receive('of another client', { durationMs: ms, outcome });
     },
     'change job': ({ status }) => this.service.life.change({ status }),
   } satisfies World<Plan, Operation>['operationHandlers'];
 
   get service(): AgentService {
     const [service] = this.services.values();
-    if (service === undefined) throw new Error('there is no job');
+    if (service === undefined) throw new Error('the world has no job');
     return service;
   }
 
-  /** Those of the follow-up; the server also has the runs of the job lock. */
+  /** The runs of the follow-up. The Temporal server also has the runs of the job lock. */
   get runs(): readonly Run[] {
     return this.server.runs.filter(({ start }) => start.workflowType === FOLLOW_UP_WORKFLOW);
   }
@@ -114,7 +114,7 @@ export class FollowUpWorld extends World<Plan, Operation, UpdateEnd> {
 
   override get latest(): Run {
     const run = this.runs.at(-1);
-    if (run === undefined) throw new Error('nothing was started');
+    if (run === undefined) throw new Error('no follow-up was started');
     return run;
   }
 
@@ -126,13 +126,13 @@ export class FollowUpWorld extends World<Plan, Operation, UpdateEnd> {
   private startFollowUp(): Run | null {
     const { request, startDelayMs } = this.plan;
     const { workflowId, memo, typedSearchAttributes } = followUpStartOptions(request);
-    const of = [workflowId, FOLLOW_UP_WORKFLOW, TASK_QUEUES.followUp] as const;
+    const identity = [workflowId, FOLLOW_UP_WORKFLOW, TASK_QUEUES.followUp] as const;
     const delay = startDelayMs > 0 ? { [MEMO_START_DELAY]: startDelayMs } : {};
-    const start = startRequest(...of, request, { ...memo, ...delay }, typedSearchAttributes);
+    const start = startRequest(...identity, request, { ...memo, ...delay }, typedSearchAttributes);
     return this.server.start(startDelayMs > 0 ? { ...start, ...delayedBy(startDelayMs) } : start);
   }
 
-  /** Another follow-up holds the job lock. It is a workflow without tasks, which ends at its time. */
+  /** Starts the job lock of another follow-up. Both are workflows without workflow tasks, which end after `heldMs`. */
   private holdLock({ heldMs, end }: PlannedLock): void {
     const { projectId, jobId } = this.plan.request;
     const start = (workflowId: string, type: string, memo: Readonly<Record<string, unknown>>) =>
@@ -161,7 +161,7 @@ export class FollowUpWorld extends World<Plan, Operation, UpdateEnd> {
     const run = this.latest;
     if (this.isSecondPlay || !run.isOpen || run.progress === undefined) return;
     this.checkProgress('the query', run.progress as FollowUpProgress, this.startedPosts);
-    // In no process's name: a caller has a clock of its own.
+    // The calls run outside of the worker's process, because a caller has another clock.
     this.clock.after(0, () => void this.readAsCaller(this.caller));
     this.clock.after(0, () => void this.readAsCaller(this.slowCaller));
   }
@@ -171,21 +171,22 @@ export class FollowUpWorld extends World<Plan, Operation, UpdateEnd> {
     if (!run.isOpen) return;
     const posts = this.startedPosts;
     const report = await readProgress(caller, run.workflowId).catch((error: unknown) => {
-      // The Temporal server may not respond in time.
+      // The call may fail because the Temporal server does not respond in time.
       if (!isClientError(error) && findGrpcError(error) === undefined) throw error;
     });
     if (report?.from === 'worker') this.checkProgress('the client', report.progress, posts);
   }
 
-  /** The POSTs that have begun. */
+  /** The POSTs whose first byte was sent. */
   private get startedPosts(): readonly Request[] {
     return this.service.requests.filter(({ point, firstByteAt }) => point === 'post' && firstByteAt !== null);
   }
 
   /**
-   * A report never says less than what has happened.
+   * Compares a progress with the requests. The progress must not report that no message was sent if a message may have been processed, and
+   * must count at least the started POSTs.
    *
-   * @param posts those that had begun when the report was asked for; a POST that was not processed meanwhile shows nothing
+   * @param posts the POSTs that had started when the caller queried the progress
    */
   private checkProgress(
     from: string,
@@ -193,20 +194,20 @@ export class FollowUpWorld extends World<Plan, Operation, UpdateEnd> {
     posts: readonly Request[],
   ): void {
     const { verdict, sends } = delivery;
-    // The history of a run that a reset made counts none of a run before.
+    // A run that a reset made does not count the POSTs of earlier runs.
     const isReset = this.performedOfKind('reset').length > 0;
-    const begun = posts.filter(({ runId }) => !isReset || runId === this.latest.runId).length;
+    const started = posts.filter(({ runId }) => !isReset || runId === this.latest.runId).length;
     const mayBeProcessed = posts.some(
       ({ processedAt, reachedAt }) => processedAt !== null || reachedAt === null,
     );
     const problem =
       (verdict === 'not-sent' || verdict === 'rejected') && mayBeProcessed
-        ? `reports ${verdict}, and the agent service has or gets a message`
-        : sends < begun
-          ? `reports ${sends} sends, and ${begun} POSTs have begun`
+        ? `reports the verdict ${verdict}, but the agent service has received a message or may receive one`
+        : sends < started
+          ? `reports ${sends} sends, but ${started} POSTs were started`
           : PHASES.includes(phase)
             ? null
-            : `reports the phase ${phase}`;
+            : `reports the unknown phase ${phase}`;
     if (problem !== null && this.failures.length <= MAX_FAILURES) this.failures.push(`${from} ${problem}`);
   }
 
@@ -232,14 +233,14 @@ export class FollowUpWorld extends World<Plan, Operation, UpdateEnd> {
     );
   }
 
-  /** Each history, from its beginning, gives the same commands. */
+  /** Replays the whole histories. A replay must make the same commands. */
   protected override async finish(): Promise<void> {
     if (this.isSecondPlay || this.plan.seed % WHOLE_REPLAYS > 0) return;
     for (const run of this.runs.filter((each) => each.resetPoints().length > 0))
       try {
         this.progress.set(run, await replayRun(this.workflows, run, this.clock, QUERY_PROGRESS));
       } catch (error) {
-        this.failures.push(`replay of ${run.runId}: ${String(error)}`);
+        this.failures.push(`the replay of ${run.runId} failed: ${String(error)}`);
       }
   }
 
@@ -254,7 +255,7 @@ export class FollowUpWorld extends World<Plan, Operation, UpdateEnd> {
     return activity !== undefined;
   }
 
-  /** Once it has ended, nothing can be done to it but to reset it. */
+  /** After the follow-up has ended, only a reset is possible. */
   protected override where(operation: Operation | MachineOperation): string | null {
     const { isOpen, activities } = this.latest;
     if (!isOpen && operation.kind !== 'reset') return null;

@@ -14,19 +14,22 @@ import {
   type WorldResult,
 } from './simulate';
 
-/* npm run simulate: plays the worlds of some seeds, and tells the story of one that violates a guarantee. */
+/* npm run simulate: plays the worlds of some seeds, and prints the event log of each world that violates a guarantee. */
 
 const HELP = `npm run simulate -- [--seeds FROM..TO] [--batches FROM..TO] [--log] [--until-violation] [--ci]
 
---seeds 1..1000   the worlds to play, each twice; one number plays one world, a comma divides ranges
---batches 1..200  the worlds of batches to play, each once, in place of those of single follow-ups
---log             prints what happens in each world
---until-violation       ends with the first world that violates a guarantee, and does not shrink it
---ci              10,000 follow-ups and 380 batches with fixed seeds, 100 and 20 with new ones, and those that have failed
-                  once, divided among a process for each core; each situation must be met
+--seeds 1..1000    plays these worlds of one follow-up, twice each; a single number plays one world, and a comma separates ranges
+--batches 1..200   plays these worlds of one batch, once each, instead of worlds of one follow-up
+--log              prints the event log of each world
+--until-violation  stops at the first world that violates a guarantee, and does not search for a smaller plan that violates it
+--ci               plays 10,000 follow-ups and 380 batches with fixed seeds, 100 and 20 with new seeds, and the seeds that failed
+                   before, in one process for each core; fails also if a situation never occurs
 `;
 
-/** Fixed seeds of the long run, so that a commit is judged by its own change; some that nobody has seen; and new ones that failed. */
+/**
+ * The seeds of `--ci`. `fixed`: seeds from 1 on, so that a failure comes from the tested commit. `fresh`: the number of new seeds.
+ * `failed`: new seeds that found a violation in an earlier run.
+ */
 const CI = {
   seeds: { fixed: 10_000, fresh: 100, failed: ',567940382,481763712' },
   batches: { fixed: 380, fresh: 20, failed: '' },
@@ -45,14 +48,14 @@ const { values } = parseArgs({
 
 let currentSeed = 'no seed';
 
-/** How many `worlds` were played, how many violate a guarantee, and how often each situation was met. */
+/** The number of played `worlds`, the number of `violating` worlds, and, for each situation, the number of worlds with it. */
 type Counts = Record<string, number>;
 
 function add(counts: Counts, name: string, times = 1): void {
   counts[name] = (counts[name] ?? 0) + times;
 }
 
-/** @returns how much is wrong */
+/** @returns the number of failures: worlds that violate a guarantee and, with `--ci`, situations that never occurred */
 async function main(): Promise<number> {
   if (values.help) {
     printLine(HELP);
@@ -64,7 +67,7 @@ async function main(): Promise<number> {
   const counts: Counts = {};
   const playAll = async <Plan extends WorldPlan<unknown>, World extends WorldResult<Plan>>(
     { draw, play, situations }: WorldKind<Plan, World>,
-    what: string,
+    noun: string,
     ranges: string,
   ) => {
     const startedAtMs = performance.now();
@@ -79,14 +82,15 @@ async function main(): Promise<number> {
       violating += 1;
       if (values['until-violation']) {
         printLine(
-          `seed ${seed} violates a guarantee, after ${played} ${what}: ${verdict.violations[0] ?? ''}`,
+          `seed ${seed} violates a guarantee, after ${played} ${noun}: ${verdict.violations[0] ?? ''}`,
         );
         break;
       }
       printLine(formatEventLog(await shrink<Plan, World>(verdict, (plan) => play(plan, workflows))));
     }
-    const aMinute = Math.round((played * 60_000) / (performance.now() - startedAtMs));
-    if (played > 0) printLine(`${played} ${what}, ${aMinute} a minute, ${violating} with a violation`);
+    const perMinute = Math.round((played * 60_000) / (performance.now() - startedAtMs));
+    if (played > 0)
+      printLine(`${played} ${noun} played (${perMinute} per minute), ${violating} with a violation`);
     add(counts, 'worlds', played);
     add(counts, 'violating', violating);
   };
@@ -96,11 +100,11 @@ async function main(): Promise<number> {
   return counts.violating ?? 0;
 }
 
-/** The long run. Each core plays its share, so that it gets its time beside other programs too. */
+/** Plays the long run of `--ci`, in one process for each core, so that the run gets its CPU time next to other programs. */
 async function runInProcesses(): Promise<number> {
   const processes = availableParallelism();
   const firstNew = 1_000_000 + Math.floor(Math.random() * 1e9);
-  printLine(`new seeds, of follow-ups and of batches: from ${firstNew} on`);
+  printLine(`The new seeds of follow-ups and of batches begin at ${firstNew}.`);
   const share = (index: number, first: number, count: number) => {
     const from = first + Math.floor((count * index) / processes);
     return `${from}..${first + Math.floor((count * (index + 1)) / processes) - 1}`;
@@ -116,7 +120,8 @@ async function runInProcesses(): Promise<number> {
     const ended = once(player, 'exit');
     const [counts] = (await Promise.race([once(player, 'message'), ended.then(() => [])])) as [Counts?];
     await ended;
-    if (counts === undefined) throw new Error(`${options.join(' ')} has ended without its counts`);
+    if (counts === undefined)
+      throw new Error(`the process with the options ${options.join(' ')} ended without its counts`);
     for (const [name, times] of Object.entries(counts)) add(all, name, times);
   };
   await Promise.all(Array.from({ length: processes }, (_, index) => playShare(index)));
@@ -124,10 +129,10 @@ async function runInProcesses(): Promise<number> {
     printLine(`${String(all[name] ?? 0).padStart(6)}  ${name}`);
     return all[name] === undefined;
   });
-  if (missed.length > 0) printLine(`never met: ${missed.join('; ')}`);
+  if (missed.length > 0) printLine(`These situations never occurred: ${missed.join('; ')}`);
   const { worlds = 0, violating = 0 } = all;
-  printLine(`${worlds} worlds, ${violating} with a violation`);
-  // In the shape of jest's own report, so that .ci/run counts it like the others.
+  printLine(`${worlds} worlds played, ${violating} with a violation`);
+  // The file has the format of a Jest report, so that .ci/run counts the worlds like tests.
   const [numPassedTests, numFailedTests] = [worlds - violating, violating + missed.length];
   const report = { numPassedTests, numFailedTests, numRuntimeErrorTestSuites: 0, numPendingTests: 0 };
   await mkdir('reports', { recursive: true });
@@ -139,7 +144,9 @@ function* seedsOf(ranges: string): Iterable<number> {
   for (const range of ranges.split(',').filter(Boolean)) {
     const [from = 1, to = from] = range.split('..').map(Number);
     if (!Number.isSafeInteger(from) || !Number.isSafeInteger(to) || to < from)
-      throw new TypeError(`--seeds: ${range} is no range of whole numbers, such as 1..1000`);
+      throw new TypeError(
+        `${range} is not a range of integers. Give --seeds and --batches a range such as 1..1000.`,
+      );
     for (let seed = from; seed <= to; seed += 1) yield seed;
   }
 }
@@ -148,12 +155,12 @@ function printLine(line: string): void {
   process.stdout.write(`${line}\n`);
 }
 
-// What nobody awaits must not hide which world it was.
+// The message names the seed, because a rejection that no code awaits does not show which world caused it.
 process.on('unhandledRejection', (error) => {
   process.stderr.write(`${currentSeed}: ${inspect(error)}\n`);
   process.exit(1);
 });
 
-void main().then((wrong) => {
-  process.exitCode = wrong > 0 ? 1 : 0;
+void main().then((failures) => {
+  process.exitCode = failures > 0 ? 1 : 0;
 });

@@ -5,6 +5,6 @@ import { readMutants, applyMutant } from './mutants';
 
 const SRC = path.resolve(__dirname, '../../src');
 
-it.each(readMutants())('“$rule” stands once in $file, so that it can be taken out', (mutant) => {
+it.each(readMutants())('the code of the rule “$rule” occurs exactly once in $file', (mutant) => {
   expect(applyMutant(mutant, readFileSync(path.join(SRC, mutant.file), 'utf8'))).not.toBeNull();
 });

@@ -5,24 +5,30 @@ import { availableParallelism } from 'node:os';
 import path from 'node:path';
 import { parseArgs, promisify } from 'node:util';
 
-/* npm run mutants: takes out each rule of mutants.diff, one after the other, and tells which seed notices it. */
+/*
+ * npm run mutants -- [--only TEXT] [--most SEEDS]: removes each rule of mutants.diff from the code, one at a time, and prints the seed in which
+ * the simulation fails. `--only` selects rules that have the text in their names; `--most` limits the number of seeds.
+ */
 
-/** A rule that docs/guarantees.md promises, and how it is taken out of a file of src: the text stands in it once. */
+/** A rule of docs/guarantees.md, and the change that removes the rule from a file of src. The text occurs exactly once in the file. */
 interface Mutant {
   readonly rule: string;
   readonly file: string;
-  /** Which worlds are played. */
+  /** The option of `npm run simulate` for the worlds that are played. */
   readonly of: keyof typeof MAX_SEEDS;
   readonly text: string[];
   readonly replacement: string[];
 }
 
-/** By the option of `npm run simulate`. A mutant that survives them is a hole in what the simulation draws, or in its oracle. */
+/** The maximum number of seeds for each option. If a mutant survives, the plans or the oracle of the simulation are incomplete. */
 const MAX_SEEDS = { seeds: 10_000, batches: 2_000 } as const;
 
 const ROOT = path.resolve(__dirname, '../..');
 
-/** `@@` which worlds, `---` a file, and of each rule its name, the lines that hold it, and those that come replacement. */
+/**
+ * Reads mutants.diff. `@@` begins the rules for one option of `npm run simulate`, and `---` begins the rules of a file. A rule has its name, the
+ * lines to remove (`-`) and their replacement (`+`).
+ */
 export function readMutants(): Mutant[] {
   const table = readFileSync(path.join(__dirname, 'mutants.diff'), 'utf8');
   const mutants: Mutant[] = [];
@@ -44,12 +50,12 @@ async function main(): Promise<number> {
   const left = readMutants().filter(({ of, rule }) => `${of}: ${rule}`.includes(values.only));
   const { length } = left;
   let survivors = 0;
-  // One for each core: they share nothing.
+  // On each core, one mutant runs with a separate copy of the code.
   const playAll = async () => {
     for (let each = left.shift(); each !== undefined; each = left.shift()) {
-      const end = await play(each, values.most ?? String(MAX_SEEDS[each.of]));
-      if (!end.startsWith('seed')) survivors += 1;
-      process.stdout.write(`${each.rule}: ${end}\n`);
+      const outcome = await play(each, values.most ?? String(MAX_SEEDS[each.of]));
+      if (!outcome.startsWith('seed')) survivors += 1;
+      process.stdout.write(`${each.rule}: ${outcome}\n`);
     }
   };
   await Promise.all(Array.from({ length: availableParallelism() }, playAll));
@@ -57,13 +63,13 @@ async function main(): Promise<number> {
   return survivors;
 }
 
-/** @returns the file of src without the rule; null where the rule does not stand in it once */
+/** @returns the source without the rule; null unless the rule's text occurs exactly once */
 export function applyMutant({ text, replacement }: Mutant, source: string): string | null {
   const parts = source.split(text.join('\n'));
   return parts.length === 2 ? parts.join(replacement.join('\n')) : null;
 }
 
-/** @returns which seed has found it, after how many worlds */
+/** Plays the mutant. @returns the seed that violates a guarantee, or the reason why none was found */
 async function play(mutant: Mutant, most: string): Promise<string> {
   const { file, of } = mutant;
   const cwd = await mkdtemp(path.join(ROOT, '.cache', 'mutant-'));
@@ -73,13 +79,17 @@ async function play(mutant: Mutant, most: string): Promise<string> {
     await symlink(path.join(ROOT, 'node_modules'), path.join(cwd, 'node_modules'));
     const target = path.join(cwd, 'src', file);
     const changed = applyMutant(mutant, await readFile(target, 'utf8'));
-    if (changed === null) return `its text does not stand once in ${file}`;
+    if (changed === null)
+      return `the rule's text does not occur exactly once in ${file}; update mutants.diff`;
     await writeFile(target, changed);
     const args = ['--import', 'tsx', 'test/simulation/main.ts', `--${of}`, `1..${most}`, '--until-violation'];
     const played = promisify(execFile)(process.execPath, args, { cwd, maxBuffer: 1e8 });
     const end = await played.catch((error: unknown) => error as Error & Awaited<typeof played>);
     const found = end.stdout.split('\n').find((line) => line.startsWith('seed'));
-    return found ?? (end instanceof Error ? `can't be played: ${end.stderr.trim().slice(-300)}` : 'survives');
+    return (
+      found ??
+      (end instanceof Error ? `the simulation could not run: ${end.stderr.trim().slice(-300)}` : 'survives')
+    );
   } finally {
     await rm(cwd, { recursive: true, force: true });
   }

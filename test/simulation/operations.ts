@@ -1,24 +1,23 @@
 import { type RandomSource, weighted } from './random-source';
 
-/** What is drawn for each operation beside its kind. `ms` is a span of time, short or long. */
+/** Functions that draw the details of each kind of operation. `ms` is a duration between half a second and ten minutes. */
 type Details = Readonly<Record<string, (random: RandomSource, ms: number) => object>>;
 
-/** The acts of a table. */
+/** The operations of a table: each kind with its details. */
 export type OperationOf<Table extends Details> = {
   readonly [Kind in keyof Table]: Readonly<{ kind: Kind } & ReturnType<Table[Kind]>>;
 }[keyof Table];
 
-/** Nothing beside its kind. */
 export const withoutDetails = () => ({});
 export const withDuration = (_: RandomSource, ms: number) => ({ ms });
 const withRestart = (_: RandomSource, backAfterMs: number) => ({ backAfterMs });
 
-/** What happens to machines. The worker is the one that has reached the point. */
+/** Operations on machines and processes. The worker that reached the point is affected. */
 export const MACHINE_OPERATIONS = {
   ...{ kill: withRestart, stop: withRestart, 'server unavailable': withDuration },
   freeze: (random: RandomSource, ms: number) => ({ ms, suspended: random.chance('suspended', 0.3) }),
-  lose: (random: RandomSource) => ({ what: random.pick('lose', ['request', 'answer']) }),
-  /** What is around an activity fails once: its input can't be decoded, or its result can't be encoded. */
+  lose: (random: RandomSource) => ({ what: random.pick('lose', ['request', 'response']) }),
+  /** The data converter fails once: the input of an activity can't be decoded, or its result can't be encoded. */
   break: (random: RandomSource) => ({ what: random.pick('break', ['input', 'result']) }),
   'wrong clock': (random: RandomSource): { ms: number } => ({
     ms: random.pick('clock', [-3_600_000, -60_000, 60_000, 3_600_000]),
@@ -28,10 +27,10 @@ export type MachineOperation = OperationOf<typeof MACHINE_OPERATIONS>;
 
 export const TURN_OUTCOMES = weighted('2 pull-request, new-pull-request, no-change, failed');
 
-/** What may happen around a follow-up. */
+/** All operations of worlds with one follow-up. */
 export const OPERATIONS = {
   ...MACHINE_OPERATIONS,
-  /** A limit on a task queue. */
+  /** A rate limit holds the tasks of a task queue. */
   'hold queue': (random: RandomSource, ms: number) => ({
     queue: random.pick('queue', ['sends', 'reads', 'follow-up']),
     ms,
@@ -59,7 +58,7 @@ export const OPERATIONS = {
     activity: random.pick('activity', ['sendMessage', 'getJob', 'pollJob']),
     value: random.pick<unknown>('value', [null, 0.5, 'done', {}]),
   }),
-  // Others, at the service.
+  // Other clients of the agent service perform these operations.
   'turn by another client': (random: RandomSource) => ({
     ms: random.between('other turn', 50, 60_000),
     outcome: random.pick('other outcome', TURN_OUTCOMES),

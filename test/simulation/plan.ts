@@ -4,16 +4,16 @@ import type { TurnPlan } from '../../sandbox/job-life';
 import type { TerminalStatus } from '../../src/contract/job';
 
 /**
- * Everything that happens in one simulated world, as data. What is not in it (how long a call takes, which worker gets a
- * task) is drawn from the seed by name, so that a plan from which something is taken away stays the same otherwise.
+ * Everything that happens in one simulated world, as data. Other random values, such as the duration of a call or the worker that
+ * gets a task, are drawn from the seed with a name for each. If an operation is removed from a plan, they stay the same.
  */
 export interface WorldPlan<Act> {
   readonly seed: number;
-  /** Of each follow-up. */
+  /** The fields that all follow-ups of the world share. */
   readonly request: Partial<FollowUpRequest>;
   readonly jobs: readonly PlannedJob[];
   readonly workers: number;
-  /** From so many events on the server suggests to continue as new. */
+  /** The Temporal server suggests continue-as-new when a history has at least this number of events. */
   readonly suggestFrom: number;
   readonly operations: readonly PlannedOperation<Act | MachineOperation>[];
 }
@@ -22,17 +22,17 @@ export interface WorldPlan<Act> {
 export interface Plan extends WorldPlan<Operation> {
   readonly request: FollowUpRequest & { readonly requestId: string };
   readonly jobs: readonly [PlannedJob];
-  /** The start delay of the follow-up, which its client writes into the memo. */
+  /** The start delay of the follow-up, which the client also writes into the memo. */
   readonly startDelayMs: number;
-  /** Another follow-up that holds the job lock from the beginning; null if there is none. */
+  /** The job lock that another follow-up or client holds from the beginning; null if the lock is free. */
   readonly lock: PlannedLock | null;
 }
 
 export interface PlannedLock {
   readonly heldMs: number;
   /**
-   * How the lock becomes free. `released`: its holder releases it. `left`: its holder ends and leaves it. `foreign`: another client's
-   * workflow with the ID of the lock ends. `never`: it stays until the end of the world.
+   * How the lock becomes free. `released`: the holder releases the lock and ends. `left`: the holder ends without releasing the lock.
+   * `foreign`: another client's workflow, which has the ID of the lock, ends. `never`: the lock is held until the end of the world.
    */
   readonly end: 'released' | 'left' | 'foreign' | 'never';
 }
@@ -42,54 +42,57 @@ export interface PlannedJob {
   readonly jobId: string;
   readonly status: 'active' | TerminalStatus;
   readonly hasLink: boolean;
-  /** How long the turn of a job lasts that is active before; null for one that never ends. */
+  /** If the job is active at the start, the length of that turn in milliseconds; null for a turn that never ends. */
   readonly activeMs: number | null;
-  /** Of the turns of our messages, in order; the last one repeats. */
+  /** The turns of the messages that the follow-ups send, in order; the last one repeats. */
   readonly turns: readonly TurnPlan[];
-  /** A read may show the job as it was so long ago, in milliseconds. With `takeUpMs` it is not above `maxStaleness`. */
+  /** A read may show the job as it was up to this number of milliseconds ago. Together with `takeUpMs`, at most `maxStaleness`. */
   readonly lagMs: number;
-  /** So long after a turn the link is there. */
+  /** The delay between the end of a turn and the time when reads show the link. */
   readonly linkLateMs: number;
   readonly whileActive: 'interrupt' | 'queue';
   readonly faults: readonly Fault[];
 }
 
-/** Consecutive requests with one method that are answered in another way. */
+/** Consecutive requests with one method that do not receive the job. */
 export interface Fault {
   readonly method: 'get' | 'post';
-  /** The number of requests with this method that come before. */
+  /** The number of earlier requests with this method, which are not affected. */
   readonly after: number;
   readonly count: number;
-  /** Only each second one of them: a service that isIntermittent. */
+  /** Whether the fault affects only every second request. */
   readonly isIntermittent: boolean;
   readonly effect: FaultEffect;
 }
 
-/** What comes of a request in place of the job. */
+/** The result of a request to which a fault applies. */
 export interface FaultEffect {
-  /** The message of a POST may be processed all the same. */
+  /** Whether the agent service processes the message of a POST despite the fault. */
   readonly processed: boolean;
   readonly kind:
-    /** No connection: nothing can have been sent. */
+    /** The connection fails, so nothing was sent. */
     | 'refused'
     | 'misconfigured'
-    /** The request is on its way, and nothing comes back. */
+    /** The request is sent and receives no response. */
     | 'reset'
     | 'timeout'
-    /** A success that is not the job. */
+    /** The response has the status 200, but not the requested job. */
     | 'page'
     | 'no job'
     | 'another job'
-    /** The job, with a status that nobody knows. */
-    | 'unknown word'
+    /** The response has the job with a status that the contract does not have. */
+    | 'unknown status'
     | 'status';
   readonly status?: number;
   readonly retryAfter?: string | undefined;
-  /** A gateway says so, by a page, and not the service. */
+  /** Whether a gateway sends the status with a page, instead of the agent service with JSON. */
   readonly page?: boolean;
 }
 
-/** Something is done when a point is reached for the nth time, and so long after it. */
+/**
+ * An operation, `afterMs` after the world reached the point `at` for the `nth` time. Points are, for example, `post started`, `task done`
+ * or `phase watching`.
+ */
 export interface PlannedOperation<Of = Operation> {
   readonly at: string;
   readonly nth: number;

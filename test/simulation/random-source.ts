@@ -1,5 +1,6 @@
 import { seededRandom } from '../../sandbox/random';
 
+/** Durations in milliseconds: most delays are at most `usual`; a share of `slowShare` is at most `slow`. */
 interface Delay {
   readonly usual: number;
   readonly slow: number;
@@ -9,15 +10,15 @@ interface Delay {
 }
 
 /**
- * Chance by name: each name has a sequence of its own. What is drawn for one thing does not depend on what else happens, so
- * that a simulation from which something was taken away stays the same in all other things.
+ * Random values by name: each name has a separate sequence that depends only on the seed. If an operation is removed from a simulation,
+ * the values with other names therefore stay the same.
  */
 export class RandomSource {
   private readonly sources = new Map<string, () => number>();
 
   constructor(private readonly seed: number) {}
 
-  /** From 0 up to, but not including, 1. */
+  /** Returns a number from 0 up to, but not including, 1. */
   next(name: string): number {
     let source = this.sources.get(name);
     if (source === undefined) this.sources.set(name, (source = seededRandom(hash(`${this.seed}:${name}`))));
@@ -28,12 +29,12 @@ export class RandomSource {
     return this.next(name) < share;
   }
 
-  /** A whole number from `least` to `most`; small ones are likelier with a `bias` above 1. */
+  /** Returns an integer from `least` to `most`. With a `bias` above 1, small numbers are more likely. */
   between(name: string, least: number, most: number, bias = 1): number {
     return least + Math.floor((most - least + 1) * this.next(name) ** bias);
   }
 
-  /** In milliseconds: mostly up to `usual`, and a share of them up to `slow`. */
+  /** Returns a delay in milliseconds. */
   delayMs(name: string, verb: string, { usual, slow, slowShare, least = 0 }: Delay): number {
     return this.between(`${name} ${verb}`, least, this.chance(`${name} is slow`, slowShare) ? slow : usual);
   }
@@ -49,7 +50,7 @@ type WordOf<List extends string> = List extends `${infer First}, ${infer Rest}`
     ? Word
     : List;
 
-/** Choices for {@link RandomSource.pick}: of `3 kill, freeze` the first one comes three times as often. */
+/** Choices for {@link RandomSource.pick}: in `3 kill, freeze`, `kill` is three times as likely as `freeze`. */
 export function weighted<const List extends string>(...lists: readonly List[]): readonly WordOf<List>[] {
   return lists
     .join(', ')
@@ -60,7 +61,7 @@ export function weighted<const List extends string>(...lists: readonly List[]): 
     });
 }
 
-/** FNV-1a. */
+/** The FNV-1a hash of a text. */
 function hash(text: string): number {
   let value = 0x811c9dc5;
   for (let index = 0; index < text.length; index += 1)

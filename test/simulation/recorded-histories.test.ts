@@ -12,7 +12,7 @@ const NAMES = readdirSync(path.join(__dirname, '../workflows/replay/histories', 
   .map((file) => file.replace(/\.json$/, ''))
   .filter((name) => !name.startsWith('batch-'));
 
-/** A replay takes no time. */
+/** A replay needs no clock. */
 const STILL = { during: <T>(work: () => Promise<T>) => work() };
 
 let workflows: Awaited<ReturnType<typeof bundleWorkflows>>;
@@ -26,10 +26,13 @@ function replay(name: string, change = (event: HistoryEvent) => event): Promise<
   return replayRun(workflows, { start, events: events.map(change) }, STILL);
 }
 
-describe('in the simulation, a follow-up', () => {
-  it.each(NAMES)('that a real server recorded as %s asks for the same again', async (name) => {
-    await expect(replay(name)).resolves.toBeUndefined();
-  });
+describe('the simulation', () => {
+  it.each(NAMES)(
+    'replays the recorded history %s of a real Temporal server with the same commands',
+    async (name) => {
+      await expect(replay(name)).resolves.toBeUndefined();
+    },
+  );
 
   it.each<[string, (event: HistoryEvent) => HistoryEvent]>([
     [
@@ -49,7 +52,7 @@ describe('in the simulation, a follow-up', () => {
       'phase',
       (event) => (event.type === 'UpsertWorkflowSearchAttributes' ? { ...event, fields: {} } : event),
     ],
-  ])('whose record has another %s is found out', async (_, change) => {
+  ])('reports non-determinism if a recorded history has another %s', async (_, change) => {
     await expect(replay('ten-polls-by-timers', change)).rejects.toBeInstanceOf(NonDeterminism);
   });
 });

@@ -17,15 +17,15 @@ const ACTIVITIES = [
   ...['releaseJobLock', 'followUpResult', 'runItems', 'closeChunks'],
 ];
 
-/** The workflow bundle as a worker has it. */
+/** Loads the same workflow bundle that a worker runs. */
 export async function bundleWorkflows(): Promise<ReusableVMWorkflowCreator> {
   return loadWorkflows(await bundleCode(), ACTIVITIES);
 }
 
-/** The situations of a kind of world, and whether one has met it. */
+/** For each situation, by its name, a function that returns whether it occurred in a played world. */
 export type Situations<World> = Readonly<Record<string, (world: World) => boolean>>;
 
-/** What was played, and what is wrong with it. */
+/** A played world, and its violations of guarantees as sentences. */
 interface Played<World> {
   readonly world: World;
   readonly violations: readonly string[];
@@ -36,7 +36,7 @@ export interface WorldResult<Plan = WorldPlan<unknown>> {
   readonly log: readonly LogEntry[];
 }
 
-/** A kind of world: how one is drawn from a seed and played. */
+/** A kind of world: a follow-up or a batch. `draw` makes the plan of a seed, and `play` plays a plan. */
 export interface WorldKind<Plan, World extends WorldResult<Plan>> {
   readonly draw: (seed: number) => Plan;
   readonly play: (plan: Plan, workflows: ReusableVMWorkflowCreator) => Promise<Played<World>>;
@@ -44,9 +44,9 @@ export interface WorldKind<Plan, World extends WorldResult<Plan>> {
 }
 
 /**
- * A plan is played twice: once by workers that forget their workflows at random moments, and once by workers that forget
- * none, with a service that refuses in other words. What happens must be the same. An oracle then compares all that is
- * known with what the follow-up says.
+ * Worlds of one follow-up. Each plan is played twice. The first time, workers evict workflows from their cache at random moments;
+ * the second time, they evict none, and the agent service uses other error texts. Both plays must have the same events. The oracle
+ * then compares everything that the simulation knows with the progress and the result of the follow-up.
  */
 export const FOLLOW_UPS: WorldKind<Plan, FollowUpWorld> = {
   draw: drawPlan,
@@ -61,6 +61,7 @@ export const FOLLOW_UPS: WorldKind<Plan, FollowUpWorld> = {
   situations: SITUATIONS,
 };
 
+/** Worlds of one batch. Each plan is played once. */
 export const BATCHES: WorldKind<BatchPlan, BatchWorld> = {
   draw: drawBatchPlan,
   play: async (plan, workflows) => {
@@ -74,13 +75,18 @@ function findDifferences(...worlds: readonly [FollowUpWorld, FollowUpWorld]): st
   const [one, other] = worlds.map(({ log, service, runs }) => [
     ...[...log, ...service.requests].map((each) => JSON.stringify(each)),
     ...runs.map(({ status, events }) => `${status} after ${events.length} events`),
-    'nothing more',
+    'no further event',
   ]);
   const index = one?.findIndex((line, nth) => line !== other?.[nth]) ?? -1;
-  return index < 0 ? [] : [`in the second play: ${other?.[index]}, and not ${one?.[index]}`];
+  return index < 0
+    ? []
+    : [`the second play differs: ${other?.[index]}, but the first play has ${one?.[index]}`];
 }
 
-/** Returns the smallest plan that still violates a guarantee. Without one thing that happens, all else is drawn as before. */
+/**
+ * Removes operations and faults from a violating plan, one at a time, as long as the smaller plan still violates a guarantee. All other
+ * random values stay the same, because each of them has its own sequence.
+ */
 export async function shrink<Plan extends WorldPlan<unknown>, World extends WorldResult<Plan>>(
   violating: Played<World>,
   play: (plan: Plan) => Promise<Played<World>>,
@@ -100,7 +106,7 @@ function* smallerPlans<Plan extends WorldPlan<unknown>>(plan: Plan): Iterable<Pl
       yield { ...plan, jobs: plan.jobs.with(number, { ...job, faults: job.faults.toSpliced(index, 1) }) };
 }
 
-/** A world in words: how it was planned, what has happened, and what is wrong. */
+/** Formats the plan, the event log and the violations of a world. */
 export function formatEventLog({ world: { plan, log }, violations }: Played<WorldResult>): string {
   return [
     `\nseed ${plan.seed}: ${JSON.stringify({ ...plan, seed: undefined })}`,

@@ -17,7 +17,7 @@ import {
 
 const { EventType, WorkflowTaskFailedCause } = temporal.api.enums.v1;
 
-/** What the core writes in the marker of a local activity. */
+/** The data that the SDK's core writes into the marker of a local activity. */
 interface MarkerData {
   readonly seq?: number;
   readonly complete_time?: Parameters<typeof toMs>[0];
@@ -29,10 +29,14 @@ type AllOf<Union> = (Union extends unknown ? (each: Union) => void : never) exte
   ? Partial<All>
   : never;
 
-/** Those of all kinds of events. */
+/** The attributes of all types of events together. */
 type Attributes = AllOf<NonNullable<ServerEvent[keyof ServerEvent & `${string}EventAttributes`]>>;
 
-/** A history of a real server, as the simulation has it. @throws TypeError if it has an event that the simulation does not know */
+/**
+ * Converts a history of a real Temporal server to a history of the simulation.
+ *
+ * @throws TypeError if the event of a failed or timed-out activity has no failure
+ */
 export function toSimulatedHistory(events: readonly ServerEvent[]): {
   readonly start: RunStart;
   readonly events: readonly HistoryEvent[];
@@ -62,7 +66,7 @@ export function toSimulatedHistory(events: readonly ServerEvent[]): {
   };
 }
 
-/** A local activity that outlasts its workflow task is resolved in the next one, at the time at which that one starts. */
+/** A local activity that ends after its workflow task is resolved when the next workflow task starts. */
 function resolveInNextTask(event: HistoryEvent, later: readonly HistoryEvent[]): HistoryEvent {
   if (event.type !== 'MarkerRecorded') return event;
   const [next, started] = later.filter(({ type }) => type !== 'MarkerRecorded');
@@ -70,7 +74,7 @@ function resolveInNextTask(event: HistoryEvent, later: readonly HistoryEvent[]):
   return { ...event, endedAt: started.at };
 }
 
-/** `WorkflowExecutionStarted` for `EVENT_TYPE_WORKFLOW_EXECUTION_STARTED`. */
+/** Returns the type of an event: `WorkflowExecutionStarted` for `EVENT_TYPE_WORKFLOW_EXECUTION_STARTED`. */
 export function typeOf({ eventType }: ServerEvent): string {
   const words = EventType[eventType ?? 0]?.replace('EVENT_TYPE_', '').toLowerCase().split('_') ?? [];
   return words.map((word) => word.slice(0, 1).toUpperCase() + word.slice(1)).join('');
@@ -80,13 +84,13 @@ export function causeOf(cause: number | null | undefined): string {
   return (WorkflowTaskFailedCause[cause ?? 0] ?? '').replace('WORKFLOW_TASK_FAILED_CAUSE_', '');
 }
 
-/** The only attributes that an event has. */
+/** Returns the attributes of an event, which are in the only property whose name ends with `EventAttributes`. */
 function attributesOf(event: ServerEvent) {
   const [name = ''] = Object.keys(event).filter((each) => each.endsWith('EventAttributes'));
   return (event[name as keyof ServerEvent] ?? {}) as unknown as Attributes;
 }
 
-/** With all that any kind of event has: who reads it goes by its type. */
+/** Converts an event. The result has the fields of all types of events, and a reader uses only the fields of the type. */
 function bodyOf(type: EventBody['type'], its: Attributes, all: ReadonlyMap<number, Attributes>): EventBody {
   const seq = its.timerId ?? its.activityId ?? all.get(Number(its.scheduledEventId))?.activityId;
   const { acceptedRequest: update, activityType, taskQueue, cause, newRunId, failure } = its;
@@ -98,7 +102,7 @@ function bodyOf(type: EventBody['type'], its: Attributes, all: ReadonlyMap<numbe
     name: its.signalName ?? update?.input?.name ?? '',
     input: listOf(its.input ?? update?.input?.args),
     updateId: (its.meta ?? update?.meta)?.updateId ?? '',
-    // How it is cancelled stands in no history; only the command of a workflow has it.
+    // The cancellation type is missing, because it is part of the workflow's command, but not of the history.
     activity: {
       ...(its as Scheduled),
       ...{ activityType: activityType?.name ?? '', taskQueue: taskQueue?.name ?? '' },
@@ -130,7 +134,7 @@ function resolutionOf(
   result: Payload | undefined,
 ): Resolution {
   if (type === 'ActivityTaskCompleted') return { completed: { result: result ?? null } };
-  // The only end that is recorded beside results: a workflow that has cancelled no longer reads how.
+  // A workflow that cancelled an activity does not read the details of the cancellation.
   if (type === 'ActivityTaskCanceled') return { cancelled: { failure: { canceledFailureInfo: {} } } };
   if (!failure) throw new TypeError(`the event ${type} has no failure`);
   const { activityId, activityType } = all.get(Number(scheduledEventId)) ?? {};

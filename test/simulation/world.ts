@@ -23,7 +23,7 @@ const SETTINGS = {
   httpTimeoutMs: HTTP_TIMEOUT_MS,
 };
 
-/** What the service says with a refusal, whatever it refuses. */
+/** The error texts of the agent service's responses, drawn independently of the status. */
 const ERROR_TEXTS = [
   'This message is already being processed.',
   'A turn is in progress. Nothing was processed; send it again.',
@@ -32,7 +32,7 @@ const ERROR_TEXTS = [
   'slow down',
 ] as const;
 
-/** No worker runs these workflows: they only keep something on the server, and other workflows end them. */
+/** Workflows that no worker runs. Their executions only store data on the Temporal server, and other workflows end them. */
 export const LOCK_HOLDER_WORKFLOW = 'another client of the job';
 export const WORKFLOWS_WITHOUT_WORKER: ReadonlySet<string> = new Set([
   CHUNK_WORKFLOW,
@@ -40,43 +40,43 @@ export const WORKFLOWS_WITHOUT_WORKER: ReadonlySet<string> = new Set([
   LOCK_HOLDER_WORKFLOW,
 ]);
 
-/** The server takes a task back now and then. */
+/** The maximum number of failed workflow tasks of a run. The Temporal server sometimes rejects a task that ends a run. */
 const MOST_FAILED_TASKS = 5;
 
-/** A workflow task that fails is tried again for ever. */
+/** The world ends after this number of failures, because a workflow task that fails is repeated indefinitely. */
 export const MAX_FAILURES = 20;
 
-/** Nothing lasts longer: what still runs then waits for ever. */
+/** The maximum duration of a world. Workflows that still run at this time wait indefinitely. */
 const MAX_DURATION_MS = 5 * 86_400_000;
 
-/** Far more than a world takes: more steps mean an endless loop. */
+/** The maximum number of timers of a world. A world that runs more timers has an infinite loop. */
 const MOST_STEPS = 1_000_000;
 
-/** One line of what has happened. */
+/** A line of the event log; `at` is in milliseconds since the start of the world. */
 export interface LogEntry {
   readonly at: number;
   readonly who: string;
   readonly what: string;
 }
 
-/** Something that people have done. */
+/** An operation that a client or an operator performed. */
 export interface PerformedOperation<Act, Answer = unknown> {
   readonly operation: Exclude<Act, MachineOperation>;
-  /** The latest run at that time. */
+  /** The latest run at the time of the operation. */
   readonly run: Run | undefined;
   readonly at: number;
   endedAt: number;
-  /** Of what waits for one. */
+  /** The result of an operation that waits for a result. */
   answer?: Answer;
   failed: boolean;
 }
 
-/** An error of the client is an answer, any other one is a bug. */
+/** Whether an error is an expected result of a client call. Every other error is a bug. */
 export function isClientError(error: unknown): boolean {
   return error instanceof FollowUpError && error.code !== 'UNEXPECTED_FAILURE';
 }
 
-/** The agent service, a Temporal server and workers on one clock; what is planned happens around them. */
+/** An agent service, a Temporal server and workers on one virtual clock, and the planned operations. */
 export abstract class World<
   Plan extends WorldPlan<Act>,
   Act extends { readonly kind: string },
@@ -87,19 +87,19 @@ export abstract class World<
   readonly server: TemporalServer;
   readonly log: LogEntry[] = [];
   readonly performed: PerformedOperation<Act, Answer>[] = [];
-  /** Bugs that have shown themselves: a task that failed, a replay that differs. */
+  /** Bugs that were found during the play: for example, a failed workflow task or a replay that differs. */
   readonly failures: string[] = [];
-  /** What is planned for later, and calls that have no answer yet: they may come when all is over. */
+  /** The number of operations that are planned for later, and of calls without a response. */
   protected pendingCount = 0;
   /** The jobs, by the paths of the agent API. */
   protected readonly services: ReadonlyMap<string, AgentService>;
-  /** The latest one of any follow-up. */
+  /** The latest phase that any follow-up entered. */
   protected phase = 'none';
   private readonly evictionRandom: RandomSource;
   private readonly workers: SimulatedWorker[] = [];
   private readonly points = new Map<string, number>();
 
-  /** @param isSecondPlay the second time: workers forget no workflow, and the service says other words. That changes nothing. */
+  /** @param isSecondPlay whether workers evict no workflow, and the agent service uses other error texts. The events must be the same. */
   constructor(
     readonly plan: Plan,
     protected readonly workflows: ReusableVMWorkflowCreator,
@@ -120,7 +120,7 @@ export abstract class World<
     );
   }
 
-  /** Lets the plan happen, until everything has ended. */
+  /** Plays the plan until all workflows have ended. */
   async play(): Promise<this> {
     try {
       for (let count = 0; count < this.plan.workers; count += 1) this.addWorker();
@@ -135,11 +135,11 @@ export abstract class World<
         if (isOpen && !WORKFLOWS_WITHOUT_WORKER.has(start.workflowType))
           this.failures.push(`${workflowId} has not ended`);
         if (failedTasks.length > MOST_FAILED_TASKS)
-          this.failures.push(`tasks of ${workflowId} have failed: ${failedTasks.join('; ')}`);
+          this.failures.push(`too many tasks of ${workflowId} failed: ${failedTasks.join('; ')}`);
       }
-      if (this.pendingCount > 0) this.failures.push('somebody waits for an answer');
+      if (this.pendingCount > 0) this.failures.push('an operation or a call of a client has not ended');
       if (this.hasEnded()) await this.finish();
-      else this.failures.push('it loops without an end');
+      else this.failures.push('the world has not ended within the maximum of time and steps');
       return this;
     } finally {
       for (const worker of this.workers) worker.kill();
@@ -151,10 +151,10 @@ export abstract class World<
   protected abstract hasEnded(): boolean;
   protected abstract finish(): Promise<void>;
 
-  /** The latest run of what the world is about. */
+  /** The latest run of the follow-up or the batch of this world. */
   abstract get latest(): Run | undefined;
 
-  /** What people do. One returns a promise of its answer, or false if there was nothing to do it to. */
+  /** Perform the operations of clients and operators. A handler returns a promise if its operation has a result, and false if it can't act. */
   protected abstract readonly operationHandlers: {
     readonly [Kind in Exclude<Act, MachineOperation>['kind']]: (
       operation: Extract<Act, { readonly kind: Kind }>,
@@ -166,13 +166,13 @@ export abstract class World<
     return operationHandlers[operation.kind]?.(operation as never);
   }
 
-  /** What else comes with a point. @returns whether a story tells it */
+  /** Runs the checks of a point. @returns whether the event log shows the point */
   protected abstract passes(point: string): boolean;
 
   /** The query whose response is compared with the journal after each task of a run. */
   protected abstract queryOf(run: Run): string | undefined;
 
-  /** In which state of affairs something is done; null where it comes too late. */
+  /** Describes the state in which an operation happens, for the event log; null if the operation comes too late. */
   protected abstract where(operation: Act | MachineOperation): string | null;
 
   performedOfKind<Kind extends Act['kind']>(kind: Kind) {
@@ -184,7 +184,7 @@ export abstract class World<
     this.log.push({ at: this.clock.now - START_MS, who, what });
   }
 
-  /** A point in the story: what is planned for it happens. */
+  /** Performs the operations that are planned for this point. */
   protected readonly reached = (point: string, worker?: SimulatedWorker): void => {
     const nth = (this.points.get(point) ?? 0) + 1;
     this.points.set(point, nth);
@@ -201,7 +201,7 @@ export abstract class World<
     }
   };
 
-  /** @returns whether there was something to do it to */
+  /** @returns false if the operation could not act */
   protected performAsClient(operation: Exclude<Act, MachineOperation>): boolean {
     const { clock, latest: run } = this;
     const done: PerformedOperation<Act, Answer> = {
@@ -287,16 +287,16 @@ export abstract class World<
           timeoutMs: HTTP_TIMEOUT_MS,
           sendHttpRequest: (dispatcher, request, ...rest) => {
             const service = this.services.get(request.path.replace(/\/message$/, ''));
-            if (service === undefined) throw new Error(`there is no ${request.path}`);
+            if (service === undefined) throw new Error(`no job of this world has the path ${request.path}`);
             return service.exchangeFor(self)(dispatcher, request, ...rest);
           },
         });
         return { ...createActivities(agentApi, SETTINGS) };
       },
       logged: (run, call) => this.onWorkflowLog(run, call),
-      failed: (run, why) => this.failures.push(`a workflow task of ${run.workflowId} fails: ${why}`),
+      failed: (run, reason) => this.failures.push(`a workflow task of ${run.workflowId} failed: ${reason}`),
       queryOf: (run) => this.queryOf(run),
-      // A long history takes long to replay.
+      // Long histories are evicted less often, because their replay takes more time.
       shouldEvict: (run) =>
         !isSecondPlay && this.evictionRandom.chance('evict', 1 / (10 + run.events.length / 6)),
     });
@@ -304,7 +304,7 @@ export abstract class World<
   }
 }
 
-/** The kind, what it is about, and all else at the end. */
+/** The kind of an operation and its details that are texts. */
 function describeOperation(operation: { readonly kind: string }): string {
   const { kind, ...details } = operation;
   return [kind, ...Object.values(details).filter((value) => typeof value === 'string')].join(' ');

@@ -11,7 +11,7 @@ import type { PerformedOperation } from '../world';
 import type { BatchOperation } from './plan';
 import { BATCH_WORKFLOW_ID, type BatchWorld } from './world';
 
-/** Whoever does this may run or forget an item after the batch had counted it. */
+/** Operations that may run an item again, or remove it, after the batch has counted it. */
 const ITEM_OPERATIONS: ReadonlySet<string> = new Set([
   'retry item',
   'terminate item',
@@ -19,29 +19,32 @@ const ITEM_OPERATIONS: ReadonlySet<string> = new Set([
   'foreign',
 ]);
 
-/** A group is started within its permission, and a call takes some seconds. */
+/** The maximum number of items in a group, and the time in which a group starts: its permission and a slow call. */
 const START_GROUP_SIZE = 10;
 const GROUP_MS = 15_000;
-/** For so long a batch waits for it. */
+/** The time for which a batch waits for the request to cancel it. */
 const CANCEL_REQUEST_MS = 5_000;
-/** From the release of a job lock to the end of its follow-up, with slow reports. */
+/** The time from the release of a job lock to the end of its follow-up, with slow reports. */
 const LOCK_MS = 20_000;
-/** The time-out of the activity's heartbeat. */
+/** The heartbeat timeout of the activity `runItems`. */
 const HEARTBEAT_MS = 30_000;
-/** An attempt goes by the list with which it has begun. */
+/** The maximum age of the visibility list that an attempt of `runItems` uses. */
 const ATTEMPT_MS = 60_000;
 
 const DISTURBING_OPERATIONS: ReadonlySet<BatchOperation['kind']> = new Set([
   ...(['kill', 'freeze', 'stop', 'lose', 'wrong clock', 'server unavailable', 'reset', 'terminate'] as const),
 ]);
 
-/** What is wrong with a world; empty when all is true. */
+/** Returns one sentence for each violation of a guarantee in a world with a batch; empty if the world satisfies all guarantees. */
 export function findBatchViolations(world: BatchWorld): string[] {
   return [...world.failures, ...RULES.flatMap((rule) => [...rule(world)])];
 }
 
 const RULES: readonly ((world: BatchWorld) => Iterable<string>)[] = [
-  /** A message that may have been processed is sent again only where its loss, or everybody's doubt, was known. */
+  /**
+   * A message that may have been processed is sent again only in three cases: the batch can't know the earlier run, another client started
+   * the later run, or a retry includes unknown deliveries.
+   */
   function* neverTwice(world) {
     for (const name of world.names) {
       const runs = world.runs.filter(({ workflowId }) => workflowId === name);
@@ -61,87 +64,94 @@ const RULES: readonly ((world: BatchWorld) => Iterable<string>)[] = [
           .performedOfKind('retry')
           .some((retry) => retry.operation.includeUnknown && retry.at < at);
         if (!includes || before.some((each) => isAccepted(world, each.run)))
-          yield `${name}: ${run.runId} sends again, ${before.map((each) => each.run.runId).join(', ')} may have sent`;
+          yield `${name}: ${run.runId} sends the message again, but ${before.map((each) => each.run.runId).join(', ')} may have sent it`;
       }
     }
   },
-  /** Of those that runs of the batch have started; one that somebody has retried counts once the batch must know it. */
+  /**
+   * The number of running items never exceeds the concurrency, and items for one job run one after another. An item that a client retries
+   * counts from the time at which the batch must know it.
+   */
   function* respectsConcurrencyAndJobOrder(world) {
     for (const { run, batch } of world.starts) {
       const at = run.startedAt;
-      const own = world.starts.map((start) => start.run);
-      const open = own.filter((each) => each.startedAt <= at && chainEndedAt(world, each) > at);
+      const startedRuns = world.starts.map((start) => start.run);
+      const open = startedRuns.filter((each) => each.startedAt <= at && chainEndedAt(world, each) > at);
       open.push(...runningRetries(world, at));
       const memos = changesInEffect(memosOf(batch), at - GROUP_MS, at);
       const most = Math.max(...memos.map(({ memo }) => memo.concurrency));
-      if (open.length > most) yield `${run.runId} starts as the ${open.length}th, and ${most} may be open`;
+      if (open.length > most)
+        yield `${run.runId} is running item number ${open.length}, but the concurrency is ${most}`;
       const other = [...open, ...laterItemsRunning(world, run)].find(
         (each) =>
           each !== run && jobKeyFromWorkflowId(each.workflowId) === jobKeyFromWorkflowId(run.workflowId),
       );
-      if (other !== undefined) yield `${run.runId} starts while ${other.runId} of its job runs`;
+      if (other !== undefined) yield `${run.runId} starts while ${other.runId} runs for the same job`;
     }
   },
-  /** With `whenActive: wait`, a follow-up has the job for itself from its baseline read to its end: it holds the job lock. */
+  /** With `whenActive: wait`, a follow-up holds the job lock from its baseline read to its end. */
   function* oneFollowUpOfAJobHoldsItsLock(world) {
     if (world.plan.request.whenActive !== 'wait') return;
     for (const { number, point, runId, requestedAt, firstByteAt } of world.requests) {
       const run = world.runs.find((each) => each.runId === runId);
       const at = point === 'post' ? (firstByteAt ?? Infinity) : requestedAt;
-      // An activity may outlive its run, whose lock the next follow-up acquires. A poll may come while the lock is released.
-      if (run === undefined || at > run.closedAt || (point !== 'post' && point !== 'look')) continue;
+      // An activity may continue after the end of its run. A poll may be in progress while the lock is released.
+      if (run === undefined || at > run.closedAt || (point !== 'post' && point !== 'baseline')) continue;
       if (!locksOf(world, run).some((lock) => lock.startedAt <= at && lock.closedAt >= at))
-        yield `${run.workflowId}: request ${number} of ${runId} without the job lock`;
+        yield `${run.workflowId}: request ${number} of ${runId} was made without the job lock`;
     }
     if (isDisturbed(world) || world.performedOfKind('terminate item').length > 0) return;
     for (const run of world.runs.filter(({ workflowId }) => world.names.includes(workflowId)))
       for (const lock of locksOf(world, run))
-        if (!run.isOpen && lock.isOpen) yield `${run.runId} has ended and still holds the job lock`;
+        if (!run.isOpen && lock.isOpen) yield `${run.runId} has ended, but still holds the job lock`;
         else if (lock.closedAt < chainEndedAt(world, run) - LOCK_MS)
-          yield `${run.runId} releases the job lock before its end`;
+          yield `${run.runId} released the job lock before its end`;
   },
-  /** After a 429 with a wait, a worker makes no POST for any job of the project until the wait is over. */
+  /** After a 429 with `Retry-After`, a worker makes no POST for the project until the cool-down is over. */
   function* respectsCooldown(world) {
     if (isDisturbed(world)) return;
     for (const requests of world.requestsOfProjects) {
       const posts = requests.filter(({ point }) => point === 'post');
       for (const { answer, retryAfter, receivedAt, worker } of posts) {
         if (answer !== 'http_429' || receivedAt === null || retryAfter === null) continue;
-        // A POST whose permission was requested before is made.
+        // A POST whose send permission was requested before the 429 is made.
         const [from, to] = [receivedAt + GROUP_MS, receivedAt + Number(retryAfter) * 1_000];
         const post = posts.find(
           (each) => each.worker === worker && each.requestedAt > from && each.requestedAt < to,
         );
         if (post !== undefined)
-          yield `POST ${post.number} of ${post.runId} ${to - post.requestedAt} ms before the end of a cool-down`;
+          yield `POST ${post.number} of ${post.runId} was made ${to - post.requestedAt} ms before the end of a cool-down`;
       }
     }
   },
+  /** A run of the batch starts the items for one job in file order. */
   function* startsInFileOrder({ starts, names }) {
     const latest = new Map<string, number>();
     for (const { run, batch } of starts) {
       const key = `${batch.start.firstRunId} ${batch.isReset ? batch.runId : ''} ${jobKeyFromWorkflowId(run.workflowId)}`;
       const number = names.indexOf(run.workflowId);
       if (number <= (latest.get(key) ?? -1))
-        yield `item ${number} starts after item ${latest.get(key) ?? 0} of its job`;
+        yield `item ${number} starts after item ${latest.get(key) ?? 0} of the same job`;
       latest.set(key, number);
     }
   },
+  /** No item starts after more items failed than `maxFailures`. */
   function* startsNothingBeyondMaxFailures({ starts }) {
     for (const { run, memo, kept } of starts)
       if (isMaxFailuresExceeded(memo, memo) || (kept !== null && isMaxFailuresExceeded(memo, kept)))
         yield `${run.runId} starts, although more items failed than maxFailures`;
   },
-  /** It has ended, or its activity was told to start nothing more: undisturbed, at once when somebody cancels the batch. */
+  /** No item starts after the batch has ended, or after its activity was cancelled. Without faults, the cancellation of a batch counts at once. */
   function* startsNothingAfterItsEnd(world) {
     const cancels = isDisturbed(world) ? [] : world.performedOfKind('cancel');
     for (const { run, batch } of world.starts) {
       const cancelRequests = batch.events.filter(({ type }) => type === 'ActivityTaskCancelRequested');
       const ends = [...cancelRequests, ...cancels.filter((each) => each.run === batch)].map(({ at }) => at);
       const late = run.startedAt - Math.min(...ends, batch.closedAt) - GROUP_MS;
-      if (late > 0) yield `${run.runId} starts ${late} ms after a permission of its batch can last`;
+      if (late > 0) yield `${run.runId} starts ${late} ms after the last permission of its batch expired`;
     }
   },
+  /** While the batch is paused, only items of the group that was starting may start. */
   function* startsNothingWhilePaused(world) {
     for (const batch of world.runs.filter(isBatch)) {
       const memos = memosOf(batch);
@@ -151,47 +161,48 @@ const RULES: readonly ((world: BatchWorld) => Iterable<string>)[] = [
         const inBetween = world.starts.filter(
           (each) => each.batch === batch && each.run.startedAt > at && each.run.startedAt < until,
         );
-        // A process that is frozen between its look and its permission has it as long as the server waits for it.
+        // A process that is frozen before it requests its permission still receives it until the heartbeat timeout.
         const lateAt = at + GROUP_MS + (isDisturbed(world) ? HEARTBEAT_MS : 0);
         const late = inBetween.find(({ run }) => run.startedAt > lateAt);
         if (late !== undefined) yield `${late.run.runId} starts ${late.run.startedAt - at} ms after a pause`;
         if (inBetween.length > START_GROUP_SIZE)
-          yield `${inBetween.length} items start while ${batch.runId} is paused`;
+          yield `${inBetween.length} items start while ${batch.runId} is paused, but a group has at most ${START_GROUP_SIZE}`;
       }
     }
   },
-  /** Whoever has cancelled it with its follow-ups finds each of them told to end. */
+  /** If a batch is cancelled with its running items, each running item receives the request to cancel it. */
   function* cancelReachesRunningItems(world) {
     const ends = [...world.performedOfKind('reset'), ...world.performedOfKind('terminate')];
     for (const { operation, endedAt: cancelledAt, failed, at } of world.performedOfKind('cancel')) {
-      // One that is reset or terminated before it has cancelled ends as if it had not been told.
+      // A batch that is reset or terminated soon afterwards may not have cancelled its items.
       if (!operation.cancelRunning || failed || ends.some((each) => happensSoonAfter(cancelledAt, each)))
         continue;
       for (const { run, batch } of world.starts) {
-        // The batch tells those that the list has not shown to whoever has cancelled it.
+        // The batch also cancels items that the visibility list did not show to the client.
         const isOpen = run.startedAt < at && run.closedAt > Math.max(cancelledAt, batch.closedAt);
         if (isOpen && !run.events.some(({ type }) => type === 'WorkflowExecutionCancelRequested'))
-          yield `${run.runId} was open when the batch was cancelled with it, and goes on`;
+          yield `${run.runId} was running when the batch was cancelled with its running items, but was not cancelled`;
       }
     }
   },
-  /** The server shows a batch as failed that ends as cancelled before the request to cancel it comes. */
+  /** A cancelled batch has the status cancelled. The status would be failed if the batch ended before the request to cancel it arrived. */
   function* isShownAsCancelled(world) {
     if (isDisturbed(world) || world.plan.paceMs > CANCEL_REQUEST_MS) return;
     for (const { runId, end } of world.runs.filter(isBatch))
-      if (end.failure?.canceledFailureInfo) yield `${runId} was cancelled, and is shown as failed`;
+      if (end.failure?.canceledFailureInfo) yield `${runId} was cancelled, but has the status failed`;
   },
-  /** Chunks end with their batch; one that was terminated leaves them to the next run. */
+  /** A batch that ends closes its chunks. A terminated batch leaves its chunks to the next run. */
   function* closesItsChunks(world) {
     const { latest } = world;
     if (latest === undefined || latest.isOpen || latest.status === 'WorkflowExecutionTerminated') return;
-    // A starter that stores them while the batch ends leaves them too.
+    // A client that stores chunks while the batch ends also leaves them open.
     const starters = [...world.performedOfKind('start'), ...world.performedOfKind('terminate')];
     if (starters.some((each) => each.run !== undefined && happensSoonAfter(latest.closedAt, each))) return;
     for (const run of world.runs)
-      if (run.start.workflowType === CHUNK_WORKFLOW && run.isOpen) yield `${run.workflowId} is open`;
+      if (run.start.workflowType === CHUNK_WORKFLOW && run.isOpen)
+        yield `the chunk ${run.workflowId} is still open after the end of the batch`;
   },
-  /** A batch that is done has an end for each item, and has counted each. */
+  /** A completed batch reports and counts one outcome for each item. */
   function* countsEachItem({ finalReport, names, plan, deleted }) {
     const { memo, state } = finalReport?.batch ?? {};
     if (!finalReport || !memo) return;
@@ -199,36 +210,36 @@ const RULES: readonly ((world: BatchWorld) => Iterable<string>)[] = [
     const counts = { ...memo.byStatus, ...memo.byFailure };
     const counted = Object.values(counts).reduce((sum, times) => sum + times, 0);
     if (counted !== memo.ended || memo.ended > names.length)
-      yield `${memo.ended} ended, ${counted} counted, ${names.length} items`;
+      yield `${memo.ended} items ended and ${counted} were counted, but the batch has ${names.length} items`;
     if (new Set(ends.map(({ workflowId }) => workflowId)).size < ends.length)
-      yield 'two ends of one item are told';
+      yield 'the batch reports two outcomes for one item';
     if (state !== 'completed') return;
     if (memo.ended !== names.length || ends.length !== names.length)
-      yield `it is done, ${memo.ended} of ${names.length} items have ended, and ${ends.length} ends are told`;
+      yield `the batch is completed, but ${memo.ended} of ${names.length} items ended, and ${ends.length} outcomes were reported`;
     const isForgotten = plan.retentionMs !== null || deleted.size > 0;
     if (isForgotten || plan.operations.some(({ operation }) => ITEM_OPERATIONS.has(operation.kind))) return;
     const outcomes: Record<string, number> = {};
     for (const { outcome } of ends) outcomes[outcome] = (outcomes[outcome] ?? 0) + 1;
-    const [said, shown] = [counts, outcomes].map((each) => JSON.stringify(Object.entries(each).sort()));
-    if (said !== shown) yield `it has counted ${said}, and the results are ${shown}`;
+    const [total, listed] = [counts, outcomes].map((each) => JSON.stringify(Object.entries(each).sort()));
+    if (total !== listed) yield `the batch counted ${total}, but the results are ${listed}`;
   },
-  /** A message that was processed is told of by no end that says it was not sent. */
+  /** An item whose message was processed has neither the delivery `not-sent` nor `rejected`. */
   function* outcomesMatchJournal({ finalReport, requests, runs }) {
     for (const { workflowId, delivery, outcome } of finalReport?.ends ?? []) {
       const run = runs.findLast((each) => each.workflowId === workflowId);
       const isSent = requests.some(({ runId, processedAt }) => runId === run?.runId && processedAt !== null);
       if (isSent && (delivery === 'not-sent' || delivery === 'rejected') && outcome !== 'conflict')
-        yield `${workflowId} is ${delivery}, and its message was processed`;
+        yield `the delivery of ${workflowId} is ${delivery}, but its message was processed`;
     }
   },
-  /** Three events an item, and those of the rounds that come with its operators; a batch that goes on walks over all. */
+  /** A batch has at most three history events per item and a fixed number per start, unless operators interrupt it. */
   function* historyIsBounded({ runs, names, plan }) {
     if (plan.operations.length > 0) return;
     const batches = runs.filter(isBatch);
     const events = batches.reduce((sum, run) => sum + run.events.length, 0);
     const times = batches.filter(isFirst).length;
     if (events > times * (120 + 3 * names.length))
-      yield `the batch has ${events} events for ${names.length} items`;
+      yield `the batch has ${events} history events for ${names.length} items`;
   },
 ];
 
@@ -248,12 +259,12 @@ function promptOf({ start }: Run): unknown {
   return (fromPayload(start.input[0]) as { readonly prompt?: string } | undefined)?.prompt;
 }
 
-/** Somebody else has started it, who knows nothing of the batch. */
+/** Whether another client started the run, independently of the batch. */
 function isStartedByAnotherClient({ start }: Run): boolean {
   return start.requester?.by === 'client' && !start.requester.requestId.startsWith('retry of ');
 }
 
-/** Follow-ups of items that people have started by themselves so long before that the batch must know it, and that still run. */
+/** Running follow-ups of items that clients started, so long before `at` that the batch must know them. */
 function runningFromClients(world: BatchWorld, at: number, knownAfterMs: number): Run[] {
   const before = at - world.plan.listLagMs - HEARTBEAT_MS - GROUP_MS - knownAfterMs;
   return world.runs.filter(
@@ -266,14 +277,14 @@ function runningFromClients(world: BatchWorld, at: number, knownAfterMs: number)
   );
 }
 
-/** Those of the batch that somebody has retried. */
+/** Running items of the batch that a client retried. */
 function runningRetries(world: BatchWorld, at: number): Run[] {
   return runningFromClients(world, at, ATTEMPT_MS).filter(
     ({ start }) => start.searchAttributes.FollowUpBatch !== undefined,
   );
 }
 
-/** Items behind one that is started, which run by their own names: somebody else has started them. It asks before each start. */
+/** Later items that run because another client started their request IDs. The batch checks this before each start. */
 function laterItemsRunning(world: BatchWorld, { workflowId, startedAt }: Run): Run[] {
   const { names, plan } = world;
   return runningFromClients(world, startedAt, 0).filter((run) => {
@@ -286,26 +297,27 @@ function laterItemsRunning(world: BatchWorld, { workflowId, startedAt }: Run): R
   });
 }
 
-/** Nobody could know of it any more: the server has forgotten the batch itself, or what others had started. */
+/** Whether the batch could not know an earlier run, because the Temporal server no longer had the batch or the run. */
 function isEarlierRunUnknown(world: BatchWorld, before: Run, run: Run): boolean {
   if (isStartedByAnotherClient(before) && isForgotten(world, before, run.startedAt)) return true;
-  const own = world.starts.find((start) => start.run === run)?.batch.start;
+  const batchStart = world.starts.find((start) => start.run === run)?.batch.start;
   const batches = world.runs.filter(isBatch);
-  // After a reset of the batch nothing but the item itself tells that it was begun, and somebody has deleted it.
+  // After a reset of the batch, only the item itself shows that it was started, and an operator deleted the item.
   if (world.deleted.has(before) && batches.some(({ isReset }) => isReset)) return true;
-  const upToOwn = batches.slice(0, batches.findIndex(({ runId }) => runId === own?.firstRunId) + 1);
-  // With each start that found nothing of the runs before, the batch began anew.
-  const anew = upToOwn.findLast((start, index) =>
-    upToOwn.slice(0, index).every((each) => isForgotten(world, each, start.startedAt)),
+  const ownIndex = batches.findIndex(({ runId }) => runId === batchStart?.firstRunId);
+  const earlierBatches = batches.slice(0, ownIndex + 1);
+  // A start that found none of the earlier runs started the batch from the beginning.
+  const newStart = earlierBatches.findLast((start, index) =>
+    earlierBatches.slice(0, index).every((each) => isForgotten(world, each, start.startedAt)),
   );
-  return anew !== undefined && before.startedAt < anew.startedAt;
+  return newStart !== undefined && before.startedAt < newStart.startedAt;
 }
 
 function isForgotten({ plan, deleted }: BatchWorld, run: Run, at: number): boolean {
   return run.closedAt + (plan.retentionMs ?? Infinity) <= at || (deleted.get(run) ?? Infinity) <= at;
 }
 
-/** A run whose receipt says so, as long as anybody can read it. */
+/** Whether the receipt of a run shows the verdict `accepted`, and no later run has replaced the receipt. */
 function isAccepted({ runs }: BatchWorld, { memo, workflowId, runId }: Run): boolean {
   const receipt = fromPayload(memo[MEMO_RECEIPT]) as
     { readonly delivery?: { readonly verdict: string } } | undefined;
@@ -317,7 +329,7 @@ export function isBatch({ workflowId }: Run): boolean {
   return workflowId === BATCH_WORKFLOW_ID;
 }
 
-/** Not one that continues another one as new. */
+/** Whether the run is the first one of its chain, and does not continue another run as new. */
 function isFirst({ runId, start }: Run): boolean {
   return runId === start.firstRunId;
 }
@@ -330,12 +342,12 @@ function locksOf({ runs }: BatchWorld, { start }: Run): Run[] {
   });
 }
 
-/** The end of a run, and of those that it continues as. */
+/** Returns the end of a run, or of the last run that continues it as new. */
 function chainEndedAt({ runs }: BatchWorld, { start }: Run): number {
   return runs.findLast((each) => each.start.firstRunId === start.firstRunId)?.closedAt ?? Infinity;
 }
 
-/** What the batch has written down, from its start on. */
+/** Returns the values of the batch's memo, with the times at which the batch wrote them. */
 function memosOf({ events }: Run): { readonly at: number; readonly memo: BatchMemo }[] {
   return events.flatMap((event) => {
     if (event.type !== 'WorkflowPropertiesModified' || event.fields[MEMO_BATCH] === undefined) return [];

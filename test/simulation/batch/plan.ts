@@ -7,38 +7,39 @@ import { SCENARIOS } from './scenarios';
 
 /** The plan of one batch. */
 export interface BatchPlan extends WorldPlan<BatchOperation> {
-  /** In the order of the file. */
+  /** The items in file order. */
   readonly items: readonly PlannedItem[];
   readonly concurrency: number;
   readonly maxFailures: MaxFailures;
-  /** Bytes of a chunk; null where the items are in the input. */
+  /** The size of a chunk in bytes; null if the items are in the workflow's input. */
   readonly partBytes: number | null;
+  /** The maximum lag of the visibility list. */
   readonly listLagMs: number;
-  /** A slow call of people takes up to so long on each way. */
+  /** The maximum duration of each direction of a client's slow call. */
   readonly paceMs: number;
-  /** Null for ever. */
+  /** The retention of closed workflows; null if they are kept indefinitely. */
   readonly retentionMs: number | null;
-  /** Once all is quiet, somebody starts a batch again that is not done, and tolerates everything. */
+  /** Whether a client starts an incomplete batch again, without `maxFailures`, after all workflows have ended. */
   readonly isRestartedUntilDone: boolean;
 }
 
 interface PlannedItem {
-  /** Its number among the jobs. */
+  /** The index of the job in `jobs`. */
   readonly job: number;
   readonly prompt: string;
-  /** Of its own. */
+  /** The request ID, if the caller gives one. */
   readonly requestId?: string;
 }
 
 const withItem = (random: RandomSource) => ({ item: random.next('item') });
 
-/** What may happen around a batch. `item`: where in the file it stands, from 0 to 1. */
+/** All operations of worlds with a batch. `item` is the position of the item in the file, from 0 to 1. */
 const BATCH_OPERATIONS = {
   ...MACHINE_OPERATIONS,
   'wrong clock': (random: RandomSource): { ms: number } => ({
     ms: random.pick('clock', [-60_000, -2_000, 2_000, 60_000]),
   }),
-  /** With the same file: it attaches, or goes on. */
+  /** A client starts the batch with the same file: the start attaches to the batch, or continues it. */
   start: (random: RandomSource): { times: number; options: RunOptions } => ({
     times: random.pick('times', [1, 2]),
     options: {},
@@ -52,17 +53,17 @@ const BATCH_OPERATIONS = {
   reset: (random: RandomSource) => ({ share: random.next('share') }),
   retry: (random: RandomSource) => ({ includeUnknown: random.chance('include', 0.4) }),
   results: withoutDetails,
-  /** A pause that nobody ends is ended at last. */
+  /** The simulation resumes a batch that stays paused. No plan has this operation. */
   resume: withoutDetails,
   ...{ 'retry item': withItem, 'delete item': withItem },
   ...{ 'cancel item': withItem, 'terminate item': withItem },
-  /** Somebody else starts a follow-up of an item's name. */
+  /** Another client starts a follow-up with the request ID of an item. */
   foreign: (random: RandomSource) => ({ item: random.next('item'), samePrompt: random.chance('same', 0.5) }),
 };
 export type BatchOperation = OperationOf<typeof BATCH_OPERATIONS>;
 export type PlannedBatchOperation = PlannedOperation<BatchOperation>;
 
-/** The plan of a seed. Half of the worlds are nearly quiet. */
+/** Draws the plan of a seed. Many plans have few operations. */
 export function drawBatchPlan(seed: number): BatchPlan {
   const random = new RandomSource(seed * 6_311 + 3);
   const most = random.pick('size', [3, 6, 6, 12, 12, 12, 30, random.pick('large', [60, 100, 200])]);
@@ -74,7 +75,7 @@ export function drawBatchPlan(seed: number): BatchPlan {
   const named = random.pick('named', [0, 0, 0.3, 1]);
   const items = Array.from({ length: count }, (_, nth) => ({
     job: random.between('job', 0, jobs.length - 1, random.pick('spread', [1, 2])),
-    // Now and then the same message twice.
+    // Some items have the same message.
     prompt: random.chance('same prompt', 0.2) ? 'The same message.' : `Message ${nth + 1}.`,
     ...(random.chance('is named', named) ? { requestId: `order-${nth + 1}` } : {}),
   }));
@@ -143,15 +144,15 @@ function drawJob(random: RandomSource, nth: number, project: number): PlannedJob
   };
 }
 
-/** Those around a start stand more than once. */
+/** Points at which operations happen. Points near the start of an item are more likely. */
 const POINTS = weighted<string>(
-  '3 started, runItems started, runItems over, runItems reported, keep asked, 2 keep recorded, 2 start asked',
-  '2 start recorded, describe asked, describe recorded, list asked, list recorded, history recorded',
-  'task started, task done, post begun, post processed, closeChunks started',
+  '3 started, runItems started, runItems ended, runItems reported, keep requested, 2 keep recorded, 2 start requested',
+  '2 start recorded, describe requested, describe recorded, list requested, list recorded, history recorded',
+  'task started, task done, post started, post processed, closeChunks started',
   '3 batch ended, 2 item ended',
 );
 
-/** One deed; or a machine fails around a start, and somebody does something before it is back. */
+/** Draws one operation; or a failure of a machine near a start, and an operation of a client before the machine is back. */
 function drawOperations(random: RandomSource): PlannedBatchOperation[] {
   const at = random.pick('at', POINTS);
   const [short, long] = [random.between('short', 1, 12_000), random.between('long', 1, 300_000)];

@@ -7,11 +7,11 @@ const REJECTED: Fault = {
   effect: { kind: 'status', status: 422, processed: false },
 };
 
-/** The first one is longer than a pause, an attempt of the batch and the lag of a list together. */
+/** The first turn is longer than a pause, an attempt of the batch and the lag of the visibility list together. */
 const TURNS = [400_000, 5_000, 5_000].map((durationMs) => ({ durationMs, outcome: 'no-change' as const }));
 const SHORT_TURNS = TURNS.slice(1);
 
-/** So few items that a story is soon told. */
+/** The number of items, which is small so that a scenario ends soon. */
 const ITEMS = 8;
 
 function idleJob(job: PlannedJob, turns = TURNS, faults: readonly Fault[] = []): PlannedJob {
@@ -27,20 +27,23 @@ const atItemEnd = (afterMs: number, operation: BatchOperation) =>
 const withPermission = (afterMs: number, operation: BatchOperation) =>
   planOperation('keep recorded', afterMs, operation);
 
-/** The first items are for one job, which rejects the first message. Its end is the first one, because turns are long. */
-function rejectedFirstItem(plan: BatchPlan, ofJob: number, ...story: PlannedBatchOperation[]) {
+/**
+ * A plan in which the first `sameJobCount` items are for one job, and the agent service rejects the first message. The first item is the
+ * first one that ends, because all turns are long.
+ */
+function rejectedFirstItem(plan: BatchPlan, sameJobCount: number, ...operations: PlannedBatchOperation[]) {
   return {
     jobs: plan.jobs.map((job, nth) => idleJob(job, TURNS, nth === 0 ? [REJECTED] : [])),
-    items: plan.items.slice(0, ITEMS).map((item, nth) => (nth < ofJob ? { ...item, job: 0 } : item)),
+    items: plan.items.slice(0, ITEMS).map((item, nth) => (nth < sameJobCount ? { ...item, job: 0 } : item)),
     request: { ...plan.request, deadline: '20m' },
     maxFailures: null,
-    operations: [...plan.operations.slice(0, 1), ...story],
+    operations: [...plan.operations.slice(0, 1), ...operations],
   };
 }
 
-/** What is broken only where several things come together, which operations that are drawn one by one hardly ever do. */
+/** Combinations of operations that independently drawn operations hardly ever make. */
 export const SCENARIOS: readonly ((plan: BatchPlan, random: RandomSource) => Partial<BatchPlan>)[] = [
-  // The batch attaches to what somebody else has started, and is cancelled with what runs.
+  // The batch attaches to a follow-up of another client, and is cancelled with its running items.
   ({ operations }, random) => ({
     operations: [
       ...operations,
@@ -48,7 +51,7 @@ export const SCENARIOS: readonly ((plan: BatchPlan, random: RandomSource) => Par
       atStart(random.between('then', 1, 12_000), { kind: 'cancel', cancelRunning: true }),
     ],
   }),
-  // An item is retried by itself while the batch is paused: then its job is busy, and a place is taken.
+  // A client retries an item while the batch is paused, so that the item's job is busy and the item counts for the concurrency.
   (plan, random) => ({
     ...rejectedFirstItem(
       plan,
@@ -58,7 +61,7 @@ export const SCENARIOS: readonly ((plan: BatchPlan, random: RandomSource) => Par
     ),
     concurrency: random.pick('places', [2, 10, 10]),
   }),
-  // A retry finds open what comes after the item that it tries again, and takes all places.
+  // A retry of the batch finds that later items already run, and that they use the whole concurrency.
   (plan, random) => ({
     ...rejectedFirstItem(
       plan,
@@ -69,20 +72,20 @@ export const SCENARIOS: readonly ((plan: BatchPlan, random: RandomSource) => Par
     ),
     concurrency: random.between('places', 2, 4),
   }),
-  // Two retry one item, and the run that the first one makes has ended before the second one's start.
+  // Two clients retry one item, and the run of the first retry ends before the second start.
   (plan, random) => {
     const times = [0, random.between('then', 1, 1_000)];
-    const story = rejectedFirstItem(
+    const scenario = rejectedFirstItem(
       plan,
       1,
       ...times.map((ms) => atItemEnd(ms, { kind: 'retry item', item: 0 })),
     );
     const lost: Fault = { ...REJECTED, after: 1, count: 3, effect: { kind: 'reset', processed: true } };
-    const jobs = story.jobs.map((job, nth) => (nth === 0 ? { ...job, faults: [REJECTED, lost] } : job));
+    const jobs = scenario.jobs.map((job, nth) => (nth === 0 ? { ...job, faults: [REJECTED, lost] } : job));
     const request = { maxStaleness: '0s', reconcileTimeout: '0s', onUnknownDelivery: 'fail' } as const;
-    return { ...story, jobs, request: { ...plan.request, ...request }, paceMs: 8_000 };
+    return { ...scenario, jobs, request: { ...plan.request, ...request }, paceMs: 8_000 };
   },
-  // An item has ended and is forgotten, and a reset knows nothing of it.
+  // An ended item is older than the retention, and the history of a reset batch does not have the item.
   ({ jobs, items, operations }, random) => ({
     jobs: jobs.map((job, nth) => idleJob(job, nth === 0 ? SHORT_TURNS : TURNS)),
     items: items.slice(0, ITEMS),
@@ -92,20 +95,20 @@ export const SCENARIOS: readonly ((plan: BatchPlan, random: RandomSource) => Par
       atItemEnd(150_000, { kind: 'reset', share: random.next('share') / 2 }),
     ],
   }),
-  // Somebody else has started a later item of a job by its own name, long before a worker is there.
+  // Another client starts a later item of a job with the item's request ID, long before a worker runs.
   (plan, random) => {
     const item = (random.next('which') * 3) / Math.max(3, plan.items.length);
-    const story = rejectedFirstItem(
+    const scenario = rejectedFirstItem(
       plan,
       3,
       atStart(0, { kind: 'stop', backAfterMs: 90_000 }),
       atStart(100, { kind: 'foreign', item, samePrompt: true }),
     );
-    const items = story.items.map((each, nth) => ({ ...each, requestId: `order-${nth + 1}` }));
-    return { ...story, items, workers: 1 };
+    const items = scenario.items.map((each, nth) => ({ ...each, requestId: `order-${nth + 1}` }));
+    return { ...scenario, items, workers: 1 };
   },
-  // A worker is frozen with a permission when its run is terminated. What it starts in the next run, which has fewer places, is
-  // forgotten before that one comes to it.
+  // A worker is frozen with a permission when its run is terminated, and then starts items during the next run, which has a lower
+  // concurrency. These items are older than the retention before the next run reaches them.
   ({ jobs: [first], operations }, random) => ({
     jobs: [1, 2, 3].flatMap((nth) =>
       first ? [idleJob({ ...first, jobId: `job-${nth}` }, nth === 1 ? TURNS : SHORT_TURNS)] : [],

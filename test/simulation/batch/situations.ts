@@ -16,7 +16,7 @@ const BASE_SITUATIONS: Situations<BatchWorld> = {
   'a batch runs again after its termination': (world) =>
     batchStatuses(world).includes('Terminated') && batchStatuses(world).at(-1) !== 'Terminated',
   'a batch is reset': ({ runs }) => runs.some((run) => isBatch(run) && run.isReset),
-  "somebody else's follow-up is left running": ({ runs }) =>
+  'a cancelled batch leaves the follow-up of another client running': ({ runs }) =>
     runs.some(
       ({ memo }) =>
         'left-running' in (readBatchMemo({ [MEMO_BATCH]: fromPayload(memo[MEMO_BATCH]) })?.byFailure ?? {}),
@@ -25,23 +25,23 @@ const BASE_SITUATIONS: Situations<BatchWorld> = {
     runs.some(({ events }) =>
       events.some((event) => 'activity' in event && event.activity.activityType === 'waitForJobLock'),
     ),
-  'a batch is forgotten': ({ finalReport }) => finalReport === null,
-  'a batch is done, and has an end for each item': ({ finalReport, names }) =>
+  'a batch is older than the retention': ({ finalReport }) => finalReport === null,
+  'a batch reports an outcome for each item': ({ finalReport, names }) =>
     finalReport?.ends.length === names.length,
-  'an item runs again by a retry': ({ starts }) =>
+  'a retry runs an item again': ({ starts }) =>
     starts.some(({ run }) => run.start.requester?.requestId.startsWith('retry of ') === true),
   'a worker is killed between two starts': ({ log }) => occursRightAfter(log, /^starts /, /^kill/),
   'a worker is frozen with a permission': ({ log }) => occursRightAfter(log, /^keep recorded/, /^freeze/),
-  'the answer to a start is lost': ({ log }) => occursRightAfter(log, /^starts /, /^lose answer/),
+  'the response to a start is lost': ({ log }) => occursRightAfter(log, /^starts /, /^lose response/),
 };
 
-/** What is told of items at the end. */
+/** The outcomes of items. */
 const ITEM_OUTCOMES = weighted(
   'completed, failed, cancelled, terminated, FollowUpRejected, DeliveryUnknown, JobNotFound, DeadlineExceeded',
-  'conflict, gone',
+  'conflict, missing',
 );
 
-/** The operations that have had an effect. */
+/** Operations that must have an effect in some worlds. */
 const EFFECTIVE_OPERATIONS = weighted(
   'cancel, pause, set concurrency, retry, results, retry item, delete item, cancel item, terminate item',
   'foreign, terminate, reset',
@@ -57,7 +57,7 @@ export const BATCH_SITUATIONS: Situations<BatchWorld> = {
   ),
   ...Object.fromEntries(
     EFFECTIVE_OPERATIONS.map((kind) => [
-      `of a batch: ${kind}`,
+      `an operation has an effect on a batch: ${kind}`,
       ({ performed }: BatchWorld) =>
         performed.some(
           ({ operation, failed, answer }) => operation.kind === kind && !failed && answer !== NO_SUCH_ITEM,
@@ -70,7 +70,7 @@ function batchStatuses({ runs }: BatchWorld): string[] {
   return runs.filter(isBatch).map(({ status }) => status.replace('WorkflowExecution', ''));
 }
 
-/** Whether one comes right after the other. */
+/** Whether an entry that matches `next` comes directly after an entry that matches `first`. */
 function occursRightAfter(log: BatchWorld['log'], first: RegExp, next: RegExp): boolean {
   return log.some(({ what }, index) => first.test(what) && next.test(log[index + 1]?.what ?? ''));
 }

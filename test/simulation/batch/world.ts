@@ -21,50 +21,50 @@ import type { BatchOperation, BatchPlan } from './plan';
 const BATCH_ID = 'batch';
 export const BATCH_WORKFLOW_ID = batchWorkflowId(BATCH_ID);
 
-/** What is told of an operation for which there is no such item. */
+/** The result of an operation on an item that does not exist or has the wrong state. */
 export const NO_SUCH_ITEM = 'nothing to do';
 
 const LONGEST_PAUSE_S = 120;
 
-/** Longer than lists lag, and than a live reader looks back. */
+/** Longer than the lag of the visibility list, and than the period that a live reader reads again. */
 const UNTIL_LISTED_MS = 90_000;
 
-/** Points that a story tells. */
+/** Points that the event log shows. */
 const LOGGED_POINTS =
-  /^(runItems (started|reported)|keep recorded|post (begun|processed)|closeChunks started|phase .*)$/;
+  /^(runItems (started|reported)|keep recorded|post (started|processed)|closeChunks started|phase .*)$/;
 
-/** A start of a follow-up by a run of the batch, with what the server had of that run at this moment. */
+/** A start of an item by a run of the batch, with the state of that run on the Temporal server at this time. */
 export interface ItemStart {
   readonly run: Run;
   readonly batch: Run;
   readonly memo: BatchMemo;
-  /** By the latest heartbeat of the activity. */
+  /** The board in the latest heartbeat of the activity. */
   readonly kept: BatchBoard | null;
 }
 
-/** One batch and its jobs. */
+/** A world with one batch and its jobs. */
 export class BatchWorld extends World<BatchPlan, BatchOperation> {
   readonly starts: ItemStart[] = [];
-  /** When a run was deleted. */
+  /** The deleted runs, and the times of their deletion. */
   readonly deleted = new Map<Run, number>();
-  /** What is told of it at the end; null where the server has forgotten it. */
+  /** The batch and its outcomes at the end of the world; null if they are older than the retention. */
   finalReport: { readonly batch: BatchReport; readonly ends: readonly BatchItemResult[] } | null = null;
-  /** The workflow ids of the items, in the order of the file. */
+  /** The workflow IDs of the items, in file order. */
   readonly names: readonly string[];
   private readonly recordedRuns = new Set<Run>();
   private readonly calls = this.createSlowCalls();
   private readonly handle = new BatchHandle(this.calls, BATCH_ID);
   private script: Promise<void> | undefined;
   private isDone = false;
-  /** In seconds, while nobody does anything. */
+  /** For this number of seconds, the batch has been paused without a pending operation. */
   private pausedForSeconds = 0;
 
-  /** What people do, by the real client. */
-  /** A batch's progress is compared at its end only. */
+  /** The progress of a batch is compared only at its end. */
   protected override queryOf(): undefined {
     return undefined;
   }
 
+  /** The operations of clients and operators, most of them with the real client. */
   protected override readonly operationHandlers = {
     start: ({ times, options }) => Promise.all(Array.from({ length: times }, () => this.start(options))),
     terminate: async ({ startsAfterMs }) => {
@@ -137,7 +137,7 @@ export class BatchWorld extends World<BatchPlan, BatchOperation> {
     return [...this.services.values()].flatMap((service) => service.requests);
   }
 
-  /** The requests of each project, in the order in which they were asked for. */
+  /** The requests of each project. The requests of one job are in the order in which they were made. */
   get requestsOfProjects(): readonly (readonly Request[])[] {
     const projects = new Map<string, Request[]>();
     for (const [path, { requests }] of this.services) {
@@ -174,26 +174,26 @@ export class BatchWorld extends World<BatchPlan, BatchOperation> {
       await this.waitUntilQuiet();
     }
     await this.clock.sleep(UNTIL_LISTED_MS);
-    // It may be older than the retention.
+    // The batch may be older than the retention.
     if (this.server.find(BATCH_WORKFLOW_ID) === undefined) return;
     const batch = await this.calls.run({}, (client) => findBatch(client, BATCH_ID));
     try {
       this.finalReport = { batch, ends: await this.handle.listResults() };
     } catch (error) {
-      // Its items may be older than the retention.
+      // The items may be older than the retention.
       if (!isClientError(error)) throw error;
-      this.appendLog('client', `the results: ${String(error)}`);
+      this.appendLog('client', `the results are not available: ${String(error)}`);
     }
   }
 
-  /** Not in the name of the process that has reached the point, nor within the deadline of its call. */
+  /** Runs the operation outside of the process that reached the point, and outside of the deadline of the process's call. */
   protected override perform(operation: Exclude<BatchOperation, MachineOperation>): Promise<unknown> {
     return new Promise((resolve) => {
       this.clock.after(0, () => resolve(super.perform(operation)));
     });
   }
 
-  /** @param share where in the file it stands, from 0 to 1 */
+  /** @param share the position of the item in the file, from 0 to 1 */
   private performOnItem(share: number, isWantedOpen: boolean, work: (run: Run) => unknown): unknown {
     const run = this.server.find(this.names[Math.floor(share * this.names.length)] ?? '');
     if (run?.isOpen !== isWantedOpen) return NO_SUCH_ITEM;
@@ -201,8 +201,8 @@ export class BatchWorld extends World<BatchPlan, BatchOperation> {
   }
 
   private start(options: RunOptions) {
-    const of = { taskQueue: TASK_QUEUES.followUp, options, partBytes: this.plan.partBytes ?? undefined };
-    return this.calls.run({}, (client, signal) => startBatch({ ...of, client, signal }, this.batch));
+    const context = { taskQueue: TASK_QUEUES.followUp, options, partBytes: this.plan.partBytes ?? undefined };
+    return this.calls.run({}, (client, signal) => startBatch({ ...context, client, signal }, this.batch));
   }
 
   protected override where(): string {
@@ -214,7 +214,7 @@ export class BatchWorld extends World<BatchPlan, BatchOperation> {
     return LOGGED_POINTS.test(point);
   }
 
-  /** By a connection that is slow now and then. */
+  /** Creates client calls over a connection that is sometimes slow. */
   private createSlowCalls(): CallRunner {
     const { server, random, clock, plan } = this;
     const pause = (method: string) =>
@@ -230,7 +230,7 @@ export class BatchWorld extends World<BatchPlan, BatchOperation> {
     return new CallRunner(createClient(server, reach, named), TASK_QUEUES.followUp);
   }
 
-  /** Until all has ended, and nobody does anything more. */
+  /** Waits until all workflows have ended and no operation is pending. */
   private async waitUntilQuiet(): Promise<void> {
     const runs = () => this.runs.filter(({ start }) => !WORKFLOWS_WITHOUT_WORKER.has(start.workflowType));
     while (this.pendingCount > 0 || runs().some(({ isOpen }) => isOpen)) {
@@ -241,7 +241,7 @@ export class BatchWorld extends World<BatchPlan, BatchOperation> {
     }
   }
 
-  /** A pause may have come without an answer, or again by a reset: nothing must wait for ever. */
+  /** Resumes a batch that stays paused because the call of a pause failed or a reset applied the pause again. */
   private resumeForgottenPause(): void {
     const { latest } = this;
     const memo = fromPayload(latest?.memo[MEMO_BATCH]) as BatchMemo | undefined;
@@ -271,8 +271,8 @@ export class BatchWorld extends World<BatchPlan, BatchOperation> {
     for (const run of this.runs) {
       if (run.isOpen || this.recordedRuns.has(run)) continue;
       this.recordedRuns.add(run);
-      const why = run.end.failure?.applicationFailureInfo?.type ?? '';
-      this.appendLog(run.runId, `${run.workflowId}: ${run.status.slice(17)} ${why}`);
+      const failureType = run.end.failure?.applicationFailureInfo?.type ?? '';
+      this.appendLog(run.runId, `${run.workflowId}: ${run.status.slice(17)} ${failureType}`);
       if (run.status !== 'WorkflowExecutionContinuedAsNew')
         this.reached(run.workflowId === BATCH_WORKFLOW_ID ? 'batch ended' : 'item ended');
     }

@@ -9,17 +9,18 @@ import type { FollowUpWorld } from '../follow-up-world';
 import { fromPayload } from '../temporal/history';
 import type { Run } from '../temporal/run';
 
-/** What is wrong, in words. */
+/** A rule for each world. @returns one sentence for each violation */
 export type Rule = (found: Case) => Iterable<string>;
+/** A rule for each world in which the follow-up has a receipt. */
 export type ReceiptRule = (found: Case, receipt: Receipt) => Iterable<string>;
 
-/** Everything that the rules ask about. */
+/** The facts of a played world that the rules use. */
 export type Case = ReturnType<typeof buildCase>;
 
-/** Two exchanges, a report, and the queues. */
+/** The time from an event to the end of the run: two HTTP requests, a report, and the waits in task queues. */
 export const END_DELAY_MS = 120_000;
 
-/** A read with an answer about the job that somebody has heard. */
+/** A request whose response with the job was received by a worker. */
 type JobRead = Request & { readonly shown: AgentJob; readonly receivedAt: number };
 
 const KINDS = {
@@ -28,14 +29,14 @@ const KINDS = {
   WorkflowExecutionFailed: 'failure',
   WorkflowExecutionCanceled: 'cancelled',
   WorkflowExecutionTerminated: 'terminated',
-  /** By the server it is followed by another run. */
+  /** The next run has started, so the workflow is open. */
   WorkflowExecutionContinuedAsNew: 'open',
 } as const;
 
 const HARMLESS_OPERATIONS: readonly string[] = ['turn by another client', 'change job', 'start again'];
 const CALLER_OPERATIONS: readonly string[] = ['poll now', 'extend', 'decide', 'cancel'];
 
-/** How a run has ended; `type` is that of a failure. */
+/** Returns how a run ended. `type` is the type of a failure, or an empty text. */
 function runOutcome({ status, end, memo }: Run) {
   const kind = KINDS[status];
   const result = fromPayload(end.result) as FollowUpResult | undefined;
@@ -48,18 +49,18 @@ function runOutcome({ status, end, memo }: Run) {
 export function buildCase(world: FollowUpWorld) {
   const { runs, service, log } = world;
   const checked = checkRequest(world.plan.request);
-  if (!checked.ok) throw new Error(`not a valid plan: ${JSON.stringify(checked.problems)}`);
+  if (!checked.ok) throw new Error(`the plan is not valid: ${JSON.stringify(checked.problems)}`);
   const { plan } = checked;
   const posts = service.requests.filter(({ point }) => point === 'post');
   const gets = service.requests.filter(({ point }) => point !== 'post');
-  /** POSTs that have begun, and whose response did not show that nothing was processed. */
+  /** POSTs that were started, and whose response does not show that the message was not processed. */
   const perhapsProcessed = posts.filter((post) => post.firstByteAt !== null && !wasNotProcessed(post));
-  /** People and machines do nothing but this. */
+  /** Whether the plan has only operations of these kinds. */
   const areOnly = (...kinds: readonly string[]) =>
     world.plan.operations.every(({ operation }) => kinds.includes(operation.kind));
-  /** These have moved the deadline. */
+  /** The accepted extensions of the deadline. */
   const extensions = world.performedOfKind('extend').filter(({ answer }) => answer?.kind === 'answered');
-  /** The deadline as it was at the end, at the earliest: extensions only move it. */
+  /** The deadline without extensions. Extensions only move it to a later time. */
   const deadlineAt = (runs[0]?.startedAt ?? 0) + world.plan.startDelayMs + plan.deadlineMs;
   const moved = extensions.flatMap(({ operation, endedAt }) => {
     const duration = parseDuration(operation.duration);
@@ -69,21 +70,21 @@ export function buildCase(world: FollowUpWorld) {
     ...{ world, plan, posts, gets, perhapsProcessed, deadlineAt },
     run: world.latest,
     end: runOutcome(world.latest),
-    /** Reads, but the looks right before a POST. */
+    /** Reads, without the baseline reads. */
     polls: gets.filter(isPoll),
     shown: gets.filter((get): get is JobRead => get.shown !== null && get.receivedAt !== null),
-    /** Permissions to send that the server has recorded. */
+    /** The send permissions that the Temporal server recorded. */
     permissions: log.filter(({ what }) => what === 'permission recorded'),
     isReset: world.performedOfKind('reset').length > 0,
-    /** Machines and people have left it alone: what it does, it does by its own rules. */
+    /** Whether no operation of the plan affects the follow-up: no machine failed, and no client or operator changed anything. */
     isUndisturbed: areOnly(...HARMLESS_OPERATIONS),
-    /** Machines have failed, or somebody has changed what Temporal does: it may be late. */
+    /** Whether a machine failed, or an operator changed the follow-up's runs or activities: events may then be late. */
     isHindered: !areOnly(...HARMLESS_OPERATIONS, ...CALLER_OPERATIONS),
-    /** How many activities were completed by hand. */
+    /** The number of activities that another client completed. */
     manualCompletions: world.performedOfKind('complete by hand').length,
-    /** The deadline as it was at the end, at the latest. */
+    /** The latest possible deadline, with all extensions. */
     latestDeadlineAt: Math.max(deadlineAt, ...moved),
-    /** When an answer was fresh at the earliest: `maxStaleness` after the end of the latest POST that may have arrived. */
+    /** The earliest time of a fresh read: `maxStaleness` after the end of the latest POST that may have been processed. */
     freshFrom: (receipt: Receipt): number => {
       const ends = perhapsProcessed.map(({ respondedAt, reachedAt, firstByteAt, receivedAt }) =>
         Math.min(respondedAt ?? reachedAt ?? firstByteAt ?? 0, receivedAt ?? Infinity),
@@ -94,12 +95,12 @@ export function buildCase(world: FollowUpWorld) {
     decisions: (decision: string) =>
       world
         .performedOfKind('decide')
-        .filter(({ operation, answer }) => operation.decision === decision && answer?.kind !== 'refused'),
-    /** Whether one of these was planned. */
+        .filter(({ operation, answer }) => operation.decision === decision && answer?.kind !== 'rejected'),
+    /** Whether the plan has an operation of one of these kinds. */
     has: (...kinds: readonly Operation['kind'][]) =>
       world.plan.operations.some(({ operation }) => kinds.includes(operation.kind)),
     hasEntered: (phase: string) => log.some(({ what }) => what === `phase ${phase}`),
-    /** Whether the follow-up was over before this was answered, or soon after. One that continues as new is not. */
+    /** Whether the follow-up ended before the operation had a result, or soon after. Continue-as-new is not an end. */
     wasOverAt: ({ at, endedAt }: FollowUpWorld['performed'][number]) =>
       runs.some(
         ({ closedAt, status }) =>
@@ -112,7 +113,7 @@ export function isPoll({ point }: Request): boolean {
   return point === 'poll' || point === 'read';
 }
 
-/** A POST that received 429, 401, or 403 with `Retry-After` is sent again. */
+/** Whether the response shows that the message was not processed: 429, 401, or 403 with `Retry-After`. */
 export function wasNotProcessed({ answer, retryAfter }: Request): boolean {
   return answer === 'http_429' || answer === 'http_401' || (answer === 'http_403' && retryAfter !== null);
 }
@@ -121,7 +122,7 @@ export function isIdle(job: { readonly status: string } | null | undefined): boo
   return job !== null && job !== undefined && isTerminal(job.status);
 }
 
-/** What held at some moment of a time, change by change. */
+/** Returns the changes that were in effect at some time between `from` and `to`. */
 export function changesInEffect<Change extends { readonly at: number }>(
   changes: readonly Change[],
   from: number,

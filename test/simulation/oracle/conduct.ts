@@ -4,78 +4,81 @@ import { START_MS } from '../clock';
 import { fromPayload } from '../temporal/history';
 import { END_DELAY_MS, isIdle, isPoll, type Rule } from './case';
 
+/** The maximum age of a send permission when the POST starts. */
 const MAX_PERMISSION_AGE_MS = 10_000;
-/** For so long a task waits in its queue, if no limit holds it. */
+/** The maximum wait of a task in its task queue, unless a rate limit holds the queue. */
 const QUEUE_MS = 8_000;
-/** From an answer to the workflow that hears of it. */
+/** The time from a response until the workflow receives its report. */
 const REPORT_DELAY_MS = 15_000;
-/** Longer than all that hinders a follow-up. */
+/** The maximum time between the deadline and the end. It is longer than the total of all delays that faults cause. */
 const MAX_OVERRUN_MS = 3 * 3_600_000;
-/** Of a run that makes no request, and of one request by a timer and an activity. */
+/** The number of history events: of a run without requests, and in addition of each request with a timer and an activity. */
 const EVENTS = { atMost: 30, ofRequest: 14 };
 
 const FINAL_PHASES = { result: 'done', failure: 'failed', cancelled: 'cancelled' };
 
-/** What a follow-up does, whatever it says in the end. */
+/** Rules for the behavior of a follow-up, independent of its receipt. */
 export const RULES: readonly Rule[] = [
-  /** At most one POST, unless `resend` was asked for or an operator has decided so for this very run. */
+  /** At most one POST may be processed, unless the caller chose `resend` or an operator decided `not-delivered` for this run. */
   function* atMostOnce({ world, plan, perhapsProcessed, decisions }) {
     for (const { runId, start } of world.runs) {
       const isFirst = runId === start.firstRunId;
       const posts = perhapsProcessed.filter((post) => post.runId === runId);
-      // A decision names a run; without a name, it is for the first one.
+      // A decision that names no run holds for the first run.
       const decided = decisions('not-delivered').filter(({ operation, run }) =>
         operation.names === 'latest' ? run?.runId === runId : isFirst,
       );
       const resent = plan.onUnknownDelivery === 'resend' ? 1 : 0;
       const allowed = decided.length + (isFirst ? 1 + resent : 0);
       if (posts.length > allowed)
-        yield `${posts.length} POSTs of ${runId} may have been processed, and ${allowed} were allowed`;
+        yield `${posts.length} POSTs of ${runId} may have been processed, but ${allowed} were allowed`;
     }
   },
-  /** Each POST is made right after a look of the same activity at the job, and to a job that may get a message. */
+  /** Each POST follows a baseline read of the same attempt, and is made only if `whenActive` allows a message to the job. */
   function* postFollowsBaselineRead({ posts, shown, plan }) {
     for (const { number, attempt, requestedAt } of posts) {
-      const look = shown.findLast((get) => get.attempt === attempt && get.receivedAt <= requestedAt);
-      if (look === undefined) yield `POST ${number} without a look of its own before`;
-      else if (plan.whenActive !== 'send' && !isIdle(look.shown))
-        yield `POST ${number} to a job that was ${look.shown.status}, and whenActive is ${plan.whenActive}`;
+      const read = shown.findLast((get) => get.attempt === attempt && get.receivedAt <= requestedAt);
+      if (read === undefined) yield `POST ${number} has no baseline read in its attempt`;
+      else if (plan.whenActive !== 'send' && !isIdle(read.shown))
+        yield `POST ${number} was made while the job was ${read.shown.status}, although whenActive is ${plan.whenActive}`;
     }
   },
-  /** No permission lasts longer than ten seconds. */
+  /** Each POST has a send permission that is at most ten seconds old. */
   function* permissionNotExpired({ has, permissions, posts }) {
-    // Both clocks lie where a machine was suspended and its wall clock was set back meanwhile.
+    // If a machine was suspended and its wall clock was set back, both of its clocks are wrong.
     if (has('freeze') && has('wrong clock')) return;
     for (const { number, requestedAt, firstByteAt, worker } of posts) {
-      const given = permissions.findLast(({ at, who }) => who === worker && at + START_MS <= requestedAt);
-      const age = (firstByteAt ?? 0) - (given?.at ?? NaN) - START_MS;
-      if (given === undefined) yield `POST ${number} of ${worker} without a permission`;
-      else if (age > MAX_PERMISSION_AGE_MS) yield `POST ${number} begins ${age} ms after its permission`;
+      const permission = permissions.findLast(
+        ({ at, who }) => who === worker && at + START_MS <= requestedAt,
+      );
+      const age = (firstByteAt ?? 0) - (permission?.at ?? NaN) - START_MS;
+      if (permission === undefined) yield `POST ${number} of ${worker} has no send permission`;
+      else if (age > MAX_PERMISSION_AGE_MS) yield `POST ${number} starts ${age} ms after its send permission`;
     }
   },
-  /** A send that is paused before its look has ended makes no POST until it goes on; nor does another one in its place. */
+  /** A send that is paused before its baseline read has ended makes no POST until it is unpaused. The same holds for other attempts. */
   function* waitsWhilePaused({ world, has, isReset, manualCompletions, gets, posts }) {
-    // Whoever gets no answer does not know of the pause, and without a further attempt it has ended.
+    // A worker that receives no response does not know of the pause, and a send without a further attempt ends.
     if (has('lose', 'server unavailable', 'limit attempts') || isReset || manualCompletions > 0) return;
     for (const { attempt, from, until } of world.pauses) {
       if (gets.some((get) => get.attempt === attempt && (get.receivedAt ?? Infinity) <= from)) continue;
-      // Its activity function may have ended without a look: another follow-up holds the job lock.
+      // The activity function may have ended without a baseline read, because another follow-up holds the job lock.
       const sends = world.log.filter(
-        ({ at, what }) => at + START_MS <= from && /^sendMessage (started|over)$/.test(what),
+        ({ at, what }) => at + START_MS <= from && /^sendMessage (started|ended)$/.test(what),
       );
-      if (sends.at(-1)?.what === 'sendMessage over') continue;
+      if (sends.at(-1)?.what === 'sendMessage ended') continue;
       const post = posts.find(({ requestedAt }) => requestedAt > from && requestedAt < until);
-      if (post !== undefined) yield `POST ${post.number} while the send is paused`;
+      if (post !== undefined) yield `POST ${post.number} was made while the send was paused`;
     }
   },
-  /** Whoever has asked for a read gets one that was asked for later; or is told that no worker answers. */
+  /** `pollNow` returns after a read that was requested later than the update. */
   function* pollNowReads({ world, gets, has, wasOverAt }) {
     if (has('hold queue')) return;
     for (const update of world.performedOfKind('poll now')) {
       const isRead = gets.some(
         ({ requestedAt }) => requestedAt >= update.at && requestedAt <= update.endedAt,
       );
-      // While another follow-up holds the job lock, there is nothing to read, and the progress shows this.
+      // While another follow-up holds the job lock, the follow-up makes no read, and the progress shows the holder.
       const isLocked = world.log.some(
         ({ at, what }) =>
           what === 'waitForJobLock started' &&
@@ -84,18 +87,19 @@ export const RULES: readonly Rule[] = [
       );
       if (isLocked) continue;
       if (update.answer?.kind === 'answered' && !isRead && !wasOverAt(update))
-        yield 'pollNow was answered, and nothing was read';
+        yield 'pollNow returned without a read';
     }
   },
-  /** An update interrupts a wait and a poll, and a cancellation also a read; only a request in progress is awaited. */
+  /** An update interrupts a wait and `pollJob`, and a cancellation also interrupts a read. Both only wait for a POST in progress. */
   function* respondsSoon({ world, run, isHindered }) {
     if (isHindered) return;
     for (const { at, endedAt } of world.performedOfKind('poll now'))
-      if (endedAt - at > END_DELAY_MS) yield `pollNow was answered after ${endedAt - at} ms`;
+      if (endedAt - at > END_DELAY_MS) yield `pollNow returned after ${endedAt - at} ms`;
     for (const cancel of world.performedOfKind('cancel'))
       if (cancel.run === run && run.closedAt - cancel.at > END_DELAY_MS)
-        yield `it ended ${run.closedAt - cancel.at} ms after it was cancelled`;
+        yield `the follow-up ended ${run.closedAt - cancel.at} ms after it was cancelled`;
   },
+  /** Each accepted update is completed, unless the run is terminated. */
   function* acceptedUpdatesAreAnswered({ world }) {
     for (const { status, events } of world.runs) {
       if (status === 'WorkflowExecutionTerminated') continue;
@@ -103,18 +107,18 @@ export const RULES: readonly Rule[] = [
         events.flatMap((event) => ('updateId' in event && event.type === wanted ? [event.updateId] : []));
       const answered = idsOf('WorkflowExecutionUpdateCompleted');
       for (const id of idsOf('WorkflowExecutionUpdateAccepted'))
-        if (!answered.includes(id)) yield `${id} was accepted, and never answered`;
+        if (!answered.includes(id)) yield `${id} was accepted, but not completed`;
     }
   },
-  /** None is lost in a task that the server refuses; where something hinders it, the last one may be. */
+  /** No update is lost in a workflow task that the Temporal server rejects. If faults occur, the last update of a run may be lost. */
   function* updatesAreNotLost({ world, isHindered, wasOverAt }) {
     for (const update of world.performed) {
       const { operation, answer } = update;
       const isLost = answer?.kind === 'aborted' && answer.reason === 'the workflow task failed';
-      if (isLost && !(isHindered && wasOverAt(update))) yield `${operation.kind} was lost`;
+      if (isLost && !(isHindered && wasOverAt(update))) yield `the update “${operation.kind}” was lost`;
     }
   },
-  /** An unknown delivery is decided once, and while somebody is asked. */
+  /** A decision is accepted once for each unknown delivery, and only in the phase `needs-decision`. */
   function* oneDecisionAtATime({ world, isReset }) {
     if (isReset) return;
     const decisions = world.performedOfKind('decide').filter(({ answer }) => answer?.kind === 'answered');
@@ -123,45 +127,46 @@ export const RULES: readonly Rule[] = [
       what === 'phase needs-decision' ? [{ from: at, to: phases[index + 1]?.at ?? Infinity }] : [],
     );
     if (decisions.length > asked.length)
-      yield `${decisions.length} decisions were taken, and ${asked.length} were asked for`;
+      yield `${decisions.length} decisions were accepted, but the follow-up needed ${asked.length}`;
     for (const { at, endedAt } of decisions)
       if (!asked.some(({ from, to }) => from + START_MS <= endedAt && to + START_MS >= at))
-        yield 'a decision was taken before or after somebody was asked';
+        yield 'a decision was accepted outside of the phase needs-decision';
   },
+  /** Only a follow-up with `onUnknownDelivery: ask` enters the phase `needs-decision`. */
   function* decisionOnlyWithAsk({ plan, hasEntered }) {
     if (plan.onUnknownDelivery !== 'ask' && hasEntered('needs-decision'))
-      yield `somebody was asked, and the choice is ${plan.onUnknownDelivery}`;
+      yield `the follow-up needed a decision, although onUnknownDelivery is ${plan.onUnknownDelivery}`;
   },
-  /** Nothing lasts much longer than its deadline. */
+  /** Without faults, a follow-up ends soon after its deadline. */
   function* endsBeforeDeadline({ run, latestDeadlineAt, isHindered }) {
     if (!isHindered && run.closedAt > latestDeadlineAt + END_DELAY_MS)
-      yield `it ended ${run.closedAt - latestDeadlineAt} ms after its deadline`;
+      yield `the follow-up ended ${run.closedAt - latestDeadlineAt} ms after its deadline`;
   },
-  /** Nothing waits indefinitely, whatever has happened: machines are away for ten minutes at most. */
+  /** No run waits indefinitely, even after faults. Most faults last at most ten minutes. */
   function* runEnds({ world, latestDeadlineAt }) {
     for (const { runId, startedAt, closedAt } of world.runs)
       if (closedAt > Math.max(startedAt, latestDeadlineAt) + MAX_OVERRUN_MS)
         yield `${runId} ended hours after its deadline`;
   },
-  /** Only the service refuses a key: a gateway's page says nothing of it. */
+  /** Only a response of the agent service leads to the phase `unauthorized`, because a gateway's page does not show a rejected key. */
   function* unauthorizedHasAReason({ hasEntered, world }) {
     const { requests } = world.service;
     if (hasEntered('unauthorized') && !requests.some(({ answer }) => /^http_40[13]$/.test(answer ?? '')))
-      yield 'unauthorized, and the service has not refused the key';
+      yield 'the follow-up was unauthorized, but the agent service did not reject the key';
   },
-  /** No message is sent after the deadline: the permission of a POST is requested before it. */
+  /** No message is sent after the deadline: the send permission is requested before it. */
   function* sendsNothingAfterItsDeadline({ world, posts, latestDeadlineAt }) {
-    // The worker goes by the Temporal server's clock, which it knows from the time at which the attempt was queued.
+    // The worker calculates the Temporal server's time from the time at which the attempt was queued.
     const isHeld = world.plan.operations.some(
       ({ operation }) => operation.kind === 'hold queue' && operation.queue === 'sends',
     );
     if (isHeld) return;
-    const asked = world.log.filter(({ what }) => what === 'permission asked');
+    const requests = world.log.filter(({ what }) => what === 'permission requested');
     for (const { number, requestedAt, worker } of posts) {
-      const permission = asked.findLast(({ at, who }) => who === worker && at + START_MS <= requestedAt);
+      const permission = requests.findLast(({ at, who }) => who === worker && at + START_MS <= requestedAt);
       const lateMs = (permission?.at ?? 0) + START_MS - latestDeadlineAt;
       if (lateMs > QUEUE_MS)
-        yield `the permission of POST ${number} is requested ${lateMs} ms after the deadline`;
+        yield `the send permission of POST ${number} was requested ${lateMs} ms after the deadline`;
     }
   },
   /** With `whenActive: wait`, the job is read and the message sent only while the follow-up holds the job lock. */
@@ -174,39 +179,40 @@ export const RULES: readonly Rule[] = [
     const sent = posts.map(({ number, firstByteAt }) => ({ number, at: firstByteAt ?? Infinity }));
     for (const { number, at } of [...baselineReads, ...sent])
       if (at !== Infinity && !world.locks.some((lock) => lock.startedAt <= at && lock.closedAt >= at))
-        yield `request ${number} without the job lock`;
+        yield `request ${number} was made without the job lock`;
   },
-  /** A lock that another follow-up holds is acquired when it is free, and not before. */
+  /** The follow-up acquires the job lock of another follow-up when the lock is free, and not before. */
   function* waitsForTheLock({ world, run, plan, posts, latestDeadlineAt, isHindered, isReset }) {
     const { lock } = world.plan;
     const [first] = world.locks;
     const freeAt = lock === null ? START_MS : lock.end === 'never' ? Infinity : START_MS + lock.heldMs;
     if (first !== undefined && first.startedAt < freeAt)
-      yield `the job lock is acquired ${freeAt - first.startedAt} ms before its holder has ended`;
-    // One more attempt may follow if the response to the first one was lost.
+      yield `the job lock was acquired ${freeAt - first.startedAt} ms before its holder ended`;
+    // Another attempt may follow if the response to the first one was lost.
     const waits = world.log.filter(
       ({ at, what }) =>
         what === 'waitForJobLock started' && at + START_MS > (first?.startedAt ?? Infinity) + END_DELAY_MS,
     );
-    if (waits.length > 2 && !isReset) yield 'the follow-up waits for the job lock that it holds';
+    if (waits.length > 2 && !isReset) yield 'the follow-up waited for the job lock that it held';
     if (isHindered || plan.whenActive !== 'wait' || run.closedAt < latestDeadlineAt || posts.length > 0)
       return;
     if (first === undefined && freeAt + END_DELAY_MS < latestDeadlineAt)
-      yield 'the job lock was free, and the follow-up has not acquired it';
+      yield 'the job lock was free, but the follow-up did not acquire it';
   },
-  /** The lock is released in the last task; nothing but what hinders it leaves a lock open. */
+  /** The job lock is released in the last workflow task. Without faults, no lock stays open. */
   function* releasesItsLock({ world, isHindered, run }) {
     if (isHindered) return;
     for (const { runId, isOpen, closedAt } of world.locks)
-      if (isOpen) yield `the job lock ${runId} is still held after the end`;
+      if (isOpen) yield `the job lock ${runId} was still held after the end of the follow-up`;
       else if (closedAt < run.closedAt - REPORT_DELAY_MS)
-        yield `the job lock ${runId} is released before the end`;
+        yield `the job lock ${runId} was released before the end of the follow-up`;
   },
+  /** Only a follow-up that a client cancelled ends as cancelled. */
   function* cancellationWasRequested({ world, end }) {
     if (end.kind === 'cancelled' && world.performedOfKind('cancel').length === 0)
-      yield 'nobody has cancelled it';
+      yield 'the follow-up ended as cancelled, but no client cancelled it';
   },
-  /** A run ends in the task that is told of it, or waits for its POST. Its end is written down last. */
+  /** A run ends in the workflow task that receives the cancellation, or waits for its POST. The last search attributes show the end. */
   function* cancellationEndsRun({ world }) {
     for (const { events, start, status } of world.runs) {
       const types = events.map(({ type }) => type);
@@ -214,32 +220,34 @@ export const RULES: readonly Rule[] = [
       if (asked < 0 || start.workflowType !== FOLLOW_UP_WORKFLOW) continue;
       const until = types.slice(asked, types.lastIndexOf('UpsertWorkflowSearchAttributes'));
       const isLate = until.filter((type) => type === 'WorkflowTaskCompleted').length > 1;
-      if ((isLate ? /Completed|Failed|AsNew/ : /AsNew/).test(status)) yield `${status}, and it was cancelled`;
+      if ((isLate ? /Completed|Failed|AsNew/ : /AsNew/).test(status))
+        yield `${status}, although the run was cancelled`;
     }
   },
-  /** What a list shows says how it ended. */
+  /** The search attributes show the final phase and the outcome. */
   function* searchAttributesMatchOutcome({ run, end: { kind, type, result, receipt } }) {
     const { FollowUpPhase, FollowUpOutcome } = run.searchAttributes;
     const phase = String(fromPayload(FollowUpPhase));
     const outcome = JSON.stringify(fromPayload(FollowUpOutcome));
     if (kind !== 'terminated' && kind !== 'open' && phase !== FINAL_PHASES[kind])
-      yield `it ended by ${kind}, and its phase is ${phase}`;
+      yield `the end is ${kind}, but the list shows the phase ${phase}`;
     const how = result?.status ?? (kind === 'failure' ? type : 'cancelled');
     const ended = JSON.stringify(receipt && [how, receipt.delivery.verdict]);
-    if (outcome !== ended) yield `its outcome is ${ended}, and a list shows ${outcome}`;
+    if (outcome !== ended) yield `the outcome is ${ended}, but the list shows ${outcome}`;
   },
 ];
 
-/** What it does by its own rules. */
+/** Rules for worlds with `isUndisturbed`. */
 export const UNDISTURBED_RULES: readonly Rule[] = [
-  /** With `reject`, a look that shows an active job is the last request, unless it proves that a message has arrived. */
+  /** With `whenActive: reject`, a baseline read of a job that is not idle is the last request, if no POST was made. */
   function* rejectsAtOnce({ world, plan, shown, posts }) {
     const held = shown.find((get) => !isPoll(get) && !isIdle(get.shown));
     if (plan.whenActive !== 'reject' || posts.length > 0 || held === undefined) return;
     const next = world.service.requests.find(({ requestedAt }) => requestedAt > held.receivedAt);
-    if (next !== undefined) yield `request ${next.number} after a look at an active job, with reject`;
+    if (next !== undefined)
+      yield `request ${next.number} was made after the baseline read of an active job, although whenActive is reject`;
   },
-  /** A 429 with a time holds the next request of its kind for so long, within bounds. */
+  /** After a 429 with `Retry-After`, the next request with this method waits for that time, between 1 second and 1 hour. */
   function* honoursRetryAfter({ plan, run, posts, gets, deadlineAt }) {
     for (const requests of [posts, gets])
       for (const [index, { answer, receivedAt, retryAfter }] of requests.entries()) {
@@ -248,13 +256,13 @@ export const UNDISTURBED_RULES: readonly Rule[] = [
         const waitMs = Math.max(1_000, Math.min(3_600_000, Number(retryAfter) * 1_000));
         const waited = (next?.requestedAt ?? run.closedAt) - receivedAt;
         if (next !== undefined && waited < waitMs && next.requestedAt < deadlineAt)
-          yield `asked ${waited} ms after a 429 that wanted ${waitMs} ms`;
-        // Jitter makes it up to half as long again.
+          yield `the next request came ${waited} ms after a 429 that required a wait of ${waitMs} ms`;
+        // Jitter makes the wait up to 50% longer.
         if (requests === gets && waited > 1.5 * waitMs + plan.polling.maximumMs + END_DELAY_MS)
-          yield `${waited} ms passed after a 429 that wanted ${waitMs} ms`;
+          yield `the next read was late: it came ${waited} ms after a 429 that required a wait of ${waitMs} ms`;
       }
   },
-  /** A POST that nobody knows of is looked for at once: the wait that its answer wants is not one for reads. */
+  /** After a POST of unknown delivery, the job is read soon, because a `Retry-After` on a POST does not delay reads. */
   function* readsSoonAfterUnknownPost({ plan, run, posts, gets, shown }) {
     if (gets.some(({ answer, retryAfter }) => answer === 'http_429' || retryAfter !== null)) return;
     for (const { answer, receivedAt, retryAfter, attempt } of posts) {
@@ -263,10 +271,10 @@ export const UNDISTURBED_RULES: readonly Rule[] = [
       const next = gets.find(({ requestedAt }) => requestedAt >= receivedAt);
       const waited = (next?.requestedAt ?? run.closedAt) - receivedAt;
       if (waited > plan.maxStalenessMs + 2 * plan.polling.initialMs + END_DELAY_MS)
-        yield `${waited} ms passed after a 503 on the POST, and nobody looked for the message`;
+        yield `${waited} ms passed without a read after a 503 on the POST`;
     }
   },
-  /** Once a read has shown the turn, nothing is read until an answer is fresh; but for whoever is to decide. */
+  /** After a read returned `active`, the next read is the first fresh one, unless the follow-up needs a decision. */
   function* readsOnlyToDecide({ posts, polls, shown, plan, deadlineAt, hasEntered }) {
     const [post, ...more] = posts;
     if (more.length > 0 || typeof post?.receivedAt !== 'number' || hasEntered('needs-decision')) return;
@@ -279,7 +287,7 @@ export const UNDISTURBED_RULES: readonly Rule[] = [
       ({ requestedAt }) =>
         requestedAt > Math.max(receivedAt, active?.receivedAt ?? Infinity) && requestedAt < freshAt,
     );
-    if (idle !== undefined) yield `read ${idle.number} decides nothing`;
+    if (idle !== undefined) yield `read ${idle.number} can't decide anything, because it is not fresh`;
   },
   /** `pollJob` never reads more often than at the initial interval. Only its last read comes earlier, when it decides something. */
   function* pollsAtItsInterval({ plan, gets }) {
@@ -292,22 +300,22 @@ export const UNDISTURBED_RULES: readonly Rule[] = [
       if (!isSameActivity(before, get) || !isSameActivity(gets[index + 1], get)) continue;
       if (get.point !== 'poll' || typeof before?.receivedAt !== 'number') continue;
       if (requestedAt - before.receivedAt < leastMs)
-        yield `poll ${number} comes ${requestedAt - before.receivedAt} ms after the one before`;
+        yield `poll ${number} came ${requestedAt - before.receivedAt} ms after the previous poll`;
     }
   },
-  /** Five 404s in a row that span `maxStaleness` are its end, unless its link is all that is waited for. */
+  /** Five 404s in a row that span `maxStaleness` end the follow-up, unless it only waits for the link. */
   function* missingJobEndsFollowUp({ world, plan, hasEntered }) {
     if (hasEntered('waiting-for-link')) return;
-    let lost: Request[] = [];
+    let notFound: Request[] = [];
     for (const request of world.service.requests) {
-      const spanMs = (lost.at(-1)?.requestedAt ?? 0) - (lost[0]?.receivedAt ?? 0) - REPORT_DELAY_MS;
-      if (lost.length >= 5 && spanMs >= plan.maxStalenessMs)
-        yield `request ${request.number} after ${lost.length} answers that there is no such job`;
-      const isLost = isPoll(request) && request.answer === 'http_404' && request.receivedAt !== null;
-      lost = isLost ? [...lost, request] : [];
+      const spanMs = (notFound.at(-1)?.requestedAt ?? 0) - (notFound[0]?.receivedAt ?? 0) - REPORT_DELAY_MS;
+      if (notFound.length >= 5 && spanMs >= plan.maxStalenessMs)
+        yield `request ${request.number} was made after ${notFound.length} 404s in a row`;
+      const isNotFound = isPoll(request) && request.answer === 'http_404' && request.receivedAt !== null;
+      notFound = isNotFound ? [...notFound, request] : [];
     }
   },
-  /** Its history grows with its reads, of which a cool-down holds back some: nothing wakes it for nothing. */
+  /** The history grows only with the reads, including reads that a cool-down holds back. No other event wakes the workflow. */
   function* historyIsBounded({ world }) {
     for (const { runId, events } of world.runs) {
       const requests = world.service.requests.filter((request) => request.runId === runId).length;
@@ -317,7 +325,7 @@ export const UNDISTURBED_RULES: readonly Rule[] = [
           'activity' in event && ['getJob', 'waitForJobLock'].includes(event.activity.activityType ?? ''),
       ).length;
       if (events.length > EVENTS.atMost + EVENTS.ofRequest * Math.max(requests, activities))
-        yield `${runId} has ${events.length} events, and made ${requests} requests`;
+        yield `${runId} has ${events.length} events, but made only ${requests} requests`;
     }
   },
 ];

@@ -6,10 +6,10 @@ export type ProbeActivities = ReturnType<typeof createProbeActivities>;
 
 const ALL_GATES = 'over';
 
-/** Where a test can hold an activity, and see that it was reached. */
+/** Gates at which a test can hold an activity. `reached` has the names of the gates that activities have reached. */
 export class Gates {
   readonly reached = new Set<string>();
-  /** The number of each attempt that was begun. */
+  /** The attempt numbers of all started attempts, in order. */
   readonly attempts: number[] = [];
   private readonly opened = new Set<string>();
   private readonly events = new EventEmitter();
@@ -19,13 +19,13 @@ export class Gates {
     this.events.emit(name);
   }
 
-  /** Whoever comes from now on is held again. */
+  /** Closes a gate again. */
   shut(name: string): void {
     this.opened.delete(name);
     this.reached.delete(name);
   }
 
-  /** Whatever hangs ends. */
+  /** Opens all gates, so that all activities end. */
   openAll(): void {
     this.open(ALL_GATES);
   }
@@ -37,11 +37,11 @@ export class Gates {
   }
 }
 
-/** The activity of the probe: it does as it is told. */
+/** The activity of the probe, which performs the steps of its input. */
 export function createProbeActivities(gatesOf: (workflowId: string) => Gates) {
   return {
     /**
-     * @param attempts what each of them does before it completes, as `beat kept, hang | gate g`; further ones do as the last
+     * @param attempts the steps of each attempt before it completes, for example `beat kept, hang | gate g`; further attempts repeat the last
      */
     async perform(label: string, attempts: string): Promise<string> {
       const { info } = Context.current();
@@ -62,7 +62,7 @@ async function perform([step, word = '', againMs, details]: string[], gates: Gat
     case 'beat':
       context.heartbeat(word);
       return;
-    // A heartbeat by a call of its own, also one that is refused.
+    // Sends a heartbeat with a separate call, and records the error if the Temporal server rejects it.
     case 'ask': {
       const { info, client } = context;
       return client.activity.heartbeat(info.taskToken, word === '' ? null : word).catch((error: unknown) => {
@@ -70,17 +70,17 @@ async function perform([step, word = '', againMs, details]: string[], gates: Gat
       });
     }
     case 'gate':
-      // `own`: one for each time that it is begun.
+      // `own` means a separate gate for each attempt.
       return gates.waitForOpen(word === 'own' ? `begun ${gates.attempts.length}` : word);
-    // Reports no more: as if its worker had died.
+    // Reports nothing more, like an activity whose worker died.
     case 'hang':
       return gates.waitForOpen();
-    // Beats until it is cancelled; then it goes on, or ends as cancelled.
+    // Sends heartbeats until the activity is cancelled, and then continues or, with `ends`, ends as cancelled.
     case 'alive': {
       gates.reached.add('beats');
       const beat = setInterval(() => context.heartbeat('alive'), 50);
-      const why = context.cancelled.catch((error: unknown) => error);
-      const reason = await Promise.race([why, gates.waitForOpen()]);
+      const cancellation = context.cancelled.catch((error: unknown) => error);
+      const reason = await Promise.race([cancellation, gates.waitForOpen()]);
       clearInterval(beat);
       if (word === 'ends') throw reason as Error;
       return;

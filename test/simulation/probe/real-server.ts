@@ -14,7 +14,7 @@ import { playScript, type ProbeRun, type RunSnapshot } from './script';
 import type { probe } from './workflow';
 
 const { PendingActivityState, UpdateWorkflowExecutionLifecycleStage } = proto.api.enums.v1;
-/** With a worker, also while a pause or a cancel is on its way to it. */
+/** The states in which a worker runs the activity, including states in which the worker has not received a pause or a cancellation. */
 const STARTED = new Set<number>([
   PendingActivityState.PENDING_ACTIVITY_STATE_STARTED,
   PendingActivityState.PENDING_ACTIVITY_STATE_PAUSE_REQUESTED,
@@ -23,19 +23,21 @@ const STARTED = new Set<number>([
 const ADMITTED = UpdateWorkflowExecutionLifecycleStage.UPDATE_WORKFLOW_EXECUTION_LIFECYCLE_STAGE_ADMITTED;
 
 /**
- * A busy server may note that a task has started, and no worker gets it before it has timed out (measured, server 1.32.0:
- * a few in a thousand on two cores with a load of 20). What follows is not what the script is about, so it is played again.
+ * A task was recorded as started, but no worker received it before its timeout. On two cores with a load of 20, this happens to a few of
+ * 1,000 tasks on Temporal server 1.32.0. The script can't handle the timeout, so it is played again.
  */
 class TaskLost extends Error {}
 
-function hasLostTask(events: readonly HistoryEvent[], begun: readonly number[]): boolean {
-  // What is known of an attempt is written down with its end.
+function hasLostTask(events: readonly HistoryEvent[], startedAttempts: readonly number[]): boolean {
+  // The history has the start of an attempt only together with its end.
   const timedOut = events.map(({ activityTaskTimedOutEventAttributes: end }, index) =>
     end ? (events[index - 1]?.activityTaskStartedEventAttributes?.attempt ?? 0) : 0,
   );
   return (
     events.some((event) => event.workflowTaskTimedOutEventAttributes) ||
-    [...timedOut, ...begun.map((attempt) => attempt - 1)].some((each) => each > 0 && !begun.includes(each))
+    [...timedOut, ...startedAttempts.map((attempt) => attempt - 1)].some(
+      (each) => each > 0 && !startedAttempts.includes(each),
+    )
   );
 }
 
@@ -64,7 +66,7 @@ export class ServedProbes {
       connection: native,
       taskQueue: probes.taskQueue,
       workflowBundle,
-      // By default the core holds heartbeats back until a fifth of their time-out is left.
+      // By default, the SDK's core delays heartbeats for 0.8 × the heartbeat timeout.
       maxHeartbeatThrottleInterval: '100ms',
       activities: createProbeActivities((workflowId) => probes.gatesOf(workflowId)),
     });
@@ -72,13 +74,13 @@ export class ServedProbes {
     return probes;
   }
 
-  /** What the server shows of a behaviour. */
-  async play(name: string, behaviour: Behavior) {
+  /** Plays a behavior on the real Temporal server. */
+  async play(name: string, behavior: Behavior) {
     for (;;) {
       const workflowId = `probe-${randomUUID()}`;
-      await this.start(workflowId, behaviour);
+      await this.start(workflowId, behavior);
       try {
-        return await playScript(this.runOf(name, workflowId), behaviour.script);
+        return await playScript(this.runOf(name, workflowId), behavior.script);
       } catch (error) {
         if (!(error instanceof TaskLost)) throw error;
       }
@@ -91,7 +93,7 @@ export class ServedProbes {
     const attributes = phase === undefined ? [] : [{ key, value: phase }];
     await client.workflow.start<typeof probe>('probe', {
       ...{ workflowId, taskQueue, args: [steps], memo: { ...memo } },
-      // A script may hold a task open, on a busy machine for longer than the ten seconds of the server's default.
+      // A script may keep a workflow task open, on a busy machine for longer than the default timeout of ten seconds.
       workflowTaskTimeout: '20 seconds',
       typedSearchAttributes: new TypedSearchAttributes(attributes),
     });
@@ -110,10 +112,10 @@ export class ServedProbes {
     const ask = (what: string, updateId: string = randomUUID()) =>
       handle.executeUpdate<string, [string]>('ask', { args: [what], updateId }).catch((error: unknown) => {
         if (!(error instanceof WorkflowUpdateFailedError)) throw error;
-        return `refused: ${error.cause?.message ?? ''}`;
+        return `rejected: ${error.cause?.message ?? ''}`;
       });
     const done = async (isDone: Promise<boolean>) => {
-      if (!(await isDone)) throw new Error('no such activity');
+      if (!(await isDone)) throw new Error('the workflow has no pending activity');
     };
     const gates = this.gatesOf(workflowId);
     const snapshot = async () => {
@@ -139,7 +141,7 @@ export class ServedProbes {
       sendUpdateBehindTask: async (what) => {
         const updateId = randomUUID();
         const answer = ask(what, updateId);
-        await eventually('the question has come', () =>
+        await eventually('the update is admitted', () =>
           client.workflowService.pollWorkflowExecutionUpdate({
             namespace: 'default',
             updateRef: { workflowExecution: { workflowId }, updateId },
@@ -151,14 +153,14 @@ export class ServedProbes {
       queryLog: () => handle.query<readonly string[]>('seen'),
       snapshot: snapshot,
       waitUntil: async (what, isIt) => {
-        // Fifty scripts at once: their looks must not keep the machine busy.
-        const look = () =>
+        // About fifty scripts run at the same time, and their polling must not overload the machine.
+        const pollSnapshot = () =>
           snapshot().catch((error: unknown) => {
             if (error instanceof TaskLost) return error;
             throw error;
           });
         const until = (found: RunSnapshot | TaskLost) => found instanceof TaskLost || isIt(found);
-        const found = await eventually(`${name}: ${what}`, look, { intervalMs: 250, until });
+        const found = await eventually(`${name}: ${what}`, pollSnapshot, { intervalMs: 250, until });
         if (found instanceof TaskLost) throw found;
       },
       serverCalls: {

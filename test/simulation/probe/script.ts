@@ -1,35 +1,35 @@
 import type { Gates } from './activities';
 
-/** What the server tells of a run. */
+/** The state of a run on the server. */
 export interface RunSnapshot {
-  /** Types of events; of a task that has failed, with its cause. */
+  /** The types of the events. The type of a failed workflow task is followed by its cause. */
   readonly history: readonly string[];
-  /** Of activities that are pending: the attempt, and whether a worker has it. */
+  /** The pending activities: the attempt number, and whether a worker runs the attempt. */
   readonly pending: readonly { readonly attempt: number; readonly isStarted: boolean }[];
   readonly isOpen: boolean;
 }
 
-/** A probe on a server, real or simulated. After a reset or a continue-as-new it is the latest run. */
+/** A probe on a real or simulated server. After a reset or continue-as-new, the calls refer to the latest run. */
 export interface ProbeRun {
   readonly gates: Gates;
   queryLog(): Promise<readonly string[]>;
   snapshot(): Promise<RunSnapshot>;
-  /** Waits until what is told is what is waited for. */
+  /** Waits until `isIt` returns true for the state of the run. */
   waitUntil(what: string, isIt: (snapshot: RunSnapshot) => boolean): Promise<void>;
-  /** @returns the answer, or why it was refused */
+  /** Sends an update. @returns its result, or the reason of its rejection */
   sendUpdate(what: string): Promise<string>;
-  /** Asks a question that waits for the end of the task under way. */
+  /** Sends an update that waits for the end of the workflow task in progress. */
   sendUpdateBehindTask(what: string): Promise<{ readonly answer: Promise<string> }>;
-  /** What the server is asked to do, by its verb. `reset`: to the nth of its completed tasks, from 0. */
+  /** The calls of a script to the server, by their verbs. The argument of `reset` is the index of a completed workflow task, from 0. */
   readonly serverCalls: Readonly<Record<string, (word: string) => Promise<unknown>>>;
 }
 
 const DONE = 'WorkflowTaskCompleted';
 
-/** What a script waits for. */
+/** The conditions for which a script can wait. */
 const CONDITIONS: Readonly<Record<string, (snapshot: RunSnapshot, word: string) => boolean>> = {
   has: ({ history }, type) => history.includes(type),
-  /** And whatever has come has been told. */
+  /** The history has this type of event, and the workflow has handled all events. */
   knows: ({ history }, type) => history.includes(type) && history.at(-1) === DONE,
   tasks: ({ history }, count) => history.filter((type) => type === DONE).length === Number(count),
   pending: ({ pending }, count) => pending.length === Number(count),
@@ -38,7 +38,7 @@ const CONDITIONS: Readonly<Record<string, (snapshot: RunSnapshot, word: string) 
   closed: ({ isOpen }) => !isOpen,
 };
 
-/** Plays a script: the history that it makes, and all that was seen. */
+/** Plays a script. @returns the history, the log of the workflow, the results of the updates, and the started attempts */
 export async function playScript(run: ProbeRun, script = '') {
   const { gates } = run;
   const answers: Promise<string>[] = [];
@@ -53,7 +53,7 @@ export async function playScript(run: ProbeRun, script = '') {
     else if (verb === 'ask-behind') answers.push((await run.sendUpdateBehindTask(word)).answer);
     else if (verb === 'see') answers.push(Promise.resolve((await run.queryLog()).join()));
     else if (run.serverCalls[verb]) await run.serverCalls[verb](word);
-    else throw new TypeError(`no script knows ${verb}`);
+    else throw new TypeError(`the script has the unknown verb ${verb}`);
   }
   const { history } = await run.snapshot();
   return {

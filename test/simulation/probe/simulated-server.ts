@@ -13,13 +13,13 @@ import { createProbeActivities, Gates } from './activities';
 import type { Behavior } from './behaviors';
 import { playScript, type ProbeRun, type RunSnapshot } from './script';
 
-/** Nothing is slow. */
+/** Random values without slow delays. */
 const CALM = { chance: () => false, between: (_: string, least: number) => least };
 
-/** Far more than a script takes. */
+/** More timers than any script needs. */
 const MOST_STEPS = 100_000;
 
-/** Plays a behaviour against the simulated server and one worker of it. */
+/** Plays a behavior on the simulated server with one worker. */
 export async function playSimulated(
   workflows: ReusableVMWorkflowCreator,
   evicts: boolean,
@@ -35,7 +35,7 @@ export async function playSimulated(
     activities: () => createProbeActivities(() => gates),
     reached: () => undefined,
     logged: () => undefined,
-    failed: (_, why) => failures.push(why),
+    failed: (_, reason) => failures.push(reason),
     queryOf: () => undefined,
     shouldEvict: () => evicts,
   });
@@ -51,7 +51,7 @@ export async function playSimulated(
     end.catch(() => undefined);
     await clock.run(() => state.isOver, MOST_STEPS);
     if (!state.isOver)
-      throw new Error(`the script waits for ever: ${JSON.stringify(server.runs.map(snapshotOf))}`);
+      throw new Error(`the script waits indefinitely: ${JSON.stringify(server.runs.map(snapshotOf))}`);
     if (failures.length > 0) throw new Error(failures.join('; '));
     return await end;
   } finally {
@@ -69,13 +69,13 @@ function runOf(
 ): ProbeRun {
   const latest = (): Run => {
     const run = server.find('probe');
-    if (run === undefined) throw new Error('there is no probe');
+    if (run === undefined) throw new Error('the server has no probe');
     return run;
   };
   const ask = async (what: string) => {
     const end = await latest().update({ updateId: randomUUID(), name: 'ask', input: [toPayload(what)] });
     if (end.kind === 'answered') return String(fromPayload(end.result));
-    return 'failure' in end ? `refused: ${end.failure.message ?? ''}` : end.kind;
+    return 'failure' in end ? `rejected: ${end.failure.message ?? ''}` : end.kind;
   };
   const act = (work: (run: Run, word: string) => void) => (word: string) => {
     work(latest(), word);
@@ -100,7 +100,8 @@ function runOf(
       terminate: act((run) => run.terminate()),
       reset: act((run, task) => {
         const point = run.resetPoints()[Number(task)];
-        if (point === undefined || server.reset(run, point) === null) throw new Error('no such task');
+        if (point === undefined || server.reset(run, point) === null)
+          throw new Error(`the run can't be reset to the workflow task ${task}`);
       }),
       pause: onActivities((activity) => activity.pause()),
       unpause: onActivities((activity) => activity.unpause()),

@@ -20,8 +20,8 @@ import type { ActivityFailure, TimeoutFailure } from '@temporalio/common';
 import type { ProbeActivities } from './activities';
 
 /**
- * What the probe does, one after the other; what has a label goes on beside what follows. In words: `timer LABEL MS`, `cancel
- * LABEL`, `wait SEEN` until the probe has seen this, `memo NAME`, `phase VALUE`, `info ids`, `info kept`.
+ * The steps of the probe, which run one after another. Activities and timers run in the background. A text is one of these commands:
+ * `timer LABEL MS`, `cancel LABEL`, `wait ENTRY` (until the log has the entry), `memo NAME`, `phase VALUE`, `info ids`, `info kept`.
  */
 export type Step =
   | { readonly activity: string; readonly attempts: string; readonly options: ActivityOptions | 'local' }
@@ -32,7 +32,7 @@ type Failure = ActivityFailure & TimeoutFailure & ApplicationFailure;
 
 const PHASE = defineSearchAttributeKey('FollowUpPhase', 'KEYWORD');
 
-/** A workflow that does as it is told, and tells what it sees, in the order in which it sees it. */
+/** A workflow that performs the steps of its input, and logs its events in their order. */
 export async function probe(steps: readonly Step[]): Promise<readonly string[]> {
   const log: string[] = [];
   const scopes = new Map<string, CancellationScope>();
@@ -40,14 +40,14 @@ export async function probe(steps: readonly Step[]): Promise<readonly string[]> 
   const record = (label: string, what: unknown) => void log.push(`${label}: ${String(what)}`);
 
   setHandler(defineQuery<readonly string[]>('seen'), () => log);
-  setHandler(defineSignal<[string]>('tell'), (what) => record('told', what));
+  setHandler(defineSignal<[string]>('tell'), (what) => record('signal', what));
   const answer = (what: string) => {
-    record('asked', what);
-    if (what === 'fail') throw ApplicationFailure.create({ message: 'no answer' });
-    return `answer to ${what}`;
+    record('update', what);
+    if (what === 'fail') throw ApplicationFailure.create({ message: 'the update failed' });
+    return `result of ${what}`;
   };
   const validator = (what: string) => {
-    if (what === 'refuse') throw new Error('no such question');
+    if (what === 'refuse') throw new Error('unknown update');
   };
   setHandler(defineUpdate<string, [string]>('ask'), answer, { validator });
 
@@ -88,7 +88,7 @@ export async function probe(steps: readonly Step[]): Promise<readonly string[]> 
     for (const step of steps) await runStep(step);
     await Promise.all(backgroundWork);
   } catch (error) {
-    // What is cancelled with the workflow ends, so that all can be seen.
+    // The log must have the ends of all activities and timers that were cancelled with the workflow.
     if (isCancellation(error)) await CancellationScope.nonCancellable(() => Promise.all(backgroundWork));
     throw error;
   }
@@ -103,10 +103,10 @@ function workflowState(what: string): string {
   return JSON.stringify({ isFirst, continues: continuedFromExecutionRunId === firstExecutionRunId });
 }
 
-/** A failure and its causes, with all of it that a workflow may go by. */
+/** Formats a failure and its causes, with all facts that a workflow can use. */
 function describeError(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { retryState, timeoutType, lastHeartbeatDetails, details } = error as Partial<Failure>;
-  const said = JSON.stringify([error.message, retryState, timeoutType, lastHeartbeatDetails, details]);
-  return `${error.name} ${said}${error.cause === undefined ? '' : ` < ${describeError(error.cause)}`}`;
+  const facts = JSON.stringify([error.message, retryState, timeoutType, lastHeartbeatDetails, details]);
+  return `${error.name} ${facts}${error.cause === undefined ? '' : ` < ${describeError(error.cause)}`}`;
 }

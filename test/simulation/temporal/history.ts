@@ -11,8 +11,8 @@ export type Scheduled = coresdk.workflow_commands.IScheduleActivity;
 export type Resolution = coresdk.activity_result.IActivityResolution;
 
 /**
- * What a history holds, as far as it matters to a workflow. The names are Temporal's; an activity and a timer go by the
- * number that the workflow gives them.
+ * The events of a history that affect a workflow, with Temporal's names. Activities and timers are identified by the sequence number that
+ * the workflow gives them.
  */
 export type EventBody =
   | {
@@ -21,7 +21,7 @@ export type EventBody =
         | `WorkflowExecution${'Started' | 'CancelRequested'}`;
     }
   | { readonly type: 'WorkflowTaskStarted'; readonly suggestsNew: boolean }
-  /** `seed`: a reset, from which on a run draws other random numbers. */
+  /** `seed` is the run ID from which the random numbers after a reset are drawn. */
   | { readonly type: 'WorkflowTaskFailed'; readonly cause: string; readonly seed?: string }
   | { readonly type: 'TimerStarted'; readonly seq: number; readonly ms: number }
   | {
@@ -36,32 +36,32 @@ export type EventBody =
       readonly fields: Fields;
     }
   | { readonly type: 'WorkflowExecutionSignaled'; readonly name: string; readonly input: Payloads }
-  /** Admitted: an update that a reset applies again. */
+  /** An admitted update is an update that a reset applies again. */
   | ({ readonly type: `WorkflowExecutionUpdate${'Admitted' | 'Accepted'}` } & UpdateRequest)
   | ({ readonly type: 'WorkflowExecutionUpdateCompleted'; readonly updateId: string } & End)
   | Closing;
 
 export type HistoryEvent = EventBody & { readonly id: number; readonly at: number };
 
-/** What a workflow task asks of the server. A refused update leaves no event. */
+/** A command of a workflow task to the Temporal server. A rejected update leaves no event. */
 export type ServerCommand =
   EventBody | { readonly type: 'UpdateRejected'; readonly updateId: string; readonly failure: Failure };
 
-/** How a run ends. */
+/** The event that closes a run. */
 export type Closing =
   | ({ readonly type: `WorkflowExecution${'Completed' | 'Failed' | 'Canceled' | 'Terminated'}` } & End)
   | { readonly type: 'WorkflowExecutionContinuedAsNew'; readonly input: Payloads; readonly memo: Fields };
 
-/** How an activity ends for its workflow. */
+/** The types of the events that end an activity. */
 export type ActivityEnd = `ActivityTask${'Completed' | 'Failed' | 'TimedOut' | 'Canceled'}`;
 
-/** How a workflow or an update ends. */
+/** The result or the failure of a workflow or an update. */
 export interface End {
   readonly result?: Payload;
   readonly failure?: Failure;
 }
 
-/** The result of a local activity. */
+/** The recorded end of a local activity. */
 export interface Marker {
   readonly seq: number;
   readonly endedAt: number;
@@ -74,7 +74,7 @@ export interface UpdateRequest {
   readonly input: Payloads;
 }
 
-/** What a run is started with, and hands to the one that follows it. */
+/** The values with which a run starts. The next run of the workflow receives them too. */
 export interface RunStart {
   readonly workflowId: string;
   readonly workflowType: string;
@@ -84,14 +84,14 @@ export interface RunStart {
   readonly searchAttributes: Fields;
   readonly runId: string;
   readonly firstRunId: string;
-  /** The run that a reset has taken over from, and that one's, to the first: its numbers are drawn again. */
+  /** After resets, the ID of the original run: a run that a reset made draws the same random numbers again. */
   readonly originalRunId: string;
   readonly continuedFromRunId?: string;
-  /** Who has asked for its start, and the id of that request. */
+  /** The run or the client that requested the start, and the ID of that request. */
   readonly requester?: { readonly by: string; readonly requestId: string };
 }
 
-/** @param time its seconds are a `Long`, or what JSON makes of one; 0 if there is none */
+/** Converts a duration or a timestamp to milliseconds; 0 if `time` is not set. @param time the seconds are a `Long`, or its JSON value */
 export function toMs(time: { seconds?: unknown; nanos?: number | null } | null | undefined): number {
   return Number(time?.seconds ?? 0) * 1_000 + Math.floor((time?.nanos ?? 0) / 1e6);
 }
@@ -99,7 +99,7 @@ export function toMs(time: { seconds?: unknown; nanos?: number | null } | null |
 const COMMAND_EVENT =
   /^(Timer(Started|Canceled)|ActivityTask(Scheduled|CancelRequested)|MarkerRecorded|UpsertWorkflowSearchAttributes|WorkflowPropertiesModified|WorkflowExecution(UpdateAccepted|UpdateCompleted|Completed|Failed|Canceled|ContinuedAsNew))$/;
 
-/** Whether a workflow task has made it by a command; the others happen to the workflow. */
+/** Whether a command of a workflow task made the event. Other events come from outside of the workflow. */
 export function isCommandEvent({ type }: EventBody): boolean {
   return COMMAND_EVENT.test(type);
 }
@@ -117,8 +117,7 @@ export function isActivityEnd<Body extends { readonly type: string }>(
 }
 
 /**
- * Where the workflow tasks were started that were completed; nothing comes between. One that failed has no part in what a
- * workflow does.
+ * Returns the indexes of the `WorkflowTaskStarted` events whose tasks were completed. Failed workflow tasks have no effect on a workflow.
  */
 export function completedTaskIndexes(events: readonly HistoryEvent[]): number[] {
   return events.flatMap(({ type }, index) => (type === 'WorkflowTaskCompleted' ? [index - 1] : []));
@@ -128,9 +127,9 @@ export function activityFailure(
   { seq, name }: { readonly seq: number; readonly name: string },
   message: string,
   cause: Failure,
-  why?: RetryState,
+  state?: RetryState,
 ): Failure {
-  const retryState = encodeRetryState(why) ?? null;
+  const retryState = encodeRetryState(state) ?? null;
   const activityFailureInfo = { activityId: String(seq), activityType: { name }, retryState };
   return { message, cause, activityFailureInfo };
 }

@@ -13,7 +13,7 @@ import {
 } from './history';
 import type { Run } from './run';
 
-/** As the server names them in its messages, and their options: none or 0 is no limit. */
+/** The timeouts of an activity: the name in the Temporal server's messages, and the option. 0 or no value means no timeout. */
 const LIMITS = {
   SCHEDULE_TO_START: ['ScheduleToStart', 'scheduleToStartTimeout'],
   SCHEDULE_TO_CLOSE: ['ScheduleToClose', 'scheduleToCloseTimeout'],
@@ -26,8 +26,8 @@ const NO_TIME_LEFT =
   'Not enough time to schedule next retry before activity ScheduleToClose timeout, giving up retrying';
 
 /**
- * An activity from its schedule to its end, as the server keeps it: attempts, time-outs, heartbeat details, and what an
- * operator may change. An attempt is known by its token; what comes from another one is refused.
+ * An activity on the Temporal server, from its scheduling to its end: attempts, timeouts, heartbeat details, and the operations of an
+ * operator. A token identifies the current attempt. Heartbeats and reports of other attempts are rejected.
  */
 export class PendingActivity {
   attempt = 1;
@@ -63,14 +63,14 @@ export class PendingActivity {
     return `${this.run.runId}/${this.seq}/${this.attempt}`;
   }
 
-  /** The state as a description has it: a running activity that is paused or cancelled is no longer shown as started. */
+  /** The state in a workflow description. A running activity that is paused or cancelled is no longer shown as started. */
   get shownState() {
     if (this.cancelRequested) return 'CANCEL_REQUESTED';
     if (this.state === 'started') return this.paused ? 'PAUSE_REQUESTED' : 'STARTED';
     return this.paused ? 'PAUSED' : 'SCHEDULED';
   }
 
-  /** A worker takes the attempt up. @returns whether there is still something to do */
+  /** A worker starts the attempt. @returns false if the attempt no longer waits for a worker */
   start(): boolean {
     if (this.state !== 'queued') return false;
     this.state = 'started';
@@ -82,7 +82,7 @@ export class PendingActivity {
     return true;
   }
 
-  /** @returns undefined if the server does not wait for this attempt */
+  /** Records a heartbeat. @returns undefined if the Temporal server does not wait for this attempt */
   heartbeat(token: string, details: Payloads | undefined) {
     if (!this.isRunning(token)) return undefined;
     if (details !== undefined) this.details = details;
@@ -92,9 +92,11 @@ export class PendingActivity {
   }
 
   /**
-   * @param end as the SDK tells it
-   * @param details the last ones of an attempt that has failed, which the next one gets
-   * @returns whether the server waits for this attempt
+   * Records the end of an attempt.
+   *
+   * @param end the result that the SDK reports
+   * @param details the last heartbeat details of a failed attempt, which the next attempt gets
+   * @returns false if the Temporal server does not wait for this attempt
    */
   report(token: string, end: coresdk.activity_result.IActivityExecutionResult, details?: Payloads): boolean {
     if (!this.isRunning(token)) return false;
@@ -105,18 +107,18 @@ export class PendingActivity {
     return true;
   }
 
-  /** Somebody completes it by its id, whichever attempt is under way. */
+  /** A client completes the activity by its ID, independently of the current attempt. */
   completeManually(result: Payload | null): void {
     this.end('ActivityTaskCompleted', { completed: { result } }, true);
   }
 
-  /** The workflow no longer wants it. One that no worker has is over at once. */
+  /** The workflow requests the cancellation. If no worker runs the activity, it ends at once. */
   requestCancel(): void {
     this.cancelRequested = true;
     if (this.state !== 'started') this.endCancelled(toPayload('ACTIVITY_ID_NOT_STARTED'));
   }
 
-  /** Only a send is paused, which has neither of the other time-outs. */
+  /** Pauses the activity. The simulation pauses only the send, which has no heartbeat timeout and no schedule-to-close timeout. */
   pause(): void {
     this.paused = true;
     this.clearTimer('START_TO_CLOSE');
@@ -133,8 +135,8 @@ export class PendingActivity {
   }
 
   /**
-   * As `temporal activity reset` does it: the attempts begin anew, and the details stay. An attempt is known by its number
-   * alone: one that is under way, and was not the first, has lost its token.
+   * Resets the activity like `temporal activity reset`: the attempt number is 1 again, and the heartbeat details stay. The token depends on the
+   * attempt number, so a running attempt with a higher number can no longer report.
    */
   reset(): void {
     this.attempt = 1;
@@ -142,13 +144,13 @@ export class PendingActivity {
     else if (this.state === 'backing off') this.queue();
   }
 
-  /** Other options let the wait for the next attempt be the one of the policy, whatever the failure has asked for. */
+  /** Changes the maximum number of attempts. Changed options also replace a requested `nextRetryDelay` with the wait of the retry policy. */
   allowAttempts(attempts: number): void {
     this.maximumAttempts = attempts;
     if (this.state === 'backing off') this.backOff(this.failedAt + this.retryDelayMs(0) - this.now);
   }
 
-  /** The workflow is over: nobody waits for it any more. */
+  /** Removes the activity, because it has ended or its workflow is closed. */
   drop(): void {
     this.state = 'closed';
     for (const timer of [...this.timers.keys()]) this.clearTimer(timer);
@@ -187,7 +189,7 @@ export class PendingActivity {
     });
   }
 
-  /** The server says so too when an attempt has timed out, and there is no time for another one. */
+  /** Ends the activity with a schedule-to-close timeout: also if an attempt timed out and no time is left for another attempt. */
   private endScheduleToClose(): void {
     this.endFailed('ActivityTaskTimedOut', this.timeout('SCHEDULE_TO_CLOSE', NO_TIME_LEFT), 'TIMEOUT');
   }
@@ -236,11 +238,12 @@ export class PendingActivity {
     }
   }
 
-  private retryDelayMs(askedMs: number): number {
+  /** @param requestedMs the `nextRetryDelay` of the failure; 0 if it has none */
+  private retryDelayMs(requestedMs: number): number {
     const { initialInterval, backoffCoefficient, maximumInterval } = this.options.retryPolicy ?? {};
     const initialMs = toMs(initialInterval) || 1_000;
     const byPolicy = initialMs * (backoffCoefficient ?? 2) ** (this.attempt - 1);
-    return Math.min(askedMs || byPolicy, toMs(maximumInterval) || 100 * initialMs);
+    return Math.min(requestedMs || byPolicy, toMs(maximumInterval) || 100 * initialMs);
   }
 
   private backOff(ms: number): void {
@@ -249,19 +252,19 @@ export class PendingActivity {
     this.setTimer('RETRY', ms, () => this.queue());
   }
 
-  private endFailed(end: ActivityEnd, cause: Failure, why: RetryState): void {
+  private endFailed(end: ActivityEnd, cause: Failure, state: RetryState): void {
     const message = end === 'ActivityTaskTimedOut' ? 'Activity task timed out' : 'Activity task failed';
-    this.end(end, { failed: { failure: activityFailure(this, message, cause, why) } });
+    this.end(end, { failed: { failure: activityFailure(this, message, cause, state) } });
   }
 
-  /** The event has details, and no message. */
+  /** Ends the activity as cancelled. The event has details, but no message. */
   private endCancelled(...payloads: Payload[]): void {
     const cause = { message: '', canceledFailureInfo: { details: { payloads } } };
     const failure = activityFailure(this, 'Activity cancelled', cause, 'CANCEL_REQUESTED');
     this.end('ActivityTaskCanceled', { cancelled: { failure } });
   }
 
-  /** @param wasStarted a worker has had the attempt, or somebody has completed it */
+  /** @param wasStarted whether a worker started the attempt, or a client completed the activity */
   private end(type: ActivityEnd, resolution: Resolution, wasStarted = this.state === 'started'): void {
     this.drop();
     this.run.activityEnded(this.seq, wasStarted, { type, seq: this.seq, resolution });

@@ -19,19 +19,19 @@ import { PendingActivity } from './pending-activity';
 import type { TemporalServer } from './server';
 import { COMPLETED, type UpdateEnd, Updates } from './updates';
 
-/** A workflow task times out if its worker does not answer. */
+/** A workflow task times out if its worker does not report within this time. */
 const TASK_TIMEOUT_MS = 10_000;
 
-/** A task that fails is tried again after so long. */
+/** The wait before a failed workflow task is repeated. */
 const FAILED_TASK_WAIT_MS = 1_000;
 
-/** A workflow task that a worker has taken up, with the updates that it got. */
+/** A workflow task that a worker has started, with its updates. `stop` cancels its timeout. */
 interface StartedTask {
   readonly updates: readonly UpdateRequest[];
   readonly stop: () => void;
 }
 
-/** One run of a workflow as the server keeps it: its history and whatever is pending. */
+/** A run of a workflow on the Temporal server: its history, and its pending activities, timers, updates and workflow task. */
 export class Run {
   readonly events: HistoryEvent[] = [];
   readonly activities = new Map<number, PendingActivity>();
@@ -42,20 +42,20 @@ export class Run {
   status: 'running' | Closing['type'] = 'running';
   closedAt = Infinity;
   end: End = {};
-  /** The causes with which workflow tasks of it have failed. */
+  /** The causes of the failed workflow tasks. */
   readonly failedTasks: string[] = [];
-  /** A reset has made it. */
+  /** Whether a reset made the run. */
   isReset = false;
   /** The response to the query `progress` after the latest completed task; undefined if no task has been completed. */
   progress: unknown;
   private readonly timers = new Map<number, () => void>();
   private readonly updates = new Updates();
   private task: StartedTask | 'waits' | undefined;
-  /** The commands of a task are carried out: what happens by them comes after them. */
-  private obeying = false;
+  /** Whether the commands of a workflow task are being applied. Events that they cause are recorded after the commands. */
+  private isApplyingCommands = false;
   private buffered: EventBody[] = [];
 
-  /** @param isDelayed the start delay is not over: it gets no task */
+  /** @param isDelayed whether the start delay is not over, so that the run gets no workflow task */
   constructor(
     readonly server: TemporalServer,
     readonly start: RunStart,
@@ -78,7 +78,7 @@ export class Run {
     this.server.visibility.changed(this);
   }
 
-  /** The start delay is over, or an update ends it. */
+  /** Ends the start delay: its time is over, or an update arrived. */
   endDelay(): void {
     this.isDelayed = false;
     this.scheduleTask();
@@ -111,11 +111,11 @@ export class Run {
     this.recordEvents(...started, end);
   }
 
-  /** A worker takes the task up. @returns undefined if it is gone */
+  /** A worker starts the workflow task. @returns undefined if no task is waiting */
   startTask(): StartedTask | undefined {
     if (this.task !== 'waits') return undefined;
     const updates = this.updates.thatAre('admitted');
-    // Each further run is longer: the first ones show what a chain can break.
+    // Each further run is twice as long, so that a workflow has few runs. The first runs suffice to find faults of continue-as-new.
     const runs = this.server.runs.filter(({ workflowId }) => workflowId === this.workflowId).length;
     const suggestsNew = this.events.length >= this.server.suggestFrom * 2 ** (runs - 1);
     this.add({ type: 'WorkflowTaskStarted', suggestsNew });
@@ -128,7 +128,7 @@ export class Run {
     return (this.task = task);
   }
 
-  /** The worker is done with its task. @returns whether the server takes it */
+  /** A worker reports the commands of its workflow task. @returns whether the Temporal server accepts them */
   completeTask(task: StartedTask, commands: readonly ServerCommand[]): boolean {
     if (this.task !== task) return false;
     if (commands.some(isClosing) && hasUnhandledEvents(this.buffered, commands)) {
@@ -138,9 +138,9 @@ export class Run {
     this.stopTask();
     if (isRemovedFromHistory(this.events, commands)) this.events.splice(-2);
     else this.add({ type: 'WorkflowTaskCompleted' });
-    this.obeying = true;
+    this.isApplyingCommands = true;
     for (const command of commands) this.applyCommand(command);
-    this.obeying = false;
+    this.isApplyingCommands = false;
     const hasNews = this.buffered.length > 0;
     this.flush();
     if (hasNews || this.updates.thatAre('admitted').length > 0) this.scheduleTask();
@@ -157,7 +157,7 @@ export class Run {
     this.server.clock.after(waitMs, () => this.scheduleTask());
   }
 
-  /** What the server keeps of the run before: its history up to a task, and what came after it. */
+  /** Copies the history of the reset run up to a workflow task, and applies its later signals and updates again. */
   copyHistoryFrom(before: Run, startedAt: number): void {
     this.isReset = true;
     for (const event of before.events.slice(0, startedAt + 1)) this.add(event, event.at);
@@ -174,7 +174,7 @@ export class Run {
     this.scheduleTask();
   }
 
-  /** @returns the workflow tasks to which it can be reset: where each was started */
+  /** Returns the workflow tasks to which the run can be reset, as indexes of their `WorkflowTaskStarted` events. */
   resetPoints(): readonly number[] {
     return completedTaskIndexes(this.events);
   }
@@ -191,11 +191,11 @@ export class Run {
     }
   }
 
-  /** Something happens to the workflow, which gets a task for it; what comes during a task waits for its end. */
+  /** Records events and schedules a workflow task. Events during a workflow task are recorded after its end. */
   private recordEvents(...bodies: EventBody[]): void {
     if (!this.isOpen) return;
     for (const body of bodies)
-      if (this.obeying || typeof this.task === 'object') this.buffered.push(body);
+      if (this.isApplyingCommands || typeof this.task === 'object') this.buffered.push(body);
       else this.add(body);
     this.scheduleTask();
   }
@@ -246,8 +246,8 @@ export class Run {
 
   private close(body: Closing): void {
     this.stopTask();
-    // What its last task has led to is in no history; what came before it was terminated is.
-    if (this.obeying) this.buffered = [];
+    // Events that the last commands caused are not recorded. Events that arrived before a termination are recorded.
+    if (this.isApplyingCommands) this.buffered = [];
     else this.flush();
     this.add(body);
     this.status = body.type;
@@ -264,7 +264,7 @@ export class Run {
   }
 
   private scheduleTask(): void {
-    if (!this.isOpen || this.isDelayed || this.obeying || this.task !== undefined) return;
+    if (!this.isOpen || this.isDelayed || this.isApplyingCommands || this.task !== undefined) return;
     this.task = 'waits';
     this.add({ type: 'WorkflowTaskScheduled' });
     this.server.enqueue(this, this.workflowId);
@@ -283,7 +283,7 @@ export class Run {
     this.flush();
   }
 
-  /** Ends of activities come last: the server lets them follow their starts. */
+  /** Records the buffered events. The ends of activities come last, like on the Temporal server. */
   private flush(): void {
     const waiting = this.buffered.splice(0);
     for (const body of waiting) if (!isActivityEnd(body)) this.add(body);
@@ -291,14 +291,14 @@ export class Run {
   }
 }
 
-/** Whether an event waits that a workflow must hear of before it may end. A timer that it cancels has not fired for it. */
+/** Whether the workflow must handle a buffered event before it may end. A fired timer that the task cancels does not count. */
 function hasUnhandledEvents(waiting: readonly EventBody[], commands: readonly ServerCommand[]): boolean {
   const isCancelled = (seq: number) =>
     commands.some((command) => command.type === 'TimerCanceled' && command.seq === seq);
   return waiting.some((body) => body.type !== 'TimerFired' || !isCancelled(body.seq));
 }
 
-/** A task that had nothing but updates, all of which were refused. */
+/** Whether the workflow task had only updates, and all of them were rejected. The Temporal server removes such a task. */
 function isRemovedFromHistory(events: readonly HistoryEvent[], commands: readonly ServerCommand[]): boolean {
   if (commands.length === 0 || !commands.every(({ type }) => type === 'UpdateRejected')) return false;
   const [before] = events.slice(-3);

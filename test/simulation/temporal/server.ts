@@ -18,24 +18,24 @@ import { Visibility } from './visibility';
 type StartRequest = temporal.api.workflowservice.v1.IStartWorkflowExecutionRequest;
 
 export interface ServerOptions {
-  /** From so many events on a run is told to continue as new. @default 4096, the server's own */
+  /** The server suggests continue-as-new when a history has this number of events. @default 4096, as on a real Temporal server */
   readonly suggestFrom?: number;
-  /** For how long a run is kept that has ended. @default for ever */
+  /** The time for which a closed run is kept. @default no limit */
   readonly retentionMs?: number | null;
-  /** How late a list knows of what has happened, at most. @default 0 */
+  /** The maximum lag of the visibility list. @default 0 */
   readonly listLagMs?: number;
 }
 
-/** After these ends an id may be used again with `ALLOW_DUPLICATE_FAILED_ONLY`. */
+/** The statuses after which `ALLOW_DUPLICATE_FAILED_ONLY` allows another run with the same workflow ID. */
 const FAILURE = /^WorkflowExecution(Failed|Canceled|Terminated)$/;
 
-/** How long a task waits in its queue: mostly some milliseconds, now and then seconds. */
+/** The wait of a task in its task queue: mostly some milliseconds, sometimes seconds. */
 const QUEUE_MS = { least: 1, usual: 30, slow: 8_000, slowShare: 0.08 };
 
-/** A longer start delay lasts beyond the end of every world. */
+/** A start delay of this length lasts beyond the end of every world, so it has no timer. */
 const LONG_DELAY_MS = 30 * 86_400_000;
 
-/** A start by nobody in particular, of an id that was never used. */
+/** Makes a request to start a workflow with a new workflow ID. */
 export function startRequest(
   workflowId: string,
   workflowType: string,
@@ -57,15 +57,15 @@ export function startRequest(
 
 let servers = 0;
 
-/** A Temporal server of one namespace: runs, task queues, and what a client may ask. */
+/** A simulated Temporal server with one namespace: its runs, task queues and visibility list. */
 export class TemporalServer {
   readonly runs: Run[] = [];
-  /** No other server has it. */
+  /** The namespace, which differs for each simulated server. */
   readonly namespace = `simulation ${(servers += 1)}`;
   readonly visibility: Visibility;
   readonly suggestFrom: number;
   readonly retentionMs: number;
-  /** Its own clock: nothing is due while it is away. */
+  /** The server's clock. While the server is unavailable, its timers do not run. */
   readonly clock: Timers;
   private readonly workers = new Set<SimulatedWorker>();
   private readonly deleted = new Set<Run>();
@@ -73,7 +73,7 @@ export class TemporalServer {
   private readonly heldQueues = new Map<string, number>();
   private unavailableUntil = 0;
 
-  /** @param onEvent of a run, for a story */
+  /** @param onEvent receives events of a run for the event log */
   constructor(
     private readonly virtualClock: VirtualClock,
     private readonly random: RandomSource,
@@ -91,7 +91,7 @@ export class TemporalServer {
     this.visibility = new Visibility(virtualClock, random, listLagMs);
   }
 
-  /** Calls `work` now, or when the server is back. */
+  /** Calls `work` now or, if the server is unavailable, when it is available again. */
   whenAvailable(work: () => void): void {
     const leftMs = this.unavailableUntil - this.virtualClock.now;
     if (leftMs > 0) this.clock.after(leftMs, work);
@@ -107,7 +107,7 @@ export class TemporalServer {
     this.dispatchTasks();
   }
 
-  /** A limit keeps the tasks of a queue for so long. */
+  /** Holds the tasks of a task queue for `ms` milliseconds, like a rate limit. */
   hold(taskQueue: string, ms: number): void {
     this.heldQueues.set(taskQueue, this.virtualClock.now + ms);
     this.clock.after(ms, () => this.dispatchTasks());
@@ -118,8 +118,10 @@ export class TemporalServer {
   }
 
   /**
-   * @param by who has asked for it
-   * @returns the run that was started, or the one that is the answer to it; null if one of this id is in the way
+   * Starts a workflow.
+   *
+   * @param by the run or the client that requests the start
+   * @returns the started run, or the existing run to which the request attaches; null if an existing run prevents the start
    */
   start(request: StartRequest, by?: string): Run | null {
     const { workflowId, requestId, workflowIdConflictPolicy } = request;
@@ -128,10 +130,10 @@ export class TemporalServer {
     if (requestId && before?.start.requester?.requestId === requestId) return before;
     if (before?.isOpen)
       return decodeWorkflowIdConflictPolicy(workflowIdConflictPolicy) === 'USE_EXISTING' ? before : null;
-    const isRefused =
+    const isRejected =
       reuse === 'REJECT_DUPLICATE' ||
       (reuse === 'ALLOW_DUPLICATE_FAILED_ONLY' && !FAILURE.test(before?.status ?? ''));
-    if (before !== undefined && isRefused) return null;
+    if (before !== undefined && isRejected) return null;
     const runId = this.newRunId();
     const start = {
       workflowId: workflowId ?? '',
@@ -143,7 +145,7 @@ export class TemporalServer {
       runId,
       firstRunId: runId,
       originalRunId: runId,
-      ...(by !== undefined && { asked: { by, requestId: requestId ?? '' } }),
+      ...(by !== undefined && { requester: { by, requestId: requestId ?? '' } }),
     };
     const run = this.addRun(start, Boolean(request.workflowStartDelay));
     run.begin();
@@ -152,7 +154,7 @@ export class TemporalServer {
     return run;
   }
 
-  /** @param runId the latest run of the id if there is none. @returns undefined if the server does not know it any more */
+  /** @param runId @default the latest run of the workflow ID @returns undefined if the run does not exist or is no longer kept */
   find(workflowId: string, runId?: string | null): Run | undefined {
     const run = this.runs.findLast(
       (each) => each.workflowId === workflowId && (!runId || each.runId === runId),
@@ -160,17 +162,17 @@ export class TemporalServer {
     return run && this.isRetained(run) ? run : undefined;
   }
 
-  /** Somebody deletes a run that has ended. */
+  /** Deletes a closed run, as an operator can. */
   delete(run: Run): void {
     this.deleted.add(run);
   }
 
-  /** Whether it was not deleted, and is younger than the retention. */
+  /** Whether the run still exists: it was not deleted, and the retention has not passed since its end. */
   isRetained(run: Run): boolean {
     return !this.deleted.has(run) && run.closedAt + this.retentionMs > this.virtualClock.now;
   }
 
-  /** Resets a run to one of its tasks. @returns the new run; null if the run is not one that can be */
+  /** Resets a run to one of its workflow tasks. @returns the new run; null if the run is not the latest one of its workflow */
   reset(run: Run, startedAt: number): Run | null {
     if (this.find(run.workflowId) !== run) return null;
     run.terminate();
@@ -179,13 +181,13 @@ export class TemporalServer {
     return next;
   }
 
-  /** A pending activity by the token of its attempt. */
+  /** Finds a pending activity with the token of an attempt. */
   findActivity(token: string): PendingActivity | undefined {
     const [runId, seq] = token.split('/');
     return this.runs.find((run) => run.runId === runId)?.activities.get(Number(seq));
   }
 
-  /** @param name of its delays */
+  /** @param name the name of the task's random delays */
   enqueue(task: Run | PendingActivity, name: string): void {
     this.clock.after(this.random.delayMs(name, 'queue', QUEUE_MS), () => {
       this.waiting.push(task);
@@ -197,7 +199,7 @@ export class TemporalServer {
     const { start, searchAttributes, runId: continuedFromRunId } = run;
     const runId = this.newRunId();
     const next = { ...start, runId, originalRunId: runId, continuedFromRunId, input, searchAttributes };
-    // Where none is given, it is the one it was started with (the core fills it in); the search attributes are the latest.
+    // Without a given memo, the next run has the memo of the start, which the SDK's core fills in. It has the latest search attributes.
     this.addRun({ ...next, memo: Object.keys(memo).length > 0 ? memo : start.memo }).begin();
   }
 
@@ -211,7 +213,7 @@ export class TemporalServer {
     return `run-${this.runs.length + 1}`;
   }
 
-  /** Hands out what waits, as far as there is a worker that polls. */
+  /** Gives the waiting tasks to workers that poll, except tasks of held task queues. */
   private dispatchTasks(): void {
     const { polling } = this;
     if (polling.length === 0) return;

@@ -11,7 +11,7 @@ import type { TemporalServer } from './server';
 import { COMPLETED } from './updates';
 import type { Listed } from './visibility';
 
-/** gRPC's codes, as far as they are used. */
+/** The gRPC status codes that the simulation uses. */
 const DEADLINE_EXCEEDED = 4;
 const NOT_FOUND = 5;
 const ALREADY_EXISTS = 6;
@@ -26,7 +26,7 @@ export function grpcError(code: number, details: string): Error {
   return Object.assign(new Error(details), { code, details, metadata: { get: () => [] } });
 }
 
-/** How a process reaches the server: its request and the answer take time, and may get lost. */
+/** Makes a call to the Temporal server. The request and the response take time, and can be lost. */
 export type CallServer = <T>(method: string, answer: () => T) => Promise<T>;
 
 type Api = typeof temporal.api.workflowservice.v1.WorkflowService.prototype;
@@ -38,19 +38,19 @@ type Execution = temporal.api.common.v1.IWorkflowExecution | null | undefined;
 
 type Answers = { readonly [Method in keyof Api]?: (request: Request<Method>) => Promise<object> };
 
-/** The deadline of the calls within, by the caller's wall clock. */
+/** The deadline of the calls in this context, on the caller's wall clock. */
 const deadlines = new AsyncLocalStorage<number>();
 
-/** How long the server keeps a question for the end of a workflow. */
+/** The maximum duration of a request that waits for the end of a workflow. */
 const LONG_POLL_MS = 20_000;
 
-/** The SDK's own client, on a connection to the simulated server. It has the calls that this project makes. */
+/** Creates the SDK's own client with a connection to the simulated server. The connection supports the calls that this project makes. */
 export function createClient(
   server: TemporalServer,
   unreliableCall: CallServer,
   options: { readonly namespace: string; readonly identity: string },
 ): Client {
-  /** The server drops what comes after the deadline of its call. */
+  /** The server ignores a request that arrives after its deadline. */
   const reach: CallServer = (method, answer) => {
     const until = server.clock.now + deadline() - Date.now();
     return withDeadline(
@@ -70,7 +70,7 @@ export function createClient(
     if (!run.isOpen) throw grpcError(NOT_FOUND, COMPLETED);
     return run;
   };
-  /** A request with the token of an attempt. */
+  /** Handles a request that has the token of an activity attempt. */
   const onAttempt = <T>(
     method: string,
     { taskToken }: { readonly taskToken?: Uint8Array | null },
@@ -127,7 +127,7 @@ export function createClient(
         return { queryResult: { payloads: [toPayload(progress)] } };
       }),
     describeWorkflowExecution: ({ execution }) => reach('describe', () => describe(runOf(execution))),
-    /** By the run whose activity makes the call; outside of activities, by somebody's name. */
+    /** The requester is the run whose activity makes the call; outside of activities, it is the client's identity. */
     startWorkflowExecution: (request) => {
       const by = asyncLocalStorage.getStore()?.info.workflowExecution?.runId ?? options.identity;
       return reach('start', () => {
@@ -169,14 +169,17 @@ export function createClient(
   const connection = {
     workflowService,
     plugins: [],
-    // None is 0, as for the SDK's NativeConnection (1.24).
+    // The SDK's `NativeConnection` (1.24) passes 0 if the call has no deadline.
     withDeadline: <T>(at: number, call: () => Promise<T>) => deadlines.run(at === 0 ? Infinity : at, call),
     withAbortSignal: <T>(_: unknown, call: () => Promise<T>) => call(),
   };
   return new Client({ connection: connection as never, ...options });
 }
 
-/** A batch keeps its position by a heartbeat, and a send asks for its permission; or, without details, whether it is wanted. */
+/**
+ * Names the point of a heartbeat call. `keep`: a batch stores its board. `permission`: a send requests its permission. `question`: a send
+ * checks, without details, whether it is still wanted.
+ */
 function heartbeatPoint({ details }: Request<'recordActivityTaskHeartbeat'>): string {
   if (Context.current().info.activityType === 'runItems') return 'keep';
   return fromPayload(details?.payloads?.[0]) === null ? 'question' : 'permission';
@@ -186,7 +189,7 @@ function deadline(): number {
   return deadlines.getStore() ?? Infinity;
 }
 
-/** Ends a call at its deadline. */
+/** Fails a call at its deadline. */
 async function withDeadline<T>(work: Promise<T>): Promise<T> {
   if (deadline() === Infinity) return work;
   let timer: NodeJS.Timeout | undefined;
@@ -201,7 +204,7 @@ function deadlineExceededError(): Error {
   return grpcError(DEADLINE_EXCEEDED, 'the deadline of the call has passed');
 }
 
-/** `CONTINUED_AS_NEW` for `WorkflowExecutionContinuedAsNew`. */
+/** Converts a status: `WorkflowExecutionContinuedAsNew` becomes `WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW`. */
 function statusOf(status: Run['status']) {
   const words = status.replace('WorkflowExecution', '').replace(/(?<=.)[A-Z]/g, '_$&');
   const name = `WORKFLOW_EXECUTION_STATUS_${words.toUpperCase()}`;
@@ -233,7 +236,7 @@ function startedEvent({ start }: Run) {
   return { workflowExecutionStartedEventAttributes };
 }
 
-/** An event has its attributes under its own name. */
+/** Makes the event that closes a run. The name of its attributes depends on its type. */
 function closeEvent(server: TemporalServer, { runId, status, end: { result, failure } }: Run) {
   const next = server.runs.find(({ start }) => start.continuedFromRunId === runId);
   const name = `${status.slice(0, 1).toLowerCase()}${status.slice(1)}EventAttributes`;

@@ -2,11 +2,11 @@ import type { EventBody, Failure, Payload, ServerCommand, UpdateRequest } from '
 
 export const COMPLETED = 'workflow execution already completed';
 
-/** How an update ends for whoever made it. `aborted`: its task failed, or the workflow is over. */
+/** How an update ends for the client that requested it. `aborted`: its workflow task failed, or the workflow is closed. */
 export type UpdateEnd =
   | { readonly kind: 'answered'; readonly result: Payload | undefined }
-  /** By its validator; or by its handler, which may have begun to do it. */
-  | { readonly kind: 'refused' | 'failed'; readonly failure: Failure }
+  /** `rejected`: its validator rejected the update. `failed`: its handler failed, possibly after it had an effect. */
+  | { readonly kind: 'rejected' | 'failed'; readonly failure: Failure }
   | { readonly kind: 'aborted'; readonly reason: 'the workflow task failed' | typeof COMPLETED };
 
 export interface Update extends UpdateRequest {
@@ -14,7 +14,7 @@ export interface Update extends UpdateRequest {
   readonly settle: (end: UpdateEnd) => void;
 }
 
-/** The updates of a run that have no end yet. */
+/** The updates of a run that have not ended. */
 export class Updates {
   private readonly all = new Map<string, Update>();
 
@@ -28,11 +28,11 @@ export class Updates {
     return [...this.all.values()].filter(({ state }) => states.includes(state));
   }
 
-  /** @returns the event that a task makes of an update; undefined if it leaves none */
+  /** Applies the command of a workflow task to an update. @returns the event for the history; undefined if the update leaves no event */
   applyCommand(command: Extract<ServerCommand, { readonly updateId: string }>): EventBody | undefined {
     const { type, updateId } = command;
     if (type === 'UpdateRejected') {
-      this.settle(updateId, { kind: 'refused', failure: command.failure });
+      this.settle(updateId, { kind: 'rejected', failure: command.failure });
       return undefined;
     }
     if (type === 'WorkflowExecutionUpdateCompleted') {

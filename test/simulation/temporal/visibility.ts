@@ -3,14 +3,14 @@ import type { RandomSource } from '../random-source';
 import { fromPayload } from './history';
 import type { Run } from './run';
 
-/** A run as a list shows it. */
+/** A run in the visibility list. */
 export type Listed = Pick<Run, 'start' | 'status' | 'startedAt' | 'closedAt' | 'memo' | 'searchAttributes'>;
 
-/** What lists are made of: each run as it was a while ago. */
+/** The visibility list, which shows each run as it was some time ago. */
 export class Visibility {
   private readonly versions = new Map<Run, { readonly from: number; readonly listed: Listed }[]>();
 
-  /** @param lagMs after which a change is shown, at most */
+  /** @param lagMs the maximum time after which the list shows a change */
   constructor(
     private readonly clock: Timers,
     private readonly random: RandomSource,
@@ -26,7 +26,7 @@ export class Visibility {
     this.versions.set(run, [...versions, { from, listed }]);
   }
 
-  /** @param knows whether the server still has it */
+  /** @param knows returns whether the Temporal server still has the run */
   list(query: string, knows: (run: Run) => boolean): Listed[] {
     const conditions = query.split(' AND ').map(parseCondition);
     return [...this.versions]
@@ -39,7 +39,7 @@ export class Visibility {
   }
 }
 
-/** The operators in the queries of this project, and no others. */
+/** The operators in the queries of this project. */
 const OPERATORS: Readonly<Record<string, (value: unknown, wanted: string) => boolean>> = {
   '=': (value, wanted) => (Array.isArray(value) ? value.includes(wanted) : value === wanted),
   STARTS_WITH: (value, wanted) => String(value).startsWith(wanted),
@@ -56,7 +56,7 @@ function parseCondition(text: string): (listed: Listed) => boolean {
   }
   const [, name = '', operator = '', wanted = ''] = /^(\w+) ([^']+?)(?: '(.*)')?$/.exec(text) ?? [];
   const fits = OPERATORS[operator];
-  if (fits === undefined) throw new TypeError(`the simulated server does not know the condition ${text}`);
+  if (fits === undefined) throw new TypeError(`the simulated server does not support the condition ${text}`);
   return ({ start, closedAt, searchAttributes }) => {
     if (name === 'WorkflowType') return fits(start.workflowType, wanted);
     if (name === 'CloseTime') return fits(closedAt === Infinity ? undefined : closedAt, wanted);

@@ -9,17 +9,18 @@ import type { Run } from '../temporal/run';
 const nothing = () => undefined;
 const SILENT = { log: nothing, trace: nothing, debug: nothing, info: nothing, warn: nothing, error: nothing };
 
-/** One attempt, as the SDK runs it, without a codec. */
+/** Creates one attempt of an activity with the SDK's own class, without a payload codec. */
 export function sdkActivity(
   info: object,
   fn: unknown,
   client: Client,
   heartbeat: (details: unknown) => void,
 ): Activity {
-  const of = [info as never, fn as never, loadDataConverter(), { type: 'activity' } as never] as const;
-  return new Activity(...of, undefined, heartbeat, client, SILENT, noopMetricMeter, []);
+  const attempt = [info as never, fn as never, loadDataConverter(), { type: 'activity' } as never] as const;
+  return new Activity(...attempt, undefined, heartbeat, client, SILENT, noopMetricMeter, []);
 }
 
+/** Returns the information about one attempt that the activity function gets. */
 export function attemptInfo(activity: PendingActivity): object {
   const { options, run, seq, name, token, attempt, scheduledAt, attemptScheduledAt, details } = activity;
   return {
@@ -30,7 +31,7 @@ export function attemptInfo(activity: PendingActivity): object {
   };
 }
 
-/** What an activity knows of itself; a local one has no token. */
+/** Returns the information that an activity function gets. A local activity has no task token. */
 export function activityInfo(
   { runId, start: { workflowId, taskQueue } }: Run,
   seq: number,
@@ -46,7 +47,11 @@ export function activityInfo(
   };
 }
 
-/** What the server says to a heartbeat, as the SDK's core tells it. @param answer undefined if it does not wait for the attempt */
+/**
+ * Cancels the attempt like the SDK's core, depending on the response to a heartbeat.
+ *
+ * @param answer undefined if the Temporal server does not wait for the attempt
+ */
 export function cancelIfRequested(running: Activity, answer: ReturnType<PendingActivity['heartbeat']>): void {
   if (answer === undefined) running.cancel('NOT_FOUND', { notFound: true } as never);
   else if (answer.cancelRequested) running.cancel('CANCELLED', { cancelRequested: true } as never);
@@ -54,9 +59,9 @@ export function cancelIfRequested(running: Activity, answer: ReturnType<PendingA
   else if (answer.activityReset) running.cancel('RESET', { reset: true } as never);
 }
 
-/** How a local activity ends for its workflow. @param end undefined at its time-out */
+/** Returns the end of a local activity for its workflow. @param end undefined if the activity timed out */
 export function localResolution(
-  of: Parameters<typeof activityFailure>[0],
+  activity: Parameters<typeof activityFailure>[0],
   end: Awaited<ReturnType<Activity['run']>> | undefined,
 ): Resolution {
   if (end?.completed) return { completed: { result: (end.completed.result as Payload | undefined) ?? null } };
@@ -64,5 +69,5 @@ export function localResolution(
   const [message, cause] = end
     ? ['Local Activity failed', end.failed?.failure ?? {}]
     : ['Local Activity timed out', { message: 'timeout', timeoutFailureInfo }];
-  return { failed: { failure: activityFailure(of, message, cause) } };
+  return { failed: { failure: activityFailure(activity, message, cause) } };
 }

@@ -23,7 +23,7 @@ import type { Run } from '../temporal/run';
 import { addCommands, fingerprint, type CommandState } from './commands';
 import { seedOf } from './seed';
 
-/** The clock's has another name, by which the sandbox does not know it. */
+/** The real class. The fake class of the clock has another name, so the workflow sandbox would not recognize it. */
 const RealDate = Date;
 
 export type LocalCall = coresdk.workflow_commands.IScheduleLocalActivity;
@@ -31,22 +31,22 @@ export type LocalCall = coresdk.workflow_commands.IScheduleLocalActivity;
 /** Runs a local activity of a workflow task. */
 type RunLocally = (call: LocalCall) => Promise<Marker>;
 
-/** A workflow did something else than its history says. */
+/** The commands of a workflow differ from its history. */
 export class NonDeterminism extends Error {}
 
 /**
- * A run in the cache of a worker: the workflow in its sandbox, fed with activations. It does what the SDK's core does: makes
- * activations of events, replays a history from its beginning, runs local activities within a task, and resolves at once
- * what is cancelled and not waited for.
+ * A run in the cache of a worker: the workflow in the SDK's sandbox. This class does the work of the SDK's core. It makes activations from
+ * events, replays histories, and runs local activities within a workflow task. If an activity is cancelled without waiting for the
+ * cancellation, it is resolved at once.
  */
 export class CachedRun {
   /** Index of the start of the latest task that was applied. */
   private appliedTo = -1;
-  /** Activities that have an end for the workflow; a later one of the server says nothing new. */
+  /** Activities that are resolved for the workflow. A later end on the Temporal server is ignored. */
   private readonly resolved = new Set<number>();
   private readonly commandState: CommandState = { activities: new Map(), accepted: new Set() };
   private workflow: Workflow | undefined;
-  /** Commands of a replay that are recorded with the next task. */
+  /** Commands of a replay that the history records with the next workflow task. */
   private commandsForNextTask: ServerCommand[] = [];
 
   constructor(
@@ -62,9 +62,9 @@ export class CachedRun {
   }
 
   /**
-   * Replays what the run has not seen, then carries out the task at the end of the history.
+   * Replays the tasks that this cached run has not seen, and then performs the workflow task at the end of the history.
    *
-   * @throws NonDeterminism, or an error if the code of the workflow fails the task
+   * @throws NonDeterminism, or an error if the workflow code fails the task
    */
   async doTask(
     events: readonly HistoryEvent[],
@@ -75,7 +75,7 @@ export class CachedRun {
     return this.applyTask(events, events.length - 1, updates, run);
   }
 
-  /** @throws NonDeterminism if a workflow does not do what its history says */
+  /** @throws NonDeterminism if the commands of the workflow differ from its history */
   async replay(events: readonly HistoryEvent[]): Promise<void> {
     for (const startedAt of completedTaskIndexes(events)) {
       if (startedAt <= this.appliedTo) continue;
@@ -92,15 +92,15 @@ export class CachedRun {
       const at = [...before, undefined].findIndex((each, nth) => each !== now[nth]);
       if (at >= 0)
         throw new NonDeterminism(
-          `${this.start.workflowId}: the task of event ${startedAt + 1} asks for ${now[at] ?? 'nothing'}, and its history has ${before[at] ?? 'nothing'}`,
+          `${this.start.workflowId}: the workflow task of event ${startedAt + 1} makes the command ${now[at] ?? 'none'}, but the history has ${before[at] ?? 'none'}`,
         );
     }
   }
 
-  /** Asks the workflow, as it is. */
+  /** Queries the workflow in its current state. */
   async query(name: string): Promise<unknown> {
     const queryWorkflow = { queryId: 'query', queryType: name, arguments: [] };
-    // The SDK makes one of whatever it gets, but not of queries.
+    // The SDK converts other jobs of an activation to protobuf messages, but not queries.
     const job = coresdk.workflow_activation.WorkflowActivationJob.create({ queryWorkflow });
     const [command] = await this.activate({ jobs: [job], isReplaying: true });
     const { succeeded, failed } = command?.respondToQuery ?? {};
@@ -108,7 +108,7 @@ export class CachedRun {
     return fromPayload(succeeded.response);
   }
 
-  /** @param local runs local activities; in a replay, what was recorded of them */
+  /** @param local a function that runs local activities; in a replay, their recorded results */
   private async applyTask(
     events: readonly HistoryEvent[],
     startedAt: number,
@@ -146,7 +146,7 @@ export class CachedRun {
       const marker = isReplaying
         ? local.find(({ seq }) => waiting.has(seq))
         : await Promise.race([...waiting.values()]);
-      // In a replay of a task that ended before it.
+      // In this replay, the workflow task ended before the local activity.
       if (marker === undefined) break;
       const { seq, endedAt, resolution } = marker;
       waiting.delete(seq);
@@ -155,13 +155,13 @@ export class CachedRun {
       next = [{ resolveActivity: { seq, result, isLocal: true } }];
       at = Math.max(task.at, endedAt);
     }
-    // The server forgets a task that had nothing but updates which were refused.
+    // The Temporal server removes a task from the history if all of its updates were rejected and nothing else happened.
     if (jobs.every(({ doUpdate }) => doUpdate) && done.every(({ type }) => type === 'UpdateRejected'))
       this.appliedTo = before;
     return done;
   }
 
-  /** As the SDK's core says it for an activity that is cancelled and not waited for. */
+  /** Makes the resolution with which the SDK's core ends an activity that is cancelled without waiting. */
   private immediateCancellation(seq: number): Job {
     this.resolved.add(seq);
     const cause = { message: '', canceledFailureInfo: {} };
@@ -182,7 +182,7 @@ export class CachedRun {
     return completion.successful?.commands ?? [];
   }
 
-  /** As the SDK's worker does it. An activation brings all else that a workflow may know of itself. */
+  /** Creates the workflow like the SDK's worker. Activations update the other fields of the workflow's information. */
   private create(startedAt: number, now: number): Promise<Workflow> {
     const { workflowId, workflowType, runId, originalRunId, continuedFromRunId, taskQueue } = this.start;
     const info = {
@@ -197,7 +197,7 @@ export class CachedRun {
   }
 }
 
-/** Replays a run from its beginning, as a worker that does not know it, and asks it. @throws NonDeterminism */
+/** Replays the whole history of a run, like a worker without a cache, and then queries the workflow. @throws NonDeterminism */
 export async function replayRun(
   creator: ReusableVMWorkflowCreator,
   { start, events }: Pick<Run, 'start' | 'events'>,
@@ -214,9 +214,9 @@ export async function replayRun(
 }
 
 /**
- * What a task tells the workflow, in the order of the SDK's core: signals and updates come before all that ended.
+ * Makes the jobs of an activation, in the order of the SDK's core: signals and updates come before the ends of activities and timers.
  *
- * @param resolved activities that have an end for the workflow; it is added to
+ * @param resolved activities that are resolved for the workflow; the function adds the activities of this activation
  */
 function jobsOf(
   { input, memo, searchAttributes }: RunStart,
@@ -231,7 +231,7 @@ function jobsOf(
   for (const event of news) {
     if (event.type === 'WorkflowExecutionStarted') {
       const [fields, indexedFields] = [memo, searchAttributes];
-      // All else the SDK has from the creation of the workflow.
+      // The SDK has the other fields from the creation of the workflow.
       first.push({
         initializeWorkflow: { arguments: input, memo: { fields }, searchAttributes: { indexedFields } },
       });
@@ -251,13 +251,13 @@ function jobsOf(
   return [...first, ...calls, ...others];
 }
 
-/** In a replay, the failure of a local activity comes as its bare cause (measured, SDK 1.24.0). */
+/** In a replay, the SDK's core 1.24.0 resolves a failed local activity with the cause of the failure only. */
 function toReplayedResolution(resolution: Resolution): Resolution {
   const failure = resolution.failed?.failure;
   return failure ? { failed: { failure: failure.cause ?? failure } } : resolution;
 }
 
-/** The events that the commands of a completed task have made; others may stand between. */
+/** Returns the events that the commands of a completed workflow task made. Other events between them are skipped. */
 function recordedCommands(events: readonly HistoryEvent[], from: number): HistoryEvent[] {
   const rest = events.slice(from);
   const end = rest.findIndex(({ type }) => type === 'WorkflowTaskStarted');
@@ -265,8 +265,8 @@ function recordedCommands(events: readonly HistoryEvent[], from: number): Histor
 }
 
 /**
- * A worker that has to report a task before a local activity is over gets another one at once. The activity may end at that
- * moment: its marker then goes with the first task, and what the workflow makes of it with the second.
+ * A worker that must report a workflow task before a local activity has ended gets another task at once. If the activity ends at this moment,
+ * its marker belongs to the first task, and the next commands of the workflow belong to the second task.
  */
 function hasForcedTask(
   events: readonly HistoryEvent[],

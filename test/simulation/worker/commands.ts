@@ -1,22 +1,22 @@
 import { coresdk } from '@temporalio/proto';
 import { type Command, toMs, type Payload, type Scheduled, type ServerCommand } from '../temporal/history';
 
-/** What a workflow has asked for before. */
+/** The activities and updates of earlier commands. */
 export interface CommandState {
   readonly activities: Map<number, Scheduled>;
-  /** Updates that it has accepted: a refusal after that is the failure of its handler. */
+  /** The accepted updates. A rejection of an accepted update is a failure of its handler. */
   readonly accepted: Set<string>;
 }
 
 const { ABANDON, WAIT_CANCELLATION_COMPLETED } = coresdk.workflow_commands.ActivityCancellationType;
 
 /**
- * Adds what an activation asks for to what its task sends to the server. What the same task has begun and cancels is taken
- * out again, as by the SDK's core.
+ * Adds the commands of an activation to the commands of its workflow task. If a task schedules and cancels the same timer or activity, both
+ * commands are removed, as in the SDK's core.
  *
- * @param task what the task has asked for so far; it is changed
- * @param known it is added to
- * @returns local activities that begin, and the numbers of activities whose end the workflow hears at once
+ * @param task the commands of the task so far; the function changes them
+ * @param known the activities and updates of earlier commands; the function adds the new ones
+ * @returns local activities to start, and the sequence numbers of activities that the workflow must resolve as cancelled at once
  */
 export function addCommands(commands: readonly Command[], task: ServerCommand[], known: CommandState) {
   const locals: coresdk.workflow_commands.IScheduleLocalActivity[] = [];
@@ -65,7 +65,7 @@ function serverCommand(command: Command, seq: number, { activities, accepted }: 
     const updateId = updateResponse.protocolInstanceId ?? '';
     if (updateResponse.accepted) {
       accepted.add(updateId);
-      // The server adds what was asked for, which it knows.
+      // The Temporal server adds the name and the input of the update.
       return { type: 'WorkflowExecutionUpdateAccepted', updateId, name: '', input: [] };
     }
     const { completed: result, rejected } = updateResponse;
@@ -80,10 +80,10 @@ function serverCommand(command: Command, seq: number, { activities, accepted }: 
     const { arguments: input, memo } = continued;
     return { type: 'WorkflowExecutionContinuedAsNew', input: input ?? [], memo: memo ?? {} };
   }
-  throw new TypeError(`the simulation does not know the command ${Object.keys(command).join(', ')}`);
+  throw new TypeError(`the simulation does not support the command ${Object.keys(command).join(', ')}`);
 }
 
-/** What must be the same in each replay. A history does not hold all that a command has. */
+/** Returns the parts of a command that must be the same in each replay. A history does not have all fields of a command. */
 export function fingerprint(command: ServerCommand): string {
   return `${command.type} ${JSON.stringify(compared(command))}`;
 }
@@ -104,7 +104,7 @@ function compared(command: ServerCommand): unknown {
       return [command.seq, command.ms];
     case 'UpsertWorkflowSearchAttributes':
     case 'WorkflowPropertiesModified':
-      // A map, in whatever order.
+      // The order of the fields has no meaning.
       return Object.entries(command.fields)
         .map(([name, value]) => [name, textOf(value)])
         .sort();

@@ -1,11 +1,11 @@
 import { type Payload, toPayload } from '../temporal/history';
 
 /**
- * The heartbeats of one attempt, throttled as by the SDK's core: at most every 0.8 of their time-out, and at least that often
- * while there is a new one. It runs on the clock of the worker's process.
+ * The heartbeats of one attempt, throttled like in the SDK's core: a new heartbeat is sent after 0.8 × the heartbeat timeout. The timer runs
+ * on the clock of the worker's process.
  */
 export class Heartbeats {
-  /** The latest details; the core reports them with a failure. */
+  /** The latest details. The SDK's core reports them with a failure. */
   latestDetails: Payload[] | undefined;
   private sentAt = -Infinity;
   private timer: NodeJS.Timeout | undefined;

@@ -1,8 +1,8 @@
 import Long from 'long';
 
 /**
- * The seed of a run's random numbers, as the SDK's core makes it of the run's id: SipHash-1-3 without a key, of what Rust
- * hashes of a string, its bytes and 0xff. Recorded histories depend on it, by the jitter of their timers.
+ * Calculates the seed of a run's random numbers from the run ID, like the SDK's core: SipHash-1-3 with a zero key, over the bytes of the ID and
+ * 0xff, as Rust hashes a string. Recorded histories depend on the seed, because their timers have jitter.
  */
 export function seedOf(runId: string): Long {
   const bytes = Buffer.concat([Buffer.from(runId), Buffer.of(0xff)]);

@@ -14,44 +14,44 @@ import { Heartbeats } from './heartbeats';
 
 type Activities = Readonly<Record<string, (...args: never[]) => Promise<unknown>>>;
 
-/** What a worker is made of, and whom it tells what it does. */
+/** The parts of a worker, and the functions that it calls when something happens. */
 export interface WorkerOptions {
   readonly name: string;
   readonly clock: VirtualClock;
   readonly random: RandomSource;
   readonly server: TemporalServer;
   readonly workflows: ReusableVMWorkflowCreator;
-  /** Made in the worker's process: they may keep something in it, and read its clock. */
+  /** Creates the activity functions in the worker's process, so that they can store data in the process and read its clock. */
   readonly activities: (worker: SimulatedWorker, shutdown: AbortSignal) => Activities;
   readonly reached: (point: string, worker: SimulatedWorker) => void;
   readonly logged: (run: Run, call: SinkCall) => void;
-  readonly failed: (run: Run, why: string) => void;
-  /** The query whose response is kept with a run after each of its tasks; undefined if none is. */
+  readonly failed: (run: Run, reason: string) => void;
+  /** The name of the query whose response is stored with a run after each of its workflow tasks; undefined for no query. */
   readonly queryOf: (run: Run) => string | undefined;
-  /** Whether the cached run is to be evicted before its next task. */
+  /** Whether the worker evicts the cached run before its next workflow task. */
   readonly shouldEvict: (run: Run) => boolean;
 }
 
-/** One way to the server; and how much longer a slow one takes. */
+/** The duration of each direction of a call to the Temporal server, in milliseconds. */
 const CALL_MS = { usual: 15, slow: 4_000, slowShare: 0.03 };
 
-/** The SDK's core repeats a report that it could not deliver. */
+/** The wait before the SDK's core repeats a report that it could not deliver. */
 const REPORT_AGAIN_MS = 500;
 
-/** Start-to-close of a local activity. */
+/** The start-to-close timeout of a local activity. */
 const LOCAL_TIMEOUT_MS = 5_000;
 
 /**
- * A worker process: it polls for tasks, runs the real activity functions by the SDK's own `Activity`, and the workflows in
- * the SDK's sandbox. It can die, stand still, and lose its connection for one call.
+ * A worker process. The worker polls for tasks, runs the real activity functions with the SDK's own `Activity`, and runs workflows in the
+ * SDK's sandbox. The worker can die, be frozen, and lose the request or the response of one call.
  */
 export class SimulatedWorker implements Process {
   state: 'alive' | 'frozen' | 'stopping' | 'dead' = 'alive';
   clockErrorMs = 0;
   suspendedMs = 0;
-  /** What is lost of its next call to the server. */
-  nextCallLoss: 'request' | 'answer' | undefined;
-  /** What can't be decoded or encoded of its next activity, as with a codec that fails once. */
+  /** The part of the next call to the Temporal server that is lost. */
+  nextCallLoss: 'request' | 'response' | undefined;
+  /** The part of the next activity that can't be decoded or encoded, like with a codec that fails once. */
   nextCodecFailure: 'input' | 'result' | undefined;
   readonly client: Client;
   private readonly shutdown = new AbortController();
@@ -62,7 +62,7 @@ export class SimulatedWorker implements Process {
 
   constructor(private readonly options: WorkerOptions) {
     this.client = createClient(options.server, (method, answer) => this.callServer(method, answer), {
-      // Its own, so that what a process keeps of the server by name stays within it.
+      // Each worker has another namespace, so that values that a process caches by namespace are not shared.
       namespace: `${options.server.namespace} of ${options.name}`,
       identity: options.name,
     });
@@ -81,7 +81,7 @@ export class SimulatedWorker implements Process {
     this.cache.clear();
   }
 
-  /** A suspended machine loses the time on its monotonic clock; a stopped process does not. */
+  /** Freezes the process. The monotonic clock of a suspended machine stops; the clock of a stopped process does not. */
   freeze(ms: number, isSuspended: boolean): boolean {
     if (this.state !== 'alive') return false;
     this.state = 'frozen';
@@ -95,7 +95,7 @@ export class SimulatedWorker implements Process {
     return true;
   }
 
-  /** As after SIGTERM: it takes no more tasks, and what is under way ends. */
+  /** Shuts the worker down, like SIGTERM: it accepts no more tasks, and the tasks in progress continue to their ends. */
   stop(): void {
     if (this.state !== 'alive') return;
     this.state = 'stopping';
@@ -112,23 +112,23 @@ export class SimulatedWorker implements Process {
     return new Promise((resolve) => this.whenAwake(resolve));
   }
 
-  /** A call to the server and back. What the server does of it is done whatever becomes of the worker. */
+  /** Makes a call to the Temporal server. If the worker dies during the call, the effect on the Temporal server remains. */
   callServer<T>(method: string, answer: () => T): Promise<T> {
     const { server, clock, random, reached } = this.options;
     const lost = this.nextCallLoss;
     this.nextCallLoss = undefined;
-    const afterWay = (work: () => void) => clock.after(random.delayMs(method, 'takes', CALL_MS), work);
+    const afterDelay = (work: () => void) => clock.after(random.delayMs(method, 'takes', CALL_MS), work);
     return new Promise((resolve, reject) => {
-      // What was under way in a process that is dead goes nowhere.
+      // Code that continues after the death of its process has no effect.
       if (this.state === 'dead') return;
-      const back = (end: () => void) => afterWay(() => this.whenAwake(end));
+      const back = (end: () => void) => afterDelay(() => this.whenAwake(end));
       const isLost = () => reject(grpcError(UNAVAILABLE, 'the connection to the server was lost'));
       if (lost === 'request') {
         back(isLost);
         return;
       }
-      reached(`${method} asked`, this);
-      afterWay(() => {
+      reached(`${method} requested`, this);
+      afterDelay(() => {
         server.whenAvailable(() => {
           let end: () => void;
           try {
@@ -136,10 +136,10 @@ export class SimulatedWorker implements Process {
             reached(`${method} recorded`, this);
             end = () => resolve(value);
           } catch (error) {
-            const why = error as Error;
-            end = () => reject(why);
+            const reason = error as Error;
+            end = () => reject(reason);
           }
-          back(lost === 'answer' ? isLost : end);
+          back(lost === 'response' ? isLost : end);
         });
       });
     });
@@ -148,7 +148,7 @@ export class SimulatedWorker implements Process {
   runWorkflowTask(run: Run): void {
     const task = run.startTask();
     if (task === undefined) return;
-    // What comes while the task is under way is not yet part of it.
+    // Events that arrive during the workflow task are not part of it.
     const events = [...run.events];
     this.options.reached('task started', this);
     for (const { name } of task.updates) this.options.reached(`${name} started`, this);
@@ -165,28 +165,28 @@ export class SimulatedWorker implements Process {
         const commands = await cached
           .doTask(events, task.updates, (call) => this.runLocally(run, call))
           .catch((error: unknown) => error as Error);
-        // It may be an error of the sandbox's own realm.
+        // The error may come from the realm of the sandbox, so `instanceof Error` would not work.
         if ('message' in commands) {
           if (this.state === 'dead') return;
-          const why = `${commands instanceof NonDeterminism ? 'non-determinism: ' : ''}${commands.message}`;
-          this.options.failed(run, why);
+          const reason = `${commands instanceof NonDeterminism ? 'non-determinism: ' : ''}${commands.message}`;
+          this.options.failed(run, reason);
           await this.evict(run);
-          await this.report(() => run.failTask(task, why));
+          await this.report(() => run.failTask(task, reason));
           return;
         }
         const query = commands.some(isClosing) ? undefined : this.options.queryOf(run);
         if (this.state === 'dead') return;
         const progress = query && (await cached.query(query));
-        // The first one of several reports counts.
-        let isTaken: boolean | undefined;
+        // If the report is repeated, the first one counts.
+        let isAccepted: boolean | undefined;
         await this.report(() => {
-          const taken = run.completeTask(task, commands);
-          if (taken) run.progress = progress;
-          isTaken ??= taken;
-          if (taken) this.options.reached('task recorded', this);
+          const accepted = run.completeTask(task, commands);
+          if (accepted) run.progress = progress;
+          isAccepted ??= accepted;
+          if (accepted) this.options.reached('task recorded', this);
         });
-        // A task that the server does not take leaves the workflow ahead of its history.
-        if (!isTaken || !run.isOpen) await this.evict(run);
+        // If the Temporal server rejects the task, the cached workflow is ahead of its history.
+        if (!isAccepted || !run.isOpen) await this.evict(run);
         this.options.reached('task done', this);
       });
     });
@@ -198,7 +198,7 @@ export class SimulatedWorker implements Process {
     await cached?.dispose();
   }
 
-  /** One task of a run at a time. */
+  /** Runs the workflow tasks of a run one after another. */
   private runSequentially(run: Run, work: () => Promise<void>): Promise<unknown> {
     const before = this.queues.get(run.runId) ?? Promise.resolve();
     const next = before.then(() => (this.state === 'dead' ? undefined : work()));
@@ -232,7 +232,7 @@ export class SimulatedWorker implements Process {
     const result = await running.run({ args: (options.arguments ?? []).map(fromPayload), headers: {} });
     beats.stop();
     if (result.willCompleteAsync) return;
-    this.options.reached(`${name} over`, this);
+    this.options.reached(`${name} ended`, this);
     const isBroken = this.takeCodecFailure('result');
     await this.report(() => {
       activity.report(token, isBroken ? CODEC_FAILURE : result, beats.latestDetails);
@@ -248,18 +248,18 @@ export class SimulatedWorker implements Process {
 
   private async runLocally(run: Run, { seq, activityType, arguments: input }: LocalCall): Promise<Marker> {
     const { clock } = this.options;
-    const of = { seq: seq ?? 0, name: activityType ?? '' };
-    this.options.reached(`${of.name} started`, this);
-    const info = activityInfo(run, of.seq, of.name, clock.now);
-    const activity = sdkActivity(info, this.activities[of.name], this.client, () => undefined);
+    const call = { seq: seq ?? 0, name: activityType ?? '' };
+    this.options.reached(`${call.name} started`, this);
+    const info = activityInfo(run, call.seq, call.name, clock.now);
+    const activity = sdkActivity(info, this.activities[call.name], this.client, () => undefined);
     const result = clock.runAs(this, () =>
       activity.run({ args: (input ?? []).map(fromPayload), headers: {} }),
     );
     const end = await Promise.race([result, clock.sleep(LOCAL_TIMEOUT_MS).then(() => undefined)]);
-    return { seq: of.seq, endedAt: clock.now, resolution: localResolution(of, end) };
+    return { seq: call.seq, endedAt: clock.now, resolution: localResolution(call, end) };
   }
 
-  /** Reports to the server, again and again until it has heard of it. */
+  /** Reports to the Temporal server, and repeats the report until the call succeeds. */
   private async report(answer: () => void): Promise<void> {
     for (;;)
       try {
