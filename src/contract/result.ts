@@ -176,7 +176,7 @@ export function phaseRows(
     const reason = `it is unknown whether the message arrived: ${deliveryUnknownReason ?? 'the send has no response'}`;
     const effect =
       'With delivered, the watch starts. With not-delivered, the message is sent once more, unless a read shows that it arrived';
-    return [...rows, ['why', reason], ['what to do', `check the job, then ${decide}. ${effect}`]];
+    return [...rows, ['why', reason], ['what to do', `check the job, then decide: ${decide}. ${effect}`]];
   }
   if (phase === 'unauthorized') {
     const reason = "the agent service rejects the worker's API key; the last response has the error text";

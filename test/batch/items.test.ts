@@ -124,7 +124,7 @@ describe('the items of any client', () => {
   it('are refused where two are the same follow-up, and still read where they are nothing', () => {
     const [{ key } = { key: '' }] = toBatchItems([request()]);
     const named = request({ requestId: `nightly-${key ?? ''}` });
-    const words = `requestId: "nightly-${key ?? ''}" is the name of 2 items for the same job; give each its own`;
+    const words = `requestId: "nightly-${key ?? ''}" is the request ID of 2 items for the same job; set a different ID for each item`;
     expect(itemProblems([request(), request(), named])).toEqual([`item 1: ${words}`, `item 3: ${words}`]);
     expect(toBatchItems([null] as never)).toHaveLength(1);
   });
@@ -140,10 +140,10 @@ describe('a batch id', () => {
   });
 
   it.each([
-    [7, 'must be a text, not of type number'],
+    [7, 'must be a string, not of type number'],
     ['x'.repeat(101), 'at most 100 characters; it has 101'],
     ['🙂'.repeat(54), 'workflow ids of 256 bytes, and at most 255'],
-    ['night/1', 'must not hold a slash'],
+    ['night/1', 'must not have a slash'],
   ])('is not %j', (batchId, problem) => {
     expect(batchIdProblem(batchId)).toContain(problem);
   });

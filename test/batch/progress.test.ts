@@ -18,7 +18,7 @@ const MEMO: BatchMemo = {
 };
 
 const RESET =
-  'The batch was reset, its activity was completed by an operator, or its items were deleted. 3 of 50 items ended.';
+  'The batch was reset, an operator completed its activity, or its items were deleted. 3 of 50 items ended.';
 const BEYOND = { stopReason: 'max-failures', ended: 9, byStatus: { completed: 8 } } as const;
 const BEYOND_WORDS = '1 item failed, which is more than the maximum. 9 of 50 items';
 const WAITS = { workflowId: 'w', reason: 'no key' };

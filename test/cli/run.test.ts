@@ -44,7 +44,7 @@ it.each<[string[], string, string?]>([
   ]),
   [[...CREATE, '--cron', '0 3 * * *', '--offset', '5m'], '--offset: belongs to an interval; give --every'],
   [CREATE, 'timing is missing; give --cron, --calendar or --every'],
-  [['schedule', 'create', 'a/b', '-', '--every', '1h'], 'error: ID: must not hold a slash'],
+  [['schedule', 'create', 'a/b', '-', '--every', '1h'], 'error: ID: must not have a slash'],
   [
     HOURLY,
     'line 3: request_id: must not be given in a schedule: from the second firing on',

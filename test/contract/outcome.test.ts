@@ -48,7 +48,7 @@ describe('the end of a follow-up', () => {
       describeCancellation({ ...RECEIPT, delivery: { verdict: 'not-sent', confirmedBy: null, sends } });
     expect(told(0)).toMatch(/cancelled\. Nothing was sent\.$/);
     // After a 429.
-    expect(told(1)).toMatch(/cancelled\. The service has processed nothing\.$/);
+    expect(told(1)).toMatch(/cancelled\. The agent service did not process the message\.$/);
   });
 
   it('is bounded, well-formed, and has a whole link or none', () => {

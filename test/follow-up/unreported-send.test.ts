@@ -39,6 +39,6 @@ it('the message of an unreported send states the reason', () => {
     message: 'the send was paused or reset before its send permission',
   });
   expect(end('cancelled', CHECKPOINT)).toMatchObject({
-    outcome: { label: 'no_report', message: 'the send was stopped before it reported' },
+    outcome: { label: 'no_report', message: 'the send was stopped before the worker reported its result' },
   });
 });

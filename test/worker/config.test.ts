@@ -123,7 +123,7 @@ it.each<[Record<string, string>, string]>([
   [notice('https://me:hunter-two@hooks.example.com'), 'without user name and password'],
   [{ FOLLOW_UP_NOTIFY_URL: NOTIFY_URL }, 'FOLLOW_UP_NOTIFY_SECRET_FILE: is not set, but'],
   [notice(NOTIFY_URL, 'whsec_not-a-secret-of-theirs-at-all!'), 'whsec_ and 24 to 64 bytes'],
-  [notice(NOTIFY_URL, `${SECRET},${SECRET},${SECRET}`), 'must hold one secret, or two'],
+  [notice(NOTIFY_URL, `${SECRET},${SECRET},${SECRET}`), 'must have one secret, or two'],
   [notice(NOTIFY_URL, `${SECRET}\n${SECRET}`), 'without white space: whsec_ and'],
 ])('the configuration is refused with %j', async (env, problem) => {
   const message = await problemsOf({ ...GOOD, ...env });

@@ -44,7 +44,7 @@ it('a receiver in Python that was away is told once it is back, by the newest se
     const workflowId = await eventually('the notice is listed', first);
     const notice = environment.client.workflow.getHandle(workflowId);
     const pending = async () => (await notice.describe()).raw.pendingActivities?.[0]?.lastFailure?.message;
-    expect(await eventually('nobody listens', pending)).toBe('no answer from the receiver (ECONNREFUSED)');
+    expect(await eventually('nobody listens', pending)).toBe('the receiver did not respond (ECONNREFUSED)');
 
     writeFileSync(secretFile, `${next},${old}\n`);
     // The example, with the Python library.

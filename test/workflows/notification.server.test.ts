@@ -116,6 +116,6 @@ it('a receiver that does not answer delays no result; what it refuses comes agai
   expect(others.map((other) => other.id)).toEqual([id, id]);
   const notice = environment.client.workflow.getHandle(id);
   await expect(notice.result()).rejects.toMatchObject({
-    cause: { cause: { type: 'ReceiverGone', message: 'the receiver answered 410' } },
+    cause: { cause: { type: 'ReceiverGone', message: 'the receiver returned 410' } },
   });
 });

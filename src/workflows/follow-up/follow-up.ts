@@ -14,7 +14,9 @@ import type { FollowUpRun } from './run';
 
 /**
  * Sends one message to an agent job, and waits for the job durably. The message is never sent twice unless the request or an
- * operator allows it. docs/architecture.md describes the design, and docs/guarantees.md lists the guarantees for each fault.
+ * operator allows it.
+ *
+ * docs/architecture.md describes the design, and docs/guarantees.md lists the guarantees for each fault.
  *
  * @returns the final job with its `prLink`, and the receipt that states how the result is known
  * @throws ApplicationFailure non-retryable, of a type in `FAILURE_TYPES`, with `FailureDetails` as its first detail

@@ -121,6 +121,6 @@ it.concurrent('a run that was handed what it does not know does not say that not
     return `${failure?.message ?? ''} ${details?.payloads?.map(textOf).join() ?? ''}`;
   });
   // A cron schedule is refused itself: its later runs would never send.
-  expect(said).toMatch(/^Nothing was sent\. .*cronSchedule: is for repeated work; .*"not-sent"/s);
-  expect(saidThen).toMatch(/^Nobody can tell whether the message arrived\. .*"verdict":"unknown"/s);
+  expect(said).toMatch(/^Nothing was sent\. .*cronSchedule: is not supported; .*"not-sent"/s);
+  expect(saidThen).toMatch(/^It is unknown whether the message arrived\. .*"verdict":"unknown"/s);
 });
