@@ -142,7 +142,7 @@ describe('a batch id', () => {
   it.each([
     [7, 'must be a string, not of type number'],
     ['x'.repeat(101), 'at most 100 characters; it has 101'],
-    ['🙂'.repeat(54), 'workflow ids of 256 bytes, and at most 255'],
+    ['🙂'.repeat(54), 'would have 256 bytes, and the maximum is 255'],
     ['night/1', 'must not have a slash'],
   ])('is not %j', (batchId, problem) => {
     expect(batchIdProblem(batchId)).toContain(problem);

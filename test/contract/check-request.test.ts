@@ -54,7 +54,7 @@ describe('checkRequest', () => {
     ['projectId', 'x\\.', 'must not have the path segment ".", because a URL'],
     ...['projectId', 'jobId', 'requestId', 'prompt'].map((name) => [name, 'caf\ufffd', UTF8]),
     ['prompt', 'é'.repeat(131_073), 'at most 262144 bytes of UTF-8; it is 262146'],
-    ['projectId', '日'.repeat(30), 'at most 255 are possible'],
+    ['projectId', '日'.repeat(30), 'the maximum is 255; shorten one of the three IDs'],
   ])('refuses %s = %j: %s', (field, value, words) => {
     expect(problemsOf({ ...good, [field]: value })).toEqual([expect.stringContaining(words)]);
   });
