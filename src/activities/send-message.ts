@@ -94,9 +94,7 @@ async function readAndPost(agentApi: AgentApi, input: SendInput, startedTick: nu
       timeoutMs: requestMs,
       beforeFirstByte: () => {
         checkpoint.sentAt = Date.now();
-        return permission() > 0
-          ? undefined
-          : 'the worker was suspended while it connected, so its send permission expired';
+        return permission() > 0 ? undefined : 'the worker was suspended while it was connecting';
       },
     })
     .catch((error: unknown) =>
@@ -148,13 +146,9 @@ async function toRejectionReason(error: unknown): Promise<string> {
   const reason = error instanceof Error ? error.message : String(error);
   if (error instanceof ActivityPausedError || error instanceof ActivityResetError) {
     // The Temporal server keeps the details of a heartbeat that it rejects. The details are cleared, because otherwise the next
-    // attempt
-    // would send nothing.
+    // attempt would send nothing.
     await requestSendPermission(null).catch(() => undefined);
     throw pollAgainError(RETRY_MS, `nothing was sent: the activity is ${reason}`);
   }
-  return singleLine(
-    `the Temporal server did not confirm that this send attempt is still active (${reason})`,
-    300,
-  );
+  return singleLine(`the Temporal server did not confirm that the send is still active (${reason})`, 300);
 }

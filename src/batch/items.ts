@@ -173,8 +173,8 @@ export function batchIdProblem(batchId: unknown): string | undefined {
 /** Returns the problems of the two settings of a batch. */
 export function settingProblems(concurrency: unknown, maxFailures: unknown): Problem[] {
   const problems: Problem[] = [];
-  const report = (field: string, value: unknown, right: string) =>
-    problems.push({ field, text: `must be ${right}; it is ${quote(value)}` });
+  const report = (field: string, value: unknown, accepted: string) =>
+    problems.push({ field, text: `must be ${accepted}; it is ${quote(value)}` });
   const { minimum, maximum } = CONCURRENCY;
   if (!count(concurrency) || concurrency < minimum || concurrency > maximum)
     report('concurrency', concurrency, `a whole number from ${minimum} to ${maximum}`);

@@ -13,7 +13,7 @@ export const CHUNK_WORKFLOW = 'followUpBatchItems';
 /** The updates of a batch. `cancelRunning` cancels the batch and its running follow-ups. */
 export type BatchUpdate = 'pause' | 'resume' | 'setConcurrency' | 'cancelRunning';
 
-/** The memo field with a batch's {@link BatchMemo}. Clients read it without a worker. */
+/** The memo key of a batch's {@link BatchMemo}. Clients read the memo without a worker. */
 export const MEMO_BATCH = 'followUpBatch';
 
 export interface BatchSettings {

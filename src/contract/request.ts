@@ -59,11 +59,11 @@ export interface FollowUpRequest {
 export interface PollingRequest {
   /** The shortest interval between polls, at least 100ms. @default '5s' */
   readonly initial?: DurationText | undefined;
-  /** The interval as a share of the turn's age, 0 (every interval is `initial`) to 10. @default 0.1 */
+  /** The interval as a share of the turn's age, from 0 to 10. With 0, every interval is `initial`. @default 0.1 */
   readonly growth?: number | undefined;
   /** The longest interval between polls, not below `initial`. @default '5m' */
   readonly maximum?: DurationText | undefined;
-  /** The share by which every interval varies at random, also the longest one, 0 to 0.5. @default 0.1 */
+  /** The share by which every interval varies at random, from 0 to 0.5. The maximum interval varies too. @default 0.1 */
   readonly jitter?: number | undefined;
   /**
    * The number of first polls that are a durable timer and a read activity each. Later polls are retries of one activity.

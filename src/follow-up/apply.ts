@@ -80,7 +80,7 @@ function applyRead(state: FollowUpState, { response, requestedAt, at }: Complete
     ...countReads(state, response.kind === 'job' ? response.job.status : response.label, 1),
     lastRequestAt: requestedAt,
     lastResponseAt: at,
-    // A read that was in progress when an operator requested one does not count.
+    // A read that was in progress before the operator's request does not fulfill this request.
     readRequestedAt: readRequestedAt !== null && requestedAt < readRequestedAt ? readRequestedAt : null,
   };
   if (response.kind === 'failure') return { ...after, failures: addFailure(state.failures, response, at) };

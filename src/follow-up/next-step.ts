@@ -67,7 +67,7 @@ function endIfNotSendable(state: FollowUpState): Step | null {
   if (waitingForJob !== null && plan.whenActive === 'reject')
     return endUndelivered(state, null, `The job is ${job?.status ?? 'active'}, and whenActive is reject.`);
   if (lastFailure?.isPermanent === true) return endUndelivered(state, lastFailure);
-  // Once the job was read, or the message may have arrived, a rejected read only delays the follow-up.
+  // After the job was read or the message may have arrived, a rejected read only delays the follow-up.
   if (job !== null || delivery.kind !== 'unsent') return endIfJobMissing(state);
   if (lastFailure?.httpStatus === 404)
     return endWithFailure(

@@ -99,7 +99,7 @@ it.each<[string, RegExp, () => Options | Promise<Options>, number[]?]>([
 
 // Proves W4.
 it('a POST is kept back, every byte of it, by what stands against it at its first byte', async () => {
-  const message = 'the worker was suspended while it connected, so its send permission expired';
+  const message = 'the worker was suspended while it was connecting';
   const outcome = await agentApiTest.client().sendMessage(MESSAGE, { beforeFirstByte: () => message });
   const notSent = { verdict: 'not-sent', reachedService: false };
   expect(outcome).toEqual({ ...notSent, label: 'held_back', message });

@@ -60,7 +60,12 @@ describe('the client for tests', () => {
     [{ end: 'DeliveryUnknown' }, 'DELIVERY_UNKNOWN', delivery('unknown'), /retried\. It is unknown/],
     [{ end: 'DeadlineExceeded' }, 'DEADLINE_EXCEEDED', { job: { status: 'active' } }, /message was accepted/],
     [{ end: 'DeadlineExceeded', verdict: 'not-sent' }, 'DEADLINE_EXCEEDED', delivery('not-sent'), /^$/],
-    [{ end: 'DeadlineExceeded', verdict: 'unknown' }, 'DEADLINE_EXCEEDED', delivery('unknown'), /It is unknown/],
+    [
+      { end: 'DeadlineExceeded', verdict: 'unknown' },
+      'DEADLINE_EXCEEDED',
+      delivery('unknown'),
+      /It is unknown/,
+    ],
     [{ end: 'JobNotFound', message: 'missing' }, 'JOB_NOT_FOUND', { message: 'missing' }, /^$/],
     [{ end: 'JobNotFound', verdict: 'accepted' }, 'JOB_NOT_FOUND', delivery('accepted'), /accepted/],
     [{ end: 'InvalidRequest' }, 'INVALID_REQUEST', delivery('not-sent'), /^$/],

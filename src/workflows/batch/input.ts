@@ -54,8 +54,8 @@ export function checkBatchInput(input: unknown, workflowId: string): BatchPlan {
   for (const name of others.slice(0, ENOUGH_PROBLEMS))
     report('input', `${quote(name)} is not a valid field; the valid fields are ${FIELDS.join(', ')}`);
   problems.push(...settingProblems(concurrency, maxFailures));
-  for (const [name, isRight] of Object.entries(CLIENT_FIELDS))
-    if (name in definedFields && !isRight(definedFields[name]))
+  for (const [name, isValid] of Object.entries(CLIENT_FIELDS))
+    if (name in definedFields && !isValid(definedFields[name]))
       report(name, 'must be absent or a value that the client of this project wrote');
   if ('items' in definedFields === 'chunks' in definedFields)
     report('items', 'set either items or chunks, and not both');

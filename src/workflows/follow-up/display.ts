@@ -6,7 +6,7 @@ import type { FollowUpState } from '../../follow-up/state';
 import type { Phase } from '../../contract/result';
 import type { FollowUpRun } from './run';
 
-/** Shows the state in the Web UI and in lists. Current details cost no event; search attributes cost one if they change. */
+/** Shows the state in the Web UI and in lists. Current details add no event. Search attributes add an event if they change. */
 export function showState({ state, step }: FollowUpRun): void {
   setCurrentDetails(currentDetails(state, step));
   if (step.do !== 'end') upsertChanges(toAttributes(state, step.phase));

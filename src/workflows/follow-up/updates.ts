@@ -54,7 +54,7 @@ export function registerHandlers(run: FollowUpRun): void {
   registerUpdate(
     UPDATE_RESOLVE_DELIVERY,
     async (decision: DeliveryDecision, runId?: string) => {
-      // Several updates can pass the validator before the first one is applied.
+      // The check is repeated, because several updates can pass the validator before the first update is applied.
       rejectUpdateIf(decisionTimeProblem(run));
       const { firstExecutionRunId } = workflowInfo();
       run.interrupt({ kind: 'delivery decided', decision, runId: runId ?? firstExecutionRunId });
