@@ -54,11 +54,7 @@ export function outcomeFromUnreportedSend(
         ? createNotSentOutcome('no worker had started to send the message')
         : createUnknownOutcome('the send was stopped before the worker reported its result', record, at);
     case 'pending':
-      return createUnknownOutcome(
-        'the send was stopped, and the worker did not report its result',
-        record,
-        at,
-      );
+      return createUnknownOutcome('the send was stopped, and the worker did not report', record, at);
     case 'completed by another client':
       return createUnknownOutcome("the send activity ended without a worker's report", record, at);
   }
