@@ -2,7 +2,10 @@ import { log, metricMeter } from '@temporalio/activity';
 import type { AgentApi } from '../agent-api/client';
 import { recordMetric } from '../contract/metrics';
 
-/** Counts and times each request. A metric that can't be recorded changes no response, because the POST may have been processed. */
+/**
+ * Counts and times each request to the agent service. If a metric can't be recorded, the response is still returned, because the
+ * POST may have been processed.
+ */
 export function withMetrics(api: AgentApi): AgentApi {
   const timed = async <T extends object>(operation: 'read' | 'send', request: Promise<T>) => {
     const startedAt = performance.now();
@@ -12,7 +15,7 @@ export function withMetrics(api: AgentApi): AgentApi {
       recordMetric(metricMeter, 'requests', 1, { operation, result });
       recordMetric(metricMeter, 'requestDuration', (performance.now() - startedAt) / 1_000, { operation });
     } catch (error) {
-      log.warn('a request was not counted', { error });
+      log.warn('the metrics of a request could not be recorded', { error });
     }
     return response;
   };

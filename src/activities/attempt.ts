@@ -7,8 +7,8 @@ export function currentRun(): { readonly workflowId: string; readonly runId: str
 }
 
 /**
- * The Temporal server's clock, which may be slow by the time that the attempt waited in its queue. Workers' clocks may differ by
- * minutes.
+ * Returns a clock that is based on the Temporal server's time, because workers' clocks may differ by minutes. The clock may be slow
+ * by the time that the attempt waited in its task queue.
  */
 export function serverClock(): () => number {
   const { currentAttemptScheduledTimestampMs } = Context.current().info;
@@ -16,7 +16,10 @@ export function serverClock(): () => number {
   return () => Math.round(currentAttemptScheduledTimestampMs + performance.now() - startedAt);
 }
 
-/** The failure with which an activity requests its next attempt; until then, the activity takes no slot. */
+/**
+ * Creates the failure with which an activity requests its next attempt after `waitMs`. The waiting activity takes no slot of a
+ * worker.
+ */
 export function pollAgainError(waitMs: number, message: string, ...details: unknown[]): ApplicationFailure {
   return ApplicationFailure.create({
     type: POLL_AGAIN,

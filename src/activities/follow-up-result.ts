@@ -10,11 +10,11 @@ import type { FollowUpActivities } from '../contract/activities';
 import { fetchOutcome } from '../temporal/fetch-outcome';
 import { pollAgainError } from './attempt';
 
-/** Of the first question, as many have ended; then it may take hours. */
+/** The wait after the first check. The wait grows with each check: many follow-ups have ended by then, and others take hours. */
 const FIRST_WAIT_MS = 2_000;
 const MAX_WAIT_MS = 60_000;
 
-/** The types of the ends that no failure of the workflow tells; any other has its own. */
+/** The failure types of outcomes without a workflow failure. For any other outcome, the failure type is the outcome. */
 const FAILURE_TYPE_BY_OUTCOME: Partial<Record<Outcome, string>> = {
   conflict: 'FollowUpConflict',
   cancelled: 'FollowUpCancelled',
@@ -26,7 +26,8 @@ const FAILURE_TYPE_BY_OUTCOME: Partial<Record<Outcome, string>> = {
 
 export const followUpResult: FollowUpActivities['followUpResult'] = async (followUp) => {
   const { client, info } = Context.current();
-  // Another prompt is somebody else's: a workflow's own child carries its own.
+  // A follow-up with another prompt belongs to another client, because the calling workflow's child would have the workflow's
+  // prompt.
   const reference = { ...followUp, shouldIncludeResult: true, foreignIfStartedBefore: Infinity };
   const {
     outcome: recordedOutcome,
@@ -35,17 +36,18 @@ export const followUpResult: FollowUpActivities['followUpResult'] = async (follo
     failure,
     receipt = null,
   } = await fetchOutcome(client, reference);
-  const reason = unreadableOutcome?.message ?? 'the follow-up still runs';
+  const reason = unreadableOutcome?.message ?? 'the follow-up is still running';
   if (recordedOutcome === null)
     throw pollAgainError(Math.min(MAX_WAIT_MS, FIRST_WAIT_MS * info.attempt), reason);
   const { outcome, delivery, message } = recordedOutcome;
   if (result !== undefined && outcome !== 'unreadable') return result;
   let failureMessage = outcome === 'unreadable' ? message : (failure?.message ?? message);
   if (outcome === 'cancelled') failureMessage = describeCancellation(receipt);
-  // Where nothing is left to compare, nothing is known of what was sent.
+  // If the prompts can't be compared, it is unknown whether the message was sent.
   if (outcome === 'conflict' && delivery === 'not-sent')
     failureMessage = describeConflict(followUp.workflowId);
   const { details = { job: null, receipt } } = (failure && parseFollowUpFailure(failure)) ?? {};
-  // Not as it was: after one that may be retried, such as another program's, the server would ask again for ever.
+  // The failure is converted, because the original failure may be retryable (for example, from another program's workflow). The
+  // Temporal server would then retry this activity indefinitely.
   throw ApplicationFailure.nonRetryable(failureMessage, FAILURE_TYPE_BY_OUTCOME[outcome] ?? outcome, details);
 };

@@ -11,6 +11,7 @@ import { type NotifyOptions, createPostNotification } from './post-notification'
 import { createPollJob } from './poll-job';
 import { createSendMessage } from './send-message';
 
+/** Creates the activities of a worker. @param notify the receiver of notifications, if there is one */
 export function createActivities(
   agentApi: AgentApi,
   settings: WorkerSettings,
@@ -33,7 +34,7 @@ export function createActivities(
   };
 }
 
-/** A third of the heartbeat timeout of a read. */
+/** The heartbeat interval of a read, which is a third of its heartbeat timeout. */
 const HEARTBEAT_INTERVAL_MS = 5_000;
 
 function createGetJob(agentApi: AgentApi): FollowUpActivities['getJob'] {

@@ -17,12 +17,18 @@ import {
 import { undecodedClientOptions } from '../temporal/visibility';
 import { pollAgainError } from './attempt';
 
-/** The same interval for every waiting follow-up: with growing intervals, the newest one would be the fastest. */
+/**
+ * The interval between two tries. The interval does not grow, because otherwise a new follow-up would overtake those that wait
+ * longest.
+ */
 const RETRY_MS = 10_000;
 
 const MAX_TRIES = 5;
 
-/** No worker runs a lock: it ends when its follow-up releases it, or when the next follow-up acquires it. */
+/**
+ * The start delay of a lock, because no worker runs a lock. A lock ends when its follow-up releases it or the next follow-up
+ * acquires it.
+ */
 const START_DELAY = '365 days';
 
 export type JobLockAttempt =
@@ -30,8 +36,9 @@ export type JobLockAttempt =
   | { readonly kind: 'held'; readonly holder: JobLockHolder };
 
 /**
- * Acquires the lock of a job with one request: it starts the workflow whose ID is the lock. If the holder of an open lock has
- * ended, that lock is terminated by its run ID, so that no later lock is terminated by mistake.
+ * Acquires the lock of a job by starting the workflow whose ID is the lock. A free lock needs one request. If the holder of an open
+ * lock has ended, the lock is terminated. The termination names the lock's run ID, so that a later lock is never terminated by
+ * mistake.
  */
 export async function acquireJobLock(
   client: Client,
@@ -58,10 +65,10 @@ export async function acquireJobLock(
     const lock = await describeWorkflow(client, workflowId);
     if (lock === null || toRunState(lock.status.name) !== 'running') continue;
     const holder = lock.memo?.[MEMO_JOB_LOCK_HOLDER];
-    // Another client started a workflow with this ID: it holds the lock until it ends.
+    // Another client started a workflow with this ID. This workflow holds the lock until it ends.
     if (!isJobLockHolder(holder))
       return { kind: 'held', holder: { workflowId, firstRunId: getFirstRunId(lock) } };
-    // An earlier attempt, or the run before a reset, has acquired it.
+    // An earlier attempt or the run before a reset has acquired the lock.
     if (holder.firstRunId === ownHolder.firstRunId) return { kind: 'acquired', lockRunId: lock.runId };
     if (await isRunning(client, holder)) return { kind: 'held', holder };
     await client.workflow
@@ -95,7 +102,7 @@ export const releaseJobLock: FollowUpActivities['releaseJobLock'] = async (job, 
     .catch(ignoreClosedWorkflow);
 };
 
-/** Whether a follow-up has an open run: its first one, or one that continues it or that a reset made. */
+/** Returns whether a follow-up has an open run: its first run, a run that continues it, or a run that a reset made. */
 async function isRunning(client: Client, { workflowId, firstRunId }: JobLockHolder): Promise<boolean> {
   // The memo of the follow-up may be encoded with a codec that this worker does not have.
   const undecoded = new WorkflowClient(undecodedClientOptions(client));

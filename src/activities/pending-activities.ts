@@ -9,26 +9,29 @@ import {
 import { findPendingActivity, pauseActivity } from '../temporal/sdk-internals';
 import { currentRun } from './attempt';
 
-/** The attempt that is pending has not reported its read. */
+/**
+ * Returns the reads that the pending `pollJob` has reported. The pending attempt has not reported its read, so it does not count.
+ */
 export const countPollReads: FollowUpActivities['countPollReads'] = async () => {
   const pending = await findPendingOfRun(Context.current().client, 'pollJob');
   return countReadsBeforeAttempt(pending?.attempt ?? 1);
 };
 
 /**
- * Returns what a pending send has recorded, before the workflow cancels it: a cancelled activity in its back-off returns no
- * details, and nothing can be read afterwards.
+ * Returns the record of a pending send before the workflow cancels the send. A cancelled activity in its back-off returns no
+ * heartbeat details, and after the cancellation the details can't be read.
  *
- * Only an attempt that is not running proves anything. It is paused first, because otherwise an attempt could start, send, and
- * fail to report right after the question. The Temporal server grants a paused activity no permission.
+ * Only the record of a send without a running attempt proves that nothing was sent. The activity is paused first, because otherwise
+ * an attempt could start, send, and fail to report right after the record was read. The Temporal server grants no permission to a
+ * paused activity.
  */
 export const stopSend: FollowUpActivities['stopSend'] = async () => {
   const { client } = Context.current();
   const pending = await findPendingOfRun(client, 'sendMessage');
   if (pending === undefined) return { kind: 'unknown' };
-  // A running attempt reports by itself, and a pause would stop its timeout.
+  // A running attempt is not paused, because it reports its result, and a pause would stop its timeout.
   if (pending.isStarted) return toSendRecord(pending.details, { kind: 'unknown' });
-  await pauseActivity(client, currentRun(), pending.activityId ?? '', 'the follow-up gives up its send');
+  await pauseActivity(client, currentRun(), pending.activityId ?? '', 'the follow-up stops its send');
   const pausedActivity = await findPendingOfRun(client, 'sendMessage');
   if (pausedActivity === undefined) return { kind: 'unknown' };
   return toSendRecord(pausedActivity.details, { kind: 'nothing' });
@@ -40,7 +43,7 @@ async function findPendingOfRun(client: Client, type: 'pollJob' | 'sendMessage')
   return findPendingActivity(client, description, type);
 }
 
-/** Another client can record anything as a heartbeat, and a POST may have been made all the same. */
+/** Parses heartbeat details. Details of another form are `unknown`, because another client may have recorded them after a POST. */
 function toSendRecord(details: unknown, withoutDetails: SendRecord): SendRecord {
   if (details === null || details === undefined) return withoutDetails;
   return isSendCheckpoint(details) ? { kind: 'checkpoint', ...details } : { kind: 'unknown' };

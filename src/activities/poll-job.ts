@@ -7,9 +7,10 @@ import { pollIntervalMs } from '../follow-up/cadence';
 import { pollAgainError, serverClock } from './attempt';
 
 /**
- * Makes one read with each attempt after the first. While the job stays the same, the attempt fails with the next interval as its
- * retry delay, so that Temporal keeps the time: a waiting poll takes neither a slot nor memory, and adds no event. The first attempt
- * only waits in this way, because a timer before the activity would add five events. The read at `until` is returned in any case.
+ * Creates the activity `pollJob`, which makes one read with each attempt after the first. While the job stays the same, the attempt
+ * fails with the next interval as its retry delay. Temporal then keeps the time, so a waiting poll takes neither a slot nor memory
+ * and adds no event. The first attempt makes no read and only waits in this way, because a timer before the activity would add five
+ * events. The response of a read at `decidesAt` or later is returned even if the job is unchanged.
  */
 export function createPollJob(agentApi: AgentApi): FollowUpActivities['pollJob'] {
   return async ({

@@ -6,32 +6,41 @@ import { failureFromError } from '../agent-api/failure-from-error';
 import { parseRetryAfter } from '../agent-api/retry-after';
 import type { NotificationActivities } from '../contract/activities';
 
-/** Where the ends of follow-ups and batches are told, as Standard Webhooks. */
+/** The receiver of notifications about follow-ups and batches, in the format of Standard Webhooks. */
 export interface NotifyOptions {
-  /** One endpoint for all, from the worker's own settings: no caller can make a worker ask another address. */
+  /**
+   * The URL of the only receiver. The URL comes from the worker's settings, so that no caller can make a worker call another
+   * address.
+   */
   readonly url: string;
-  /** One secret, or two with a comma between them while one is rotated; read for each attempt. See {@link createWebhooks}. */
+  /** The signing secret, or two secrets with a comma between them during a rotation. The source is read for each attempt. */
   readonly secrets: ApiKeySource;
 }
 
 const RESPONSE_TIMEOUT_MS = 10_000;
-/** A receiver that hangs must not take the slots of the worker's other questions. */
+/**
+ * The maximum number of concurrent notifications, so that a receiver that hangs can't take the slots of the worker's other
+ * activities.
+ */
 const MAX_CONCURRENT_POSTS = 10;
-/** The maximum interval of the activity's retry policy: the server waits no longer, whatever a failure asks for. */
+/**
+ * The maximum interval of the activity's retry policy. The Temporal server never waits longer than this, even if a failure
+ * requests it.
+ */
 const MAX_RETRY_DELAY_MS = 15 * 60_000;
 
 export const SECRETS_FORMAT =
   'one secret, or two with a comma between them, without white space: whsec_ and 24 to 64 bytes in base64';
 
-/** @throws ApiKeyError that shows nothing of the secrets */
+/** Creates one signer for each secret. @throws ApiKeyError with a message that does not contain the secrets */
 export function createWebhooks(secrets: string): Webhook[] {
   const each = secrets.split(',');
   if (each.length <= 2 && each.every((secret) => /^whsec_[A-Za-z0-9+/]{32,86}={0,2}$/.test(secret)))
     return each.map((secret) => new Webhook(secret));
-  throw new ApiKeyError('the secret file of notices', `must hold ${SECRETS_FORMAT}`);
+  throw new ApiKeyError('the notification secret file', `must have ${SECRETS_FORMAT}`);
 }
 
-/** @throws TypeError for a URL that can't be one; ApiKeyError for secrets as {@link createWebhooks} does */
+/** Checks the options. @throws TypeError for an invalid URL, and ApiKeyError for invalid secrets as {@link createWebhooks} does */
 export async function checkNotifyOptions({ url, secrets }: NotifyOptions): Promise<void> {
   if (!/^https?:/i.test(url) || !URL.canParse(url))
     throw new TypeError('notify.url must be the http:// or https:// URL of a receiver');
@@ -46,16 +55,19 @@ export function createPostNotification({
   return async (notification) => {
     if (postsInProgress >= MAX_CONCURRENT_POSTS) {
       const category = ApplicationFailureCategory.BENIGN;
-      throw notificationError('this worker tells as many at once as it may', {
-        nextRetryDelay: 5_000,
-        category,
-      });
+      throw notificationError(
+        `this worker has reached its maximum of ${MAX_CONCURRENT_POSTS} concurrent notifications`,
+        {
+          nextRetryDelay: 5_000,
+          category,
+        },
+      );
     }
     postsInProgress += 1;
     try {
       const { status, headers } = await post(url, await secrets.current(), JSON.stringify(notification));
       if (status >= 200 && status < 300) return;
-      const message = `the receiver answered ${status}`;
+      const message = `the receiver returned ${status}`;
       if (status === 410) throw ApplicationFailure.nonRetryable(message, 'ReceiverGone');
       const [wait, date] = ['retry-after', 'date'].map((name) => headers.get(name) ?? undefined);
       const waitMs = parseRetryAfter(wait, date);
@@ -85,8 +97,8 @@ async function post(url: string, secrets: string, body: string) {
     await response.body?.cancel();
     return response;
   } catch (error) {
-    // Its own words may show the URL, which may hold a token.
-    throw notificationError(`no answer from the receiver (${failureFromError(error).label})`);
+    // The error's own message is not used, because it may show the URL, which may have a token.
+    throw notificationError(`the receiver did not respond (${failureFromError(error).label})`);
   }
 }
 

@@ -16,21 +16,21 @@ import { toSerializationContext } from '../temporal/sdk-internals';
 import { currentRun, pollAgainError, serverClock } from './attempt';
 import { acquireJobLock } from './job-lock';
 
-/** What the start-to-close timeout leaves for the requests to the Temporal server, besides the two HTTP requests. */
+/** The time for requests to the Temporal server, which the start-to-close timeout leaves in addition to the two HTTP requests. */
 const REPORT_MS = 15_000;
 
-/** The interval of the send's retry policy, too. */
+/** The interval until the next attempt, which is also the interval of the send's retry policy. */
 const RETRY_MS = 5_000;
 
 const RESET_MESSAGE =
-  'this run was reset to a point before its send, and the run before it may have sent the message';
+  'this run was reset to a point before its send, and the run before the reset may have sent the message';
 const EARLIER_ATTEMPT_MESSAGE =
-  'an earlier attempt of the send may have sent the message, and did not report';
+  'an earlier attempt of the send may have sent the message, but did not report its result';
 
 /**
- * The only function that sends a message. It makes no POST that may have been made before: by another attempt, whose heartbeat
- * details it finds, or by the run before a reset. A POST in progress ignores cancellation and shutdown, because its outcome is
- * worth more than the seconds that it takes.
+ * Creates the activity `sendMessage`, which is the only code that sends a message. The activity makes no POST that an earlier
+ * attempt or the run before a reset may have made. The heartbeat details show an earlier attempt, and the run ID shows a reset. A
+ * POST in progress ignores cancellation and shutdown, because its outcome is worth more than the seconds that it takes.
  */
 export function createSendMessage(agentApi: AgentApi): FollowUpActivities['sendMessage'] {
   return async (input) => {
@@ -59,7 +59,7 @@ export function createSendMessage(agentApi: AgentApi): FollowUpActivities['sendM
   };
 }
 
-/** @param startedTick when the attempt started, by `performance.now()` */
+/** Reads the job and makes the POST if it is allowed. @param startedTick when the attempt started, by `performance.now()` */
 async function readAndPost(agentApi: AgentApi, input: SendInput, startedTick: number): Promise<SendOutcome> {
   const attemptMs = Context.current().info.startToCloseTimeoutMs;
   const requestMs = Math.max(1_000, (attemptMs - REPORT_MS) / 2);
@@ -77,13 +77,13 @@ async function readAndPost(agentApi: AgentApi, input: SendInput, startedTick: nu
   if (cooldown !== null) return { ...cooldown, kind: 'postponed', job };
   if (serverTime() >= input.deadlineAt)
     return createPostponedOutcome(job, 'deadline', 'the deadline passed before the send');
-  // The attempt's timeout must not end a POST that still gets its response.
+  // The attempt's timeout must not end a POST that could still receive its response.
   const leftMs = attemptMs - (performance.now() - startedTick);
   if (leftMs < requestMs + SEND_PERMISSION_MS)
     return createPostponedOutcome(
       job,
       'late',
-      'the Temporal server or the baseline read took too long; the message is sent with the next try',
+      'the Temporal server or the baseline read took too long, so nothing was sent; the worker tries again',
     );
 
   const checkpoint = { baseline: job, sentAt: Date.now() };
@@ -94,7 +94,7 @@ async function readAndPost(agentApi: AgentApi, input: SendInput, startedTick: nu
       timeoutMs: requestMs,
       beforeFirstByte: () => {
         checkpoint.sentAt = Date.now();
-        return permission() > 0 ? undefined : 'the worker stood still while it was connecting';
+        return permission() > 0 ? undefined : 'the worker was suspended while it was connecting';
       },
     })
     .catch((error: unknown) =>
@@ -107,7 +107,10 @@ function createPostponedOutcome(job: AgentJob, label: string, message: string): 
   return { kind: 'postponed', label, message, job };
 }
 
-/** An activity that an operator paused must not end before its POST: the workflow would send with the next one, which is not paused. */
+/**
+ * Returns the outcome, or throws an error if an operator paused the activity before its POST. A paused activity must not complete,
+ * because the workflow would send with the next activity, which is not paused.
+ */
 async function returnUnlessPaused(outcome: SendOutcome): Promise<SendOutcome> {
   const isOver = outcome.kind === 'posted' || outcome.kind === 'reset';
   if (!isOver) await requestSendPermission(null).catch(toRejectionReason);
@@ -115,12 +118,12 @@ async function returnUnlessPaused(outcome: SendOutcome): Promise<SendOutcome> {
 }
 
 /**
- * Asks the Temporal server whether it still waits for this attempt: a process that was frozen may continue after the attempt was
- * given up.
+ * Requests the send permission with a heartbeat. The Temporal server rejects the heartbeat if it no longer waits for this attempt.
+ * For example, the process was suspended, and the attempt has timed out.
  *
- * @param details what the next attempt must know: without them, no POST was started
- * @returns the milliseconds for which the permission still holds
- * @throws the rejection of the Temporal server (cancelled, paused, reset, given up), or the error of a request without a response
+ * @param details the heartbeat details for the next attempt. Details of null mean that no POST was started.
+ * @returns a function that returns the milliseconds for which the permission is still valid
+ * @throws the Temporal server's rejection (cancelled, paused, reset or timed out), or the error of a request without a response
  */
 export async function requestSendPermission(details: unknown): Promise<() => number> {
   const { info, client } = Context.current();
@@ -134,15 +137,18 @@ export async function requestSendPermission(details: unknown): Promise<() => num
 }
 
 /**
+ * Converts the error of a heartbeat.
+ *
  * @returns why nothing may be sent
- * @throws ApplicationFailure if the activity was paused or reset: a result would let an unpaused activity follow
+ * @throws ApplicationFailure if the activity was paused or reset, because after a result the workflow would schedule a new activity
  */
 async function toRejectionReason(error: unknown): Promise<string> {
   const reason = error instanceof Error ? error.message : String(error);
   if (error instanceof ActivityPausedError || error instanceof ActivityResetError) {
-    // The Temporal server keeps the details of a heartbeat that it rejects: the next attempt would send nothing.
+    // The Temporal server keeps the details of a heartbeat that it rejects. The details are cleared, because otherwise the next
+    // attempt would send nothing.
     await requestSendPermission(null).catch(() => undefined);
     throw pollAgainError(RETRY_MS, `nothing was sent: the activity is ${reason}`);
   }
-  return singleLine(`the Temporal server did not confirm that the send is still wanted (${reason})`, 300);
+  return singleLine(`the Temporal server did not confirm that the send is still active (${reason})`, 300);
 }

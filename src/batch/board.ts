@@ -26,24 +26,31 @@ const countFields = {
   ),
 };
 
+/** The names of the fields that count ended items. */
 export const COUNTS = Object.keys(countFields) as (keyof typeof countFields)[];
 
 const boardFields = {
   ...startedFields,
   ...countFields,
-  /** The number of follow-ups that run, by the latest round. */
+  /** The number of running follow-ups in the latest round. */
   open: count,
   /** The items that earlier runs of the batch started. */
   startedEarlier: orNull(isStartedItems),
-  /** When the latest item ended that took at most `QUICK_ITEM_MS`, in milliseconds since the epoch; 0 if none did. */
+  /**
+   * When the latest item that took at most `QUICK_ITEM_MS` ended, in milliseconds since the epoch. The value is 0 before the
+   * first such item.
+   */
   quickEndAt: time,
-  /** The item that can't proceed, and the reason. */
+  /** The item that can't proceed, and the reason. The value is null if every item can proceed. */
   blockedItem: orNull(objectOf({ workflowId: text, reason: text })),
 };
 
 export const BOARD_FIELDS = Object.keys(boardFields) as (keyof typeof boardFields)[];
 
-/** How far a batch is. It never changes: the functions below make new boards, and return the same board if nothing changed. */
+/**
+ * The board of a batch: the started items and the counts of outcomes. A board is immutable. The functions below return a new board,
+ * or the same board if nothing changed.
+ */
 export const isBatchBoard = objectOf(boardFields);
 export type BatchBoard = Checked<typeof isBatchBoard>;
 
@@ -52,38 +59,44 @@ export const EMPTY_BOARD: BatchBoard = {
   ...{ ended: 0, byStatus: {}, byFailure: {}, byEvidence: {}, unknownDeliveries: 0, firstFailures: [] },
 };
 
-/** An item of at most this duration ended quickly: the next round follows soon. */
+/** The maximum duration of an item that counts as quick. After a quick item, the next round follows soon. */
 const QUICK_ITEM_MS = 10_000;
 
-/** What the Temporal server reports about one item. */
+/** A fact that the Temporal server reports about one item. */
 export type ItemFact = { readonly workflowId: string } & (
   | { readonly kind: 'running'; readonly isStartedByBatch: boolean }
-  /** The follow-up has ended, and its outcome can't be read now. */
+  /** The follow-up has ended, and its outcome can't be read at the moment. */
   | { readonly kind: 'unreadable'; readonly reason: string }
   | {
       readonly kind: 'ended';
-      /** `missing` if the follow-up does not exist. */
+      /** The outcome of the follow-up. The outcome is `missing` if the follow-up does not exist. */
       readonly outcome: RecordedOutcome;
       readonly runId?: string | undefined;
-      /** When its latest run started and ended, in milliseconds since the epoch; undefined if it does not exist. */
+      /**
+       * When the latest run started and ended, in milliseconds since the epoch. Both are undefined if the follow-up does not
+       * exist.
+       */
       readonly startedAt?: number | undefined;
       readonly closedAt?: number | undefined;
-      /** The Temporal server starts no further run of it. */
+      /** Whether the Temporal server rejects a further run of the follow-up. @default false */
       readonly isFinal?: boolean;
     }
 );
 
 type Settings = Pick<BatchSettings, 'stopReason' | 'retryScope' | 'startedAt'>;
 
-/** Whether the next item of a lane may have been started, so that the Temporal server must be queried. */
+/**
+ * Returns whether the next item of a lane may have been started. If so, the item's state must be queried from the Temporal
+ * server.
+ */
 export function isPossiblyStarted({ startedEarlier }: BatchBoard, { next, state }: Lane): boolean {
   return state !== 'pending' || isCertainlyStarted(startedEarlier, next);
 }
 
 /**
- * The effect of a fact about the next item of a lane.
+ * Applies a fact about the next item of a lane.
  *
- * @returns the lane, and the outcome with which the item ends; null if it does not end
+ * @returns the lane after the fact, and the item's outcome, which is null if the item has not ended
  */
 export function advanceLane(
   lane: Lane,
@@ -101,13 +114,13 @@ export function advanceLane(
   const pending = { next, end, state: 'pending' } as const;
   if (outcome.outcome === 'missing' && state === 'starting') return { lane: pending, outcome: null };
   if (isFinal || !shouldRetry(outcome, settings.retryScope)) return completeItem(outcome);
-  // A retry gives each follow-up one more run: a run that started later is that run.
+  // A retry gives each follow-up one more run. A run that started after the batch is this run.
   const runStartedAt = startedAt ?? (state === 'pending' ? 0 : Infinity);
   if (runStartedAt >= Date.parse(settings.startedAt)) return completeItem(outcome);
   return { lane: runId === undefined ? pending : { ...pending, retriedRunId: runId }, outcome: null };
 }
 
-/** Applies facts about items, by the numbers of the items, to every lane. */
+/** Applies facts about items to every lane. @param facts by the number of the item */
 export function applyFacts(
   board: BatchBoard,
   settings: Settings,
@@ -136,7 +149,7 @@ export function applyFacts(
     : { ...currentBoard, lanes: lanes.filter(({ next, end }) => next < end) };
 }
 
-/** An item of this run that ended quickly brings the next round forward. */
+/** Records an item of this run that ended quickly, so that the next round follows soon. */
 function withQuickEnd(board: BatchBoard, { state }: Lane, fact: ItemFact): BatchBoard {
   if (fact.kind !== 'ended' || state === 'pending') return board;
   const { startedAt = 0, closedAt = 0 } = fact;
@@ -147,6 +160,7 @@ function withQuickEnd(board: BatchBoard, { state }: Lane, fact: ItemFact): Batch
 
 const MAX_FIRST_FAILURES = 20;
 
+/** Counts the outcome of an item that ended. */
 export function withOutcome(
   board: BatchBoard,
   workflowId: string,
@@ -166,14 +180,14 @@ export function withOutcome(
   };
 }
 
-/** @param ends for each new lane, the number after its last item */
+/** Adds lanes from the cursor on. @param ends for each new lane, the number after its last item */
 export function addLanes(board: BatchBoard, ends: readonly number[]): BatchBoard {
   const firsts = [board.cursor, ...ends];
   const added = ends.map((end, index) => ({ next: firsts[index] ?? end, end, state: 'pending' }) as const);
   return { ...board, lanes: [...board.lanes, ...added], cursor: firsts.at(-1) ?? board.cursor };
 }
 
-/** The next items of these lanes may start from now on. */
+/** Marks the next items of these lanes as `starting`. A marked item may be started at any time. */
 export function markStarting(board: BatchBoard, starting: readonly Lane[]): BatchBoard {
   const lanes = board.lanes.map((lane): Lane =>
     starting.includes(lane) ? { ...lane, state: 'starting' } : lane,
@@ -181,7 +195,7 @@ export function markStarting(board: BatchBoard, starting: readonly Lane[]): Batc
   return { ...board, lanes };
 }
 
-/** What a round reports besides the items' outcomes. */
+/** Sets the facts that a round reports in addition to the items' outcomes. */
 export function withRound(
   board: BatchBoard,
   { open, blockedItem }: Pick<BatchBoard, 'open' | 'blockedItem'>,
@@ -196,7 +210,7 @@ export function isEveryLanePending({ lanes }: Pick<BatchBoard, 'lanes'>): boolea
   return lanes.every(({ state }) => state === 'pending');
 }
 
-/** The number of items that ended as failures, see {@link isFailure}. */
+/** Returns the number of items that ended as failures, see {@link isFailure}. */
 export function countFailures({ ended, byStatus }: BatchBoard): number {
   return ended - (byStatus.completed ?? 0) - (byStatus.archived ?? 0);
 }
@@ -206,7 +220,7 @@ export function isMaxFailuresExceeded(
   board: BatchBoard,
 ): boolean {
   if (maxFailures === null) return false;
-  // In floating point, 29% of 100 are less than 29.
+  // The small addition is needed, because 29% of 100 is less than 29 in floating point.
   const maximum = 'items' in maxFailures ? maxFailures.items : (maxFailures.percent * items) / 100 + 1e-6;
   return countFailures(board) > maximum;
 }

@@ -6,23 +6,31 @@ import { keywordAttribute } from '../contract/follow-up-start-options';
 import { pluralize, jsonByteLength, MAX_WORKFLOW_ID_BYTES, quote, utf8ByteLength } from '../contract/text';
 import { parseDuration } from '../contract/duration';
 
+/** The maximum number of items of one batch. */
 export const MAX_BATCH_ITEMS = 100_000;
 
+/** The limits of the number of follow-ups that run at the same time. */
 export const CONCURRENCY = { minimum: 1, maximum: 1_000, default: 50 } as const;
 
-/** The maximum size of the items as JSON in a batch's own input: a payload may have 2 MiB. */
+/** The maximum size of the items as JSON in the input of a batch's workflow. A Temporal payload may have 2 MiB. */
 export const MAX_INPUT_BYTES = 1_024 * 1_024;
 
-/** The maximum size of a chunk as JSON. A larger item (at most 1.5 MiB, if each byte is escaped with six) is a chunk by itself. */
+/**
+ * The maximum size of a chunk as JSON. A larger item is a chunk by itself. An item has at most 1.5 MiB, if JSON escapes each byte
+ * of the prompt with six bytes.
+ */
 const MAX_CHUNK_BYTES = 512 * 1_024;
 
 /** The maximum number of chunks of one batch. The batch's input has the number of the first item of each chunk. */
 export const MAX_CHUNKS = 2_000;
 
-/** The default of `polling.initial` for items of a batch: no caller watches one of thousands of items. */
+/**
+ * The default of `polling.initial` for batch items. The interval is longer, because no caller waits for a single item of
+ * thousands.
+ */
 export const BATCH_POLLING_INITIAL = '30s';
 
-/** Temporal's default is 3; tasks with a larger number wait for the others. */
+/** The priority of batch items. Temporal's default is 3, and tasks with a larger number wait for tasks with a smaller number. */
 export const BATCH_PRIORITY = { priorityKey: 4 };
 
 export interface BatchItem {
@@ -31,13 +39,19 @@ export interface BatchItem {
   readonly request: FollowUpRequest;
 }
 
-/** The maximum number of items that may fail before the batch stops: a number of items, or a percentage of all items; null if the number is not limited. */
+/**
+ * The maximum number of items that may fail before the batch stops, as a number of items or as a percentage of all items. The value
+ * is null if the number is not limited.
+ */
 export type MaxFailures = { readonly items: number } | { readonly percent: number } | null;
 
-/** Hexadecimal digits of an item's key. Two of 100,000 items collide with a probability of 3 in 10 billion, and are rejected. */
+/**
+ * The number of hexadecimal digits of an item's key. The probability that two of 100,000 items have the same key is 3 in 10
+ * billion. Such items are rejected.
+ */
 const KEY_DIGITS = 16;
 
-/** Makes the items of requests. The requests of a batch that was rejected may be any values. Equal requests are equal JSON. */
+/** Makes batch items from requests. In a rejected batch, the requests may be any values. Equal requests become equal JSON. */
 export function toBatchItems(requests: readonly FollowUpRequest[]): BatchItem[] {
   const occurrences = new Map<string, number>();
   return requests.map((checked) => {
@@ -68,7 +82,10 @@ function withBatchPolling(input: unknown): unknown {
   return { ...input, polling: { ...polling, initial: isShorter ? polling.maximum : BATCH_POLLING_INITIAL } };
 }
 
-/** The order of the start: the items of a job one after another, as in the input; projects take turns with their jobs. */
+/**
+ * Sorts items by the order in which they start. The items of one job are next to each other, in the order of the input. The first
+ * job of each project comes first, then the second job of each project, and so on.
+ */
 export function sortByStartOrder(items: readonly BatchItem[]): BatchItem[] {
   const projects = groupsBy(items, ({ request }) => request.projectId);
   const jobs = projects.flatMap((project) =>
@@ -87,12 +104,12 @@ function groupsBy<T>(items: readonly T[], keyOf: (item: T) => string): T[][] {
   return [...groups.values()];
 }
 
-/** Cuts items, in the order of their start, into chunks. @returns the number of the first item of each chunk, from 0 */
+/** Cuts items into chunks, in the order in which they start. @returns the number of the first item of each chunk, from 0 */
 export function cutChunks(items: readonly BatchItem[], maxBytes: number = MAX_CHUNK_BYTES): number[] {
   const firsts: number[] = [];
   let bytes = Infinity;
   for (const [index, item] of items.entries()) {
-    // An item needs a comma, too.
+    // Each item needs one more byte for a comma.
     const itemBytes = jsonByteLength(item) + 1;
     bytes += itemBytes;
     if (bytes <= maxBytes) continue;
@@ -103,9 +120,12 @@ export function cutChunks(items: readonly BatchItem[], maxBytes: number = MAX_CH
 }
 
 /**
- * @param batchId part of the items' names; if it is not known yet, any text of the same length
- * @param maxProblems the check ends after so many problems
- * @returns the items that are requests, and every problem in the order of the items, which are numbered from 1
+ * Checks the items of a batch.
+ *
+ * @param batchId the batch ID, which is part of the items' request IDs. If the ID is not known yet, any text of the same length is
+ * valid.
+ * @param maxProblems the number of problems after which the check ends
+ * @returns the valid items, and every problem in the order of the items. Items are numbered from 1 in problems.
  */
 export function checkItems(inputs: readonly unknown[], batchId: string, maxProblems = Infinity) {
   const requestId = `${batchId}-${'x'.repeat(KEY_DIGITS)}`;
@@ -132,32 +152,33 @@ export function checkItems(inputs: readonly unknown[], batchId: string, maxProbl
   });
   for (const same of groupsBy(named, ({ workflowId }) => workflowId).filter(({ length }) => length > 1))
     for (const { item, name } of same) {
-      const words = `is the name of ${same.length} items for the same job; give each its own`;
-      problems.push({ item, field: 'requestId', text: `${quote(name)} ${words}` });
+      const text = `${quote(name)} is the request ID of ${same.length} items for the same job; set a different ID for each item`;
+      problems.push({ item, field: 'requestId', text });
     }
   return { items, problems: problems.sort((one, other) => (one.item ?? 0) - (other.item ?? 0)) };
 }
 
-/** Why a value is not a batch ID; undefined if it is one. */
+/** Returns why a value is not a batch ID, or undefined if the value is valid. */
 export function batchIdProblem(batchId: unknown): string | undefined {
   // Together with a hyphen and an item's key, the batch ID must still be a valid `requestId`.
   const problem = nameProblem(batchId, 100);
   if (problem !== undefined || typeof batchId !== 'string') return problem;
   if (batchId.includes('/'))
-    return "must not hold a slash, which Temporal's HTTP API can't carry in a workflow id";
+    return "must not have a slash, because Temporal's HTTP API does not support a slash in a workflow ID";
   const bytes = utf8ByteLength(chunkWorkflowId(batchId, 'x'.repeat(64), MAX_CHUNKS));
   if (bytes <= MAX_WORKFLOW_ID_BYTES) return undefined;
-  return `is too long: it would make workflow ids of ${bytes} bytes, and at most ${MAX_WORKFLOW_ID_BYTES} are possible`;
+  return `is too long: a workflow ID with this batch ID would have ${bytes} bytes, and the maximum is ${MAX_WORKFLOW_ID_BYTES}`;
 }
 
+/** Returns the problems of the two settings of a batch. */
 export function settingProblems(concurrency: unknown, maxFailures: unknown): Problem[] {
   const problems: Problem[] = [];
-  const report = (field: string, value: unknown, right: string) =>
-    problems.push({ field, text: `must be ${right}; it is ${quote(value)}` });
+  const report = (field: string, value: unknown, accepted: string) =>
+    problems.push({ field, text: `must be ${accepted}; it is ${quote(value)}` });
   const { minimum, maximum } = CONCURRENCY;
   if (!count(concurrency) || concurrency < minimum || concurrency > maximum)
     report('concurrency', concurrency, `a whole number from ${minimum} to ${maximum}`);
-  const shapes = '{ "items": N } or { "percent": P }, P from 0 to 100 (for the starter N or P%), or null';
+  const shapes = '{ "items": N }, { "percent": P } with P from 0 to 100, or null (in the CLI: N or P%)';
   const { items, percent } =
     isRecord(maxFailures) && Object.keys(maxFailures).length === 1 ? maxFailures : {};
   const isShare = typeof percent === 'number' && percent >= 0 && percent <= 100;

@@ -4,19 +4,22 @@ import type { FollowUpRequest } from '../contract/request';
 import { type BatchBoard, BOARD_FIELDS, isBatchBoard } from './board';
 import type { MaxFailures } from './items';
 
-/** Has a chunk of a large batch's items as its input. Because of its start delay, no worker runs it. */
+/**
+ * The workflow type of a chunk. Its input has some items of a large batch. No worker runs the workflow, because it has a start
+ * delay.
+ */
 export const CHUNK_WORKFLOW = 'followUpBatchItems';
 
-/** The updates of a batch. `cancelRunning` ends the batch like a cancellation, and its running follow-ups too. */
+/** The updates of a batch. `cancelRunning` cancels the batch and its running follow-ups. */
 export type BatchUpdate = 'pause' | 'resume' | 'setConcurrency' | 'cancelRunning';
 
-/** The memo field with a batch's {@link BatchMemo}. Clients read it without a worker. */
+/** The memo key of a batch's {@link BatchMemo}. Clients read the memo without a worker. */
 export const MEMO_BATCH = 'followUpBatch';
 
 export interface BatchSettings {
   readonly batchId: string;
   readonly items: number;
-  /** A hash of items, options and order; null if another client started the batch. */
+  /** A hash of the items, their options and their order. The value is null if the client that started the batch wrote no hash. */
   readonly digest: string | null;
   readonly retryScope: RetryScope | null;
   readonly startedAt: string;
@@ -25,13 +28,17 @@ export interface BatchSettings {
   readonly isPaused: boolean;
   /** The number of `runItems` activities so far, each of which ends with a report. */
   readonly rounds: number;
-  /** The activity must not start the items from here on yet. */
+  /** The number of the first item that the activity must not start yet. */
   readonly startLimit: number;
   /**
-   * Why the batch starts no further item. `interrupted`: an operator reset it, completed its activity or deleted its items.
+   * Why the batch starts no further items. The value is null while the batch starts items. `interrupted` means that an operator
+   * reset the batch, completed its activity or deleted its items.
    */
   readonly stopReason: 'max-failures' | 'cancelled' | 'cancel-running' | 'interrupted' | null;
-  /** Since when an activity may be ahead of the board, in milliseconds since the epoch; null if the board is exact. */
+  /**
+   * When the activity started whose progress the board does not show yet, in milliseconds since the epoch. Null if the board is
+   * exact.
+   */
   readonly roundStartedAt: number | null;
 }
 
@@ -50,7 +57,10 @@ export function pick<T, Name extends keyof T>(whole: T, names: readonly Name[]):
   return Object.fromEntries(names.map((name) => [name, whole[name]])) as unknown as Pick<T, Name>;
 }
 
-/** The chunks of a large batch, which batch ID, digest and number identify. The activity checks whether they exist. */
+/**
+ * The chunks of a large batch. Their workflow IDs consist of batch ID, digest and number. The activity checks whether the chunks
+ * exist.
+ */
 export const isChunks = objectOf({
   items: count,
   /** The number of the first item of each chunk, in the order of the start. */
@@ -59,13 +69,16 @@ export const isChunks = objectOf({
 type Chunks = Checked<typeof isChunks>;
 
 export interface BatchSource {
-  /** At most 1 MiB as JSON. */
+  /** The items in the order in which they start, with at most 1 MiB as JSON. */
   readonly items?: readonly FollowUpRequest[] | undefined;
-  /** Instead of `items`. */
+  /** The chunks with the items. A batch has either `items` or `chunks`. */
   readonly chunks?: Chunks | undefined;
 }
 
-/** Besides the items. Defaults: the batch ID of the workflow ID, a `concurrency` of 50, and otherwise null. */
+/**
+ * The settings in the input. The default of `batchId` is the batch ID in the workflow ID, `concurrency` is 50, and the others are
+ * null.
+ */
 export type BatchInputSettings = Pick<
   BatchMemo,
   'batchId' | 'concurrency' | 'maxFailures' | 'digest' | 'startedEarlier' | 'retryScope'
@@ -75,7 +88,10 @@ export type BatchInputSettings = Pick<
 export type BatchInput = BatchSource & Partial<BatchInputSettings>;
 
 export interface BatchActivities {
-  /** Starts the items and waits for them with retries, until the workflow must decide something or write the board. */
+  /**
+   * Starts items and waits for their outcomes. The activity is retried until the workflow must decide something or write the
+   * board.
+   */
   runItems(input: Pick<BatchSource, 'chunks'>): Promise<BatchBoard>;
   /** Terminates the chunks, so that retention removes them together with the batch. */
   closeChunks(input: Pick<BatchSettings, 'batchId' | 'digest'> & { readonly chunks: Chunks }): Promise<void>;

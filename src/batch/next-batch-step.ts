@@ -2,29 +2,30 @@ import { type BatchBoard, isMaxFailuresExceeded, isEveryLanePending } from './bo
 import type { BatchMemo } from './memo';
 import type { Lane } from './started-items';
 
-/** The next thing that the activity of a batch does. */
+/** The next action of a batch's activity. */
 export type BatchStep =
-  /** Adds so many lanes from the cursor on, and checks which of their items earlier runs started. */
+  /** Adds `count` lanes from the cursor on, and checks which of their items earlier runs started. */
   | { readonly do: 'add lanes'; readonly count: number }
   /** Starts the next items of these lanes with one send permission. */
   | { readonly do: 'start'; readonly lanes: readonly Lane[] }
   /** Cancels every running follow-up of the batch, and then waits for the next round. */
   | { readonly do: 'cancel items'; readonly waitMs: number }
+  /** Waits for the next round. */
   | { readonly do: 'next round'; readonly waitMs: number }
   /** Returns the board to the workflow, which decides and writes it to the memo. */
   | { readonly do: 'report' };
 
-/** The follow-ups that run, and the times of the round. */
+/** The running follow-ups, and the times of the round. */
 export interface RunningItems {
   /** The number of follow-ups that count against the concurrency. */
   readonly count: number;
   /** The ends of the lanes that must wait, because a follow-up of their job runs. */
   readonly busyLanes: ReadonlySet<number>;
-  /** The board changed in this round. */
+  /** Whether the board changed in this round. */
   readonly hasChanged: boolean;
-  /** The round has lasted long enough: it starts no further item. */
+  /** Whether the round has lasted long enough, so that it starts no further items. */
   readonly isRoundOver: boolean;
-  /** By the Temporal server's clock, in milliseconds since the epoch. */
+  /** The current time by the Temporal server's clock, in milliseconds since the epoch. */
   readonly now: number;
   readonly activityStartedAt: number;
 }
@@ -32,18 +33,24 @@ export interface RunningItems {
 /** The number of items that start with one send permission. */
 export const GROUP_SIZE = 10;
 
-/** Between rounds: while items end, and while nothing happens. A caller who watches sees an outcome within ten seconds. */
+/**
+ * The waits between rounds while items end, and while nothing changes. With these waits, a caller who watches the batch sees an
+ * outcome within ten seconds.
+ */
 const BUSY_WAIT_MS = 1_000;
 const UNCHANGED_WAIT_MS = 5_000;
 
-/** For so long after an item ended quickly, rounds follow each other as while items end. */
+/** The time after a quick item for which rounds follow each other as fast as while items end. */
 const QUICK_WINDOW_MS = 20_000;
 
-/** The first reports come soon, because callers watch a batch that they have just started. Later ones come every minute. */
+/**
+ * The time of the first report, and the maximum time between reports. The first reports come soon, because callers watch a batch
+ * that they have just started.
+ */
 const FIRST_REPORT_MS = 2_000;
 const REPORT_MS = 60_000;
 
-/** Decides the next step. For every board, there is exactly one. */
+/** Decides the next step of the activity. For every board, there is exactly one step. */
 export function nextBatchStep(board: BatchBoard, settings: BatchMemo, running: RunningItems): BatchStep {
   const { stopReason, startLimit, items, concurrency } = settings;
   const waitMs = nextRoundWaitMs(board, running);
@@ -64,9 +71,9 @@ export function nextBatchStep(board: BatchBoard, settings: BatchMemo, running: R
     const lanes = ready.slice(0, Math.max(0, Math.min(GROUP_SIZE, free)));
     if (lanes.length > 0) return { do: 'start', lanes };
   }
-  // The workflow must write a further bound to the memo before items beyond the bound may start.
-  const needsBound = board.cursor >= startLimit && startLimit < items;
-  return needsBound || isReportDue(board, settings, running)
+  // The workflow must write a higher start limit to the memo before items beyond the limit may start.
+  const isStartLimitReached = board.cursor >= startLimit && startLimit < items;
+  return isStartLimitReached || isReportDue(board, settings, running)
     ? { do: 'report' }
     : { do: 'next round', waitMs };
 }
@@ -81,7 +88,7 @@ function isReportDue(
   memo: BatchMemo,
   { now, activityStartedAt }: RunningItems,
 ): boolean {
-  // A report costs seven events. Ten reports are free, and the others add at most two events per item.
+  // A report adds seven events. Ten reports are always allowed, and later reports add at most two events per ended item.
   const isAffordable = 7 * (memo.rounds - 10) <= 2 * ended;
   const hasNews = cursor !== memo.cursor || ended !== memo.ended;
   const dueMs = Math.min(FIRST_REPORT_MS * 2 ** memo.rounds, REPORT_MS);

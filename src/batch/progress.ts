@@ -6,7 +6,7 @@ import { type BatchMemo, pick } from './memo';
 
 /** The result of `followUpBatch`: a summary without the items. */
 export interface BatchSummary extends Pick<BatchMemo, (typeof SUMMARY_FIELDS)[number]> {
-  /** ISO 8601, UTC. */
+  /** When the batch ended, as ISO 8601 in UTC. */
   readonly endedAt: string;
 }
 
@@ -18,11 +18,11 @@ export interface BatchItemResult extends RecordedOutcome {
   readonly projectId: string;
   readonly jobId: string;
   readonly requestId: string;
-  /** ISO 8601, UTC. */
+  /** When the item ended, as ISO 8601 in UTC. */
   readonly endedAt: string;
 }
 
-/** The state of a batch, running or ended. */
+/** The state of a running or ended batch. `ending` means that a running batch starts no further items. */
 type BatchState =
   | 'running'
   | 'paused'
@@ -38,19 +38,19 @@ export interface BatchProgress
   extends Omit<BatchSummary, 'endedAt'>, Pick<BatchMemo, 'open' | 'concurrency'> {
   readonly state: BatchState;
   /**
-   * Why the batch ends, or has ended, before its items, and what helps; the item for which a running batch waits indefinitely, and
-   * the reason; otherwise null.
+   * Why the batch ends or has ended before all items have ended, and the required action. For a running batch that can't proceed,
+   * the message names the blocked item and the reason. Otherwise, the value is null.
    */
   readonly message: string | null;
-  /** Null while the batch runs. */
+  /** When the batch ended, as ISO 8601 in UTC. The value is null while the batch runs. */
   readonly endedAt: string | null;
 }
 
-/** The progress of a batch as the Temporal server has it, or how the batch ended. */
+/** The progress of a batch in the Temporal server's record, or how the batch ended. */
 export interface BatchView extends Pick<BatchProgress, 'state'> {
-  /** What went wrong, or why the batch does not continue; null if there is no problem. */
+  /** The problem, or the reason why the batch does not continue. The value is null for a batch without a problem. */
   readonly message: string | null;
-  /** Null if no worker has started the batch yet, and for a batch that was terminated. */
+  /** The progress. The value is null if no worker has started the batch yet, or if the batch was terminated. */
   readonly summary: BatchProgress | null;
 }
 
@@ -58,7 +58,12 @@ export function toSummaryFields(memo: BatchMemo) {
   return pick(memo, SUMMARY_FIELDS);
 }
 
-/** @param run the state of the workflow, as `stateOf` names it @param endedAt ISO 8601, UTC; null while the workflow runs */
+/**
+ * Returns the progress of a batch.
+ *
+ * @param run the state of the workflow, as `toRunState` returns it
+ * @param endedAt ISO 8601 in UTC; null while the workflow runs
+ */
 export function toBatchProgress(memo: BatchMemo, run: string, endedAt: string | null = null): BatchProgress {
   const { open, concurrency, isPaused, stopReason, blockedItem } = memo;
   const outcome = toBatchOutcome(memo);
@@ -72,41 +77,44 @@ export function toBatchProgress(memo: BatchMemo, run: string, endedAt: string | 
   return { ...toSummaryFields(memo), state, message, open, concurrency, endedAt };
 }
 
-/** How a batch ends that is not terminated: if it ends before its items, the reason, and what helps. */
+/**
+ * Returns how a batch ends that is not terminated. If it ends before all items have ended, the message has the reason and the
+ * action.
+ */
 export function toBatchOutcome(memo: BatchMemo) {
   const { items, ended, stopReason } = memo;
-  // After its update alone, without a request to cancel the workflow, the Temporal server shows the batch as failed.
+  // After the update `cancelRunning` without a request to cancel the workflow, the Temporal server shows the batch as failed.
   if (stopReason === 'cancel-running' || stopReason === 'cancelled')
     return { state: 'cancelled', type: 'cancelled', message: null } as const;
   const count = `${ended} of ${pluralize(items, 'item')} ended.`;
   if (stopReason === 'max-failures') {
     const message =
-      `${pluralize(countFailures(memo), 'item')} failed, which is more than the maximum. ${count} Started again, the batch ` +
-      'starts nothing unless the maximum is raised (`--max-failures`); a retry sends the items that were not sent or were rejected.';
+      `${pluralize(countFailures(memo), 'item')} failed, which is more than the maximum. ${count} To continue, run the batch ` +
+      'again with a higher `--max-failures`. To send the items that were not sent or were rejected, run `batch retry`.';
     return { state: 'max-failures-exceeded', type: 'MaxFailuresExceeded', message } as const;
   }
   if (ended >= items) return { state: 'done', type: 'done', message: null } as const;
-  const message = `The batch was reset, its activity was completed by an operator, or its items were deleted. ${count} The same batch started again continues, and sends no message twice.`;
+  const message = `The batch was reset, an operator completed its activity, or its items were deleted. ${count} To continue, start the same batch again. No message is sent twice.`;
   return { state: 'incomplete', type: 'BatchIncomplete', message } as const;
 }
 
 const ADVICE_AFTER_FAILURES =
-  '`batch results` prints the outcome of each item; `batch retry` sends the items that were not sent or were rejected';
+  'run `batch results` to see the outcome of each item, or `batch retry` to send the items that were not sent or were rejected';
 const ADVICE_AFTER_STOP =
-  '`batch run` with the same file continues the batch; running items continue unless they were cancelled too';
+  'to continue the batch, run `batch run` with the same file; running items continue unless they were cancelled too';
 
 const ADVICE_BY_STATE: Partial<Record<BatchState, string>> = {
-  paused: '`batch resume` starts items again; running items continue meanwhile',
+  paused: 'run `batch resume` to start items again; running items continue while the batch is paused',
   'max-failures-exceeded': ADVICE_AFTER_FAILURES,
   incomplete: ADVICE_AFTER_STOP,
   cancelled: ADVICE_AFTER_STOP,
   terminated: ADVICE_AFTER_STOP,
 };
 
-/** The rows that the Web UI and the CLI show. */
+/** Returns the rows that the Web UI and the CLI show. */
 export function batchRows({ state, message, summary }: BatchView) {
   const hasFailures = state === 'done' && Object.keys(summary?.byFailure ?? {}).length > 0;
-  // A batch has a summary from its first task on, unless its input was rejected.
+  // A batch has a summary from its first workflow task on, unless its input was rejected.
   const isRejected = state === 'incomplete' && summary === null;
   const next = isRejected
     ? 'correct the input, and start the batch with another batch ID'
@@ -137,7 +145,7 @@ export function batchRows({ state, message, summary }: BatchView) {
   return rows.flatMap(([name, value]) => (value ? [[name, value] as const] : []));
 }
 
-/** The current details for the Web UI. @param now in milliseconds since the epoch */
+/** Returns the current details for the Web UI. @param now in milliseconds since the epoch */
 export function batchDetails(summary: BatchProgress, now: number): string {
   const { batchId, firstFailures } = summary;
   const rows = [
@@ -146,7 +154,7 @@ export function batchDetails(summary: BatchProgress, now: number): string {
       'as of',
       `${new Date(now).toISOString().slice(0, 19)}Z; ${code('batch status')} shows the latest progress`,
     ],
-    ['its items', `the workflows with ${code(`FollowUpBatch = "${batchId}"`)}`],
+    ['item workflows', `the workflows with ${code(`FollowUpBatch = "${batchId}"`)}`],
   ] as const;
   const failures = firstFailures.map(({ workflowId, outcome, message }) =>
     ['-', code(workflowId), message === null ? outcome : `${outcome}: ${code(message)}`].join(' '),

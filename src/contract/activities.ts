@@ -17,39 +17,40 @@ import type { FollowUpRequest, Polling, WhenActive } from './request';
 import type { FollowUpResult } from './result';
 import { singleLine } from './text';
 
-/** The worker's task queues and timeouts. They are recorded in the history, so that a replay uses the same ones. */
+/** The worker's task queues and timeouts. The history records them, so that a replay uses the same values. */
 export interface WorkerSettings {
   readonly readTaskQueue: string;
   readonly sendTaskQueue: string;
   /** The timeout of one HTTP request, in milliseconds. */
   readonly httpTimeoutMs: number;
-  /** Whether the worker has a receiver of notifications. */
+  /** Whether the worker sends notifications to a receiver. @default false */
   readonly notify?: boolean | undefined;
 }
 
+/** The two IDs that identify a job at the agent service. */
 export type JobAddress = Pick<FollowUpRequest, 'projectId' | 'jobId'>;
 
 const requestFailure = {
-  /** One word for counts: `http_503`, `timeout`, `ECONNREFUSED`, `not_a_job`, … */
+  /** The key of the failure in counts and metrics: `http_503`, `timeout`, `ECONNREFUSED`, `not_a_job`, … */
   label: text,
-  /** One sentence for operators, of limited length and without the API key. */
+  /** A sentence for operators, which has a limited length and never the API key. */
   message: text,
-  /** The status with which the agent service itself responded. */
+  /** The HTTP status, if the agent service itself responded. */
   httpStatus: optional(number),
-  /** The status of a response that came from a gateway, and not from the agent service. */
+  /** The HTTP status, if a gateway responded and not the agent service. */
   gatewayStatus: optional(number),
   /** The error text of the agent service. */
   serviceMessage: optional(text),
-  /** The wait that the agent service asked for, in milliseconds, without a limit. */
+  /** The value of `Retry-After` in milliseconds, as the agent service sent it: no minimum or maximum is applied. */
   retryAfterMs: optional(number),
-  /** The cause is a configuration error: every repetition would fail in the same way. */
+  /** Whether the cause is a configuration error, so that every repetition would fail in the same way. */
   isPermanent: optional(boolean),
 };
 export const isRequestFailure = objectOf(requestFailure);
-/** Why one request did not bring the job. */
+/** Why one HTTP request did not return the job. */
 export type RequestFailure = Checked<typeof isRequestFailure>;
 
-/** The response to one read. A failure only postpones the next read, and is never the job's failure. */
+/** The response to one read. A failed read only postpones the next read. A failed read never becomes the job's failure. */
 export const isJobResponse = unionOf(
   objectOf({ kind: literalOf('job'), job: isAgentJob }),
   objectOf({ kind: literalOf('failure'), ...requestFailure }),
@@ -57,41 +58,48 @@ export const isJobResponse = unionOf(
 export type JobResponse = Checked<typeof isJobResponse>;
 
 export interface PollJobInput extends JobAddress {
-  /** The job as the workflow knows it: any other response ends the activity. */
+  /** The job in the workflow's latest readable response. Any other response ends the activity. */
   readonly lastState: JobState;
   /** When the first read is due, in milliseconds since the epoch. */
   readonly firstReadAt: number;
-  /** When a read decides something whatever it returns, in milliseconds since the epoch: that read ends the activity. */
+  /**
+   * The time from which on the workflow needs the response of every read, in milliseconds since the epoch. A read that is requested
+   * at this time or later ends the activity, even if the job is unchanged.
+   */
   readonly decidesAt: number;
-  /** When the turn (or the wait for an idle job) started, in milliseconds since the epoch: the interval grows with its age. */
+  /** When the turn or the wait for an idle job started, in milliseconds since the epoch. The poll interval grows with this age. */
   readonly pollingStartedAt: number;
   readonly polling: Polling;
-  /** The number of polls before this activity, for its messages. */
+  /** The number of polls before this activity. The messages of the activity's failures contain it. */
   readonly pollsBefore: number;
 }
 
-/** How many reads `pollJob` has made before an attempt. The first attempt only waits, and each later one makes one read. */
+/**
+ * Returns how many reads `pollJob` has made before an attempt. The first attempt only waits, and each later attempt makes one read.
+ *
+ * @param attempt the number of the attempt, from 1
+ */
 export function countReadsBeforeAttempt(attempt: number): number {
   return Math.max(0, attempt - 2);
 }
 
-/** Sums of such numbers stay counts. */
+/** The limit keeps sums of these numbers within the safe integers of `count`. */
 const isReadCount: Check<number> = (value): value is number => count(value) && value <= 2 ** 32;
 
-/** The first detail of a failure of the type `PollAgain`: how many reads the activity has made. */
+/** The first detail of a failure of the type `PollAgain` has the number of reads that the activity has made. */
 export const isPollProgress = objectOf({ reads: isReadCount });
 
 export const isPollJobResult = objectOf({
-  /** How many reads the activity made, including the one that ended it. */
+  /** How many reads the activity made, including the read that ended the activity. */
   reads: isReadCount,
-  /** The response that differs from the known job. */
+  /** The response of the read that ended the activity: it differs from the known job, or `decidesAt` has passed. */
   response: isJobResponse,
-  /** When the read that ended the activity was requested at the earliest, by the Temporal server's clock. */
+  /** The earliest time at which the read that ended the activity was requested, by the Temporal server's clock. */
   requestedAt: time,
 });
 export type PollJobResult = Checked<typeof isPollJobResult>;
 
-/** The follow-up that holds a job lock. A retry of the follow-up has another first run, and is another holder. */
+/** The follow-up that holds a job lock. A retry of the follow-up has another first run, so it is another holder. */
 export const isJobLockHolder = objectOf({ workflowId: text, firstRunId: text });
 export type JobLockHolder = Checked<typeof isJobLockHolder>;
 
@@ -102,64 +110,73 @@ export interface SendInput extends JobAddress {
   readonly permittedRunId: string;
   /** The job before an earlier POST of unknown delivery, if there was one. */
   readonly earlierBaseline: JobState | null;
-  /** No POST starts at this time or later, in milliseconds since the epoch. */
+  /** The time from which on no POST starts, in milliseconds since the epoch. */
   readonly deadlineAt: number;
-  /** The first run of the follow-up, which holds the job lock. */
+  /** The ID of the follow-up's first run, which identifies the holder of the job lock. */
   readonly firstRunId: string;
 }
 
-/** What one POST proved; docs/guarantees.md has the table. */
+/** The verdict that follows from one POST. docs/guarantees.md has the table of all cases. */
 const isPostOutcome = unionOf(
   objectOf({ verdict: literalOf('accepted'), job: isAgentJob }),
   objectOf({ verdict: literalOf('rejected', 'unknown'), ...requestFailure }),
   objectOf({
     verdict: literalOf('not-sent'),
     ...requestFailure,
-    /** The agent service received the request and did not process it (429, 401). The POST then counts as a send. */
+    /**
+     * Whether the agent service received the request and did not process it (for example 429 or 401). The POST then counts as a
+     * send.
+     */
     reachedService: boolean,
   }),
 );
 export type PostOutcome = Checked<typeof isPostOutcome>;
 
-/** The outcome of a POST that was not reported. @param reason one sentence */
+/** Creates the outcome of a POST that no worker reported. @param reason one sentence */
 export function createUnreportedOutcome(reason: string): PostOutcome {
   return { verdict: 'unknown', label: 'no_report', message: singleLine(reason, 300) };
 }
 
 const checkpoint = {
-  /** The job right before the POST; null if it is not known. */
+  /** The job right before the POST. The value is null if the job is not known. */
   baseline: orNull(isAgentJob),
   /** When the POST started, by the worker's clock. */
   sentAt: time,
 };
 
 /**
- * How long a send permission is valid, in milliseconds: less than the 15 s that the start-to-close timeout of a send leaves besides
- * its two HTTP requests.
+ * How long a send permission is valid, in milliseconds. The start-to-close timeout of a send leaves 15 s in addition to its two
+ * HTTP requests. A permission must be shorter than these 15 s.
  */
 export const SEND_PERMISSION_MS = 10_000;
 
-/** The details of the heartbeat with which the Temporal server grants the send permission. No POST starts without it. */
+/**
+ * The details of the heartbeat that requests the send permission. No POST starts before the Temporal server has accepted this
+ * heartbeat.
+ */
 export const isSendCheckpoint = objectOf(checkpoint);
 export type SendCheckpoint = Checked<typeof isSendCheckpoint>;
 
 const isPostedSendOutcome = objectOf({ kind: literalOf('posted'), ...checkpoint, outcome: isPostOutcome });
 export type PostedSendOutcome = Checked<typeof isPostedSendOutcome>;
 
-/** How one send activity ended. Only `posted` and `reset` mean that a message may have been sent. */
+/** How one send activity ended. A message may have been sent only if the kind is `posted` or `reset`. */
 const isSendOutcome = unionOf(
   /** Another follow-up holds the job lock. */
   objectOf({ kind: literalOf('lock-held'), holder: isJobLockHolder }),
-  /** The baseline read failed; or a cool-down, the deadline or the Temporal server does not allow the POST now. */
+  /**
+   * `not-read`: the baseline read failed. `postponed`: a cool-down, the deadline or the Temporal server does not allow the POST
+   * now.
+   */
   objectOf({
     kind: literalOf('not-read', 'postponed'),
     ...requestFailure,
-    /** The baseline read, if it returned the job. */
+    /** The job, if the baseline read returned it. */
     job: optional(isAgentJob),
   }),
-  /** `decideSend` does not allow the POST for this job. */
+  /** `decideSend` does not allow the POST, because of the job's status. */
   objectOf({ kind: literalOf('job-not-ready'), job: isAgentJob }),
-  /** Another run has the permit, and the run before this one may have sent the message. */
+  /** The permit names another run, and that run may have sent the message. */
   objectOf({ kind: literalOf('reset'), ...requestFailure, baseline: orNull(isAgentJob) }),
   isPostedSendOutcome,
 );
@@ -167,12 +184,15 @@ export type SendOutcome = Checked<typeof isSendOutcome>;
 
 export const isSendResult = objectOf({
   outcome: isSendOutcome,
-  /** The run ID of the job lock that this follow-up holds; null if it holds none. */
+  /** The run ID of the job lock that this follow-up holds. The value is null if the follow-up holds no lock. */
   lockRunId: orNull(text),
 });
 export type SendResult = Checked<typeof isSendResult>;
 
-/** What the Temporal server has recorded of a send that is stopped, at a moment after which it grants no permission. */
+/**
+ * The record that the Temporal server has of a stopped send: its checkpoint, nothing, or not known. The record was read at a moment
+ * after which the Temporal server grants no send permission.
+ */
 export const isSendRecord = unionOf(
   objectOf({ kind: literalOf('checkpoint'), ...checkpoint }),
   objectOf({ kind: literalOf('nothing') }),
@@ -182,43 +202,66 @@ export type SendRecord = Checked<typeof isSendRecord>;
 
 export interface FollowUpReference {
   readonly workflowId: string;
-  /** Of the prompt that the follow-up must carry. */
+  /** The SHA-256 of the expected prompt, in hexadecimal digits. A follow-up with another prompt is a conflict. */
   readonly promptDigest: string;
-  /** A run from before, with another prompt, is not the asker's own. @default 0 */
+  /**
+   * A time in milliseconds since the epoch. If the run started before this time and has another prompt, the run belongs to another
+   * client. @default 0
+   */
   readonly foreignIfStartedBefore?: number;
-  /** The result or the failure itself, and not only how it ended. @default false */
+  /** Whether the lookup also returns the result or the failure of the workflow, in addition to its outcome. @default false */
   readonly shouldIncludeResult?: boolean;
 }
 
-/** The activities as the workflows see them. Activities that wait are retried, with failures of the type `PollAgain`. */
+/**
+ * The activities as workflows call them. An activity that waits fails with the type `PollAgain`, and the Temporal server starts the
+ * next attempt after the wait.
+ */
 export interface FollowUpActivities {
+  /** Returns the settings of the worker that runs the activity. */
   workerSettings(): Promise<WorkerSettings>;
   /** Reads the job once. */
   getJob(address: JobAddress): Promise<JobResponse>;
-  /** Reads the job with each attempt after the first, until the response differs from the known job, or until a read decides. */
+  /** Reads the job with each attempt after the first, until the response differs from the known job or `decidesAt` has passed. */
   pollJob(input: PollJobInput): Promise<PollJobResult>;
   /** Returns how many reads the pending `pollJob` of this run has made. */
   countPollReads(): Promise<number>;
   /** Acquires the job lock, reads the job, and makes one POST if the job and the Temporal server allow it. */
   sendMessage(input: SendInput): Promise<SendResult>;
-  /** Keeps the pending `sendMessage` of this run from starting, and returns what it has recorded. */
+  /** Prevents a further attempt of this run's pending `sendMessage`, and returns the record that the Temporal server has of it. */
   stopSend(): Promise<SendRecord>;
   /** Waits until the job lock is free, and acquires it. @returns the lock's run ID */
   waitForJobLock(job: JobAddress, holder: JobLockHolder): Promise<string>;
-  /** Ends the lock workflow. @param lockRunId null if it is not known whether the follow-up holds the lock */
+  /**
+   * Releases the job lock by terminating its workflow.
+   *
+   * @param lockRunId null if it is not known whether the follow-up holds the lock
+   */
   releaseJobLock(job: JobAddress, holder: JobLockHolder, lockRunId: string | null): Promise<void>;
-  /** Waits for a result, for another client's workflow. @throws ApplicationFailure as `ChildFollowUp.result` */
+  /**
+   * Waits for the result of a follow-up on behalf of another workflow.
+   *
+   * @throws ApplicationFailure as documented at `ChildFollowUp.result`
+   */
   followUpResult(followUp: FollowUpReference): Promise<FollowUpResult>;
 }
 
-/** A webhook message, as Standard Webhooks 1.0.0 defines it. docs/notifications.md has the fields of `data`; none has the prompt. */
+/**
+ * A webhook message in the format of Standard Webhooks 1.0.0. docs/notifications.md describes the fields of `data`. No field has
+ * the prompt.
+ */
 export interface Notification {
   readonly type: 'follow-up.ended' | 'follow-up.needs-decision' | 'follow-up-batch.ended';
-  /** When it happened, ISO 8601 in UTC. */
+  /** The time of the event as ISO 8601 in UTC. */
   readonly timestamp: string;
   readonly data: { readonly workflowId: string } & Readonly<Record<string, string | number | null>>;
 }
 
 export interface NotificationActivities {
+  /**
+   * Posts one notification to the receiver.
+   *
+   * @throws ApplicationFailure `NotificationFailed`, or `ReceiverGone` if the receiver returned 410
+   */
   postNotification(notification: Notification): Promise<void>;
 }

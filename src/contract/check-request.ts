@@ -23,9 +23,10 @@ type CheckedRequest =
   | { readonly ok: false; readonly problems: readonly Problem[] };
 
 /**
- * Checks a request and adds the defaults. Clients check before they start anything, and the workflow checks its input.
+ * Checks a request and adds the defaults. Clients check a request before they start a workflow, and the workflow checks its input.
  *
- * @param workflowId the workflow's ID, if a workflow checks: the request ID of a request without one, otherwise the derived ID
+ * @param workflowId the ID of the workflow, if a workflow checks its input. If the request has no request ID, the workflow ID is
+ * the request ID. Otherwise, the workflow ID must be the ID that is derived from the request.
  * @returns the plan, or all problems
  */
 export function checkRequest(input: unknown, workflowId?: string): CheckedRequest {
@@ -44,7 +45,7 @@ export function checkRequest(input: unknown, workflowId?: string): CheckedReques
   if (isRecord(polling)) problems.push(...unknownFieldProblems(polling, 'polling.'));
   else addProblem('polling', `must be an object, not ${typeName(polling)}`);
   problems.push(...unknownFieldProblems(input));
-  // The cast is valid without problems: every value then has the kind of its row.
+  // If the list of problems is empty, every value has the kind of its row, and the cast is valid.
   const plan = { requestId: workflowId, ...buildRequest(values) } as unknown as FollowUpPlan;
   if (problems.length === 0) {
     const { deadlineMs, maxStalenessMs } = plan;
@@ -52,17 +53,17 @@ export function checkRequest(input: unknown, workflowId?: string): CheckedReques
     if (deadlineMs <= maxStalenessMs)
       addProblem(
         'deadline',
-        `must be longer than maxStaleness, ${maxStalenessMs} ms; it is ${deadlineMs} ms`,
+        `must be longer than maxStaleness (${maxStalenessMs} ms); it is ${deadlineMs} ms`,
       );
     if (maximumMs < initialMs)
       addProblem(
         'polling.maximum',
-        `must not be below the initial interval, ${initialMs} ms; it is ${maximumMs} ms`,
+        `must not be below polling.initial (${initialMs} ms); it is ${maximumMs} ms`,
       );
   }
   const hasRequestId = getField(input, 'requestId') !== undefined;
   if (!hasRequestId && workflowId === undefined)
-    addProblem('requestId', 'is missing; it must be a name of 1 to 128 characters');
+    addProblem('requestId', 'is missing; set a request ID of 1 to 128 characters');
   const text = problems.length === 0 && hasRequestId ? workflowIdProblem(plan, workflowId) : undefined;
   if (text !== undefined) addProblem('requestId', text);
   return problems.length > 0 ? { ok: false, problems } : { ok: true, plan };
@@ -103,14 +104,14 @@ function readField(
 
 const FIELDS = Object.keys(REQUEST_FIELDS);
 
-/** The maximum number of reported unknown fields. An input may have 100,000 unknown fields. */
+/** The maximum number of unknown fields that are reported, because an input may have 100,000 unknown fields. */
 const MAX_OTHER_FIELDS = 50;
 
 /** Reports unknown fields, because a misspelled option would otherwise silently have its default. */
 function unknownFieldProblems(input: JsonObject, group = ''): Problem[] {
   const names = FIELDS.map((field) => field.split('.')).map(([name, inner]) => (group === '' ? name : inner));
   const others = Object.keys(input).filter((name) => !names.includes(name) && input[name] !== undefined);
-  const text = `is not a field here; the fields are ${FIELDS.join(', ')}`;
+  const text = `is not a valid field; the valid fields are ${FIELDS.join(', ')}`;
   return others
     .slice(0, MAX_OTHER_FIELDS)
     .map((name) => ({ field: replaceUnsafe(group + quote(name)), text }));
@@ -121,14 +122,17 @@ function workflowIdProblem(
   workflowId: string | undefined,
 ): string | undefined {
   const derived = followUpWorkflowId(projectId, jobId, requestId);
-  // Every character of a percent-encoded text has one byte.
+  // Each character of a percent-encoded text takes one byte.
   if (derived.length > MAX_WORKFLOW_ID_BYTES)
-    return `the workflow id made of project, job and request id would be ${derived.length} bytes long; at most ${MAX_WORKFLOW_ID_BYTES} are possible, so shorten one of them`;
+    return `the workflow ID from projectId, jobId and requestId would have ${derived.length} bytes, and the maximum is ${MAX_WORKFLOW_ID_BYTES}; shorten one of the three IDs`;
   if (workflowId === undefined || workflowId === derived) return undefined;
-  return `its follow-up must have the workflow id ${quote(derived, MAX_WORKFLOW_ID_BYTES)}; this workflow's id is ${quote(workflowId, MAX_WORKFLOW_ID_BYTES)}`;
+  return `the workflow ID of this request must be ${quote(derived, MAX_WORKFLOW_ID_BYTES)}; it is ${quote(workflowId, MAX_WORKFLOW_ID_BYTES)}`;
 }
 
-/** Returns why a value is not a project ID or a job ID, or undefined if it is one. A URL has each of them as one path segment. */
+/**
+ * Returns why a value is not a project ID or a job ID, or undefined if the value is valid. A URL contains each of these IDs as one
+ * path segment.
+ */
 export function idProblem(value: unknown): string | undefined {
   return (
     nameProblem(value, MAX_ID_CHARACTERS) ?? (typeof value === 'string' ? segmentProblem(value) : undefined)
@@ -142,7 +146,10 @@ function segmentProblem(id: string): string | undefined {
   return `must not have the path segment "${segment}", because a URL with this segment leads to another path`;
 }
 
-/** Returns why a value is not a name, or undefined if it is one. A name may have any path segments, because no URL has it. */
+/**
+ * Returns why a value is not a name, for example a request ID, or undefined if the value is valid. A name may have any path
+ * segments, because no URL contains a name.
+ */
 export function nameProblem(value: unknown, maximum: number): string | undefined {
   return textProblem(value, (text) => {
     const length = Array.from(text).length;
@@ -161,9 +168,9 @@ function promptProblem(value: unknown): string | undefined {
 
 function textProblem(value: unknown, more: (text: string) => string | undefined): string | undefined {
   if (value === undefined) return 'is missing';
-  if (typeof value !== 'string') return `must be a text, not ${typeName(value)}`;
+  if (typeof value !== 'string') return `must be a string, not ${typeName(value)}`;
   if (value === '') return 'must not be empty';
-  if (!value.isWellFormed()) return 'must not have a lone surrogate, because UTF-8 can not encode it';
+  if (!value.isWellFormed()) return "must not have a lone surrogate, because UTF-8 can't encode it";
   // A UTF-8 decoder returns U+FFFD for the bytes of another encoding, such as Latin-1.
   if (value.includes('\ufffd'))
     return 'must not have U+FFFD, because this character replaces bytes that are not UTF-8; send the text as UTF-8';

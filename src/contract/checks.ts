@@ -1,6 +1,6 @@
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-/** Binary data is not a record, because each of its bytes would be a field. A payload of Temporal may have 2 MB. */
+/** Binary data is not a record, because each byte would be a field. A Temporal payload may have 2 MB. */
 export function isRecord(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !ArrayBuffer.isView(value);
 }
@@ -12,17 +12,17 @@ export function typeName(value: unknown): string {
   return Array.isArray(value) ? 'an array' : `of type ${typeof value}`;
 }
 
-/** One error in an input. */
+/** An error in one field of an input. */
 export interface Problem {
-  /** The path of the field, such as `polling.initial`. The CLI names the flag or the column instead. */
+  /** The path of the field, such as `polling.initial`. The CLI shows the name of the flag or the column instead. */
   readonly field: string;
   /** Why the value is rejected, and which values are accepted. */
   readonly text: string;
-  /** The number of the batch's item, from 1; absent if the problem concerns the whole input. */
+  /** The number of the batch item, from 1. The field is absent if the problem concerns the whole input. */
   readonly item?: number;
 }
 
-/** @param nameOf the flag or the column of each field; a field without a name keeps its path */
+/** @param nameOf the flag or the column of each field. A field without a name keeps its path. */
 export function problemText(
   { item, field, text }: Problem,
   nameOf: Readonly<Record<string, string>> = {},
@@ -30,7 +30,7 @@ export function problemText(
   return `${item === undefined ? '' : `item ${item}: `}${nameOf[field] ?? field}: ${text}`;
 }
 
-/** The maximum number of problems in a message. A batch may have 100,000. */
+/** The maximum number of problems in one message, because a batch may have 100,000 problems. */
 const MAX_PROBLEMS = 20;
 
 export function problemTexts(problems: readonly Problem[]): string {
@@ -40,12 +40,12 @@ export function problemTexts(problems: readonly Problem[]): string {
 }
 
 /*
- * Checks of values that workflows receive. An operator may complete an activity with any value (`temporal activity complete`). A
- * workflow that accepted a malformed value would fail its tasks indefinitely, and a lone surrogate would end the worker process
- * (sdk-core 1.24).
+ * The checks below validate values that workflows receive. An operator may complete an activity with any value (`temporal activity
+ * complete`). If a workflow accepted a malformed value, its workflow tasks would fail indefinitely. A lone surrogate would end the
+ * worker process (sdk-core 1.24).
  *
- * These checks are the only validation outside the worker's environment. With `zod`, the workflow bundle was twice as large, and
- * loading it and running the first workflow task took 1.7 times as much CPU (docs/architecture.md).
+ * A validation library is not used here. With `zod`, the workflow bundle was twice as large. Loading the bundle and running the
+ * first workflow task took 1.7 times as much CPU (docs/architecture.md).
  */
 
 export type Check<T> = (value: unknown) => value is T;
@@ -54,14 +54,14 @@ export type Checked<C> = C extends Check<infer T> ? T : never;
 
 type Checks = Readonly<Record<string, Check<unknown>>>;
 type Flat<T> = { [K in keyof T]: T[K] };
-/** A field whose check accepts undefined may be absent. The `as` clauses keep the comments of the fields. */
+/** A field whose check accepts undefined may be absent. The `as` clauses preserve the comments of the fields. */
 type Fields<F extends Checks> = Flat<
   { readonly [K in keyof F as undefined extends Checked<F[K]> ? never : K]: Checked<F[K]> } & {
     readonly [K in keyof F as undefined extends Checked<F[K]> ? K : never]?: Checked<F[K]>;
   }
 >;
 
-/** Every text that an activity returns is shorter. */
+/** The maximum length of a text. Every text that an activity returns is shorter. */
 const MAX_TEXT_CHARACTERS = 4_096;
 
 export const text: Check<string> = (value): value is string =>

@@ -2,14 +2,15 @@ import { quote } from './text';
 
 const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 
-/** Such as `500ms`, `30s`, `10m`, `24h` or `7d`. */
+/** A number with a unit, such as `500ms`, `30s`, `10m`, `24h` or `7d`. */
 export type DurationText = `${number}${keyof typeof UNIT_MS}`;
 
-/** Ten years. Longer timers of Temporal are not certain to work. */
+/** The maximum duration is ten years, because longer Temporal timers may not work. */
 export const MAX_DURATION_MS = 3_650 * UNIT_MS.d;
 
 const EXAMPLES = '"500ms", "30s", "10m", "24h"';
 
+/** Parses a duration such as `30s`. @returns the duration in milliseconds, or the problem as the end of a sentence */
 export function parseDuration(text: unknown): { ms: number } | { problem: string } {
   // A bare number is rejected, because `30` may mean seconds or milliseconds.
   if (typeof text === 'number' || (typeof text === 'string' && /^\s*[-+]?\d+(\.\d+)?\s*$/.test(text))) {
@@ -26,14 +27,14 @@ export function parseDuration(text: unknown): { ms: number } | { problem: string
   return ms > MAX_DURATION_MS ? { problem: `${quote(text)} is longer than 3650d` } : { ms };
 }
 
-/** Exact, in the largest unit in which it is a whole number: `90s`, `36h`. */
+/** Returns the exact duration in the largest unit in which the duration is a whole number, such as `90s` or `36h`. */
 export function durationText(ms: number): DurationText {
   const units = (Object.keys(UNIT_MS) as (keyof typeof UNIT_MS)[]).reverse();
   const unit = units.find((each) => ms % UNIT_MS[each] === 0) ?? 'ms';
   return ms === 0 ? '0s' : `${ms / UNIT_MS[unit]}${unit}`;
 }
 
-/** For people, rounded: `850ms`, `12s`, `3m 20s`, `2h 5m`, `4d 3h`. */
+/** Returns a rounded duration for messages, such as `850ms`, `12s`, `3m 20s`, `2h 5m` or `4d 3h`. */
 export function formatDuration(ms: number): string {
   if (ms < 1_000) return `${Math.max(0, Math.round(ms))}ms`;
   const seconds = Math.round(ms / 1_000);

@@ -1,7 +1,7 @@
 import type { AgentJob } from './job';
 import type { FailureDetails, Receipt } from './result';
 
-/** They stay the same when names and messages change; docs/client.md has the cause and the effect of each. */
+/** The codes stay the same when names and messages change. docs/client.md describes the cause and the effect of each code. */
 export type FollowUpErrorCode =
   | 'INVALID_REQUEST'
   | 'CONFLICT'
@@ -33,17 +33,23 @@ export type ErrorFacts = ErrorOptions &
     readonly workflowId?: string | null | undefined;
   };
 
-/** What the client throws. What callers tell apart has a subclass, the rest only its code. */
+/**
+ * The error that the client throws. Errors that a caller handles differently are subclasses. All other errors differ only in
+ * their code.
+ */
 export class FollowUpError extends Error {
-  /** What the error is about; null where that is no workflow. */
+  /** The ID of the workflow that the error concerns. The value is null if the error does not concern a workflow. */
   readonly workflowId: string | null;
-  /** The last job that was seen; null where none is known. */
+  /** The job in the latest readable response. The value is null if no job is known. */
   readonly job: AgentJob | null;
-  /** What is known of the message; null where nothing is. */
+  /** The receipt with the delivery of the message. The value is null if the error has no receipt. */
   readonly receipt: Receipt | null;
-  /** Of a follow-up that has failed: the last job, the receipt and the service's own words; else null. */
+  /**
+   * The details of a failed follow-up: the last job, the receipt and the agent service's error text. Otherwise, the value is
+   * null.
+   */
   readonly details: FailureDetails | null;
-  /** With `ALREADY_ENDED` and `STILL_RUNNING`. */
+  /** The state of the workflow. Only the codes `ALREADY_ENDED` and `STILL_RUNNING` set it; otherwise, the value is null. */
   readonly state: string | null;
 
   constructor(

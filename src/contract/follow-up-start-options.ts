@@ -8,21 +8,27 @@ export function keywordAttributeKey(name: KeywordName) {
   return { name, type: 'KEYWORD' as const };
 }
 
-/** A search attribute: a longer text can end a workflow (measured). */
+/**
+ * Creates a search attribute. The text is truncated, because Temporal's SQL schemas limit a value to 255 characters, and a longer
+ * value can end a workflow.
+ */
 export function keywordAttribute(name: KeywordName, text: string) {
   return { key: keywordAttributeKey(name), value: truncate(text, MAX_ATTRIBUTE_CHARACTERS) };
 }
 
 export const OUTCOME_KEY = { name: 'FollowUpOutcome', type: 'KEYWORD_LIST' } as const;
 
-/** The search attribute `FollowUpOutcome`, such as `["DeliveryUnknown", "unknown"]`. */
+/** Creates the search attribute `FollowUpOutcome`, such as `["DeliveryUnknown", "unknown"]`. */
 export function outcomeAttribute(outcome: string, verdict: Verdict) {
   return { key: OUTCOME_KEY, value: [truncate(outcome, MAX_ATTRIBUTE_CHARACTERS), verdict] };
 }
 
 type RequestWithId = Pick<FollowUpRequest, 'projectId' | 'jobId' | 'prompt'> & { readonly requestId: string };
 
-/** What every start of a follow-up carries, by a client, a batch or another workflow. A second start never sends. */
+/**
+ * Creates the options that every start of a follow-up has, whether a client, a batch or another workflow starts the follow-up. A
+ * second start with these options never sends the message.
+ */
 export function followUpStartOptions(request: RequestWithId, batchId?: string) {
   const { projectId, jobId, requestId, prompt } = request;
   return {
@@ -30,13 +36,13 @@ export function followUpStartOptions(request: RequestWithId, batchId?: string) {
     workflowIdReusePolicy: 'REJECT_DUPLICATE' as const,
     memo: { [MEMO_PROMPT_DIGEST]: sha256Hex(prompt) },
     typedSearchAttributes: [
-      // What the workflow would set first: this saves an event.
+      // The workflow would otherwise add an event to set these attributes.
       keywordAttribute('FollowUpPhase', 'starting'),
       keywordAttribute('AgentProject', projectId),
       keywordAttribute('AgentJob', jobId),
       ...(batchId === undefined ? [] : [keywordAttribute('FollowUpBatch', batchId)]),
     ],
-    // Without the prompt. The server takes 400 bytes; the names fill at most the 255 bytes of a workflow id.
+    // The summary never contains the prompt. The Temporal server accepts 400 bytes, and the two IDs have fewer than 255 bytes.
     staticSummary: `Follow-up to job ${markdownCode(jobId)} of project ${markdownCode(projectId)}`,
   };
 }

@@ -3,8 +3,8 @@ import { bytesToHex } from '@noble/hashes/utils.js';
 import { MAX_WORKFLOW_ID_BYTES, utf8ByteLength } from './text';
 
 /**
- * `follow-up:{projectId}:{jobId}:{requestId}`, each part percent-encoded. Clients in every language derive the same
- * (docs/workflow-id-vectors.json), so that a second start attaches instead of sending twice.
+ * Returns the workflow ID `follow-up:{projectId}:{jobId}:{requestId}` with each part percent-encoded. Clients in every language
+ * must derive the same ID (docs/workflow-id-vectors.json), so that a second start attaches to the follow-up and sends nothing.
  *
  * @throws URIError for a lone surrogate
  */
@@ -12,12 +12,15 @@ export function followUpWorkflowId(projectId: string, jobId: string, requestId: 
   return ['follow-up', ...[projectId, jobId, requestId].map(percentEncode)].join(':');
 }
 
-/** The part of a follow-up's workflow id that names the job. */
+/** Returns the part of a follow-up's workflow ID that identifies the job. */
 export function jobKeyFromWorkflowId(workflowId: string): string {
   return workflowId.slice(0, workflowId.lastIndexOf(':'));
 }
 
-/** `follow-up-job-lock:{projectId}:{jobId}`, percent-encoded. An ID that would be too long has a digest instead. */
+/**
+ * Returns the workflow ID `follow-up-job-lock:{projectId}:{jobId}` with both parts percent-encoded. If the ID would be too long, a
+ * digest replaces the two parts.
+ */
 export function jobLockWorkflowId(projectId: string, jobId: string): string {
   const names = [projectId, jobId].map(percentEncode).join(':');
   const workflowId = `follow-up-job-lock:${names}`;
@@ -28,25 +31,25 @@ export function jobLockWorkflowId(projectId: string, jobId: string): string {
 
 const BATCH = 'follow-up-batch:';
 
-/** `follow-up-batch:{batchId}`, as it is, because a schedule can encode nothing. */
+/** Returns `follow-up-batch:{batchId}`. The batch ID is not encoded, because a schedule can't encode an ID. */
 export function batchWorkflowId(batchId: string): string {
   return BATCH + batchId;
 }
 
-/** A batch may be named by its id or by its workflow id. */
+/** Returns the batch ID. @param batch the ID of the batch or the ID of its workflow */
 export function toBatchId(batch: string): string {
   return batch.startsWith(BATCH) ? batch.slice(BATCH.length) : batch;
 }
 
-/** Enough that another batch of the same id has other chunks. */
+/** The number of digest characters in the ID of a chunk, so that another batch with the same batch ID has other chunks. */
 const DIGEST_CHARACTERS = 12;
 
-/** @param chunk its number, from 0 */
+/** @param chunk the number of the chunk, from 0 */
 export function chunkWorkflowId(batchId: string, digest: string, chunk: number): string {
   return `follow-up-batch-items:${batchId}:${digest.slice(0, DIGEST_CHARACTERS)}:${chunk}`;
 }
 
-/** All but RFC 3986's unreserved characters; `encodeURIComponent` leaves `!'()*`. */
+/** Encodes every byte except RFC 3986's unreserved characters. `encodeURIComponent` alone does not encode `!'()*`. */
 export function percentEncode(text: string): string {
   return encodeURIComponent(text).replace(
     /[!'()*]/g,
@@ -54,16 +57,18 @@ export function percentEncode(text: string): string {
   );
 }
 
-/** Server 1.32.0 refuses a longer one, and with 1.31.2 it stalls its task queue (measured). */
+/** Temporal server 1.32.0 rejects a longer key, and with Temporal server 1.31.2 a longer key stalls the task queue. */
 const MAX_FAIRNESS_KEY_BYTES = 64;
 
-/** By it each project gets its share of a queue, and its own limit. */
+/**
+ * Returns the fairness key with which each project has its share of a task queue and a separate rate limit. A long ID is hashed.
+ */
 export function fairnessKey(projectId: string): string {
   const isShort = utf8ByteLength(projectId) <= MAX_FAIRNESS_KEY_BYTES;
   return isShort ? projectId : `hash-${sha256Hex(projectId).slice(0, 32)}`;
 }
 
-/** SHA-256 in hexadecimal digits. A workflow has no `crypto`. */
+/** Returns SHA-256 in hexadecimal digits. The function uses a library, because workflow code has no `crypto`. */
 export function sha256Hex(text: string): string {
   return bytesToHex(sha256(new TextEncoder().encode(text)));
 }

@@ -1,13 +1,19 @@
 import { type Checked, objectOf, orNull, text } from './checks';
 
-/** An agent job as the service reports it; null where it gave nothing. Times are ISO 8601 in UTC. */
+/**
+ * An agent job as the agent service returns it. A field is null if the agent service returned no value. Times are ISO 8601 in
+ * UTC.
+ */
 export const jobFields = {
   id: text,
-  /** `active`, one of {@link TERMINAL_STATUSES}, or a word that the service added later. At most 64 characters. */
+  /**
+   * `active`, one of {@link TERMINAL_STATUSES}, or a status that the agent service added later. The status has at most 64
+   * characters.
+   */
   status: text,
   source: objectOf({ repository: orNull(text), ref: orNull(text) }),
   model: orNull(text),
-  /** No sign of completion: it survives turns, and may be filled after `completed`. */
+  /** The link is not a sign of completion, because the link survives turns and may be set after `completed`. */
   prLink: orNull(text),
   createdAt: orNull(text),
   archivedAt: orNull(text),
@@ -15,10 +21,10 @@ export const jobFields = {
 export const isAgentJob = objectOf(jobFields);
 export type AgentJob = Checked<typeof isAgentJob>;
 
-/** The only status that shows a turn. */
+/** The only status that shows a running turn. */
 export const ACTIVE_STATUS = 'active';
 
-/** Any other word is not terminal (specification, "Polling rule"). */
+/** Every other status is not terminal (agent service specification, "Polling rule"). */
 export const TERMINAL_STATUSES = ['completed', 'archived', 'failed'] as const;
 export type TerminalStatus = (typeof TERMINAL_STATUSES)[number];
 
@@ -26,12 +32,12 @@ export function isTerminal(status: string): status is TerminalStatus {
   return TERMINAL_STATUSES.some((each) => each === status);
 }
 
-/** Anybody may archive a job, only a turn ends otherwise. */
+/** Returns whether only the end of a turn sets this status. Any client can archive a job, so `archived` is excluded. */
 export function isTurnEndStatus(status: string): boolean {
   return isTerminal(status) && status !== 'archived';
 }
 
-/** What distinguishes two answers about a job. */
+/** The fields in which two responses about a job can differ. */
 export const isJobState = objectOf({ status: text, prLink: orNull(text), archivedAt: orNull(text) });
 export type JobState = Checked<typeof isJobState>;
 

@@ -6,8 +6,8 @@ import { EVIDENCES, FAILURE_TYPES, VERDICTS } from './result';
 const OPERATIONS = ['read', 'send'] as const;
 
 /**
- * The values of the label `result`: the same words as in `responseCounts`. A status that is not listed counts as its class, for
- * example `http_5xx`. Every other failure counts as `other`.
+ * The values of the label `result`. `job` is a readable response, and the other values are also keys of `responseCounts`. An HTTP
+ * status that is not listed counts as its class, for example `http_5xx`. Every other failure counts as `other`.
  */
 const RESULTS: readonly string[] = (
   'job,http_3xx,http_400,http_401,http_403,http_404,http_409,http_423,http_429,http_4xx,http_500,http_502,http_503,' +
@@ -20,7 +20,7 @@ export type OpenState = (typeof OPEN_STATES)[number];
 
 type Labels = Readonly<Record<string, readonly string[] | null>>;
 
-/** @param recordedBy a workflow type, the activities that send requests to the agent service, or the worker */
+/** @param recordedBy a workflow type, `activities` (the activities that send requests to the agent service), or `worker` */
 function row<const K extends string>(kind: K) {
   return <const L extends Labels>(
     name: string,
@@ -33,8 +33,8 @@ function row<const K extends string>(kind: K) {
 const [counter, gauge, histogram] = [row('counter'), row('gauge'), row('histogram')];
 
 /**
- * Each label has its possible values, or null if its only value is constant in a process. No label has the ID of a project, a
- * job or a workflow, because each ID would add time series.
+ * The metrics of the worker. Each label has a list of its possible values, or null if the label's value is constant in a process.
+ * No label has the ID of a project, a job or a workflow, because each ID would add time series.
  */
 export const METRICS = {
   workerInfo: gauge(
@@ -113,9 +113,12 @@ export interface Meter {
 }
 
 /**
- * @param labels the values of the labels: null becomes `none`, and a value that the row does not list becomes `other`. A status
- *   in `result` that is not listed becomes its class.
- * @param sdkLabels labels for a metric of the worker, which the SDK adds itself only in activities and workflows
+ * Records one value of a metric.
+ *
+ * @param labels the values of the labels. Null becomes `none`, and a value that the row does not list becomes `other`. An HTTP
+ * status that is not listed becomes its class.
+ * @param sdkLabels the SDK's own labels. The SDK adds these labels only in activities and workflows, so a metric of the worker
+ * needs them here.
  */
 export function recordMetric<K extends MetricKey>(
   meter: Meter,
@@ -129,7 +132,7 @@ export function recordMetric<K extends MetricKey>(
   const all: Record<string, string> = { ...sdkLabels };
   for (const [label, text] of Object.entries<string | null>(labels))
     all[label] = toAllowedLabelValue(text, listed[label]);
-  // The SDK throws for a negative value, for example after a clock was set back. A workflow would then not continue.
+  // The SDK throws an error for a negative value, for example after a clock was set back. The workflow task would then fail.
   const amount = Math.max(0, value);
   // The unit is not passed to the SDK, because the name contains the unit.
   if (kind === 'counter') meter.createCounter(name, '', meaning).add(amount, all);
@@ -138,8 +141,8 @@ export function recordMetric<K extends MetricKey>(
 }
 
 /**
- * Starts each counter of one recorder at 0, for every combination of labels. Prometheus sees no increase if the first value of a
- * counter is 1.
+ * Records 0 in each counter of one recorder, for every combination of labels. Otherwise, the first value of a counter would be 1,
+ * and Prometheus would see no increase.
  */
 export function initializeCounters(
   meter: Meter,

@@ -1,4 +1,4 @@
-/* Every name that two programs share: changing one breaks callers, saved filters or running workflows. */
+/* This file has every name that two programs share. A changed name breaks callers, saved filters or running workflows. */
 
 export const FOLLOW_UP_WORKFLOW = 'followUp';
 export const BATCH_WORKFLOW = 'followUpBatch';
@@ -10,14 +10,17 @@ export const UPDATE_POLL_NOW = 'pollNow';
 export const UPDATE_EXTEND_DEADLINE = 'extendDeadline';
 export const UPDATE_RESOLVE_DELIVERY = 'resolveDelivery';
 
-/* Memos. A cancelled follow-up leaves its receipt, and a batch item its receipt and outcome. */
+/* The keys of memos. `MEMO_RECEIPT` has the receipt and the outcome of a cancelled follow-up or of a batch item. */
 export const MEMO_RECEIPT = 'followUpReceipt';
 export const MEMO_PROMPT_DIGEST = 'followUpPromptSha256';
-/** The start delay in milliseconds, which the client writes: the workflow can't see it, and its deadline counts after it. */
+/**
+ * The start delay in milliseconds. The client writes the delay, because the workflow can't read it from Temporal, and the deadline
+ * counts from the end of the delay.
+ */
 export const MEMO_START_DELAY = 'followUpStartDelayMs';
 export const MEMO_JOB_LOCK_HOLDER = 'followUpJobLockHolder';
 
-/** The type of the failure with which an activity that polls asks for its next attempt. */
+/** The type of the failure with which a polling activity requests its next attempt. */
 export const POLL_AGAIN = 'PollAgain';
 
 /** The search attributes and their types. The worker checks and registers them when it starts. */
@@ -38,6 +41,6 @@ export type KeywordName = Exclude<SearchAttributeName, 'FollowUpOutcome'>;
 export const DEFAULT_TASK_QUEUES = {
   followUp: 'follow-up',
   agentApiRead: 'agent-api-read',
-  /** Sends and reads have limits of their own. */
+  /** Sends have a separate task queue, because sends and reads have separate rate limits. */
   agentApiSend: 'agent-api-send',
 } as const;

@@ -13,7 +13,7 @@ import {
 } from './result';
 import { MAX_LINK_CHARACTERS, truncate } from './text';
 
-/** The ends of a follow-up, and those that a batch tells of its items; their messages below explain them. */
+/** The outcomes of a follow-up, and the additional outcomes of batch items. The messages below explain the additional outcomes. */
 export const OUTCOMES = [
   ...TERMINAL_STATUSES,
   ...FAILURE_TYPES,
@@ -27,36 +27,36 @@ export const OUTCOMES = [
 ] as const;
 export type Outcome = (typeof OUTCOMES)[number];
 
-/** Whether an outcome counts as a failure for `maxFailures` of a batch. */
+/** Returns whether an outcome counts as a failure for `maxFailures` of a batch. */
 export function isFailure({ outcome }: { readonly outcome: Outcome }): boolean {
   return outcome !== 'completed' && outcome !== 'archived';
 }
 
 export const recordedOutcomeFields = {
   outcome: literalOf(...OUTCOMES),
-  /** Null where no receipt tells. */
+  /** The verdict of the receipt. The value is null if the receipt is missing or can't be read. */
   delivery: orNull(isVerdict),
   evidence: orNull(isEvidence),
   prLink: orNull(text),
-  /** What went wrong, in at most 300 characters; null for a result. */
+  /** The reason of a failure, in at most 300 characters. The value is null for a result. */
   message: orNull(text),
 };
 
-/** How a follow-up ended. */
+/** How a follow-up ended: its outcome and the fields that a list of results shows. */
 export type RecordedOutcome = Checked<ReturnType<typeof objectOf<typeof recordedOutcomeFields>>>;
 
-/** A list of the server holds a hundred memos. */
+/** The limit keeps a visibility list small, because one page of the list has the memos of up to 100 workflows. */
 const MAX_MESSAGE_CHARACTERS = 300;
 
 const { outcome, prLink, message } = recordedOutcomeFields;
 const isOutcomeMemo = objectOf({ outcome, prLink, message });
 
-/** What an item that ends leaves in its memo, so that a list of the server tells it. */
+/** Creates the memo of a batch item that ends. A visibility list returns memos, so the outcome needs no further request. */
 export function toOutcomeMemo(receipt: Receipt, { outcome, prLink, message }: RecordedOutcome): object {
   return { ...receipt, outcome, prLink, message };
 }
 
-/** Null where a memo holds no {@link toOutcomeMemo}. */
+/** Returns the outcome in a memo that {@link toOutcomeMemo} created; null for any other value. */
 export function outcomeFromMemo(memo: unknown): RecordedOutcome | null {
   if (!isReceipt(memo) || !isOutcomeMemo(memo)) return null;
   const { outcome, prLink, message } = memo;
@@ -70,25 +70,25 @@ export function outcomeFromResult(result: unknown): RecordedOutcome {
   return { outcome: status, ...fieldsFromReceipt(receipt), prLink: boundedLink(prLink), message: null };
 }
 
-export const DELIVERY_IN_HISTORY = 'whether the message was sent is in its history.';
+export const DELIVERY_IN_HISTORY = 'the workflow history shows whether the message was sent.';
 
 export function describeDelivery({ verdict, confirmedBy, sends }: Delivery): string {
   return {
-    // An answered 429 was sent, and not processed.
-    'not-sent': sends === 0 ? 'Nothing was sent.' : 'The service has processed nothing.',
+    // A POST that received 429 was sent, and the agent service did not process it.
+    'not-sent': sends === 0 ? 'Nothing was sent.' : 'The agent service did not process the message.',
     rejected: 'The message was rejected.',
-    unknown: 'Nobody can tell whether the message arrived.',
+    unknown: 'It is unknown whether the message arrived.',
     accepted: `The message ${confirmedBy === 'assumed' ? 'is assumed to have arrived' : 'was accepted'}.`,
   }[verdict];
 }
 
-/** Whether the message was sent, by what a follow-up that has ended left. */
+/** Describes the delivery of a follow-up that has ended, in one or two sentences. */
 export function describeReceipt(receipt: Receipt | null): string {
-  if (receipt === null) return `It left no receipt: ${DELIVERY_IN_HISTORY}`;
+  if (receipt === null) return `The receipt is missing: ${DELIVERY_IN_HISTORY}`;
   const description = describeDelivery(receipt.delivery);
   if (receipt.delivery.verdict === 'accepted') return `${description} The agent continues.`;
   return receipt.delivery.verdict === 'unknown'
-    ? `${description} If it did, the agent continues.`
+    ? `${description} If the message arrived, the agent continues.`
     : description;
 }
 
@@ -99,27 +99,27 @@ export function describeCancellation(receipt: Receipt | null): string {
 export function describeConflict(workflowId: string): string {
   const requestId = decodeURIComponent(workflowId.split(':').at(-1) ?? '');
   return (
-    `The follow-up ${workflowId} exists with another prompt: request id ${JSON.stringify(requestId)} is taken. ` +
-    'Nothing was sent. Give a new message a new request id; to see the existing one, use its workflow id.'
+    `The follow-up ${workflowId} exists with another prompt, so the request ID ${JSON.stringify(requestId)} can't be used. ` +
+    'Nothing was sent. Send a new message with a new request ID. To see the existing follow-up, use its workflow ID.'
   );
 }
 
 const MESSAGES_WITHOUT_RECEIPT: Partial<Record<Outcome, string>> = {
-  terminated: 'Somebody terminated the follow-up.',
-  'timed-out': 'The workflow ran into its time limit.',
+  terminated: 'The follow-up was terminated.',
+  'timed-out': 'The workflow timed out.',
   missing:
-    'The follow-up no longer exists (deleted, or older than the retention of the namespace): nobody can tell whether its ' +
-    'message was sent. It was not started again.',
-  'left-running': 'Somebody else started this follow-up; it continues.',
-  cancelled: 'Somebody cancelled the follow-up.',
-  unreadable: 'Its result is no job with a receipt.',
+    'The follow-up no longer exists: it was deleted or is older than the retention of the namespace. It is unknown whether its ' +
+    'message was sent. The follow-up was not started again.',
+  'left-running': 'Another client started this follow-up, so the follow-up continues.',
+  cancelled: 'The follow-up was cancelled.',
+  unreadable: 'The result of the workflow is not a job with a receipt.',
 };
 
 export function createOutcomeWithoutReceipt(
   outcome: Outcome,
   message = MESSAGES_WITHOUT_RECEIPT[outcome] ?? outcome,
 ): RecordedOutcome {
-  // A foreign program's words may hold half a character, which would end the worker (sdk-core 1.24).
+  // The message of another program may have a lone surrogate, which would end the worker process (sdk-core 1.24).
   const boundedMessage = truncate(message, MAX_MESSAGE_CHARACTERS).toWellFormed();
   return { outcome, delivery: null, evidence: null, prLink: null, message: boundedMessage };
 }
@@ -132,21 +132,24 @@ export function createCancelledOutcome(receipt: unknown): RecordedOutcome {
 }
 
 /**
- * @param isPromptComparable false where nothing is left to compare its prompt with
- * @param isForeign false where a follow-up of the asker's own, deleted since, may have sent its message
+ * Creates the outcome for a follow-up that exists with another prompt.
+ *
+ * @param isPromptComparable false if the workflow no longer has the prompt or its digest
+ * @param isForeign whether the existing follow-up certainly belongs to another client. If false, an earlier follow-up with the same
+ *   ID, which was deleted, may have sent the message.
  */
 export function createConflictOutcome(isPromptComparable: boolean, isForeign: boolean): RecordedOutcome {
   if (!isPromptComparable)
     return createOutcomeWithoutReceipt(
       'conflict',
-      'A follow-up of this name exists, and its prompt can no longer be compared.',
+      'A follow-up with this request ID exists, and its prompt is no longer available for a comparison.',
     );
-  const reason = 'A follow-up of this name carries another prompt';
+  const reason = 'A follow-up with this request ID exists with another prompt';
   return isForeign
-    ? { ...createOutcomeWithoutReceipt('conflict', `${reason}; nothing was sent.`), delivery: 'not-sent' }
+    ? { ...createOutcomeWithoutReceipt('conflict', `${reason}. Nothing was sent.`), delivery: 'not-sent' }
     : createOutcomeWithoutReceipt(
         'conflict',
-        `${reason}. Nobody can tell whether an earlier one sent this one.`,
+        `${reason}. It is unknown whether an earlier follow-up sent this message.`,
       );
 }
 
@@ -155,7 +158,7 @@ interface Failure extends Error {
   readonly details?: readonly unknown[] | null | undefined;
 }
 
-/** Undefined for a failure that is none of a follow-up. */
+/** Returns the type and the details of a follow-up's failure; undefined for any other failure. */
 export function parseFollowUpFailure({ type, details }: Failure) {
   const failureType = FAILURE_TYPES.find((each) => each === type);
   const detail = details?.[0];
@@ -184,13 +187,13 @@ function boundedLink(link: string | null = null): string | null {
   return link !== null && link.length > MAX_LINK_CHARACTERS ? null : link;
 }
 
-/** Which items start again: those provably not sent or rejected, or also those of unknown delivery. */
+/** Which items a retry starts again: `unsent` are items that were provably not sent or were rejected. */
 export const RETRY_SCOPES = ['unsent', 'unsent-or-unknown'] as const;
 export type RetryScope = (typeof RETRY_SCOPES)[number];
 
-/** @param retryScope null for a run that is no retry */
+/** Returns whether an item starts again. @param retryScope null if the run is not a retry */
 export function shouldRetry({ outcome, delivery }: RecordedOutcome, retryScope: RetryScope | null): boolean {
-  // The name belongs to somebody else's message.
+  // The workflow ID belongs to another message, so the item can't start.
   if (retryScope === null || outcome === 'conflict') return false;
   if (canRetry(delivery)) return true;
   return retryScope === 'unsent-or-unknown' && (delivery === 'unknown' || delivery === null);

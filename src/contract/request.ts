@@ -28,20 +28,30 @@ export interface FollowUpRequest {
   readonly jobId: string;
   /** The message, which is sent unaltered: 1 character to 256 KiB of UTF-8, without U+FFFD. */
   readonly prompt: string;
-  /** The caller's idempotency key: the same request ID is the same follow-up, whose message is sent once. @default the workflow ID */
+  /**
+   * The caller's idempotency key: the same request ID is the same follow-up, whose message is sent once.
+   * @default the workflow ID
+   */
   readonly requestId?: string;
   /** The behavior if the job is not idle before the send. @default 'wait' */
   readonly whenActive?: WhenActive | undefined;
   /** The behavior if it is unknown whether the message arrived. @default 'fail' */
   readonly onUnknownDelivery?: OnUnknownDelivery | undefined;
-  /** The maximum time from the workflow's start (after its start delay) to the end of the watch. Longer than `maxStaleness`. @default '24h' */
+  /**
+   * The maximum time from the workflow's start (after its start delay) to the end of the watch. Longer than `maxStaleness`.
+   * @default '24h'
+   */
   readonly deadline?: DurationText | undefined;
+  /** The intervals between the reads of the job. */
   readonly polling?: PollingRequest | undefined;
   /** The time after a POST of unknown delivery for which the job is read before `onUnknownDelivery` decides. @default '2m' */
   readonly reconcileTimeout?: DurationText | undefined;
   /** The time for which a `completed` job without `prLink` is read again before null is accepted. @default '30s' */
   readonly prLinkTimeout?: DurationText | undefined;
-  /** The time after the POST for which a response may describe the job before the message. No terminal status is accepted earlier. @default '30s' */
+  /**
+   * The time after the POST for which a response may describe the job before the message. No terminal status is accepted earlier.
+   * @default '30s'
+   */
   readonly maxStaleness?: DurationText | undefined;
 }
 
@@ -49,13 +59,16 @@ export interface FollowUpRequest {
 export interface PollingRequest {
   /** The shortest interval between polls, at least 100ms. @default '5s' */
   readonly initial?: DurationText | undefined;
-  /** The interval as a share of the turn's age, 0 (every interval is `initial`) to 10. @default 0.1 */
+  /** The interval as a share of the turn's age, from 0 to 10. With 0, every interval is `initial`. @default 0.1 */
   readonly growth?: number | undefined;
   /** The longest interval between polls, not below `initial`. @default '5m' */
   readonly maximum?: DurationText | undefined;
-  /** The share by which every interval varies at random, also the longest one, 0 to 0.5. @default 0.1 */
+  /** The share by which every interval varies at random, from 0 to 0.5. The maximum interval varies too. @default 0.1 */
   readonly jitter?: number | undefined;
-  /** The number of first polls that are a durable timer and a read activity each. Later polls are retries of one activity. @default 2 */
+  /**
+   * The number of first polls that are a durable timer and a read activity each. Later polls are retries of one activity.
+   * @default 2
+   */
   readonly timerPolls?: number | 'all' | undefined;
 }
 
@@ -68,11 +81,11 @@ const isPolling = objectOf({
 });
 export type Polling = Checked<typeof isPolling>;
 
-/** A checked request with its defaults, without its message; durations in milliseconds. */
+/** A checked request with its defaults and without its message. Durations are in milliseconds. */
 export const isPlanWithoutPrompt = objectOf({
   projectId: text,
   jobId: text,
-  /** Or the workflow id if the caller left it out. */
+  /** The request ID, or the workflow ID if the request has no request ID. */
   requestId: text,
   whenActive: literalOf(...WHEN_ACTIVE),
   onUnknownDelivery: literalOf(...ON_UNKNOWN_DELIVERY),
@@ -84,20 +97,23 @@ export const isPlanWithoutPrompt = objectOf({
 });
 export type FollowUpPlan = Checked<typeof isPlanWithoutPrompt> & { readonly prompt: string };
 
-/** Field names and values in the help are Markdown code. The help has no final period, because the CLI adds the limits and the default. */
+/**
+ * An option of a request. Field names and values in the help are Markdown code. The help has no final period, because the CLI adds
+ * the limits and the default.
+ */
 export type RequestOption = { readonly help: string } & (
   | { readonly kind: 'choice'; readonly choices: readonly string[]; readonly default: string }
   | { readonly kind: 'duration'; readonly default: DurationText; readonly minimumMs?: number }
   | { readonly kind: 'number'; readonly default: number; readonly minimum: number; readonly maximum: number }
-  /** A whole number from 0 on, or `all`. */
+  /** A whole number from 0 to `maximum`, or `all`. */
   | { readonly kind: 'count'; readonly default: number; readonly maximum: number }
 );
 
-/** A poll takes some 20 ms of the server's CPU. */
+/** The minimum of a poll interval. A poll with a durable timer costs the Temporal server 12 to 17 ms of CPU. */
 const MIN_POLLING_MS = 100;
 
 export const REQUEST_IDENTITY = {
-  // `shortName`: as a flag and as a column.
+  // `shortName` is the name of the CLI flag and of the column in an input file.
   projectId: {
     kind: 'id',
     required: true,
@@ -119,8 +135,9 @@ export const REQUEST_IDENTITY = {
 } as const;
 
 /**
- * The options of a request, of which all else is made (docs/architecture.md). `FollowUpRequest` and `FollowUpPlan` have a
- * property for each; a duration's ends in `Ms` in the plan.
+ * The options of a request. The check, the flags, the help, the JSON Schema and the docs are made from this table
+ * (docs/architecture.md). `FollowUpRequest` and `FollowUpPlan` have a property for each option. In the plan, the name of a duration
+ * ends in `Ms`.
  */
 export const REQUEST_OPTIONS = {
   whenActive: {
@@ -198,7 +215,7 @@ export const REQUEST_OPTIONS = {
   'polling.timerPolls': {
     kind: 'count',
     default: 2,
-    // More would fill a history: each poll takes 11 events.
+    // A larger number would fill the history, because each of these polls takes 11 events.
     maximum: 1_000,
     help:
       'the number of first polls that are a durable timer and a read activity each: 0 to 1000, or `all`. Later polls are ' +
@@ -206,7 +223,7 @@ export const REQUEST_OPTIONS = {
   },
 } as const satisfies Readonly<Record<string, RequestOption>>;
 
-/** In the order in which they are shown. */
+/** The fields of a request, in the order in which docs and help show them. */
 export const REQUEST_FIELDS = { ...REQUEST_IDENTITY, ...REQUEST_OPTIONS };
 export type RequestField = keyof typeof REQUEST_FIELDS;
 export type RequestRow = RequestOption | (typeof REQUEST_IDENTITY)[keyof typeof REQUEST_IDENTITY];
@@ -215,7 +232,7 @@ export function toPlanFieldName(field: string, { kind }: { readonly kind: string
   return kind === 'duration' ? `${field}Ms` : field;
 }
 
-/** The options of a checked request as a caller would write them. */
+/** Returns the options of a checked request in the form in which a caller writes them. */
 export function optionTexts(plan: FollowUpPlan): [option: string, text: string][] {
   return Object.entries<RequestOption>(REQUEST_OPTIONS).map(([name, option]) => {
     const value = getField({ ...plan }, toPlanFieldName(name, option));
@@ -223,7 +240,11 @@ export function optionTexts(plan: FollowUpPlan): [option: string, text: string][
   });
 }
 
-/** Of an unchecked request; undefined for null too. */
+/**
+ * Returns the value of a field of an unchecked request. A field that is null is undefined too.
+ *
+ * @param field such as `polling.initial`
+ */
 export function getField(request: JsonObject, field: string): unknown {
   const [name = '', inner] = field.split('.');
   const value = request[name];
@@ -231,7 +252,7 @@ export function getField(request: JsonObject, field: string): unknown {
   return isRecord(value) ? (value[inner] ?? undefined) : undefined;
 }
 
-/** An unchecked request of these fields, but for those that are undefined or null. */
+/** Builds an unchecked request from fields. Fields that are undefined or null are omitted. */
 export function buildRequest(fields: Iterable<readonly [field: string, value: unknown]>): JsonObject {
   const request: Record<string, unknown> = {};
   for (const [field, value] of fields) {

@@ -1,6 +1,10 @@
+/** The number of responses to polls, by status or by failure label. */
 export type ResponseCounts = Readonly<Record<string, number>>;
 
-/** New words must not fill the history: beyond so many, responses count as `other`. */
+/**
+ * The maximum number of keys, because an agent service that returns new statuses must not fill the history. Further responses count
+ * as `other`.
+ */
 const MAX_KEYS = 32;
 
 export function addCounts(...all: readonly ResponseCounts[]): ResponseCounts {

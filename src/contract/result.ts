@@ -17,15 +17,15 @@ export const VERDICTS = ['not-sent', 'accepted', 'rejected', 'unknown'] as const
 export const isVerdict = literalOf(...VERDICTS);
 export type Verdict = Checked<typeof isVerdict>;
 
-/** The one rule of every retry, of a follow-up or of a batch. */
+/** Returns whether a retry may send the message. Retries of follow-ups and of batches use the same rule. */
 export function canRetry(verdict: Verdict | null | undefined): boolean {
   return verdict === 'not-sent' || verdict === 'rejected';
 }
 
-/** A later version may add a word, which older readers take. */
+/** How the acceptance of the message is known. A later version may add a value, which older clients accept as any text. */
 export type ConfirmedBy = 'response' | 'read' | 'operator' | 'assumed';
 
-/** `confirmedBy` is null unless accepted; `sends` counts POSTs that were not provably kept from the service. */
+/** `confirmedBy` is null unless the verdict is `accepted`. `sends` counts the POSTs that may have reached the agent service. */
 const isDelivery = objectOf({
   verdict: isVerdict,
   confirmedBy: orNull(text as Check<ConfirmedBy>),
@@ -33,7 +33,10 @@ const isDelivery = objectOf({
 });
 export type Delivery = Checked<typeof isDelivery>;
 
-/** Why a terminal status was accepted: `judgeEnd` in src/follow-up/evidence.ts, and docs/result.md. */
+/**
+ * Why a terminal status was accepted. `judgeEnd` in src/follow-up/evidence.ts has the rules, and docs/result.md explains each
+ * value.
+ */
 export const EVIDENCES = [
   'seen-active',
   'status-changed',
@@ -42,31 +45,34 @@ export const EVIDENCES = [
   'active-before',
 ] as const;
 export type Evidence = (typeof EVIDENCES)[number];
-/** Any text, as for {@link ConfirmedBy}. */
+/** The check accepts any text, because a later version may add a value. */
 export const isEvidence = text as Check<Evidence>;
 
 /** The receipt of a follow-up. docs/result.md describes each field. Times are ISO 8601 in UTC. */
 export const isReceipt = objectOf({
   requestId: text,
   delivery: isDelivery,
-  /** Null until a terminal status is accepted. */
+  /** Why the terminal status was accepted. The value is null until then. */
   evidence: orNull(isEvidence),
-  /** The job right before the send, once it was read. */
+  /** The job right before the send. The value is null until the job was read. */
   baseline: orNull(isJobState),
-  /** SHA-256 in hexadecimal digits; null if the request was invalid. */
+  /** The SHA-256 of the prompt in hexadecimal digits. The value is null if the request was invalid. */
   promptDigest: orNull(text),
   /** The number of reads since the send whose response was reported. */
   polls: count,
-  /** When the POST started; null if nothing was sent. */
+  /** When the POST started. The value is null if nothing was sent. */
   sentAt: orNull(text),
-  /** Null while the follow-up runs. */
+  /** When the follow-up ended. The value is null while the follow-up runs. */
   endedAt: orNull(text),
-  /** The count of each response to a poll: a status, `http_503`, `timeout`, …; at most 32 keys, then `other`. */
+  /**
+   * The count of each response to a poll, by status or by failure label (`http_503`, `timeout`, …). After 32 keys, further
+   * responses count as `other`.
+   */
   responseCounts: mapOf(count),
 });
 export type Receipt = Checked<typeof isReceipt>;
 
-/** The final job, and the receipt that says how it is known. */
+/** The final job, and the receipt that states how the result is known. */
 export const isFollowUpResult = objectOf({ ...jobFields, receipt: isReceipt });
 export type FollowUpResult = Checked<typeof isFollowUpResult>;
 
@@ -80,12 +86,12 @@ export const FAILURE_TYPES = [
 ] as const;
 export type FailureType = (typeof FAILURE_TYPES)[number];
 
-/** Their `details[0]`. */
+/** The value of `details[0]` in each of these failures. */
 export const isFailureDetails = objectOf({
   /** The job in the latest readable response. */
   job: orNull(isAgentJob),
   receipt: isReceipt,
-  /** The HTTP status of the response that ended the follow-up, if one did. */
+  /** The HTTP status of the response that ended the follow-up, if a response ended it. */
   httpStatus: optional(number),
   /** The agent service's error text. */
   serviceMessage: optional(text),
@@ -99,53 +105,60 @@ const PHASE_ACTIONS = {
     'waits for the job lock and until the job is idle (whenActive is wait); then sends the message',
   sending: 'sends the message; a rate limit can delay it',
   reconciling: 'reads the job to find out whether the message arrived',
-  'needs-decision': 'waits for a decision, and reads the job meanwhile',
-  watching: 'the message is sent; reads the job until it ends',
+  'needs-decision': "waits for an operator's decision, and continues to read the job",
+  watching: 'the message was sent; reads the job until the turn has ended',
   confirming: 'the job has a terminal status; reads the job until the status is accepted (maxStaleness)',
   'waiting-for-link': 'the job is completed; waits for its pull request link (prLinkTimeout)',
-  unauthorized: 'waits until the agent service accepts the key, and tries again',
-  done: 'nothing; the result is the final job',
-  failed: 'nothing; it has ended, and its failure says why (in the Web UI under Event History)',
-  cancelled: 'nothing; the watch has ended, and the agent continues if the message arrived',
+  unauthorized: 'tries again until the agent service accepts the API key',
+  done: 'none; the result is the final job',
+  failed: 'none; the follow-up has ended, and its failure has the reason (in the Web UI under Event History)',
+  cancelled: 'none; the watch has ended, and the agent continues if the message arrived',
 } as const;
 export type Phase = keyof typeof PHASE_ACTIONS;
 export const PHASES = Object.keys(PHASE_ACTIONS) as readonly Phase[];
 
 /**
- * The result of the query and the updates. The reads of a pending `pollJob` are not in it; the client adds them from the Temporal
- * server's description of the workflow.
+ * The result of the query `progress` and of the updates. The counts do not include the reads of a pending `pollJob`. The client
+ * adds these reads from the Temporal server's description of the workflow.
  */
 export interface FollowUpProgress extends Pick<Receipt, 'evidence' | 'responseCounts' | 'polls'> {
-  /** While the message is being sent, the verdict is `unknown`, and the send is counted. */
+  /** The delivery. While the message is being sent, the verdict is `unknown`, and `sends` includes this send. */
   readonly delivery: Delivery;
-  /** While the message is being sent: the delivery if the Temporal server has recorded no send permission. Absent otherwise. */
+  /** The delivery that applies if the Temporal server has recorded no send permission. Only set while the message is being sent. */
   readonly deliveryBeforeSend?: Delivery | undefined;
   readonly phase: Phase;
   readonly job: AgentJob | null;
-  /** Null while no read is planned. */
+  /** When the next read is due. The value is null while no read is planned. */
   readonly nextPollAt: string | null;
   readonly deadlineAt: string;
   /** The reason why it is unknown whether the message arrived. */
   readonly deliveryUnknownReason?: string | undefined;
-  /** Such as `completed`, `http 503: try later` or `ECONNREFUSED`; null before the first. */
+  /**
+   * The latest response, such as `completed`, `http 503: try later` or `ECONNREFUSED`. The value is null before the first
+   * response.
+   */
   readonly lastResponse: string | null;
 }
 
 const WAIT_ADVICE =
-  'nothing, unless the last answer is an error that stays: then mend its cause. Cancelling ends the watch, not the agent';
+  'nothing; if the last response is an error that persists, fix its cause. A cancellation ends the watch, but does not stop the agent';
 const NEW_KEY_ADVICE =
   'give the workers a valid AGENT_API_KEY or AGENT_API_KEY_FILE; the follow-up then continues automatically';
 const RETRY_ADVICE =
-  "mend the cause; then the starter's `retry` sends the message. A corrected request needs a new request id";
+  'fix the cause, then run `agent-follow-up retry` to send the message. To send a corrected request, use a new request ID';
 
 const ADVICE_BY_VERDICT: Readonly<Record<Verdict, string>> = {
   'not-sent': RETRY_ADVICE,
   rejected: RETRY_ADVICE,
-  unknown: 'look at the job: if the message is there, nothing; if not, a new request id sends it again',
-  accepted: 'look at the job: the agent may still work on it',
+  unknown: 'check the job; if the message did not arrive, send it again with a new request ID',
+  accepted: 'check the job, because the agent may still work on the message',
 };
 
-/** Table rows with the phase, its reason and the required action. @param decide how an operator resolves an unknown delivery */
+/**
+ * Returns table rows with the phase, its reason and the required action.
+ *
+ * @param decide how an operator resolves an unknown delivery, as an instruction
+ */
 export function phaseRows(
   {
     phase,
@@ -155,16 +168,18 @@ export function phaseRows(
   decide: string,
 ): (readonly [name: string, value: string])[] {
   const rows: [string, string][] = [['phase', phase]];
-  // A later version may have another phase.
-  if (!PHASES.includes(phase)) return [...rows, ['doing', 'see its worker, which is newer']];
-  rows.push(['doing', PHASE_ACTIONS[phase]]);
+  // A worker of a later version may report a phase that this client does not know.
+  if (!PHASES.includes(phase))
+    return [...rows, ['action', 'unknown, because the worker is newer than this client; update the client']];
+  rows.push(['action', PHASE_ACTIONS[phase]]);
   if (phase === 'needs-decision') {
-    const reason = `nobody can tell whether the message arrived: ${deliveryUnknownReason ?? 'the send has no answer'}`;
-    const effect = 'delivered waits for the end of the job, not-delivered sends the message once more';
-    return [...rows, ['why', reason], ['what to do', `look at the job; then ${decide}: ${effect}`]];
+    const reason = `it is unknown whether the message arrived: ${deliveryUnknownReason ?? 'the send has no response'}`;
+    const effect =
+      'With delivered, the watch starts. With not-delivered, the message is sent once more, unless a read shows that it arrived';
+    return [...rows, ['why', reason], ['what to do', `check the job, then decide: ${decide}. ${effect}`]];
   }
   if (phase === 'unauthorized') {
-    const reason = "the agent service rejects the worker's key; the last response has its error text";
+    const reason = "the agent service rejects the worker's API key; the last response has the error text";
     return [...rows, ['why', reason], ['what to do', NEW_KEY_ADVICE]];
   }
   if (phase === 'done') return rows;
@@ -172,7 +187,7 @@ export function phaseRows(
   return [...rows, ['what to do', isOver ? getAdviceAfterEnd(delivery) : WAIT_ADVICE]];
 }
 
-/** The required action for a follow-up that ended without a final job. */
+/** Returns the required action for a follow-up that ended without a final job. */
 export function getAdviceAfterEnd({ verdict }: Pick<Delivery, 'verdict'>): string {
   return verdict in ADVICE_BY_VERDICT ? ADVICE_BY_VERDICT[verdict] : ADVICE_BY_VERDICT.unknown;
 }

@@ -7,7 +7,7 @@ import type { DeliveryState, FollowUpState } from './state';
 
 type SendEndedEvent = FollowUpEvent & { kind: 'send ended' };
 
-/** The state after one send. The permit is used up by every end that may have made a POST. */
+/** Makes the state after one send. If the send may have made a POST, the new state has no permit. */
 export function applySendOutcome(previousState: FollowUpState, event: SendEndedEvent): FollowUpState {
   const { outcome, startedAt, at } = event;
   const state: FollowUpState = {
@@ -23,7 +23,7 @@ export function applySendOutcome(previousState: FollowUpState, event: SendEndedE
       return { ...state, lockHolder: outcome.holder, failures: NO_FAILURES };
     case 'not-read':
     case 'postponed': {
-      // A job that was read exists, although it was not sent to.
+      // A job that was read exists, although no message was sent to the job.
       const { job = state.job, ...failure } = outcome;
       return { ...state, job, failures: addFailure(state.failures, failure, at) };
     }
@@ -36,13 +36,13 @@ export function applySendOutcome(previousState: FollowUpState, event: SendEndedE
   }
 }
 
-/** A send that did not report may have acquired the job lock. */
+/** A send that did not report its result may have acquired the job lock, whose run ID is then not known. */
 function getNextJobLock({ jobLock, plan }: FollowUpState, { outcome, lockRunId }: SendEndedEvent) {
   if (plan.whenActive !== 'wait' || outcome.kind === 'lock-held') return null;
   return { runId: lockRunId ?? jobLock?.runId ?? null };
 }
 
-/** The baseline read does not allow the POST, or shows that an earlier POST arrived. */
+/** Applies a baseline read that does not allow the POST, or that shows that an earlier POST arrived. */
 function applyBaselineRead(
   state: FollowUpState,
   { job }: SendOutcome & { kind: 'job-not-ready' },
@@ -59,14 +59,14 @@ function applyBaselineRead(
   return { ...read, baseline, waitingForJob: { since: at, reads: 0 } };
 }
 
-/** The run before a reset may have made this POST, and also the one further POST of `resend`. */
+/** Applies a reset. The run before the reset may have made this POST, and also the one further POST of `resend`. */
 function applyReset(
   state: FollowUpState,
   sendOutcome: SendOutcome & { kind: 'reset' },
   { earlierPostEndsAt }: SendEndedEvent,
 ): FollowUpState {
   const { delivery, plan } = state;
-  // The baseline of an earlier POST is kept. Without one, the job as it is now is the best that is known.
+  // An earlier POST keeps its baseline. Without an earlier POST, the job in its current state is the best known baseline.
   const baseline =
     delivery.kind === 'unknown'
       ? delivery.reads.baseline
@@ -101,7 +101,7 @@ function applyPost(
     // An earlier POST that may have arrived keeps its own baseline.
     baseline: outcome.verdict !== 'not-sent' || isUnsent ? baseline && toJobState(baseline) : state.baseline,
   };
-  // The permit stays, because nothing was processed.
+  // The permit stays, because the agent service processed nothing.
   if (outcome.verdict === 'not-sent') return { ...read, failures: addFailure(state.failures, outcome, at) };
   // The worker's clock may be wrong: the POST was made between the start of the send and now, and ended before now.
   const sentAt = Math.max(startedAt, Math.min(sendOutcome.sentAt, at));
@@ -109,7 +109,7 @@ function applyPost(
   const posted = { ...read, sentAt, failures: NO_FAILURES };
   switch (outcome.verdict) {
     case 'accepted':
-      // The job in the POST's own response is shown, and is no evidence: only reads are.
+      // The progress shows the job from the POST's response, but this job is not evidence, because only reads are evidence.
       return { ...posted, job: outcome.job, delivery: { kind: 'accepted', confirmedBy: 'response', reads } };
     case 'unknown':
       return { ...posted, delivery: unknownDelivery(outcome, reads) };
@@ -118,7 +118,7 @@ function applyPost(
   }
 }
 
-/** A POST may have been processed. It has used up its permit. */
+/** Makes the delivery after a POST that may have been processed. The POST has used its permit. */
 function unknownDelivery(
   { label, message, httpStatus, serviceMessage }: RequestFailure,
   reads: Observations,

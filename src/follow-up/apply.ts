@@ -8,37 +8,38 @@ import { grantOperatorPermit, grantResendPermit } from './permits';
 import { addCounts } from '../contract/response-counts';
 import { type DeliveryState, type FollowUpState, getDeliveryReads } from './state';
 
-/** What happened to a follow-up. Times are in milliseconds, by the workflow's clock. */
+/** An event of a follow-up. Times are in milliseconds since the epoch, by the workflow's clock. */
 export type FollowUpEvent =
   | {
       readonly kind: 'send ended';
       readonly outcome: SendOutcome;
-      /** See `SendResult`; null if the send did not report it. */
+      /** The run ID of the job lock, as in `SendResult`. The value is null if the send did not report its result. */
       readonly lockRunId: string | null;
       /** When the send started. */
       readonly startedAt: number;
       readonly at: number;
-      /** When a POST of a run before a reset has ended at the latest. */
+      /** The latest time at which a POST of a run before a reset can have ended. */
       readonly earlierPostEndsAt: number;
     }
   | ({ readonly kind: 'read ended' } & CompletedRead)
-  /** `pollJob` ended: its reads that returned the known job, and the response that differs, if it reported one. */
+  /** `pollJob` ended: the number of its reads that returned the known job, and the response that differs, if there was one. */
   | {
       readonly kind: 'poll ended';
       readonly unchangedReads: number;
       readonly status: string;
       readonly last: Omit<CompletedRead, 'at'> | null;
-      /** An update interrupted the poll, so that one read follows at once. */
+      /** Whether an update or a cancellation interrupted the poll. The next read then follows at once. */
       readonly isInterrupted: boolean;
       readonly at: number;
     }
-  /** The wait for the job lock ended. @see SendResult for `lockRunId` */
+  /** The wait for the job lock ended. `lockRunId` is null if it is not known whether the lock was acquired. */
   | { readonly kind: 'lock wait ended'; readonly lockRunId: string | null }
+  /** No further read can show whether the message arrived, so `onUnknownDelivery` applies. */
   | { readonly kind: 'reconciling ended' }
   /** An operator sent `pollNow`. */
   | { readonly kind: 'read requested'; readonly at: number }
   | { readonly kind: 'deadline extended'; readonly deadlineAt: number }
-  /** An operator sent `resolveDelivery`; `runId` is the run that may send again. */
+  /** An operator sent `resolveDelivery`. `runId` is the run that may send the message again. */
   | { readonly kind: 'delivery decided'; readonly decision: DeliveryDecision; readonly runId: string }
   | { readonly kind: 'cancelled' };
 
@@ -79,7 +80,7 @@ function applyRead(state: FollowUpState, { response, requestedAt, at }: Complete
     ...countReads(state, response.kind === 'job' ? response.job.status : response.label, 1),
     lastRequestAt: requestedAt,
     lastResponseAt: at,
-    // A read that was in progress when an operator requested one does not count.
+    // A read that was in progress before the operator's request does not fulfill this request.
     readRequestedAt: readRequestedAt !== null && requestedAt < readRequestedAt ? readRequestedAt : null,
   };
   if (response.kind === 'failure') return { ...after, failures: addFailure(state.failures, response, at) };
@@ -90,7 +91,7 @@ function applyRead(state: FollowUpState, { response, requestedAt, at }: Complete
   return { ...after, job, delivery, waitingForJob, failures: NO_FAILURES };
 }
 
-/** Adds a readable response to the reads since the POST. A fresh one can show that a message of unknown delivery arrived. */
+/** Adds a readable response to the reads since the POST. A fresh response can show that a message of unknown delivery arrived. */
 function observeDelivery(
   delivery: DeliveryState,
   job: AgentJob,
@@ -114,7 +115,10 @@ function applyPoll(state: FollowUpState, event: FollowUpEvent & { kind: 'poll en
   return last === null ? counted : applyRead(counted, { ...last, at });
 }
 
-/** The receipt counts only reads since a POST that may have been processed, because it is about the message's turn. */
+/**
+ * Counts reads. The receipt counts only the reads since a POST that may have been processed, because it describes the message's
+ * turn.
+ */
 function countReads(state: FollowUpState, label: string, reads: number): FollowUpState {
   const { waitingForJob, polls, responseCounts } = state;
   const counted = {
@@ -129,7 +133,7 @@ function countReads(state: FollowUpState, label: string, reads: number): FollowU
   };
 }
 
-/** Applies `onUnknownDelivery`. With `fail`, or if the one resend is used, `nextStep` ends the follow-up. */
+/** Applies `onUnknownDelivery`. With `fail`, or if the one resend was used before, `nextStep` then ends the follow-up. */
 function applyReconciled(state: FollowUpState): FollowUpState {
   const { delivery, plan } = state;
   if (delivery.kind !== 'unknown') return state;

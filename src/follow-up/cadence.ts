@@ -1,22 +1,26 @@
 import type { Polling } from '../contract/request';
 import { type FailureStreak, MIN_NOT_FOUND } from './failure-streak';
 
-/** Returns a number from 0 to 1. A replay of a workflow repeats the numbers of `Math.random`. */
+/** Returns a number from 0 to 1. In a workflow, this is `Math.random`, whose numbers a replay repeats. */
 export type Random = () => number;
 
-/** A follow-up notices within minutes that the agent service works again. */
+/** The maximum wait after failures, so that a follow-up detects within minutes that the agent service works again. */
 const MAX_FAILURE_WAIT_MS = 5 * 60_000;
 
-/** The limits of a `Retry-After`: no request is repeated at once, and services count their limits by the hour. */
+/**
+ * The limits of a `Retry-After`. With the minimum, no request is repeated at once. The maximum is an hour, because services count
+ * their rate limits by the hour.
+ */
 const MIN_RETRY_AFTER_MS = 1_000;
 const MAX_RETRY_AFTER_MS = 3_600_000;
 
+/** Applies the minimum and the maximum to the value of a `Retry-After`, in milliseconds. */
 export function limitRetryAfter(waitMs: number): number {
   return Math.max(MIN_RETRY_AFTER_MS, Math.min(MAX_RETRY_AFTER_MS, waitMs));
 }
 
 /**
- * The time in milliseconds from one poll to the next. Jitter applies at the maximum too, because otherwise thousands of
+ * Returns the time in milliseconds from one poll to the next. Jitter applies at the maximum too, because otherwise thousands of
  * follow-ups would poll at the same moment.
  *
  * @param ageMs the age of the turn, or of the wait for an idle job
@@ -27,12 +31,13 @@ export function pollIntervalMs(polling: Polling, ageMs: number, random: Random):
 }
 
 /**
- * The time in milliseconds from the latest response to the next request.
+ * Returns the time in milliseconds from the latest response to the next request.
  *
- * - After a readable response, this is the poll interval.
+ * - After a readable response, the wait is the poll interval.
  * - After a `Retry-After`, jitter only lengthens the wait.
- * - After one of the first five responses with status 404, this is the initial interval, because the job may be deleted.
- * - After any other failure, the wait doubles with each failure up to five minutes, and is never shorter than the interval.
+ * - After one of the first five responses with status 404, the wait is the initial interval, because the job may be deleted.
+ * - After any other failure, the wait doubles with each failure up to five minutes. The wait is never shorter than the poll
+ *   interval.
  */
 export function nextWaitMs(polling: Polling, ageMs: number, streak: FailureStreak, random: Random): number {
   const { lastFailure, count, notFound } = streak;
@@ -41,6 +46,6 @@ export function nextWaitMs(polling: Polling, ageMs: number, streak: FailureStrea
     return Math.round(limitRetryAfter(lastFailure.retryAfterMs) * (1 + polling.jitter * random()));
   if (notFound !== null && notFound.count <= MIN_NOT_FOUND) return pollIntervalMs(polling, 0, random);
   const backoffMs = Math.min(MAX_FAILURE_WAIT_MS, polling.initialMs * 2 ** Math.min(count - 1, 20));
-  // The wait is random, so that the follow-ups do not all return at once.
+  // The wait is random, so that many follow-ups do not send their requests at the same moment.
   return Math.max(pollIntervalMs(polling, ageMs, random), Math.round(backoffMs * (0.5 + 0.5 * random())));
 }

@@ -13,28 +13,28 @@ import type { WhenActive } from '../contract/request';
 import type { Evidence } from '../contract/result';
 
 /**
- * What the reads since a POST have shown. A replica may be behind, and the agent may start late: `maxStaleness` is assumed to be
- * longer than both delays together. Only a fresh response decides, whose read was requested at least `maxStaleness` after the
- * POST ended.
+ * The facts that the reads since a POST have shown. A replica may lag, and the agent may start on a message late. `maxStaleness` is
+ * assumed to be longer than both delays together. A response is fresh if its read was requested at least `maxStaleness` after the
+ * POST ended. Only fresh responses decide.
  */
 export const isObservations = objectOf({
-  /** The job right before the POST; null if the worker that read it could not report it. */
+  /** The job right before the POST. The value is null if the worker that read the job could not report it. */
   baseline: orNull(isJobState),
   /** The time from which on a requested read is fresh. */
   freshFrom: time,
   /** Whether any read since the POST returned `active`. */
   hasSeenActive: boolean,
-  /** The latest readable response, fresh or not; null before the first one. */
+  /** The job in the latest readable response, fresh or not. The value is null before the first readable response. */
   last: orNull(isJobState),
   /**
-   * The fresh responses in a row that have the same status, up to the latest one: its job, when the first one was received, and
-   * when the latest one was requested.
+   * The latest fresh responses in a row that have the same status. `job` is the job in the latest response. `since` is the time at
+   * which the first response was received. `requestedAt` is the time at which the latest read was requested.
    */
   freshStreak: orNull(objectOf({ job: isAgentJob, since: time, requestedAt: time })),
 });
 export type Observations = Checked<typeof isObservations>;
 
-/** The job in the POST's own response is not observed: only reads are evidence. */
+/** Creates the observations after a POST. The job in the POST's own response is not included, because only reads are evidence. */
 export function createObservations(baseline: JobState | null, freshFrom: number): Observations {
   return {
     baseline: baseline && toJobState(baseline),
@@ -45,6 +45,7 @@ export function createObservations(baseline: JobState | null, freshFrom: number)
   };
 }
 
+/** Adds one readable response to the observations. */
 export function addObservation(
   observations: Observations,
   job: AgentJob,
@@ -60,8 +61,11 @@ export function addObservation(
 }
 
 /**
- * `accepted`: the latest fresh response shows the end of the message's turn. `held`: the status is accepted if a response that is
- * requested at `until` or later shows it too. `open`: no fresh response shows a terminal status.
+ * Whether the latest fresh response shows the end of the message's turn.
+ *
+ * - `accepted`: the response shows the end of the message's turn.
+ * - `held`: the status is accepted if a read that is requested at `until` or later returns the same status.
+ * - `open`: no fresh response was received, or the latest fresh response has no terminal status.
  */
 export type EndJudgment =
   | { readonly kind: 'accepted'; readonly evidence: Evidence; readonly job: AgentJob; readonly since: number }
@@ -80,8 +84,8 @@ export function judgeEnd(
   if (wasIdle && hasSeenActive) return accepted('seen-active');
   if (wasIdle && job.status !== baseline.status && isTurnEndStatus(job.status))
     return accepted('status-changed');
-  // The true time for which the status stayed the same is never shorter than the time from the arrival of the first response to
-  // the request of the latest one. A single response never qualifies, because its request comes before its arrival.
+  // The time from the first response's arrival to the latest read's request is never longer than the true time for which the status
+  // stayed the same. A single response never qualifies, because its request comes before its arrival.
   const until = since + maxStalenessMs;
   if (requestedAt < until || requestedAt <= since) return { kind: 'held', until };
   if (baseline !== null && (job.prLink !== baseline.prLink || job.archivedAt !== baseline.archivedAt))
@@ -89,24 +93,28 @@ export function judgeEnd(
   return accepted(wasIdle ? 'unchanged' : 'active-before');
 }
 
-/** Whether a read before the first fresh one can show anything: only that the turn of a job that was idle has started. */
+/**
+ * Returns whether a read that is not fresh can show anything. Such a read can only show that the turn of an idle job has started.
+ */
 export function canShowTurn({ baseline, hasSeenActive }: Observations): boolean {
   return !hasSeenActive && baseline !== null && isTerminal(baseline.status);
 }
 
-/** Whether reading can show that a message of unknown delivery arrived: only if the job was idle before. */
+/**
+ * Returns whether reads can show that a message of unknown delivery arrived. Reads can show this only if the job was idle before.
+ */
 export function canShowDelivery({ baseline }: Observations): boolean {
   return baseline !== null && isTerminal(baseline.status);
 }
 
-/** Whether the latest fresh response shows that a message of unknown delivery arrived (rule 6 of the contract). */
+/** Returns whether the latest fresh response shows that a message of unknown delivery arrived (rule 6 of the contract). */
 export function isDeliveryShown({ baseline, freshStreak }: Observations): boolean {
   return freshStreak !== null && isTurnShown(baseline, freshStreak.job);
 }
 
 /**
- * Whether a job shows a turn that its baseline did not have. A job that was active before shows nothing, and neither does
- * archiving, because any client can archive and restore a job.
+ * Returns whether a job shows a turn that its baseline did not have. If the job was not idle before, the job shows nothing. A
+ * change from or to `archived` shows nothing either, because any client can archive and restore a job.
  */
 function isTurnShown(baseline: JobState | null, job: JobState): boolean {
   if (baseline === null || !isTerminal(baseline.status)) return false;
@@ -115,8 +123,8 @@ function isTurnShown(baseline: JobState | null, job: JobState): boolean {
 }
 
 /**
- * Until when a late `prLink` of a completed job is read for; null if no read is needed. Only a response that was requested at the
- * end of that time or later shows that there is no link.
+ * Returns the time until which the job is read for a late `prLink`; null if no read is needed. Only a read that is requested at
+ * that time or later can show that the completed job has no link.
  */
 export function linkWaitEndsAt({ freshStreak }: Observations, prLinkTimeoutMs: number): number | null {
   if (freshStreak?.job.prLink !== null || freshStreak.job.status !== 'completed') return null;
@@ -125,7 +133,7 @@ export function linkWaitEndsAt({ freshStreak }: Observations, prLinkTimeoutMs: n
 }
 
 /**
- * Decides by the baseline read whether the message may be sent.
+ * Decides from the baseline read whether the message may be sent.
  *
  * @param earlierBaseline the job before an earlier POST of unknown delivery, if the baseline read is fresh for that POST
  * @returns `send`, `wait` or `reject`; `arrived` if the job shows that the earlier POST arrived

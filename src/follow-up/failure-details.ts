@@ -12,7 +12,7 @@ interface FailureParts {
   readonly details: FailureDetails;
 }
 
-/** The message states the reason, and whether anything was sent. @param job the last job that was read */
+/** Creates the failure. Its message states the reason, and whether anything was sent. @param job the last job that was read */
 export function toFailureParts(
   { type, reason, cause }: FollowUpOutcome & { kind: 'failure' },
   job: AgentJob | null,
@@ -23,7 +23,10 @@ export function toFailureParts(
   return { type, message, details: { job, receipt, httpStatus, serviceMessage } };
 }
 
-/** The failure of a workflow whose input is not a request. A run that a reset made can't know whether anything was sent. */
+/**
+ * Creates the failure of a workflow whose input is not a valid request. In a run that a reset made, the verdict is `unknown`,
+ * because the run before the reset may have sent a message.
+ */
 export function createInvalidRequestParts(
   problems: readonly Problem[],
   workflowId: string,
@@ -47,7 +50,7 @@ export function createInvalidRequestParts(
   return { type: 'InvalidRequest', message, details: { job: null, receipt } };
 }
 
-/** The outcome as lists and metrics have it: the job's status, the failure's type, or `cancelled`. */
+/** Returns the outcome for lists and metrics: the job's status, the failure's type, or `cancelled`. */
 export function toOutcomeName(outcome: FollowUpOutcome): string {
   switch (outcome.kind) {
     case 'result':

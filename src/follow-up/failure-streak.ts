@@ -1,19 +1,19 @@
 import { type Checked, count, objectOf, orNull, time } from '../contract/checks';
 import { isRequestFailure, type RequestFailure } from '../contract/activities';
 
-/** The failed reads and sends in a row, up to the latest one. */
+/** The latest failed reads and sends in a row. */
 export const isFailureStreak = objectOf({
-  /** Null if the latest request did not fail. */
+  /** The failure of the latest request. The value is null if the latest request did not fail. */
   lastFailure: orNull(isRequestFailure),
   count,
-  /** The responses with status 404 in a row, up to the latest response. */
+  /** The latest responses with status 404 in a row. The value is null if the latest response is not a 404. */
   notFound: orNull(objectOf({ count, since: time })),
 });
 export type FailureStreak = Checked<typeof isFailureStreak>;
 
 export const NO_FAILURES: FailureStreak = { lastFailure: null, count: 0, notFound: null };
 
-/** @param at when the failure was received */
+/** Adds a failure. @param at when the failure was received, in milliseconds since the epoch */
 export function addFailure(streak: FailureStreak, failure: RequestFailure, at: number): FailureStreak {
   const { count, since } = streak.notFound ?? { count: 0, since: at };
   return {
@@ -23,14 +23,16 @@ export function addFailure(streak: FailureStreak, failure: RequestFailure, at: n
   };
 }
 
-/** A replica that is behind returns a few responses with status 404. */
+/** The minimum number of responses with status 404, because a lagging replica may return a few of them. */
 export const MIN_NOT_FOUND = 5;
 
 /**
- * Whether a job that was read or sent to no longer exists: five responses with status 404 in a row that span `maxStaleness`.
+ * Returns whether a job no longer exists that existed before. The evidence is five responses with status 404 in a row that span at
+ * least `maxStaleness`.
  *
  * @param requestedAt when the latest read was requested
- * @param freshFrom a response to an earlier request may describe the job before the message
+ * @param freshFrom the time from which on a requested read is fresh, because an earlier read may describe the job before the
+ * message
  */
 export function isJobMissing(
   { notFound }: FailureStreak,
@@ -43,8 +45,8 @@ export function isJobMissing(
 }
 
 /**
- * Whether the agent service rejects the API key. A rotated key fixes this, so that it delays a follow-up and does not end it. A 403
- * with `Retry-After` is a rate limit.
+ * Returns whether the agent service rejects the API key. A rotated key fixes this problem, so the problem only delays a follow-up.
+ * A 403 with `Retry-After` is excluded, because it is a rate limit.
  */
 export function isUnauthorized({ lastFailure }: FailureStreak): boolean {
   return (

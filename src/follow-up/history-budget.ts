@@ -4,25 +4,35 @@ export interface HistorySize {
   readonly historySize: number;
 }
 
-/** The share of a history that is used up. The Temporal server ends a workflow at 51,200 events or 50 MiB. */
+/**
+ * Returns the used share of a history, with a reserve. The Temporal server terminates a workflow at 51,200 events or 50 MiB, and
+ * the share is 1 at 40,000 events or 40 MiB.
+ */
 function usedShare({ historyLength, historySize }: HistorySize): number {
   return Math.max(historyLength / 40_000, historySize / (40 * 1_024 * 1_024));
 }
 
-/** Whether the history has no room for another send, which records the message again. */
+/** Returns whether the history has no room for another send. Each send records the message again. */
 export function isHistoryFull(history: HistorySize): boolean {
   return usedShare(history) >= 1;
 }
 
-/** Waits become longer from this share on. Only a follow-up whose message is not delivered gets so far, because it can't continue as new. */
+/**
+ * The used share from which on waits become longer. Only a follow-up whose message is not delivered reaches this share, because it
+ * can't continue as new.
+ */
 const LONG_HISTORY = 1 / 4;
 
-/** A timer, a read activity and the workflow tasks between them take 11 events (test/workflows/replay/budget.test.ts). */
+/**
+ * A timer, a read activity and the workflow tasks between them take 11 events (counted in test/workflows/replay/budget.test.ts).
+ */
 const EVENTS_PER_READ = 12;
 
 /**
- * The shortest wait in milliseconds with which a long history still lasts until the deadline, if its next events are as large as
- * its events so far. It is 0 for a short history.
+ * Returns the shortest wait in milliseconds with which a long history lasts until the deadline. The function assumes that the next
+ * events are as large as the events so far. For a short history, the result is 0.
+ *
+ * @param untilDeadlineMs the time until the deadline, in milliseconds
  */
 export function minWaitForHistoryMs(history: HistorySize, untilDeadlineMs: number): number {
   const share = usedShare(history);

@@ -10,14 +10,16 @@ import { earliestRequestAt, endAs, endWithFailure, readAt, readOrPoll, phaseForR
 import type { Moment, Step } from './step';
 
 /**
- * Decides what a follow-up does next. For every state and time there is exactly one step; only the lengths of waits are random.
+ * Decides the next step of a follow-up. For every state and time there is exactly one step, and only the lengths of waits are
+ * random.
  *
- * Every POST needs a permit. While the message is unsent, the first permit allows a POST, again after a POST that was provably not
- * processed. Once a POST may have been processed, the delivery is `unknown` and has no permit: a further POST is made only if
- * `onUnknownDelivery: resend` (once) or an operator grants one, and `apply` removes it when a POST may have been processed.
+ * Every POST needs a permit. While the message is unsent, the first permit allows a POST. After a POST that was provably not
+ * processed, the first permit allows another POST. As soon as a POST may have been processed, the delivery is `unknown` and has no
+ * permit. A further POST then needs a new permit, from `onUnknownDelivery: resend` (once) or from an operator. `apply` removes this
+ * permit when a POST with it may have been processed.
  *
  * @param now the workflow's time, in milliseconds since the epoch
- * @param minWaitMs the shortest wait before a request: a history that has become long must last until the deadline
+ * @param minWaitMs the shortest wait before a request, in milliseconds, because a long history must last until the deadline
  */
 export function nextStep(state: FollowUpState, now: number, random: Random, minWaitMs = 0): Step {
   const moment = { now, random, minWaitMs };
@@ -37,7 +39,10 @@ export function nextStep(state: FollowUpState, now: number, random: Random, minW
   }
 }
 
-/** A POST is permitted: waits for the job lock or an idle job if the latest send found that it must, and sends otherwise. */
+/**
+ * Decides the step while a POST is permitted. If the latest send found a held job lock or a job that is not idle, the follow-up
+ * waits. Otherwise, the follow-up sends.
+ */
 function nextSendStep(state: FollowUpState, permit: SendPermit, moment: Moment): Step {
   const { delivery, job, deadlineAt, lockHolder, waitingForJob } = state;
   const endStep = endIfNotSendable(state);
@@ -47,19 +52,22 @@ function nextSendStep(state: FollowUpState, permit: SendPermit, moment: Moment):
   if (waitingForJob !== null) return readOrPoll(state, 'waiting-for-job', deadlineAt, moment);
   const at = earliestRequestAt(state, moment);
   const phase = phaseForRequest(state, job === null ? 'starting' : 'sending');
-  // After a POST of unknown delivery, a baseline read that is fresh for that POST can show that it arrived: then nothing is sent.
+  // After a POST of unknown delivery, a fresh baseline read can show that this POST arrived, and then nothing is sent.
   const isFresh = delivery.kind === 'unknown' && at >= delivery.reads.freshFrom;
   return { do: 'send', phase, at, permit, earlierBaseline: isFresh ? delivery.reads.baseline : null };
 }
 
-/** The end that the latest send or read causes while nothing is delivered; null if the follow-up continues. */
+/**
+ * Returns the step `end` if the latest send or read ends a follow-up whose message is not delivered; null if the follow-up
+ * continues.
+ */
 function endIfNotSendable(state: FollowUpState): Step | null {
   const { plan, job, failures, delivery, waitingForJob } = state;
   const { lastFailure } = failures;
   if (waitingForJob !== null && plan.whenActive === 'reject')
     return endUndelivered(state, null, `The job is ${job?.status ?? 'active'}, and whenActive is reject.`);
   if (lastFailure?.isPermanent === true) return endUndelivered(state, lastFailure);
-  // Once the job was read, or the message may have arrived, a rejected read only delays the follow-up.
+  // After the job was read or the message may have arrived, a rejected read only delays the follow-up.
   if (job !== null || delivery.kind !== 'unsent') return endIfJobMissing(state);
   if (lastFailure?.httpStatus === 404)
     return endWithFailure(
@@ -73,13 +81,14 @@ function endIfNotSendable(state: FollowUpState): Step | null {
 }
 
 /**
- * The message may have arrived, for example because the response to the POST was lost. Nothing is sent: the job is read until a
- * fresh response shows the message's turn, which makes the delivery `accepted` in `apply`.
+ * Decides the step while it is unknown whether the message arrived, for example because the response to the POST was lost. Nothing
+ * is sent. The job is read until a fresh response shows the message's turn, and `apply` then makes the delivery `accepted`.
  *
- * If the job can't show the turn (it was active before the POST, or is not known), or if no fresh response showed it for
- * `reconcileTimeout`, `onUnknownDelivery` applies: the step `conclude reconciling` assumes the delivery, grants the one resend, or
- * leaves the follow-up without a permit, which then fails or waits for an operator's decision. The deadline or a deleted job ends
- * the follow-up earlier, with the verdict `unknown`.
+ * `onUnknownDelivery` applies if the job can't show the turn, because the job was not idle before the POST or is not known. It also
+ * applies if no fresh response showed the turn during `reconcileTimeout`. The step `conclude reconciling` then assumes the
+ * delivery, grants the one resend, or grants no permit. Without a permit, the follow-up fails or waits for an operator's decision.
+ *
+ * The deadline or a deleted job ends the follow-up earlier, with the verdict `unknown`.
  */
 function nextReconcileStep(
   state: FollowUpState,
@@ -88,12 +97,12 @@ function nextReconcileStep(
 ): Step {
   const { plan, deadlineAt } = state;
   const { reads, isReconciled } = delivery;
-  // `reconcileTimeout` counts from the end of the POST, and a read is fresh from `maxStaleness` after it. Reading continues until
-  // there was at least one fresh response.
+  // `reconcileTimeout` counts from the end of the POST, and a read is fresh from `maxStaleness` after the POST's end on. Reading
+  // continues until there was at least one fresh response.
   const endsAt = reads.freshFrom - plan.maxStalenessMs + plan.reconcileTimeoutMs;
   const isReadToTheEnd = reads.freshStreak !== null && state.lastRequestAt >= endsAt;
 
-  // With `fail`, or if the one resend was used before.
+  // `onUnknownDelivery` is `fail`, or it is `resend` and the one resend was used before.
   if (isReconciled && plan.onUnknownDelivery !== 'ask')
     return endWithFailure('DeliveryUnknown', unknownDeliveryReason(state, delivery), delivery.reason);
   if (moment.now >= deadlineAt) return endAfterDeadline(state);
@@ -107,8 +116,8 @@ function nextReconcileStep(
 }
 
 /**
- * The message arrived: the job is read until evidence shows that a terminal status is the end of the message's turn, and then, for
- * `prLinkTimeout` at most, until a completed job has its link.
+ * Decides the step after the message arrived. The job is read until evidence shows that a terminal status is the end of the
+ * message's turn. A completed job without a link is then read until it has its link, for at most `prLinkTimeout`.
  */
 function nextWatchStep(state: FollowUpState, { reads }: AcceptedDelivery, moment: Moment): Step {
   const { plan, lastRequestAt, deadlineAt } = state;
@@ -121,13 +130,13 @@ function nextWatchStep(state: FollowUpState, { reads }: AcceptedDelivery, moment
   }
   const endStep = endIfJobMissing(state);
   if (endStep !== null) return endStep;
-  // At the deadline, one last read is made.
+  // At the deadline, the follow-up makes one last read.
   if (moment.now >= deadlineAt)
     return lastRequestAt >= deadlineAt
       ? endAfterDeadline(state)
       : readAt(state, 'watching', deadlineAt, moment);
   const phase = reads.last !== null && isTerminal(reads.last.status) ? 'confirming' : 'watching';
-  // Nothing shows that the terminal status is new: one read decides, when the status has stayed the same for long enough.
+  // Nothing shows that the terminal status is new, so one read decides at the time when the status must still be the same.
   if (judgment.kind === 'held') return readAt(state, phase, judgment.until, moment);
   if (reads.freshStreak !== null) return readOrPoll(state, phase, deadlineAt, moment);
   // Before a read is fresh, it can only show that the turn has started, and only if the job was idle before.
@@ -135,7 +144,10 @@ function nextWatchStep(state: FollowUpState, { reads }: AcceptedDelivery, moment
   return readOrPoll(state, phase, reads.freshFrom, moment);
 }
 
-/** The agent service rejected the message, or the message can't be sent. An earlier POST may have arrived all the same. */
+/**
+ * Ends a follow-up whose message was rejected or can't be sent. If an earlier POST may have arrived, the failure is
+ * `DeliveryUnknown`.
+ */
 function endUndelivered(
   state: FollowUpState,
   cause: RequestFailure | null,
@@ -145,7 +157,7 @@ function endUndelivered(
   return endWithFailure(isUnknown ? 'DeliveryUnknown' : 'FollowUpRejected', reason, cause);
 }
 
-/** The end because the job no longer exists; null if it still exists, as far as the reads show. */
+/** Returns the step `end` if the reads show that the job no longer exists; otherwise null. */
 function endIfJobMissing(state: FollowUpState): Step | null {
   const { failures, lastRequestAt, plan } = state;
   if (!isJobMissing(failures, lastRequestAt, plan.maxStalenessMs, getDeliveryReads(state)?.freshFrom))
@@ -154,7 +166,7 @@ function endIfJobMissing(state: FollowUpState): Step | null {
   return endWithFailure('JobNotFound', reason, failures.lastFailure);
 }
 
-/** The deadline has passed: nothing is sent after it. */
+/** Ends the follow-up after its deadline. Nothing is sent after the deadline. */
 function endAfterDeadline(state: FollowUpState): Step {
   const response = lastResponseText(state) ?? 'none';
   const status = state.job?.status ?? 'never read';

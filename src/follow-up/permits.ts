@@ -3,17 +3,20 @@ declare const isPermit: unique symbol;
 /** Allows one run to make one POST. Only the three functions of this file make a permit, so that every POST has a reason. */
 export interface SendPermit {
   readonly kind: 'first' | 'resend' | 'operator';
-  /** The only run that may make the POST. A run that a reset made has another ID, because the run before may have sent. */
+  /**
+   * The only run that may make the POST. A run that a reset made has another ID and must not send, because the run before may
+   * have sent.
+   */
   readonly runId: string;
   readonly [isPermit]: true;
 }
 
-/** The permit that every follow-up starts with. It holds while the message is unsent. */
+/** Grants the permit with which every follow-up starts. The first permit is valid while the message is unsent. */
 export function grantFirstPermit({ firstRunId }: { readonly firstRunId: string }): SendPermit {
   return createPermit('first', firstRunId);
 }
 
-/** The permit for the one further POST of `onUnknownDelivery: resend`; null if it was used before. */
+/** Grants the permit for the one further POST of `onUnknownDelivery: resend`; null if this permit was granted before. */
 export function grantResendPermit({
   firstRunId,
   isResendUsed,
@@ -24,7 +27,7 @@ export function grantResendPermit({
   return isResendUsed ? null : createPermit('resend', firstRunId);
 }
 
-/** The permit of an operator who decided `not-delivered`. @param runId the run that the operator named */
+/** Grants the permit of an operator who decided `not-delivered`. @param runId the run that the operator named */
 export function grantOperatorPermit(runId: string): SendPermit {
   return createPermit('operator', runId);
 }

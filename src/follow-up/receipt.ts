@@ -5,7 +5,10 @@ import { canShowDelivery, judgeEnd, type Observations } from './evidence';
 import { type DeliveryState, type FollowUpState, getDeliveryReads } from './state';
 import type { Step } from './step';
 
-/** The delivery as receipts report it. A run that a reset made can't know that nothing was sent. */
+/**
+ * Returns the delivery as receipts report it. A run that a reset made reports `unknown` instead of `not-sent`, because the run
+ * before the reset may have sent the message.
+ */
 export function reportedDelivery(state: FollowUpState): Delivery {
   const { delivery, sends, isReset } = state;
   switch (delivery.kind) {
@@ -22,14 +25,14 @@ export function reportedDelivery(state: FollowUpState): Delivery {
   }
 }
 
-/** Null until a terminal status is accepted as the end of the message's turn. */
+/** Returns the evidence; null until a terminal status is accepted as the end of the message's turn. */
 export function findEvidence({ delivery, plan }: FollowUpState): Evidence | null {
   if (delivery.kind !== 'accepted') return null;
   const judgment = judgeEnd(delivery.reads, plan.maxStalenessMs);
   return judgment.kind === 'accepted' ? judgment.evidence : null;
 }
 
-/** @param endedAt null while the follow-up runs */
+/** @param endedAt in milliseconds since the epoch; null while the follow-up runs */
 export function toReceipt(state: FollowUpState, endedAt: number | null): Receipt {
   return {
     requestId: state.plan.requestId,
@@ -45,8 +48,8 @@ export function toReceipt(state: FollowUpState, endedAt: number | null): Receipt
 }
 
 /**
- * The progress while a step is performed. A send in progress may have made its POST at any moment, so that its delivery is
- * `unknown`; `deliveryBeforeSend` is the delivery if the Temporal server has recorded no send permission.
+ * Returns the progress while a step is performed. A send in progress may have made its POST at any moment, so the delivery is
+ * `unknown`. `deliveryBeforeSend` is the delivery that applies if the Temporal server has recorded no send permission.
  *
  * @param isSending whether the step `send` has started its activity
  */
@@ -67,12 +70,13 @@ export function toFollowUpProgress(state: FollowUpState, step: Step, isSending: 
   return {
     ...common,
     delivery: { verdict: 'unknown', confirmedBy: null, sends: delivery.sends + 1 },
-    deliveryUnknownReason: reason ?? 'the message is being sent, and the send has not reported yet',
+    deliveryUnknownReason:
+      reason ?? 'the message is being sent, and the worker has not reported the result yet',
     deliveryBeforeSend: delivery,
   };
 }
 
-/** Why it is unknown whether the message arrived, in one or two sentences. */
+/** Returns why it is unknown whether the message arrived, in one or two sentences. */
 export function unknownDeliveryReason(
   { plan }: FollowUpState,
   { reason, reads, isReconciled }: DeliveryState & { kind: 'unknown' },
@@ -82,10 +86,10 @@ export function unknownDeliveryReason(
   const readingTime = formatDuration(plan.reconcileTimeoutMs);
   return canShowDelivery(reads)
     ? `${failureSentence} Reading the job for ${readingTime} showed no change that the message caused.`
-    : `${failureSentence} Reading the job can't show whether it arrived, because the job was active before the POST or is not known.`;
+    : `${failureSentence} Reading the job can't show whether the message arrived, because the job was active before the POST or is not known.`;
 }
 
-/** The latest response in words, such as `completed` or `http 503: try later`; null before the first one. */
+/** Returns the latest response as text, such as `completed` or `http 503: try later`; null before the first response. */
 export function lastResponseText(state: FollowUpState): string | null {
   const { delivery, failures, job, lockHolder } = state;
   if (failures.lastFailure !== null) return failures.lastFailure.message;
@@ -97,15 +101,15 @@ export function lastResponseText(state: FollowUpState): string | null {
   return job.status + describeAcceptanceDelay(reads, state);
 }
 
-/** Why a terminal status is not accepted yet. */
+/** Returns why a terminal status is not accepted yet, as the end of the text about the response. */
 function describeAcceptanceDelay(reads: Observations, { plan }: FollowUpState): string {
   if (reads.last === null || !isTerminal(reads.last.status)) return '';
-  if (reads.freshStreak === null) return `; a response is accepted from ${isoSecond(reads.freshFrom)} on`;
+  if (reads.freshStreak === null) return `; not accepted before ${isoSecond(reads.freshFrom)}`;
   const judgment = judgeEnd(reads, plan.maxStalenessMs);
   return judgment.kind === 'held' ? `; must stay the same until ${isoSecond(judgment.until)}` : '';
 }
 
-/** As `2026-01-31T12:00:00Z`, rounded up to the second. */
+/** Formats a time such as `2026-01-31T12:00:00Z`, rounded up to the second. */
 export function isoSecond(at: number): string {
   return new Date(Math.ceil(at / 1_000) * 1_000).toISOString().replace('.000Z', 'Z');
 }
@@ -114,6 +118,7 @@ function isoTime(at: number | null): string | null {
   return at === null ? null : new Date(at).toISOString();
 }
 
+/** Returns the text with a period, unless the text already ends with a punctuation mark. */
 export function sentence(text: string): string {
   return /[.!?]$/.test(text) ? text : `${text}.`;
 }

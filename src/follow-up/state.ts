@@ -19,7 +19,10 @@ import { isObservations, type Observations } from './evidence';
 import { isFailureStreak, NO_FAILURES } from './failure-streak';
 import type { SendPermit } from './permits';
 
-/** What is known about the delivery of the message. The reads since a POST belong to it, so that no POST has no reads. */
+/**
+ * The known facts about the delivery of the message. The reads since a POST are part of the delivery, so a delivery without reads
+ * can't follow a POST.
+ */
 export type DeliveryState =
   /** No POST was made that the agent service may have processed. */
   | { readonly kind: 'unsent' }
@@ -28,9 +31,9 @@ export type DeliveryState =
       readonly kind: 'unknown';
       readonly reason: RequestFailure;
       readonly reads: Observations;
-      /** The reads for `reconcileTimeout` are over, and did not show whether the message arrived. */
+      /** Whether the reads during `reconcileTimeout` have ended without showing whether the message arrived. */
       readonly isReconciled: boolean;
-      /** Allows one further POST; null if none is allowed. */
+      /** The permit for one further POST. The value is null if no further POST is allowed. */
       readonly permit: SendPermit | null;
     }
   | AcceptedDelivery
@@ -44,7 +47,7 @@ const isAcceptedDelivery = objectOf({
 });
 export type AcceptedDelivery = Checked<typeof isAcceptedDelivery>;
 
-/** The reads since the latest POST that may have been processed; null without one. */
+/** Returns the reads since the latest POST that may have been processed; null without such a POST. */
 export function getDeliveryReads({ delivery }: { readonly delivery: DeliveryState }): Observations | null {
   return delivery.kind === 'accepted' || delivery.kind === 'unknown' ? delivery.reads : null;
 }
@@ -56,7 +59,7 @@ const facts = {
   promptDigest: text,
   /** The first run of the workflow, which has the first permit. */
   firstRunId: text,
-  /** A reset made this run: the run before it may have sent a message that this history does not have. */
+  /** Whether a reset made this run. The run before the reset may have sent a message, and this history does not show that send. */
   isReset: boolean,
   deadlineAt: time,
   /** The job in the latest readable response. */
@@ -67,48 +70,49 @@ const facts = {
   sends: count,
   /** When the latest POST started that may have been processed. */
   sentAt: orNull(time),
-  /** The one further POST of `onUnknownDelivery: resend` was allowed before. */
+  /** Whether the one further POST of `onUnknownDelivery: resend` was allowed before. */
   isResendUsed: boolean,
-  /** The job lock that this follow-up has acquired; its run ID is null if no send has reported it. */
+  /** The job lock that this follow-up has acquired or may have acquired. The run ID is null if no activity has reported it. */
   jobLock: orNull(objectOf({ runId: orNull(text) })),
-  /** The follow-up that holds the job lock, as far as the latest send knows; null if none does. */
+  /** The follow-up that held the job lock at the time of the latest send. The value is null if no other follow-up held the lock. */
   lockHolder: orNull(isJobLockHolder),
-  /** The send found that the job is not idle: since when the follow-up waits, and its reads since then. */
+  /** The wait after a send found that the job is not idle: the start of the wait, and the number of reads since then. */
   waitingForJob: orNull(objectOf({ since: time, reads: count })),
   failures: isFailureStreak,
-  /** The reads since the POST whose response was reported, and how often each response was received. */
+  /** The number of reads since the POST whose response was reported. */
   polls: count,
+  /** How often each response was received. */
   responseCounts: mapOf(count),
-  /** When the latest read was requested; 0 before the first one. */
+  /** When the latest read was requested. The value is 0 before the first read. */
   lastRequestAt: time,
-  /** When the latest read or send ended: the wait for the next one counts from then. */
+  /** When the latest read or send ended. The wait for the next request counts from this time. */
   lastResponseAt: time,
-  /** When an operator requested a read that is not made yet. */
+  /** When an operator requested a read that the worker has not made yet. */
   readRequestedAt: orNull(time),
   isCancelled: boolean,
 };
 
-/** Everything that a follow-up knows, as one immutable JSON value. Only `apply` makes a new one. */
+/** All facts about a follow-up, as one immutable JSON value. Only `apply` makes a new state. */
 export interface FollowUpState extends Checked<ReturnType<typeof objectOf<typeof facts>>> {
   readonly delivery: DeliveryState;
 }
 
-/** Whether an operator must decide about an unknown delivery. */
+/** Returns whether an operator must decide about an unknown delivery. */
 export function isDecisionNeeded({ delivery, plan }: FollowUpState): boolean {
   const isOpen = delivery.kind === 'unknown' && delivery.isReconciled && delivery.permit === null;
   return isOpen && plan.onUnknownDelivery === 'ask';
 }
 
 /**
- * The input of a run that continues this one. It has neither a message nor a permit, so that the run can't send: only the watch
- * of an accepted message continues as new.
+ * The input of a run that continues another run. The input has neither a message nor a permit, so the new run can't send. Only the
+ * watch of an accepted message continues as new.
  */
 export const isContinuedFollowUp = objectOf({
   continued: objectOf({ ...facts, delivery: isAcceptedDelivery }),
 });
 export type ContinuedFollowUp = Checked<typeof isContinuedFollowUp>;
 
-/** The input of the next run; null if the state must not continue in another run. */
+/** Returns the input of the next run; null if the state must not continue in another run. */
 export function continuation(state: FollowUpState): ContinuedFollowUp | null {
   const { delivery, isCancelled } = state;
   return delivery.kind === 'accepted' && !isCancelled ? { continued: { ...state, delivery } } : null;
@@ -120,7 +124,7 @@ export interface RunStart {
   readonly isReset: boolean;
 }
 
-/** @param startedAt when the workflow started, after its start delay: the deadline counts from then */
+/** @param startedAt when the workflow started, after its start delay. The deadline counts from this time. */
 export function initialState(
   { prompt, ...plan }: FollowUpPlan,
   { startedAt, firstRunId, isReset }: RunStart,

@@ -12,14 +12,14 @@ export type FollowUpOutcome =
   | {
       readonly kind: 'failure';
       readonly type: FailureType;
-      /** One sentence; what is known about the delivery is added to it. */
+      /** The reason in complete sentences. The failure's message also describes the delivery. */
       readonly reason: string;
-      /** The response that decided, if one did. */
+      /** The failed request that ended the follow-up, if a failed request ended it. */
       readonly cause: RequestFailure | null;
     }
   | { readonly kind: 'cancelled' };
 
-/** The next thing that a follow-up does. Before `at`, it waits: on a durable timer, or in the retry delay of `pollJob`. */
+/** The next action of a follow-up. Before `at`, the follow-up waits with a durable timer or in the retry delay of `pollJob`. */
 export type Step = { readonly phase: Phase } &
   /** Waits until the other follow-up that holds the job lock has ended. */
   (
@@ -33,7 +33,10 @@ export type Step = { readonly phase: Phase } &
       }
     /** Reads the job once. */
     | { readonly do: 'read'; readonly at: number }
-    /** Reads the job with one activity until it differs from `known`. The read at `until` ends the activity in any case. */
+    /**
+     * Reads the job with one activity until it differs from `lastState`. The first read at `decidesAt` or later ends the activity
+     * too.
+     */
     | {
         readonly do: 'poll';
         readonly at: number;
@@ -41,16 +44,16 @@ export type Step = { readonly phase: Phase } &
         readonly lastState: JobState;
         readonly pollingStartedAt: number;
       }
-    /** Applies `onUnknownDelivery`, because no read can show any more whether the message arrived. */
+    /** Applies `onUnknownDelivery`, because no further read can show whether the message arrived. */
     | { readonly do: 'conclude reconciling' }
     | { readonly do: 'end'; readonly outcome: FollowUpOutcome }
   );
 
-/** What a decision depends on, besides the state. */
+/** The values on which a decision depends in addition to the state. */
 export interface Moment {
   readonly now: number;
   readonly random: Random;
-  /** See `nextStep`. */
+  /** The shortest wait before a request, in milliseconds, see `nextStep`. */
   readonly minWaitMs: number;
 }
 
@@ -63,13 +66,13 @@ export function endWithFailure(type: FailureType, reason: string, cause: Request
   return endAs({ kind: 'failure', type, reason, cause });
 }
 
-/** The phase of a step that sends a request: `unauthorized` while the agent service rejects the API key. */
+/** Returns the phase of a step that sends a request. The phase is `unauthorized` while the agent service rejects the API key. */
 export function phaseForRequest({ failures }: FollowUpState, phase: Phase): Phase {
-  // A follow-up that needs a decision can be found by its phase, whatever its reads return.
+  // Operators find a follow-up that needs a decision by its phase, so a rejected read does not change this phase.
   return phase !== 'needs-decision' && isUnauthorized(failures) ? 'unauthorized' : phase;
 }
 
-/** When the next request is due by the poll interval, or after the wait that a failure causes. */
+/** Returns the time when the next request is due: after the poll interval, or after the wait that a failure causes. */
 function nextRequestAt(state: FollowUpState, ageMs: number, moment: Moment): number {
   const { now, random, minWaitMs } = moment;
   if (state.readRequestedAt !== null) return now;
@@ -77,13 +80,16 @@ function nextRequestAt(state: FollowUpState, ageMs: number, moment: Moment): num
   return Math.max(now, Math.min(state.lastResponseAt + waitMs, state.deadlineAt));
 }
 
-/** The earliest time for a request that needs no poll interval: now, but after a failure not before the wait that it causes. */
+/**
+ * Returns the earliest time for a request without a poll interval. The time is now, or the end of the wait after a failure or
+ * because of a long history.
+ */
 export function earliestRequestAt(state: FollowUpState, moment: Moment): number {
   const isDelayed = state.failures.lastFailure !== null || moment.minWaitMs > 0;
   return isDelayed ? nextRequestAt(state, 0, moment) : moment.now;
 }
 
-/** Reads once at `decidesAt`, when a read can decide something. */
+/** Returns the step that reads the job once at `decidesAt`, because an earlier read can't decide anything. */
 export function readAt(state: FollowUpState, phase: Phase, decidesAt: number, moment: Moment): Step {
   const earliest = earliestRequestAt(state, moment);
   const isRequested = state.readRequestedAt !== null;
@@ -92,17 +98,19 @@ export function readAt(state: FollowUpState, phase: Phase, decidesAt: number, mo
 }
 
 /**
- * A run can't continue as new before the delivery. With `timerPolls: all`, it therefore makes only so many single reads before
- * `pollJob` takes over, which adds no events.
+ * The maximum number of single reads before the delivery with `timerPolls: all`, because a run can't continue as new before the
+ * delivery. Later reads use `pollJob`, which adds no events.
  */
 const MAX_SINGLE_READS_BEFORE_DELIVERY = 200;
 
 /**
- * Reads at the next interval: the first `timerPolls` times, after a failure, and if an operator requested it, with a single read;
- * otherwise with `pollJob`.
+ * Returns the step that reads the job at the next interval. The step is a single read for the first `timerPolls` reads, after a
+ * failure, at `decidesAt`, and if an operator requested a read. Otherwise, the step is `pollJob`.
  *
- * @param decidesAt when a read decides something whatever it returns: a single read, or the last one of `pollJob`
- * @param pollingStartedAt the poll interval grows with the time since then @default the start of the turn, or of the wait for an idle job
+ * @param decidesAt the time from which on every response can decide something. The read at this time is a single read or the last
+ * read of `pollJob`.
+ * @param pollingStartedAt the time from which on the poll interval grows @default the start of the turn, or of the wait for an idle
+ * job
  */
 export function readOrPoll(
   state: FollowUpState,
@@ -130,6 +138,6 @@ export function readOrPoll(
 }
 
 function getPollingStart(state: FollowUpState): number {
-  // The run before a reset may have made a POST at an unknown time.
+  // `sentAt` is null if the run before a reset may have made the POST, because the time of that POST is not known.
   return state.waitingForJob?.since ?? state.sentAt ?? getDeliveryReads(state)?.freshFrom ?? 0;
 }

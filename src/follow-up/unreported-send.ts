@@ -1,22 +1,26 @@
 import { createUnreportedOutcome, type SendOutcome, type SendRecord } from '../contract/activities';
 
-/** How a send activity ended that did not report a `SendResult`. */
+/** How a send activity ended without reporting a `SendResult`. */
 export type UnreportedSendCause =
-  /** The worker reported that nothing was sent: the activity was paused or reset before its send permission. */
+  /** The worker reported that nothing was sent, because the activity was paused or reset before its send permission. */
   | 'failed before permission'
-  /** No attempt reported in time. The Temporal server's timeout carries the record of the latest heartbeat. */
+  /** No attempt reported its result in time. The Temporal server's timeout has the details of the latest heartbeat. */
   | 'timed out'
   /** The workflow stopped the send, and the Temporal server confirmed the cancellation. */
   | 'cancelled'
-  /** The workflow stopped the send, and no confirmation came: a paused activity keeps its attempt without a timeout. */
+  /**
+   * The workflow stopped the send, but the cancellation was not confirmed, because the attempt of a paused activity has no
+   * timeout.
+   */
   | 'pending'
-  /** Another client completed or failed the activity, or the worker failed with an error that proves nothing. */
+  /** Another client completed or failed the activity, or the activity failed with an error that proves nothing. */
   | 'completed by another client';
 
 /**
- * The effect of a send that ended without a report. Two facts decide: how the activity ended, and what the Temporal server has
- * recorded. The heartbeat that grants the send permission is recorded before a POST starts. `not-sent` therefore needs a
- * Temporal server that has recorded nothing, at a moment after which no attempt can get a permission:
+ * Returns the outcome of a send that ended without a report. Two facts decide: how the activity ended, and the Temporal server's
+ * record of it. The Temporal server records the heartbeat that requests the send permission before a POST starts. The verdict is
+ * therefore `not-sent` only if nothing was recorded, at a moment after which no attempt can get a permission. A worker that reports
+ * that nothing was sent needs no record.
  *
  * | ended                       | checkpoint | nothing  | unknown |
  * |-----------------------------|------------|----------|---------|
@@ -26,8 +30,8 @@ export type UnreportedSendCause =
  * | pending                     | unknown    | unknown  | unknown |
  * | completed by another client | unknown    | unknown  | unknown |
  *
- * @param record what the timeout carries, or what the Temporal server had recorded when the workflow stopped the send; `unknown`
- *   if neither is known
+ * @param record the record in the timeout, or the record at the time when the workflow stopped the send. The kind is `unknown` if
+ * there is neither.
  * @param at now, in milliseconds since the epoch
  */
 export function outcomeFromUnreportedSend(
@@ -42,17 +46,17 @@ export function outcomeFromUnreportedSend(
     case 'timed out':
       return isNothingRecorded
         ? createNotSentOutcome(
-            'no worker sent the message in time: none polls the task queue for sends, or a rate limit delays it',
+            'no worker sent the message in time: no worker polls the task queue for sends, or a rate limit delays the send',
           )
-        : createUnknownOutcome('the worker that was to send the message did not report', record, at);
+        : createUnknownOutcome('the worker did not report the result of the send in time', record, at);
     case 'cancelled':
       return isNothingRecorded
         ? createNotSentOutcome('no worker had started to send the message')
-        : createUnknownOutcome('the send was stopped before it reported', record, at);
+        : createUnknownOutcome('the send was stopped before the worker reported its result', record, at);
     case 'pending':
-      return createUnknownOutcome('the send was stopped, and its worker did not report', record, at);
+      return createUnknownOutcome('the send was stopped, and the worker did not report', record, at);
     case 'completed by another client':
-      return createUnknownOutcome('another client ended the send', record, at);
+      return createUnknownOutcome("the send activity ended without a worker's report", record, at);
   }
 }
 

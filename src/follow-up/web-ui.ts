@@ -5,9 +5,9 @@ import { isoSecond, lastResponseText, toFollowUpProgress } from './receipt';
 import type { FollowUpState } from './state';
 import type { Step } from './step';
 
-/* The texts about a running follow-up in the Temporal Web UI. None has the prompt. */
+/* This file has the texts about a running follow-up in the Temporal Web UI. No text contains the prompt. */
 
-/** The summary of the timer before a step: the latest response, and when the next request follows. */
+/** Returns the summary of the timer before a step: the latest response and the time until the next request. */
 export function waitSummary(state: FollowUpState, step: Step & { at: number }, now: number): string {
   const polls = state.polls === 0 ? '' : `, poll ${state.polls}`;
   const response = lastResponseText(state) ?? 'no response yet';
@@ -15,19 +15,19 @@ export function waitSummary(state: FollowUpState, step: Step & { at: number }, n
   return `${step.phase}${polls}: ${response}, ${next} in ${formatDuration(step.at - now)}`;
 }
 
-/** The summary of an activity. */
+/** Returns the summary of an activity. */
 export function activitySummary({ polls, sends, waitingForJob }: FollowUpState, step: Step): string {
   switch (step.do) {
     case 'send':
       return `read the job, then send the message${sends === 0 ? '' : ` (POST ${sends + 1})`}`;
     case 'poll':
-      return `poll ${polls + 1} and later ones, until ${step.lastState.status} changes`;
+      return `poll ${polls + 1} and later polls, while the job is ${step.lastState.status}`;
     default:
       return waitingForJob === null ? `poll ${polls + 1}` : 'read the job until it is idle';
   }
 }
 
-/** The current details: a small table. */
+/** Returns the current details of the workflow as a Markdown table. */
 export function currentDetails(state: FollowUpState, step: Step): string {
   const { plan, job } = state;
   const isSending = step.do === 'send';
@@ -36,11 +36,14 @@ export function currentDetails(state: FollowUpState, step: Step): string {
   const prLink = job?.prLink ?? null;
   const reason = deliveryUnknownReason && markdownText(deliveryUnknownReason);
   const confirmedBy = delivery.confirmedBy === null ? '' : ` (by ${delivery.confirmedBy})`;
-  const laterReadsNote = step.do === 'poll' ? '; the pending activity has the later reads' : '';
+  const laterReadsNote = step.do === 'poll' ? '; later reads are in the pending activity' : '';
   const rows: (readonly [string, string])[] = [
     ...phaseRows({ phase, delivery, deliveryUnknownReason: reason }, HOW_TO_DECIDE),
     ['last response', (lastResponse === null ? 'none yet' : responseText(lastResponse)) + laterReadsNote],
-    ['delivery', isSending ? 'open until the next send reports' : delivery.verdict + confirmedBy],
+    [
+      'delivery',
+      isSending ? 'not known until the send has reported its result' : delivery.verdict + confirmedBy,
+    ],
     ['evidence', evidence ?? 'none yet'],
     ['polls', String(polls) + laterReadsNote],
     ['responses', markdownCounts(responseCounts) + laterReadsNote],

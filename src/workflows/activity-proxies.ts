@@ -15,19 +15,19 @@ import type {
 } from '../contract/activities';
 import { fairnessKey } from '../contract/ids';
 
-/** The time beyond the HTTP timeout in which a worker starts a task and reports its end. */
+/** The time in addition to the HTTP timeouts in which a worker starts an attempt and reports its result. */
 export const REPORT_MARGIN_MS = 15_000;
 
-/** A local activity costs one event and no request. */
+/** Gets the worker's settings with a local activity, because a local activity costs one event and no request. */
 export const { workerSettings } = proxyLocalActivities<FollowUpActivities>({
   startToCloseTimeout: 5_000,
   summary: 'get the task queues and timeouts of the worker',
 });
 
 /**
- * Requests to the Temporal server while a follow-up ends or is interrupted. They are local, because on a task queue they could wait
- * behind a rate limit. Each has one attempt and no schedule-to-close timeout: the SDK's core never ends a local activity whose next
- * attempt would start after that timeout (SDK 1.24).
+ * Requests to the Temporal server while a follow-up ends or is interrupted. The activities are local, because on a task queue they
+ * could wait behind a rate limit. Each activity has one attempt. The activities have no schedule-to-close timeout, because the core
+ * of SDK 1.24 never ends a local activity whose next attempt would start after this timeout.
  */
 const localActivities = proxyLocalActivities<FollowUpActivities>({
   startToCloseTimeout: 5_000,
@@ -39,12 +39,12 @@ export function countPollReads(): Promise<number> {
   return withFallback(localActivities.countPollReads(), 0);
 }
 
-/** Keeps the pending send from starting, and returns what it has recorded. */
+/** Prevents a further attempt of the pending send, and returns its record; `unknown` if the Temporal server does not respond. */
 export function stopSend(): Promise<SendRecord> {
   return withFallback(localActivities.stopSend(), { kind: 'unknown' });
 }
 
-/** Releases the job lock, if the Temporal server responds. */
+/** Releases the job lock. If the Temporal server does not respond, the next follow-up to the job terminates the lock. */
 export function releaseJobLock(
   job: JobAddress,
   holder: JobLockHolder,
@@ -54,8 +54,8 @@ export function releaseJobLock(
 }
 
 /**
- * The failure of a local activity is an `ActivityFailure` or its bare cause, and a replay may have the other one (SDK 1.24): the two
- * must have the same effect.
+ * Returns the fallback if a local activity fails. In SDK 1.24, the failure is an `ActivityFailure` or only its cause, and a replay
+ * may have the other of the two. Both must therefore have the same effect.
  */
 async function withFallback<T>(request: Promise<T>, fallback: T): Promise<T> {
   try {
@@ -66,10 +66,13 @@ async function withFallback<T>(request: Promise<T>, fallback: T): Promise<T> {
   }
 }
 
-/** A retry for which no failure brings an interval: the worker was lost. */
+/** The retry interval after a lost worker, because no failure then sets the interval. */
 const LOST_WORKER_RETRY_MS = 1_000;
 
-/** A read that waits behind a rate limit loses its place when its time is over: with a short time, again and again. */
+/**
+ * The maximum time for which a read waits in its task queue. A read that times out behind a rate limit loses its position in the
+ * queue, so a short time could delay a read indefinitely.
+ */
 const MAX_QUEUE_WAIT_MS = 10 * 60_000;
 
 function queueWaitMs(untilDeadlineMs: number): number {
@@ -77,8 +80,8 @@ function queueWaitMs(untilDeadlineMs: number): number {
 }
 
 /**
- * Makes one read. Only the loss of a worker is retried, which the heartbeat timeout shows within 15 s, although a read may take
- * minutes. Ten attempts are enough for ten lost workers; an eleventh would be a bug.
+ * Makes one read. Only the loss of a worker causes a retry. The heartbeat timeout detects this loss within 15 s, although a read
+ * may take minutes. Ten attempts allow for nine lost workers, and more lost workers would be a bug.
  */
 export function getJob(
   { readTaskQueue, httpTimeoutMs }: WorkerSettings,
@@ -99,9 +102,9 @@ export function getJob(
 }
 
 /**
- * Reads until the job changes. Each failed attempt brings the interval to the next one, which may be half longer than the maximum
- * because of jitter. A lost worker costs one attempt of the length of a read. The activity ends with the read at `input.until`, which may
- * wait in the queue as long as a single read.
+ * Reads the job until it changes. Each failed attempt sets the interval to the next attempt, which may be 1.5 times the maximum
+ * because of jitter. A lost worker costs the duration of one attempt. The activity ends with the first read at `input.decidesAt` or
+ * later, which may wait in its task queue as long as a single read.
  */
 export function pollJob(
   { readTaskQueue, httpTimeoutMs }: WorkerSettings,
@@ -127,10 +130,11 @@ export function pollJob(
 }
 
 /**
- * Activities that only ask the Temporal server, on the task queue of workflows, which has no rate limit of the agent service. Each
- * failure brings the interval to the next attempt, because a backoff would soon be at its maximum.
+ * Returns activities that send requests only to the Temporal server. The activities are on the workflows' task queue, to which the
+ * rate limits for the agent service do not apply. Each failure sets the interval to the next attempt, because a backoff would soon
+ * be at its maximum.
  *
- * @param taskQueue @default the task queue of the calling workflow
+ * @param taskQueue the task queue of a worker of this project @default the task queue of the calling workflow
  */
 export function serverCallProxy(summary: string, taskQueue?: string) {
   return proxyActivities<Pick<FollowUpActivities, 'followUpResult' | 'waitForJobLock'>>({

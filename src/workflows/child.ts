@@ -1,4 +1,4 @@
-/** Follow-ups as child workflows of other workflow code. They need a worker of this project. */
+/* Other workflow code uses these functions to run follow-ups as child workflows. A worker of this project must run. */
 import { WorkflowExecutionAlreadyStartedError } from '@temporalio/common';
 import {
   ActivityFailure,
@@ -28,23 +28,24 @@ export interface ChildFollowUpOptions {
 
 export interface ChildFollowUp {
   readonly workflowId: string;
-  /** Whether the follow-up existed already. Nothing was sent by this start then. */
+  /** Whether the follow-up existed already. If so, this start sent nothing. */
   readonly attached: boolean;
   /**
    * Waits for the end of the follow-up. If this wait is cancelled, the follow-up continues.
    *
-   * @throws ApplicationFailure of a type in {@link FAILURE_TYPES}, or `FollowUpConflict` (the existing follow-up carries
-   * another prompt), `FollowUpCancelled`, `FollowUpTerminated`, `FollowUpTimedOut`, `FollowUpNotFound`, `FollowUpBroken` (its
-   * end can't be read). `details[0]` of each is `{ job, receipt }`: the last job and the receipt, null where not known
+   * @throws ApplicationFailure of a type in {@link FAILURE_TYPES}, or `FollowUpCancelled`, `FollowUpTerminated`, `FollowUpTimedOut`
+   * or `FollowUpNotFound`. `FollowUpConflict` means that the existing follow-up has another prompt. `FollowUpBroken` means that the
+   * outcome can't be read. `details[0]` of each failure is `{ job, receipt }`: the last job and the receipt, each null if it is not
+   * known
    */
   result(): Promise<FollowUpResult>;
 }
 
 /**
- * Starts a follow-up as a child, or attaches to the one of the same `requestId`. It outlives its parent; to cancel it, use
- * `getExternalWorkflowHandle(workflowId).cancel()`.
+ * Starts a follow-up as a child workflow, or attaches to the follow-up with the same `requestId`. The follow-up continues after its
+ * parent has ended. To cancel the follow-up, use `getExternalWorkflowHandle(workflowId).cancel()`.
  *
- * @throws ApplicationFailure `InvalidRequest`, with every problem, before anything is started
+ * @throws ApplicationFailure `InvalidRequest` with every problem, before anything is started
  */
 export async function startFollowUp(
   request: FollowUpRequest & { readonly requestId: string },
@@ -60,7 +61,7 @@ export async function startFollowUp(
   const scope = CancellationScope.current();
   if (scope.consideredCancelled) await scope.cancelRequested;
   try {
-    // The server drops a child's start if its parent ends before it.
+    // The Temporal server drops a child's start if the parent ends before the start.
     const child = await CancellationScope.nonCancellable(() =>
       startChild(FOLLOW_UP_WORKFLOW, {
         ...start,
@@ -78,14 +79,14 @@ export async function startFollowUp(
   }
 }
 
-/** `startFollowUp` and `result()` in one. */
+/** Starts a follow-up with `startFollowUp` and waits for its result. */
 export async function executeFollowUp(...start: Parameters<typeof startFollowUp>): Promise<FollowUpResult> {
   return (await startFollowUp(...start)).result();
 }
 
 async function awaitChildResult(result: Promise<FollowUpResult>, awaitExisting: ChildFollowUp['result']) {
   try {
-    // By itself the SDK would wait for an abandoned child after a cancellation.
+    // The race is needed, because the SDK would wait for an abandoned child even after a cancellation.
     return await Promise.race([result, CancellationScope.current().cancelRequested]);
   } catch (error) {
     if (!(error instanceof ChildWorkflowFailure)) throw error;
@@ -95,7 +96,7 @@ async function awaitChildResult(result: Promise<FollowUpResult>, awaitExisting: 
 }
 
 async function awaitExistingResult(taskQueue: string, followUp: FollowUpReference): Promise<FollowUpResult> {
-  const { followUpResult } = serverCallProxy('the end of a follow-up that exists already', taskQueue);
+  const { followUpResult } = serverCallProxy('wait for the result of the existing follow-up', taskQueue);
   try {
     return await followUpResult(followUp);
   } catch (error) {

@@ -1,7 +1,10 @@
 import { ApplicationFailure } from '@temporalio/workflow';
 import { MAX_FAILURE_CHARACTERS, singleLine } from '../contract/text';
 
-/** Every failure that a workflow makes. One that is too large for its event would fail the workflow's tasks for ever. */
+/**
+ * Creates a failure of a workflow. All workflow code uses this function, because a failure that is too large for its event would
+ * fail the workflow's tasks indefinitely.
+ */
 export function nonRetryableError(
   type: string,
   message: string,

@@ -15,26 +15,35 @@ import { workerSettings } from './activity-proxies';
 import { findEvidence, reportedDelivery } from '../follow-up/receipt';
 import type { FollowUpState } from '../follow-up/state';
 
-/** An attempt has ten seconds, and five more to begin and report; the next one may come when the receiver asks for it. */
+/**
+ * The receiver has ten seconds to respond, and an attempt has five more seconds to start and report. A failure may set the retry
+ * delay.
+ */
 const { postNotification } = proxyActivities<NotificationActivities>({
   startToCloseTimeout: 15_000,
   scheduleToCloseTimeout: '24 hours',
   retry: { initialInterval: 5_000, backoffCoefficient: 2, maximumInterval: '15 minutes' },
-  summary: 'tell the receiver',
+  summary: 'post the notification',
 });
 
-/** Sends one notification. The workflow ID is the `webhook-id`. @throws ActivityFailure after a day, or if the receiver returned 410 */
+/**
+ * Sends one notification. The workflow ID is the `webhook-id`.
+ *
+ * @throws ActivityFailure after a day, or if the receiver returned 410
+ */
 export async function followUpNotification(notification: Notification): Promise<void> {
   await postNotification(notification);
 }
 
 /**
- * Starts the workflow that sends a notification, if the worker has a receiver, and waits for its start only: the Temporal server
- * would drop the start if its parent ended before. A start that fails is logged, and never changes the parent's result.
+ * Starts the workflow that sends a notification, if the worker has a receiver. The function waits only until the workflow has
+ * started, because the Temporal server would drop the start if the parent ended first. A failed start is logged and never changes
+ * the parent's result.
  *
- * A replay makes the same workflow ID. An ID made from the run's ID would be another one in a run that a reset made.
+ * The workflow ID is a deterministic random ID, which a replay and a run that a reset made repeat. An ID that contains the run ID
+ * would be different after a reset.
  *
- * @param knownSettings the worker's settings; null if they are not known yet
+ * @param knownSettings the worker's settings, or null to get them with a local activity
  */
 export async function notify(
   event: Omit<Notification, 'timestamp'>,
@@ -46,7 +55,7 @@ export async function notify(
   try {
     await CancellationScope.nonCancellable(() =>
       startChild(NOTIFICATION_WORKFLOW, {
-        // A full stop would break the signature, which joins the ID and other parts with full stops.
+        // The ID must not have a period, because the signed text joins the ID and other parts with periods.
         workflowId: `follow-up-notification-${uuid4()}`,
         args: [notification],
         parentClosePolicy: ParentClosePolicy.ABANDON,
@@ -55,11 +64,11 @@ export async function notify(
       }),
     );
   } catch (error) {
-    log.error('the notification could not be started', { type: event.type, error });
+    log.error('the notification workflow could not be started', { type: event.type, error });
   }
 }
 
-/** Notifies of an end or, if the outcome is null, that the follow-up needs a decision. */
+/** Notifies the receiver that a follow-up has ended or, if the outcome is null, that the follow-up needs a decision. */
 export async function notifyOfFollowUp(
   state: FollowUpState,
   outcome: string | null,

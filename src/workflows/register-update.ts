@@ -3,10 +3,11 @@ import { nonRetryableError } from './non-retryable-error';
 
 interface UpdateOptions<Args extends unknown[]> {
   readonly description: string;
-  /** Returns why the update is rejected. A rejected update leaves no event in the history, and a replay skips this check. */
+  /** Returns why the update is rejected; undefined to accept it. A rejected update adds no event, and a replay skips this check. */
   readonly findProblem?: (...args: Args) => string | undefined;
 }
 
+/** Registers the handler of an update, with a validator. */
 export function registerUpdate<Result, Args extends unknown[]>(
   name: string,
   handler: (...args: Args) => Result | Promise<Result>,
@@ -18,6 +19,7 @@ export function registerUpdate<Result, Args extends unknown[]>(
   setHandler(defineUpdate<Result, Args>(name), handler, { description, validator });
 }
 
+/** @throws ApplicationFailure `InvalidUpdate` if there is a reason to reject the update */
 export function rejectUpdateIf(reason: string | undefined): void {
   if (reason !== undefined) throw nonRetryableError('InvalidUpdate', reason);
 }

@@ -1,27 +1,27 @@
 import { CancellationScope, condition } from '@temporalio/workflow';
 import type { FollowUpRun } from './follow-up/run';
 
-/** The activity of a step. Only the step cancels it, and not the cancellation of the workflow. */
+/** The activity of a step. The cancellation of the workflow does not cancel the activity; only `stop` does. */
 export class StoppableActivity<Outcome> {
-  /** The end of the activity; undefined while it is pending. */
+  /** The outcome of the activity. The value is undefined while the activity is pending. */
   outcome: Outcome | undefined;
   private readonly scope = new CancellationScope({
     cancellable: true,
     parent: new CancellationScope({ cancellable: false }),
   });
 
-  /** @param start returns the end, also for a failed activity */
+  /** @param start starts the activity and returns its outcome, also for a failed activity */
   constructor(
     private readonly run: Pick<FollowUpRun, 'state' | 'deferRunEnd'>,
     start: () => Promise<Outcome>,
   ) {
-    // A bug in `start` must fail the workflow task, as in any other code.
+    // The promise is not awaited here. A bug in `start` fails the workflow task, as a bug in any other workflow code does.
     void this.scope.run(async () => {
       this.outcome = await start();
     });
   }
 
-  /** Waits until the activity has ended or an event has changed the state in this way. */
+  /** Waits until the activity has ended or the condition is true. */
   async waitForEndOr(isInterrupted: () => boolean): Promise<void> {
     await condition(() => this.outcome !== undefined || isInterrupted());
   }
@@ -41,10 +41,10 @@ export class StoppableActivity<Outcome> {
   }
 
   /**
-   * Cancels the activity, and waits for its end.
+   * Cancels the activity, and waits until it has ended.
    *
-   * @param timeoutMs the longest wait, in milliseconds @default none
-   * @returns the end; undefined if the activity is still pending
+   * @param timeoutMs the longest wait, in milliseconds @default no limit
+   * @returns the outcome; undefined if the activity is still pending
    */
   async stop(timeoutMs?: number): Promise<Outcome | undefined> {
     this.run.deferRunEnd();

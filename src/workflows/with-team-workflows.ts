@@ -1,6 +1,6 @@
 /**
- * The workflows of a team's worker with the plugin, which bundles this file instead of the team's `workflowsPath`. webpack
- * resolves the name below to this path. A `default` export runs the workflow types that no other export has.
+ * The workflows of a team's worker with the plugin. The plugin bundles this file instead of the team's `workflowsPath`, and webpack
+ * resolves the module name below to the `workflowsPath`. A `default` export handles the workflow types that no other export has.
  */
 /* eslint-disable @typescript-eslint/no-restricted-imports -- The name below exists only in the bundle. */
 export * from './index';

@@ -126,7 +126,7 @@ describe('checkItems', () => {
   it('rejects a request ID that equals the generated request ID of another item', () => {
     const [{ key } = { key: '' }] = toBatchItems([request()]);
     const named = request({ requestId: `nightly-${key ?? ''}` });
-    const problem = `requestId: "nightly-${key ?? ''}" is the name of 2 items for the same job; give each its own`;
+    const problem = `requestId: "nightly-${key ?? ''}" is the request ID of 2 items for the same job; set a different ID for each item`;
     expect(itemProblems([request(), request(), named])).toEqual([`item 1: ${problem}`, `item 3: ${problem}`]);
   });
 
@@ -145,10 +145,10 @@ describe('a batch ID', () => {
   });
 
   it.each([
-    [7, 'must be a text, not of type number'],
+    [7, 'must be a string, not of type number'],
     ['x'.repeat(101), 'at most 100 characters; it has 101'],
-    ['🙂'.repeat(54), 'workflow ids of 256 bytes, and at most 255'],
-    ['night/1', 'must not hold a slash'],
+    ['🙂'.repeat(54), 'would have 256 bytes, and the maximum is 255'],
+    ['night/1', 'must not have a slash'],
   ])('can’t be %j: %s', (batchId, problem) => {
     expect(batchIdProblem(batchId)).toContain(problem);
   });

@@ -18,7 +18,7 @@ const MEMO: BatchMemo = {
 };
 
 const INTERRUPTED_REASON =
-  'The batch was reset, its activity was completed by an operator, or its items were deleted. 3 of 50 items ended.';
+  'The batch was reset, an operator completed its activity, or its items were deleted. 3 of 50 items ended.';
 const EXCEEDED = { stopReason: 'max-failures', ended: 9, byStatus: { completed: 8 } } as const;
 const EXCEEDED_REASON = '1 item failed, which is more than the maximum. 9 of 50 items';
 const BLOCKED_ITEM = { workflowId: 'w', reason: 'no key' };
@@ -43,9 +43,9 @@ it.each<[string, Partial<BatchMemo>, Parameters<typeof toBatchProgress>[1], stri
     EXCEEDED,
     'completed',
     EXCEEDED_REASON,
-    '`batch retry` sends the items that were not sent',
+    '`batch retry` to send the items that were not sent',
   ],
-  ['done', ALL_ENDED, 'completed', '', '`batch retry` sends the items that were not sent'],
+  ['done', ALL_ENDED, 'completed', '', '`batch retry` to send the items that were not sent'],
   ['running', { blockedItem: BLOCKED_ITEM }, 'running', 'Waits for w: no key', ''],
   [
     'paused',

@@ -122,13 +122,13 @@ it.each<[Partial<FollowUpProgress>, object]>([
   [
     { phase: 'needs-decision', deliveryUnknownReason: 'ECONNRESET: read' },
     {
-      why: 'nobody can tell whether the message arrived: ECONNRESET: read',
+      why: 'it is unknown whether the message arrived: ECONNRESET: read',
       'what to do':
-        'look at the job; then starter resolve w delivered (or not-delivered): ' +
-        'delivered waits for the end of the job, not-delivered sends the message once more',
+        'check the job, then decide: starter resolve w delivered (or not-delivered). With delivered, the watch starts. ' +
+        'With not-delivered, the message is sent once more, unless a read shows that it arrived',
     },
   ],
-  [{ phase: 'verifying' as never }, { phase: 'verifying', doing: expect.stringContaining('newer') }],
+  [{ phase: 'verifying' as never }, { phase: 'verifying', action: expect.stringContaining('newer') }],
   [{ phase: 'unauthorized' }, { 'what to do': expect.stringContaining('AGENT_API_KEY') }],
 ])('formats the status rows of the progress %j', (change, rows) => {
   expect(Object.fromEntries(progressRows(session, 'w', { ...WATCHING, ...change }))).toMatchObject(rows);

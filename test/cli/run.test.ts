@@ -44,7 +44,7 @@ it.each<[string[], string, string?]>([
   ]),
   [[...CREATE, '--cron', '0 3 * * *', '--offset', '5m'], '--offset: needs an interval; add --every'],
   [CREATE, 'timing is missing; add --cron, --calendar or --every'],
-  [['schedule', 'create', 'a/b', '-', '--every', '1h'], 'error: ID: must not hold a slash'],
+  [['schedule', 'create', 'a/b', '-', '--every', '1h'], 'error: ID: must not have a slash'],
   [
     HOURLY,
     'line 3: request_id: is not allowed in a schedule, because only the first firing would send',

@@ -57,17 +57,22 @@ describe('InMemoryFollowUpClient', () => {
   it.each<[SimulatedOutcome, string, object, RegExp]>([
     [{ end: 'FollowUpRejected', httpStatus: 403 }, 'REJECTED', { details: { httpStatus: 403 } }, /^$/],
     [{ end: 'FollowUpRejected', verdict: 'not-sent' }, 'REJECTED', delivery('not-sent'), /^$/],
-    [{ end: 'DeliveryUnknown' }, 'DELIVERY_UNKNOWN', delivery('unknown'), /retried\. Nobody can tell/],
+    [{ end: 'DeliveryUnknown' }, 'DELIVERY_UNKNOWN', delivery('unknown'), /retried\. It is unknown/],
     [{ end: 'DeadlineExceeded' }, 'DEADLINE_EXCEEDED', { job: { status: 'active' } }, /message was accepted/],
     [{ end: 'DeadlineExceeded', verdict: 'not-sent' }, 'DEADLINE_EXCEEDED', delivery('not-sent'), /^$/],
-    [{ end: 'DeadlineExceeded', verdict: 'unknown' }, 'DEADLINE_EXCEEDED', delivery('unknown'), /Nobody/],
+    [
+      { end: 'DeadlineExceeded', verdict: 'unknown' },
+      'DEADLINE_EXCEEDED',
+      delivery('unknown'),
+      /It is unknown/,
+    ],
     [{ end: 'JobNotFound', message: 'missing' }, 'JOB_NOT_FOUND', { message: 'missing' }, /^$/],
     [{ end: 'JobNotFound', verdict: 'accepted' }, 'JOB_NOT_FOUND', delivery('accepted'), /accepted/],
     [{ end: 'InvalidRequest' }, 'INVALID_REQUEST', delivery('not-sent'), /^$/],
     [{ end: 'cancelled' }, 'CANCELLED', delivery('accepted'), /retried\. Its message was accepted/],
     [{ end: 'cancelled', verdict: 'not-sent' }, 'CANCELLED', delivery('not-sent'), /^$/],
-    [{ end: 'terminated' }, 'TERMINATED', { receipt: null }, /retried\. It left no receipt/],
-    [{ end: 'timed-out' }, 'WORKFLOW_TIMED_OUT', { receipt: null }, /retried\. It left no receipt/],
+    [{ end: 'terminated' }, 'TERMINATED', { receipt: null }, /retried\. The receipt is missing/],
+    [{ end: 'timed-out' }, 'WORKFLOW_TIMED_OUT', { receipt: null }, /retried\. The receipt is missing/],
   ])('ends as %j with %s, and the receipt decides on a retry', async (outcome, code, facts, problem) => {
     const followUps = new InMemoryFollowUpClient(() => outcome);
     await expect(followUps.execute(REQUEST)).rejects.toMatchObject({ code, workflowId: ID, ...facts });

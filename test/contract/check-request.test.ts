@@ -57,7 +57,7 @@ describe('checkRequest', () => {
     ['projectId', 'x\\.', 'must not have the path segment ".", because a URL'],
     ...['projectId', 'jobId', 'requestId', 'prompt'].map((name) => [name, 'caf\ufffd', UTF8]),
     ['prompt', 'é'.repeat(131_073), 'at most 262144 bytes of UTF-8; it is 262146'],
-    ['projectId', '日'.repeat(30), 'at most 255 are possible'],
+    ['projectId', '日'.repeat(30), 'the maximum is 255; shorten one of the three IDs'],
   ])('rejects %s = %j with the problem: %s', (field, value, problem) => {
     expect(problemsOf({ ...REQUEST, [field]: value })).toEqual([expect.stringContaining(problem)]);
   });

@@ -48,7 +48,7 @@ describe('the outcome of a follow-up', () => {
       describeCancellation({ ...RECEIPT, delivery: { verdict: 'not-sent', confirmedBy: null, sends } });
     expect(cancellationText(0)).toMatch(/cancelled\. Nothing was sent\.$/);
     // The one POST received 429.
-    expect(cancellationText(1)).toMatch(/cancelled\. The service has processed nothing\.$/);
+    expect(cancellationText(1)).toMatch(/cancelled\. The agent service did not process the message\.$/);
   });
 
   it('has a well-formed message of at most 300 characters, and a complete link or null', () => {

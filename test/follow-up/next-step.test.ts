@@ -698,7 +698,7 @@ it.each([
   [
     'DeliveryUnknown',
     concluded('fail', 'active'),
-    "ECONNRESET. Reading the job can't show whether it arrived, because the job was active before the POST or is not known.",
+    "ECONNRESET. Reading the job can't show whether the message arrived, because the job was active before the POST or is not known.",
     undefined,
   ],
   [

@@ -42,6 +42,6 @@ it('the message of an unreported send states the reason', () => {
     message: 'the send was paused or reset before its send permission',
   });
   expect(outcome('cancelled', CHECKPOINT)).toMatchObject({
-    outcome: { label: 'no_report', message: 'the send was stopped before it reported' },
+    outcome: { label: 'no_report', message: 'the send was stopped before the worker reported its result' },
   });
 });

@@ -48,8 +48,8 @@ it('the current details show the phase, the delivery, the evidence and the times
 // The workflow writes the current details when a step starts. An activity then adds no event until the activity ends.
 it('the current details refer to the pending activity for later reads, and to the next report for the delivery', () => {
   const polling = details(afterReads(accepted('completed'), '130 active, 135 active'), 135);
-  expect(polling.polls).toBe('2; the pending activity has the later reads');
-  expect(details(unsent(), 0).delivery).toBe('open until the next send reports');
+  expect(polling.polls).toBe('2; later reads are in the pending activity');
+  expect(details(unsent(), 0).delivery).toBe('not known until the send has reported its result');
 });
 
 it('the current details state the reason and the update for an operator’s decision', () => {
@@ -124,7 +124,7 @@ it.each([
     'a poll',
     afterReads(accepted('completed'), '130 active, 135 active'),
     135,
-    'poll 3 and later ones, until active changes',
+    'poll 3 and later polls, while the job is active',
   ],
 ])('the summary of an activity describes %s', (_, state, second, summary) => {
   expect(activitySummary(state, step(state, second))).toBe(summary);

@@ -123,7 +123,7 @@ it.each<[Record<string, string>, string]>([
   [notifyEnv('https://me:hunter-two@hooks.example.com'), 'without user name and password'],
   [{ FOLLOW_UP_NOTIFY_URL: NOTIFY_URL }, 'FOLLOW_UP_NOTIFY_SECRET_FILE: is not set, but'],
   [notifyEnv(NOTIFY_URL, 'whsec_not-a-secret-of-theirs-at-all!'), 'whsec_ and 24 to 64 bytes'],
-  [notifyEnv(NOTIFY_URL, `${SECRET},${SECRET},${SECRET}`), 'one secret, or two'],
+  [notifyEnv(NOTIFY_URL, `${SECRET},${SECRET},${SECRET}`), 'must have one secret, or two'],
   [notifyEnv(NOTIFY_URL, `${SECRET}\n${SECRET}`), 'without white space: whsec_ and'],
 ])('rejects the configuration with %j, without showing a secret', async (env, problem) => {
   const message = await problemsOf({ ...GOOD, ...env });

@@ -38,7 +38,7 @@ it.each([
     `whsec_${'a'.repeat(32)}`,
     'notify.url must be the http:// or https:// URL of a receiver',
   ],
-  ['https://hooks.example', 'not-a-secret', 'must hold one secret, or two with a comma between them'],
+  ['https://hooks.example', 'not-a-secret', 'must have one secret, or two with a comma between them'],
 ])(
   'a worker with the plugin does not poll if the receiver URL %s or the secret %s of notifications is invalid',
   async (url, secret, message) => {

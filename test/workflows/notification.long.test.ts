@@ -46,7 +46,7 @@ it('a Python receiver that was unavailable receives the notification after its s
     const pending = async () =>
       (await notification.describe()).raw.pendingActivities?.[0]?.lastFailure?.message;
     expect(await eventually('an attempt of the notification has failed', pending)).toBe(
-      'no answer from the receiver (ECONNREFUSED)',
+      'the receiver did not respond (ECONNREFUSED)',
     );
 
     writeFileSync(secretFile, `${next},${old}\n`);

@@ -120,6 +120,6 @@ it('a receiver without a response does not delay a result; a rejected notificati
   expect(others.map((other) => other.id)).toEqual([id, id]);
   const notification = environment.client.workflow.getHandle(id);
   await expect(notification.result()).rejects.toMatchObject({
-    cause: { cause: { type: 'ReceiverGone', message: 'the receiver answered 410' } },
+    cause: { cause: { type: 'ReceiverGone', message: 'the receiver returned 410' } },
   });
 });

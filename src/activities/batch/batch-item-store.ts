@@ -26,7 +26,7 @@ import { retryOptions, startOptions } from '../../temporal/start-options';
 import { currentRun } from '../attempt';
 import { requestSendPermission } from '../send-message';
 
-/** The heartbeat timeout of `runItems` is half a minute. */
+/** The minimum time between two heartbeats. The heartbeat timeout of `runItems` is 30 s. */
 const HEARTBEAT_MS = 5_000;
 
 export async function fetchBatchMemo(): Promise<BatchMemo> {
@@ -38,12 +38,12 @@ export async function fetchBatchMemo(): Promise<BatchMemo> {
   return parsedMemo;
 }
 
-/** What `start` found out: a fact about the item, `unknown` if a later round must query it, or the reason of a rejection. */
+/** The result of `start`: a fact about the item, `unknown` if a later round must query the item, or the reason of a rejection. */
 export type StartResult = ItemFact | 'unknown' | { readonly kind: 'rejected'; readonly reason: string };
 
 const listedOutcomesCache = new RunCache<ReadonlyMap<string, ListedOutcome>>();
 
-/** Collects facts about a batch's items from the Temporal server, and starts items. It decides nothing. */
+/** Collects facts about a batch's items from the Temporal server, and starts items. The class makes no decisions. */
 export class BatchItemStore extends BatchItemReader {
   private recordedTick = performance.now();
 
@@ -63,7 +63,7 @@ export class BatchItemStore extends BatchItemReader {
     return requestSendPermission(board);
   }
 
-  /** There may be many requests between two heartbeats. */
+  /** Records the board again if the latest heartbeat is old, because there may be many requests between two heartbeats. */
   private readonly keepAlive = async (): Promise<void> => {
     if (performance.now() - this.recordedTick > HEARTBEAT_MS) await this.recordBoard(this.board);
   };
@@ -71,8 +71,9 @@ export class BatchItemStore extends BatchItemReader {
   /**
    * Lists the running follow-ups of the batch, with one visibility query.
    *
-   * @param isChecked describes each one, because a list may show a follow-up as running long after it ended or was deleted
-   * @param added lanes whose running items count although the list may not show them yet
+   * @param isChecked whether each listed follow-up is described too. The list may show a follow-up as running long after the
+   * follow-up has ended or was deleted.
+   * @param added lanes whose running items count, although the list may not show these items yet
    */
   async listRunning(isChecked: boolean, added: readonly Lane[]): Promise<ReadonlySet<string>> {
     const running = await listRunningIds(this.client, this.source.batchId);
@@ -89,7 +90,7 @@ export class BatchItemStore extends BatchItemReader {
     return running;
   }
 
-  /** The fact about the next item of a lane; null if it was not started. */
+  /** Returns the fact about the next item of a lane; null if the item was not started. */
   async getFact(
     board: BatchBoard,
     { stopReason, retryScope }: BatchMemo,
@@ -123,7 +124,7 @@ export class BatchItemStore extends BatchItemReader {
     return { kind: 'ended', workflowId, outcome, runId, startedAt, closedAt: at };
   }
 
-  /** The outcome of an item in an earlier run of the batch, if the list shows one that lasts. */
+  /** Returns the outcome of an item from an earlier run of the batch, if the visibility list shows an outcome that can't change. */
   private async readListedOutcome(workflowId: string) {
     const { client, keepAlive, source } = this;
     const read = () =>
@@ -133,8 +134,9 @@ export class BatchItemStore extends BatchItemReader {
   }
 
   /**
-   * The lanes with a later item that another client started: the next item must not be sent into its turn. One visibility query
-   * for all lanes; none if no caller gave a later item its request ID.
+   * Returns the lanes with a running later item that another client started. The next item of such a lane must wait, because its
+   * message would be sent into the turn of the later item. All lanes need one visibility query, or no query if no later item has a
+   * request ID of the caller.
    */
   async lanesWithLaterRunning(lanes: readonly Lane[]): Promise<Lane[]> {
     const jobs = new Map<Lane, string>();
@@ -151,7 +153,10 @@ export class BatchItemStore extends BatchItemReader {
     return blockedLanes;
   }
 
-  /** Starts the next item of a lane: another run if the lane has one to retry, otherwise only an item that does not exist. */
+  /**
+   * Starts the next item of a lane. If the lane has a run to retry, another run starts. Otherwise, only an item that does not
+   * exist starts.
+   */
   async start(lane: Lane, board: BatchBoard, permission: () => number): Promise<StartResult> {
     const { next: item, retriedRunId } = lane;
     const { workflowId } = await this.identify(item);
@@ -167,23 +172,23 @@ export class BatchItemStore extends BatchItemReader {
     }
     const fact = await this.describe(item, isCertainlyStarted(board.startedEarlier, item) ? 0 : Infinity);
     if (fact.kind !== 'ended') return 'unknown';
-    // The Temporal server starts no other run if the name belongs to another message, or if the run to retry is completed.
+    // The Temporal server starts no other run if the workflow ID belongs to another message, or if the run to retry is completed.
     const isFinal =
       fact.outcome.outcome === 'conflict' || (retriedRunId !== undefined && fact.runId === retriedRunId);
     return isFinal ? { ...fact, isFinal } : 'unknown';
   }
 
-  /** @returns false if the permission has expired */
+  /** Starts an item while the permission is valid. @returns false if the permission has expired */
   private async startBeforeExpiry(item: number, retriedRunId: string | undefined, permission: () => number) {
     const request = await this.readRequest(item);
     const checked = checkRequest(request);
-    if (!checked.ok) throw new TypeError('its request is not valid');
+    if (!checked.ok) throw new TypeError("the item's request is not valid");
     const start = {
       ...startOptions(checked.plan, this.source.batchId),
       ...(retriedRunId !== undefined && retryOptions(retriedRunId)),
       taskQueue: Context.current().info.taskQueue,
       args: [request] as [unknown],
-      // The activities of the follow-up inherit the priority: single follow-ups go first.
+      // The activities of the follow-up inherit the priority, so that single follow-ups come first.
       priority: { ...BATCH_PRIORITY, fairnessKey: fairnessKey(request.projectId) },
     };
     const leftMs = permission();

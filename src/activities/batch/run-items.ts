@@ -22,26 +22,26 @@ import { LIST_LAG_MS } from '../../temporal/visibility';
 import { currentRun, pollAgainError, serverClock } from '../attempt';
 import { BatchItemStore, fetchBatchMemo } from './batch-item-store';
 
-/** For so long a round starts items: if its worker is lost, at most so much work is repeated. */
+/** The maximum time for which a round starts items. If the worker is lost, no more than the work of this time is repeated. */
 const ROUND_MS = 60_000;
 
-/** One of so many rounds describes the follow-ups that the list shows as running: about once a minute. */
+/** In one of this number of rounds (about once a minute), the activity describes each follow-up that the list shows as running. */
 const ROUNDS_PER_CHECK = 12;
 
-/** After so many items of a lane, the facts are applied, so that the next heartbeat records them. */
+/** The number of items of a lane after which the collected facts are applied, so that the next heartbeat records them. */
 const FACTS_PER_LANE = 100;
 
 type BlockedItem = NonNullable<BatchBoard['blockedItem']>;
 
-/** The facts of a round so far. It never changes: each step makes a new one. */
+/** The collected facts of a round. A round is immutable, so each step makes a new round. */
 interface Round {
   readonly memo: BatchMemo;
   readonly board: BatchBoard;
-  /** The running follow-ups by the visibility list, without the items that have ended since. */
+  /** The workflow IDs of the follow-ups that the visibility list shows as running, without the items that have ended since. */
   readonly listedIds: ReadonlySet<string>;
-  /** The lanes, by their ends, whose job runs a later item that another client started. */
+  /** The lanes with a running later item that another client started. The keys are the ends of the lanes. */
   readonly laterRunning: ReadonlyMap<number, BlockedItem>;
-  /** The first item that can't proceed. */
+  /** The first item that can't proceed, and the reason. */
   readonly blockedItem: BlockedItem | null;
 }
 
@@ -67,7 +67,8 @@ export const runItems: BatchActivities['runItems'] = async ({ chunks }) => {
     else if (step.do === 'start') round = await startItems(items, round, step.lanes);
     else {
       if (step.do === 'cancel items') await cancelWorkflows(client, round.listedIds);
-      // If the activity is paused, its end would let another activity follow, which is not paused.
+      // A paused activity must not complete, because the workflow would schedule a new activity that is not paused. The heartbeat
+      // throws an error if the activity is paused.
       if (board !== initialBoard || step.do === 'report') await items.recordBoard(board);
       if (step.do === 'report') return board;
       throw pollAgainError(step.waitMs, waitMessage(board));
@@ -75,7 +76,7 @@ export const runItems: BatchActivities['runItems'] = async ({ chunks }) => {
   }
 };
 
-/** The message of the failed attempt, which the Web UI and `temporal workflow describe` show. */
+/** Returns the message of the failed attempt. The Web UI and `temporal workflow describe` show this message. */
 function waitMessage({ blockedItem }: BatchBoard): string {
   return blockedItem === null
     ? 'the batch continues'
@@ -90,7 +91,7 @@ async function openRound(
   now: number,
 ): Promise<Round> {
   const isChecked = Context.current().info.attempt % ROUNDS_PER_CHECK === 0;
-  // The list may not show yet which items the run before left running.
+  // The list may not show yet which items the previous run left running.
   const isNew = now < Date.parse(memo.startedAt) + LIST_LAG_MS;
   const listedIds = await items.listRunning(isChecked, isNew ? (board.startedEarlier?.lanes ?? []) : []);
   const round = {
@@ -103,7 +104,10 @@ async function openRound(
   return applyLaneFacts(items, round, board.lanes);
 }
 
-/** Collects facts about lanes concurrently, and applies them in one call; again for a lane with many ended items. */
+/**
+ * Collects facts about lanes concurrently, and applies the facts in one call. The function repeats this for lanes with many ended
+ * items.
+ */
 async function applyLaneFacts(items: BatchItemStore, before: Round, lanes: readonly Lane[]): Promise<Round> {
   let round = before;
   for (let remainingLanes = lanes; remainingLanes.length > 0;) {
@@ -119,7 +123,7 @@ async function applyLaneFacts(items: BatchItemStore, before: Round, lanes: reado
   return round;
 }
 
-/** @returns whether the lane may have further items that have ended */
+/** Collects the facts about the next items of a lane. @returns whether the lane may have further items that have ended */
 async function collectFacts(
   items: BatchItemStore,
   { board, memo, listedIds }: Round,
@@ -157,7 +161,7 @@ function createBlockedItem(workflowId: string, reason: string): BlockedItem {
   return { workflowId, reason: singleLine(reason, 300) };
 }
 
-/** The follow-ups that count against the concurrency, and the board that shows them. */
+/** Returns the follow-ups that count against the concurrency, and the board with their number. */
 async function collectRunningItems(
   items: BatchItemStore,
   { board, listedIds, laterRunning, blockedItem }: Round,
@@ -193,7 +197,10 @@ async function addNextLanes(items: BatchItemStore, round: Round, count: number) 
   return applyLaneFacts(items, { ...round, board: added }, lanes);
 }
 
-/** Starts the next items of lanes, unless another client runs a later item of a job: then the next step is decided again. */
+/**
+ * Starts the next items of lanes. If another client runs a later item of a job, nothing starts, and the next step is decided
+ * again.
+ */
 async function startItems(items: BatchItemStore, round: Round, lanes: readonly Lane[]) {
   const blockedLanes = await items.lanesWithLaterRunning(lanes);
   if (blockedLanes.length > 0) {
@@ -203,7 +210,7 @@ async function startItems(items: BatchItemStore, round: Round, lanes: readonly L
         end,
         createBlockedItem(
           (await items.identify(next)).workflowId,
-          'another client started a later item of its job',
+          'another client started a later item of the same job',
         ),
       );
     return { ...round, laterRunning };
@@ -219,7 +226,7 @@ async function startItems(items: BatchItemStore, round: Round, lanes: readonly L
     else
       blockedItem ??= createBlockedItem(
         (await items.identify(lane.next)).workflowId,
-        `the Temporal server rejects its start: ${result.reason}`,
+        `the Temporal server rejected the start: ${result.reason}`,
       );
   });
   const started = applyFactsToRound({ ...round, board, blockedItem: blockedItem }, facts);
@@ -228,15 +235,18 @@ async function startItems(items: BatchItemStore, round: Round, lanes: readonly L
   return applyLaneFacts(items, started, nextLanes);
 }
 
-/** Terminates the chunks of a batch that has ended. A signal does not end a start delay (measured, server 1.32.0). */
+/**
+ * Terminates the chunks of a batch that has ended. A signal would not help, because it does not end a start delay (Temporal
+ * server 1.32.0).
+ */
 export const closeChunks: BatchActivities['closeChunks'] = async ({ batchId, digest, chunks }) => {
   const { client } = Context.current();
   const ids = chunks.firsts.map((_, number) => chunkWorkflowId(batchId, digest ?? '', number));
   await eachConcurrently(ids, async (id) => {
     const chunk = client.workflow.getHandle(id);
-    await chunk.terminate('its batch has ended').catch((error: unknown) => {
+    await chunk.terminate('the batch has ended').catch((error: unknown) => {
       if (hasGrpcStatus(error, 'PERMISSION_DENIED', 'UNAUTHENTICATED'))
-        throw ApplicationFailure.nonRetryable('the worker may not terminate workflows');
+        throw ApplicationFailure.nonRetryable('the worker has no permission to terminate workflows');
       ignoreClosedWorkflow(error);
     });
   });

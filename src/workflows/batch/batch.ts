@@ -48,13 +48,19 @@ import { registerUpdate } from '../register-update';
 import { closeChunks, runItems } from './proxies';
 import { checkBatchInput } from './input';
 
-/** The number of items that one activity may start. An activity costs seven events. */
+/** The number of items that one activity may start. An activity adds seven events to the history. */
 const ITEMS_PER_ACTIVITY = 200;
 
-/** For how long a cancelled batch waits for its activity, whose worker may have stopped. */
+/**
+ * The maximum time for which a cancelled batch waits for the activity's last report, because the activity's worker may have
+ * stopped.
+ */
 const LAST_REPORT_MS = 40_000;
 
-/** The client requests the cancellation after `cancelRunning`. Without the request, the Temporal server shows the batch as failed. */
+/**
+ * The maximum wait for the request to cancel the workflow, which the client sends after `cancelRunning`. Without this request, the
+ * Temporal server shows the batch as failed.
+ */
 const CANCEL_REQUEST_MS = 5_000;
 
 /** The settings of a batch that starts. */
@@ -67,19 +73,20 @@ const INITIAL_SETTINGS = {
 } as const;
 
 /**
- * Sends many follow-ups with limited concurrency. An activity starts them and collects their outcomes. The workflow writes to the
- * memo how far the activity may go, and decides. Its state does not grow with the items.
+ * Sends many follow-ups with limited concurrency. An activity starts the follow-ups and collects their outcomes. The workflow
+ * writes to the memo which items the activity may start, and decides whether the batch continues. The workflow's state does not
+ * grow with the number of items.
  *
- * @throws ApplicationFailure `InvalidBatch`, `MaxFailuresExceeded` or `BatchIncomplete`, with the summary as its detail
+ * @throws ApplicationFailure `InvalidBatch`, or `MaxFailuresExceeded` or `BatchIncomplete` with the summary as the first detail
  */
 export async function followUpBatch(input: BatchInput): Promise<BatchSummary> {
   const { workflowId, startTime, continuedFromExecutionRunId, memo, typedSearchAttributes } = workflowInfo();
-  // Runs of a cron schedule and of a retry policy also continue a run, and have a caller's input and memo.
+  // Runs of a cron schedule or a retry policy continue a run too, but they have a caller's input and memo.
   const continued = continuedFromExecutionRunId === undefined ? null : readBatchMemo(memo);
   if (continued !== null && isRecord(input)) return new Batch(input, continued).run();
   const plan = checkBatchInput(input, workflowId);
   const { items, chunks, ...settings } = plan;
-  // The action of a schedule can't set the attribute, because it does not know the batch ID.
+  // A schedule can't set this attribute, because the schedule's action does not know the batch ID.
   const batchAttribute = keywordAttribute('FollowUpBatch', plan.batchId);
   if (typedSearchAttributes.get(batchAttribute.key) !== batchAttribute.value)
     upsertSearchAttributes([batchAttribute]);
@@ -88,7 +95,7 @@ export async function followUpBatch(input: BatchInput): Promise<BatchSummary> {
   return new Batch({ items, chunks }, { ...EMPTY_BOARD, ...settings, ...first }).run();
 }
 
-/** A chunk. It runs only if its start delay has passed. */
+/** A chunk of a large batch's items. The workflow runs only if its start delay has passed, and then it ends at once. */
 export function followUpBatchItems(): Promise<void> {
   return Promise.resolve();
 }
@@ -104,7 +111,7 @@ class Batch {
     private memo: BatchMemo,
   ) {
     setHandler(defineQuery<BatchProgress>('progress'), () => this.progress(), {
-      description: 'The progress of the batch: counts, running follow-ups, the first failures.',
+      description: 'Returns the counts, the number of running follow-ups and the first failures.',
     });
     const update = (values: Partial<BatchSettings>) => {
       this.updatedAtHistoryLength = workflowInfo().historyLength;
@@ -120,15 +127,17 @@ class Batch {
     registerSettingsUpdate(
       'pause',
       { isPaused: true },
-      'Starts no further item until resume; running items continue.',
+      'Starts no further items until resume. Running items continue.',
     );
-    registerSettingsUpdate('resume', { isPaused: false }, 'Continues after pause.');
+    registerSettingsUpdate('resume', { isPaused: false }, 'Starts items again after pause.');
     registerUpdate('setConcurrency', (concurrency: number) => update({ concurrency }), {
-      description: 'How many follow-ups may run at the same time, 1 to 1,000. Running follow-ups continue.',
+      description:
+        'Sets the number of follow-ups that may run at the same time, from 1 to 1,000. Running follow-ups continue.',
       findProblem: (concurrency) => problemTexts(settingProblems(concurrency, null)) || undefined,
     });
-    const words = 'Cancels the batch and its running follow-ups. To leave them running, cancel the workflow.';
-    registerSettingsUpdate('cancelRunning', { stopReason: 'cancel-running' }, words);
+    const description =
+      'Cancels the batch and its running follow-ups. To leave the follow-ups running, cancel the workflow instead.';
+    registerSettingsUpdate('cancelRunning', { stopReason: 'cancel-running' }, description);
     this.workflowScope.cancelRequested.catch(() => {
       const { stopReason } = this.memo;
       if (stopReason === null || stopReason === 'max-failures')
@@ -145,7 +154,7 @@ class Batch {
     if (chunks)
       await closeChunks({ batchId, digest, chunks }).catch((error: unknown) => {
         if (!(error instanceof ActivityFailure)) throw error;
-        log.warn('the stored items of the batch were not closed', { error: error.cause?.message });
+        log.warn('the chunks of the batch could not be terminated', { error: error.cause?.message });
       });
     if (this.memo.stopReason === 'cancel-running')
       await condition(() => this.workflowScope.consideredCancelled, CANCEL_REQUEST_MS);
@@ -170,7 +179,7 @@ class Batch {
       if (stopReason === 'cancelled' || stopReason === 'interrupted') return;
       const isLast = stopReason !== null || this.workflowScope.consideredCancelled;
       const { continueAsNewSuggested, historyLength } = workflowInfo();
-      // The Temporal server rejects a task that ends a run if another event arrived for the run, and its update would be lost.
+      // If another event has arrived, the Temporal server rejects a task that ends a run, and an update in that task would be lost.
       const isUpdated = historyLength <= this.updatedAtHistoryLength;
       if (continueAsNewSuggested && allHandlersFinished() && !isUpdated && !isLast)
         await this.continueAsNew();
@@ -199,12 +208,12 @@ class Batch {
     const isCancelled = () => this.memo.stopReason === 'cancelled';
     while (!hasEnded()) {
       await condition(() => hasEnded() || isCancelled());
-      // The last report is lost if the activity's worker has stopped.
+      // The wait has a limit, because the last report is lost if the activity's worker has stopped.
       if (!(await condition(() => hasEnded() || !isCancelled(), LAST_REPORT_MS))) return;
     }
     if (report instanceof Error && !(report instanceof ActivityFailure)) throw report;
     if (isBatchBoard(report)) this.applyBoard(report);
-    // It is unknown which items the activity started: the next run of the batch checks them.
+    // Without a report, it is unknown which items the activity started. The next run of the batch checks these items.
     else if (!isCancelled()) this.memo = { ...this.memo, stopReason: 'interrupted' };
   }
 
@@ -218,14 +227,15 @@ class Batch {
   }
 
   private async continueAsNew(): Promise<void> {
-    // The Temporal server passes on the memo from the start of a run, without the run's own changes (measured).
+    // The new run needs the current memo, because the Temporal server passes on only the memo from the start of this run (Temporal
+    // server 1.32.0).
     const { typedSearchAttributes, memo: first } = workflowInfo();
     const memo = { ...first, [MEMO_BATCH]: this.memo };
     const next = makeContinueAsNewFunc<typeof followUpBatch>({ memo, typedSearchAttributes });
     await next(this.source);
   }
 
-  /** Writes the memo, which the activity, a further run and clients read. */
+  /** Writes the memo, which the activity, the next run and clients read. */
   private writeMemo(): void {
     upsertMemo({ [MEMO_BATCH]: this.memo });
     setCurrentDetails(batchDetails(this.progress(), Date.now()));
@@ -235,7 +245,7 @@ class Batch {
     return toBatchProgress(this.memo, this.endedAt === null ? 'running' : 'completed', this.endedAt);
   }
 
-  /** A batch that has ended keeps its outcome: a batch whose items have all ended can't be cancelled. */
+  /** Changes settings and returns the progress. If all items have ended, the batch keeps its outcome and can't be cancelled. */
   private changeSettings(values: Partial<BatchSettings>): BatchProgress {
     const isDone = this.memo.ended >= this.memo.items;
     if (this.endedAt === null && !(isDone && values.stopReason !== undefined)) {

@@ -7,6 +7,7 @@ import { toBatchId, batchWorkflowId } from '../../contract/ids';
 import { jsonByteLength, quote } from '../../contract/text';
 import { nonRetryableError } from '../non-retryable-error';
 
+/** A checked input with its defaults. */
 export type BatchPlan = BatchInputSettings & BatchSource;
 
 const NULL_DEFAULTS = { maxFailures: null, digest: null, startedEarlier: null, retryScope: null };
@@ -15,7 +16,10 @@ const DEFAULTS = { concurrency: CONCURRENCY.default, ...NULL_DEFAULTS };
 
 const FIELDS = ['batchId', 'items', 'chunks', ...Object.keys(DEFAULTS)];
 
-/** Fields and items may have a million problems, and a workflow task may take five seconds at most. */
+/**
+ * The maximum number of problems, because an input may have a million problems, and a workflow task may take at most a few
+ * seconds.
+ */
 const ENOUGH_PROBLEMS = 1_000;
 
 const CLIENT_FIELDS = {
@@ -25,7 +29,11 @@ const CLIENT_FIELDS = {
   retryScope: literalOf(...RETRY_SCOPES),
 };
 
-/** An invalid input would stall the batch later. @throws ApplicationFailure `InvalidBatch` with every problem */
+/**
+ * Checks the input, because an invalid input would stall the batch later.
+ *
+ * @throws ApplicationFailure `InvalidBatch` with the problems
+ */
 export function checkBatchInput(input: unknown, workflowId: string): BatchPlan {
   if (!isRecord(input))
     throw invalidBatchError([
@@ -44,17 +52,17 @@ export function checkBatchInput(input: unknown, workflowId: string): BatchPlan {
     report('batchId', `${quote(batchId)} does not belong to the workflow ID ${quote(workflowId)}`);
   const others = Object.keys(input).filter((each) => !FIELDS.includes(each));
   for (const name of others.slice(0, ENOUGH_PROBLEMS))
-    report('input', `${quote(name)} is not a field here; the fields are ${FIELDS.join(', ')}`);
+    report('input', `${quote(name)} is not a valid field; the valid fields are ${FIELDS.join(', ')}`);
   problems.push(...settingProblems(concurrency, maxFailures));
-  for (const [name, isRight] of Object.entries(CLIENT_FIELDS))
-    if (name in definedFields && !isRight(definedFields[name]))
-      report(name, 'must be a value that the client made');
+  for (const [name, isValid] of Object.entries(CLIENT_FIELDS))
+    if (name in definedFields && !isValid(definedFields[name]))
+      report(name, 'must be absent or a value that the client of this project wrote');
   if ('items' in definedFields === 'chunks' in definedFields)
-    report('items', 'either items or chunks must be given, and not both');
+    report('items', 'set either items or chunks, and not both');
   else if (Array.isArray(items) && items.length > 0 && jsonByteLength(items) <= MAX_INPUT_BYTES)
     problems.push(...checkItems(items, idProblem === undefined ? batchId : 'b', ENOUGH_PROBLEMS).problems);
   else if ('items' in definedFields)
-    report('items', `must be a list of 1 or more requests, at most ${MAX_INPUT_BYTES} bytes as JSON`);
+    report('items', `must be a list of at least one request, with at most ${MAX_INPUT_BYTES} bytes as JSON`);
   if (problems.length > 0) throw invalidBatchError(problems);
   return plan;
 }

@@ -2,9 +2,10 @@ import { proxyActivities } from '@temporalio/workflow';
 import type { BatchActivities } from '../../batch/memo';
 
 /**
- * The activity calls only the Temporal server, so it is on the task queue of the workflows. A batch has no maximum duration. An
- * attempt sets the delay of the next one. If it does not, its worker was lost: the heartbeat timeout is longer than a permission to
- * start items.
+ * The activity sends requests only to the Temporal server, so it is on the task queue of the workflows. The activity has no
+ * schedule-to-close timeout, because a batch has no maximum duration. Each attempt sets the delay of the next attempt. If an
+ * attempt ends without setting the delay, its worker was lost. The heartbeat timeout is longer than the permission to start items,
+ * so a lost worker's permission has expired before the next attempt.
  */
 export const { runItems } = proxyActivities<BatchActivities>({
   startToCloseTimeout: '5 minutes',
@@ -17,7 +18,10 @@ export const { runItems } = proxyActivities<BatchActivities>({
   },
 });
 
-/** Best effort: a worker that may not terminate workflows must not keep a finished batch open. */
+/**
+ * Terminates the chunks for at most five minutes. A worker without the permission to terminate workflows must not keep a batch
+ * open.
+ */
 export const { closeChunks } = proxyActivities<BatchActivities>({
   startToCloseTimeout: '1 minute',
   scheduleToCloseTimeout: '5 minutes',

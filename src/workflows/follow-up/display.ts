@@ -6,13 +6,15 @@ import type { FollowUpState } from '../../follow-up/state';
 import type { Phase } from '../../contract/result';
 import type { FollowUpRun } from './run';
 
-/** Shows the state in the Web UI and in lists. Current details cost no event; search attributes cost one if they change. */
+/** Shows the state in the Web UI and in lists. Current details add no event. Search attributes add an event if they change. */
 export function showState({ state, step }: FollowUpRun): void {
   setCurrentDetails(currentDetails(state, step));
   if (step.do !== 'end') upsertChanges(toAttributes(state, step.phase));
 }
 
-/** The last workflow task writes the outcome, so that a run that a reset made to that task writes the verdict of its own receipt. */
+/**
+ * Writes the outcome in the last workflow task. A run that a reset to this task made then writes the verdict of its own receipt.
+ */
 export function showOutcome({ state, step }: FollowUpRun, outcome: string): void {
   upsertChanges([
     ...toAttributes(state, step.phase),
@@ -32,7 +34,7 @@ function toAttributes({ plan, job }: FollowUpState, phase: Phase) {
 type Attribute = ReturnType<typeof keywordAttribute> | ReturnType<typeof outcomeAttribute>;
 
 function upsertChanges(all: readonly Attribute[]): void {
-  // What the Temporal server has: this run or the caller at the start set it.
+  // The Temporal server has these values, because the caller or this run has set them.
   const { typedSearchAttributes } = workflowInfo();
   const changes = all.filter(({ key, value }) => value !== typedSearchAttributes.get(key));
   if (changes.length > 0) upsertSearchAttributes(changes);

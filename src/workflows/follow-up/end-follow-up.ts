@@ -30,7 +30,7 @@ import type { FollowUpRun } from './run';
 
 /**
  * Ends a follow-up: notifies the receiver, releases the job lock, and records the outcome in the same workflow task that returns
- * it. A run that a reset made to its last task then records the outcome again.
+ * it. If a reset makes a new run from this task, the new run records the outcome again.
  */
 export async function endFollowUp(
   run: FollowUpRun,
@@ -65,7 +65,10 @@ export async function endFollowUp(
   }
 }
 
-/** A cancelled follow-up leaves nothing else, and the visibility list shows the outcome of a batch item. */
+/**
+ * Writes the receipt and the outcome to the memo. A cancelled follow-up has no other place for its receipt, and visibility lists
+ * return the outcome of a batch item from its memo.
+ */
 function writeMemo(receipt: Receipt, recordedOutcome: RecordedOutcome, isCancelled = false): void {
   const isItem = workflowInfo().typedSearchAttributes.get(keywordAttributeKey('FollowUpBatch')) !== undefined;
   if (isCancelled || isItem) upsertMemo({ [MEMO_RECEIPT]: toOutcomeMemo(receipt, recordedOutcome) });

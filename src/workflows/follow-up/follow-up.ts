@@ -13,8 +13,10 @@ import { perform } from './perform';
 import type { FollowUpRun } from './run';
 
 /**
- * Sends one message to an agent job, once, and waits for the job durably. docs/architecture.md describes the design, and
- * docs/guarantees.md lists what holds when something fails.
+ * Sends one message to an agent job, and waits for the job durably. The message is never sent twice unless the request or an
+ * operator allows it.
+ *
+ * docs/architecture.md describes the design, and docs/guarantees.md lists the guarantees for each fault.
  *
  * @returns the final job with its `prLink`, and the receipt that states how the result is known
  * @throws ApplicationFailure non-retryable, of a type in `FAILURE_TYPES`, with `FailureDetails` as its first detail
@@ -25,7 +27,8 @@ export async function followUp(input: FollowUpRequest | ContinuedFollowUp): Prom
   CancellationScope.current().cancelRequested.catch(() => {
     run.interrupt({ kind: 'cancelled' });
   });
-  // A cancellation is an event like any other: it changes the state, and `nextStep` ends the follow-up.
+  // The cancellation of the workflow is an event like any other event: `apply` changes the state, and `nextStep` ends the
+  // follow-up.
   return CancellationScope.nonCancellable(() => runToCompletion(run));
 }
 

@@ -15,7 +15,7 @@ import { type RunStart, type FollowUpState, initialState, isContinuedFollowUp } 
 import { nonRetryableError } from '../non-retryable-error';
 import { FollowUpRun } from './run';
 
-/** @throws ApplicationFailure `InvalidRequest`, which names every problem; nothing was sent then */
+/** Checks the input and makes the run. @throws ApplicationFailure `InvalidRequest` with every problem, before anything is sent */
 export function acceptInput(input: unknown): FollowUpRun {
   const { workflowId, cronSchedule } = workflowInfo();
   const continued = readContinuedState(input);
@@ -23,11 +23,11 @@ export function acceptInput(input: unknown): FollowUpRun {
 
   const checked = checkRequest(input, workflowId);
   const problems = checked.ok ? [] : [...checked.problems];
-  // Each run of a cron schedule would be a follow-up with the same ID, of which the agent service receives one message.
+  // All runs of a cron schedule would have the same workflow ID and would therefore be one follow-up, whose message is sent once.
   if (cronSchedule !== undefined)
     problems.push({
       field: 'cronSchedule',
-      text: 'is for repeated work; use a Temporal Schedule instead',
+      text: 'is not supported; use a Temporal Schedule instead',
     });
   if (checked.ok && problems.length === 0)
     return new FollowUpRun(initialState(checked.plan, readRunStart()), checked.plan.prompt);
@@ -35,7 +35,7 @@ export function acceptInput(input: unknown): FollowUpRun {
   throw recordInvalidRequestError(problems);
 }
 
-/** Records the end of a workflow whose input is not a request. */
+/** Records the end of a workflow whose input is not a valid request, and returns the failure. */
 function recordInvalidRequestError(problems: readonly Problem[]): ApplicationFailure {
   const { workflowId } = workflowInfo();
   const { message, details } = createInvalidRequestParts(problems, workflowId, readRunStart(), Date.now());
@@ -47,7 +47,7 @@ function recordInvalidRequestError(problems: readonly Problem[]): ApplicationFai
   return nonRetryableError('InvalidRequest', message, details);
 }
 
-/** The deadline counts from the start of the workflow, after the start delay that the client wrote into the memo. */
+/** Returns the facts about the run's start. The start time includes the start delay that the client wrote into the memo. */
 function readRunStart(): RunStart {
   const { runId, firstExecutionRunId, startTime, memo } = workflowInfo();
   const delay = memo?.[MEMO_START_DELAY];
@@ -60,8 +60,8 @@ function readRunStart(): RunStart {
 }
 
 /**
- * The state from the run before; null for a caller's input, which a run by a cron schedule or a retry policy has too. A state that
- * belongs to another follow-up is not accepted.
+ * Returns the state from the previous run; null for a caller's input. A run of a cron schedule or a retry policy has a caller's
+ * input too. A state that belongs to another follow-up is not accepted.
  */
 function readContinuedState(input: unknown): FollowUpState | null {
   const { continuedFromExecutionRunId, workflowId } = workflowInfo();

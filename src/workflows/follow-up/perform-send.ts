@@ -27,14 +27,17 @@ import { nonRetryableError } from '../non-retryable-error';
 import { StoppableActivity } from '../stoppable-activity';
 import type { FollowUpRun } from './run';
 
-/** The report of a send activity, or how it ended without one. A timeout carries what the Temporal server has recorded. */
+/**
+ * The report of a send activity, or how the activity ended without a report. A timeout has the Temporal server's record of the
+ * send.
+ */
 type SendActivityOutcome = SendResult | { readonly cause: UnreportedSendCause; readonly record?: SendRecord };
 
 const UNKNOWN_RECORD: SendRecord = { kind: 'unknown' };
 
 /**
- * Reads the job and makes at most one POST, with one activity. A cancellation or the deadline stops the send; a POST in progress
- * is always awaited first.
+ * Reads the job and makes at most one POST, with one activity. A cancellation or the deadline stops the send, but a POST in
+ * progress is always awaited first.
  *
  * @returns null if nothing was started, because the follow-up is cancelled or its deadline has passed
  */
@@ -45,15 +48,19 @@ export async function performSend(
 ): Promise<FollowUpEvent | null> {
   const { prompt, state } = run;
   if (prompt === null)
-    throw nonRetryableError('InvalidRequest', 'A run that continues another one has no message.');
+    throw nonRetryableError(
+      'InvalidRequest',
+      "A run that continues another run has no message, so it can't send.",
+    );
   const { permit, earlierBaseline } = step;
   const { plan, firstRunId, deadlineAt } = state;
   const { projectId, jobId, whenActive } = plan;
   const address = { projectId, jobId, prompt, whenActive };
   const input = { ...address, permittedRunId: permit.runId, earlierBaseline, deadlineAt, firstRunId };
   const startedAt = Date.now();
-  // The wait before this send may have ended at the deadline or in the task that cancels. The Temporal server never knows of an
-  // activity that is started and cancelled in one task, and can't report that nothing was recorded.
+  // The wait before this send may have ended at the deadline or in the workflow task of the cancellation. If an activity is started
+  // and
+  // cancelled in one workflow task, the Temporal server never receives it and can't report that nothing was recorded.
   if (state.isCancelled || startedAt >= deadlineAt) return null;
   const summary = activitySummary(state, step);
   const send = new StoppableActivity<SendActivityOutcome>(run, () => startSend(input, settings, summary));
@@ -70,26 +77,30 @@ export async function performSend(
   return { ...event, outcome: outcomeFromUnreportedSend(cause, record, at), lockRunId: null };
 }
 
-/** Keeps a pending send from starting, queries what the Temporal server has recorded, and cancels the send. */
+/** Prevents a further attempt of the pending send, queries the Temporal server's record of the send, and cancels the send. */
 async function stopPendingSend(
   send: StoppableActivity<SendActivityOutcome>,
   settings: WorkerSettings,
 ): Promise<SendActivityOutcome> {
   const record = await stopSend();
-  // A paused activity with a dead worker never confirms its cancellation, because its timeouts are paused.
+  // The wait has a limit, because a paused activity with a dead worker never confirms its cancellation: its timeouts are paused
+  // too.
   const activityOutcome = (await send.stop(attemptTimeoutMs(settings))) ?? ({ cause: 'pending' } as const);
   return { record, ...activityOutcome };
 }
 
-/** One attempt takes at most the baseline read, the POST, and the requests to the Temporal server around them. */
+/** Returns the timeout of one attempt: the baseline read, the POST, and the requests to the Temporal server. */
 function attemptTimeoutMs({ httpTimeoutMs }: WorkerSettings): number {
   return 2 * httpTimeoutMs + REPORT_MARGIN_MS;
 }
 
 /**
- * The heartbeat before the POST is the only proof of a send. Temporal retries what fails around it, at a flat interval, so that
- * another worker can make the next attempt. A heartbeat timeout could end a POST that still gets its response, and a
- * schedule-to-close timeout could hide what was recorded: at the deadline, the workflow queries the record and cancels instead.
+ * Starts the send activity. The heartbeat before the POST is the only proof of a send. Temporal retries every other failure of an
+ * attempt at a constant interval, so that another worker can make the next attempt.
+ *
+ * The activity has no heartbeat timeout, because this timeout could end a POST that could still receive its response. The activity
+ * has no schedule-to-close timeout, because this timeout could hide the record. At the deadline, the workflow queries the record
+ * and cancels the activity instead.
  */
 function startSend(
   input: SendInput,
@@ -111,7 +122,7 @@ function startSend(
   );
 }
 
-/** How a send ended, from the failure of its activity. No other failure is interpreted. */
+/** Returns how a send ended, from the failure of its activity. A failure that is not listed here proves nothing about the send. */
 function unreportedSendFromFailure(error: unknown): SendActivityOutcome {
   if (!(error instanceof ActivityFailure)) throw error;
   const { cause } = error;
@@ -123,7 +134,10 @@ function unreportedSendFromFailure(error: unknown): SendActivityOutcome {
   return { cause: 'completed by another client' };
 }
 
-/** Another client can record anything as a heartbeat, and a POST may have been made all the same. */
+/**
+ * Parses the heartbeat details in a timeout. Details of another form are `unknown`, because another client may have recorded
+ * them.
+ */
 function toSendRecord(details: unknown): SendRecord {
   if (details === null || details === undefined) return { kind: 'nothing' };
   return isSendCheckpoint(details) ? { kind: 'checkpoint', ...details } : UNKNOWN_RECORD;

@@ -25,15 +25,15 @@ import { performSend } from './perform-send';
 import type { FollowUpRun } from './run';
 
 /**
- * Performs one step with Temporal, and returns the event that it caused; null if an update or a cancellation interrupted the step
- * before it caused one.
+ * Performs one step with Temporal, and returns the event that the step caused. The result is null if an update or a cancellation
+ * interrupted the step before it caused an event.
  */
 export async function perform(
   step: Exclude<Step, { do: 'end' }>,
   run: FollowUpRun,
   settings: WorkerSettings,
 ): Promise<FollowUpEvent | null> {
-  // `pollJob` waits by itself.
+  // The step `poll` needs no timer, because the activity `pollJob` waits with its first attempt.
   if ('at' in step && step.do !== 'poll' && (await waitUntilDue(step, run))) return null;
   switch (step.do) {
     case 'wait for job lock':
@@ -59,7 +59,7 @@ async function waitUntilDue(step: Step & { at: number }, run: FollowUpRun): Prom
   return condition(() => run.state !== before, step.at - now, { summary });
 }
 
-/** Reads the job once. Every failure is a response; only a cancellation ends the read earlier. */
+/** Reads the job once. Every failure becomes a response. Only a cancellation of the follow-up ends the read without a response. */
 async function performRead(
   step: Step,
   run: FollowUpRun,
@@ -82,10 +82,10 @@ async function performRead(
   return null;
 }
 
-/** Null if the activity was cancelled. */
+/** How `pollJob` ended. The value is null if the activity was cancelled. */
 type PollOutcome = Pick<FollowUpEvent & { kind: 'poll ended' }, 'unchangedReads' | 'last'> | null;
 
-/** Reads the job with `pollJob` until its response differs. An update or a cancellation ends the activity. */
+/** Reads the job with `pollJob` until a response differs. An update or a cancellation stops the activity. */
 async function performPoll(
   step: Step & { do: 'poll' },
   run: FollowUpRun,
@@ -117,7 +117,7 @@ async function performPoll(
   if (poll.outcome !== undefined && poll.outcome !== null)
     return { ...event, ...poll.outcome, isInterrupted: false, at: Date.now() };
   const unchangedReads = await countPollReads();
-  // The poll may have ended by itself while its reads were counted.
+  // The poll may have ended with a response while its reads were counted.
   const pollOutcome = (await poll.stop()) ?? null;
   return {
     ...event,
@@ -132,12 +132,16 @@ function pollOutcomeFromResult(result: unknown, startedAt: number): PollOutcome 
   if (!isPollJobResult(result))
     return { unchangedReads: 0, last: { response: MANUALLY_COMPLETED_READ, requestedAt: startedAt } };
   const { reads, response } = result;
-  // The activity uses the Temporal server's clock; its read was requested after the activity started, and before now.
+  // The activity uses the Temporal server's clock, so the time is limited: the read was requested between the activity's start and
+  // now.
   const requestedAt = Math.max(startedAt, Math.min(result.requestedAt, now));
   return { unchangedReads: Math.max(0, reads - 1), last: { response, requestedAt } };
 }
 
-/** No worker completed the last read in time, or the activity failed. The reads before returned the known job. */
+/**
+ * Returns the outcome of a failed `pollJob`: no worker completed the last read in time, or a bug. Earlier reads returned the
+ * known job.
+ */
 function pollOutcomeFromFailure(error: unknown, startedAt: number): PollOutcome {
   if (!(error instanceof ActivityFailure)) throw error;
   if (error.cause instanceof CancelledFailure) return null;
@@ -147,7 +151,10 @@ function pollOutcomeFromFailure(error: unknown, startedAt: number): PollOutcome 
   };
 }
 
-/** The Temporal server reports the failure of the latest attempt as the cause of a timeout. */
+/**
+ * Returns the reads before a timeout. The Temporal server reports the latest attempt's failure, which has this number, as a
+ * cause.
+ */
 function countReadsBefore(error: ActivityFailure): number {
   for (let cause: unknown = error.cause; cause instanceof Error; cause = cause.cause) {
     if (!(cause instanceof ApplicationFailure) || cause.type !== POLL_AGAIN) continue;
@@ -157,20 +164,20 @@ function countReadsBefore(error: ActivityFailure): number {
   return 0;
 }
 
-/** An operator completed the read activity with a value that is not a response. */
+/** The response if another client completed the read activity with a value that is not a response. */
 const MANUALLY_COMPLETED_READ = {
   kind: 'failure',
   label: 'read_failed',
-  message: 'another client completed the read activity, and not with a response about the job',
+  message: 'another client completed the read activity with a value that is not a response about the job',
 } as const satisfies JobResponse;
 
-/** A read that no worker completed in time, or that failed because of a bug, is a failed read like any other. */
+/** Returns the response for a failed read activity. The cause is a timeout without a worker, another client, or a bug. */
 function responseFromFailure(error: unknown): JobResponse {
   if (!(error instanceof ActivityFailure)) throw error;
   const { cause } = error;
   if (!(cause instanceof TimeoutFailure))
     return { ...MANUALLY_COMPLETED_READ, message: singleLine(cause?.message ?? error.message, 300) };
   const message =
-    'no worker completed the read in time: none polls the task queue for reads, or a rate limit delays it';
+    'no worker completed the read in time: no worker polls the task queue for reads, or a rate limit delays the read';
   return { kind: 'failure', label: 'no_worker', message };
 }

@@ -5,15 +5,15 @@ import { nextStep } from '../../follow-up/next-step';
 import { continuation, type ContinuedFollowUp, type FollowUpState } from '../../follow-up/state';
 import type { Step } from '../../follow-up/step';
 
-/** One run of a follow-up: the current state, and the step that the loop performs. Only `apply` replaces the state. */
+/** A run of a follow-up, with the current state and the step that the loop performs. Only `apply` replaces the state. */
 export class FollowUpRun {
   step: Step;
-  /** The send activity of the step is scheduled, and its end is not applied yet. */
+  /** Whether the send activity of the step is scheduled and its outcome is not applied yet. */
   isSending = false;
   /** The length of the history in the latest workflow task that received an update or cancelled an activity. */
   private deferredAtHistoryLength = 0;
 
-  /** @param prompt the message; null in a run that continues another one, which never sends */
+  /** @param prompt the message; null in a run that continues another run, because such a run never sends */
   constructor(
     private current: FollowUpState,
     readonly prompt: string | null,
@@ -38,26 +38,27 @@ export class FollowUpRun {
   decideStep(): Step {
     const { delivery, deadlineAt } = this.current;
     const now = Date.now();
-    // A run continues as new only after the delivery: before, its history must last until the deadline.
+    // Before the delivery, a run can't continue as new, so its history must last until the deadline.
     const minWaitMs =
       delivery.kind === 'accepted' ? 0 : minWaitForHistoryMs(workflowInfo(), deadlineAt - now);
     this.step = nextStep(this.current, now, Math.random, minWaitMs);
     return this.step;
   }
 
+  /** Prevents that the current workflow task ends the run, see `shouldDeferRunEnd`. */
   deferRunEnd(): void {
     this.deferredAtHistoryLength = workflowInfo().historyLength;
   }
 
   /**
-   * Whether the current workflow task received an update or cancelled an activity. The Temporal server rejects a task that ends a
-   * run if another event arrived for the run (`UNHANDLED_COMMAND`); an update in that task would be lost.
+   * Whether the current workflow task received an update or cancelled an activity. If another event has arrived for
+   * the run, the Temporal server rejects a task that ends the run (`UNHANDLED_COMMAND`). An update in that task would be lost.
    */
   get shouldDeferRunEnd(): boolean {
     return workflowInfo().historyLength <= this.deferredAtHistoryLength;
   }
 
-  /** The input with which the run continues as new; null if it must not, or if its history is still short. */
+  /** The input with which the run continues as new; null if the run must not continue as new or its history is still short. */
   get continuation(): ContinuedFollowUp | null {
     const { continueAsNewSuggested } = workflowInfo();
     if (!continueAsNewSuggested || this.shouldDeferRunEnd || !allHandlersFinished()) return null;

@@ -14,7 +14,10 @@ import { isDecisionNeeded } from '../../follow-up/state';
 import { registerUpdate, rejectUpdateIf } from '../register-update';
 import type { FollowUpRun } from './run';
 
-/** Serves the query and the updates. Each update applies one event, waits for a state, and returns the progress. */
+/**
+ * Registers the query and the updates. Each update applies one event, waits until the event took effect, and returns the
+ * progress.
+ */
 export function registerHandlers(run: FollowUpRun): void {
   const progress = () => toFollowUpProgress(run.state, run.step, run.isSending);
   setHandler(defineQuery<FollowUpProgress>(QUERY_PROGRESS), progress, {
@@ -51,7 +54,7 @@ export function registerHandlers(run: FollowUpRun): void {
   registerUpdate(
     UPDATE_RESOLVE_DELIVERY,
     async (decision: DeliveryDecision, runId?: string) => {
-      // Several updates can pass the validator before the first one is applied.
+      // The check is repeated, because several updates can pass the validator before the first update is applied.
       rejectUpdateIf(decisionTimeProblem(run));
       const { firstExecutionRunId } = workflowInfo();
       run.interrupt({ kind: 'delivery decided', decision, runId: runId ?? firstExecutionRunId });
@@ -67,21 +70,21 @@ export function registerHandlers(run: FollowUpRun): void {
   );
 }
 
-/** Why the job can't be read now; undefined if it can. */
+/** Returns why the job can't be read now; undefined if it can be read. */
 function readProblem({ step, isSending }: FollowUpRun): string | undefined {
-  if (isSending) return 'the message is being sent; there is nothing to poll yet';
+  if (isSending) return "the message is being sent, so the job can't be polled yet";
   if (step.do === 'wait for job lock')
-    return 'the follow-up waits for the job lock; there is nothing to poll yet';
+    return "the follow-up waits for the job lock, so the job can't be polled yet";
   if (step.do === 'end') return 'the follow-up has ended';
   return isHistoryFull(workflowInfo())
-    ? 'the history of this run is full; the next read comes by itself'
+    ? 'the history of this run is full; the next scheduled read is still made'
     : undefined;
 }
 
 function decisionTimeProblem({ state, step }: FollowUpRun): string | undefined {
   if (isDecisionNeeded(state)) return undefined;
   return step.phase === 'needs-decision'
-    ? 'another decision was accepted, and is being carried out'
+    ? 'another decision was accepted, and the follow-up applies it now'
     : `the follow-up is ${step.phase}; a decision is accepted only in the phase needs-decision`;
 }
 
@@ -89,10 +92,10 @@ function decisionProblem(decision: unknown, namedRunId: unknown): string | undef
   if (!DELIVERY_DECISIONS.some((each) => each === decision))
     return `decision: must be one of ${DELIVERY_DECISIONS.join(', ')}`;
   if (decision === 'delivered') return undefined;
-  if (isHistoryFull(workflowInfo())) return 'the history of this run has no room for another POST';
+  if (isHistoryFull(workflowInfo())) return 'the history of this run is full, so no further POST is possible';
   const { runId, firstExecutionRunId } = workflowInfo();
   const permittedRunId = namedRunId ?? firstExecutionRunId;
   if (permittedRunId === runId) return undefined;
-  // A reset applies the updates of the run before again: only a decision for this run counts.
-  return `runId: this is run ${runId}, which a reset made; a decision not-delivered must name it, and this one names ${quote(permittedRunId)}`;
+  // A reset applies the updates of the previous run again, so only a decision that names this run is valid.
+  return `runId: must be ${runId}, because a reset made this run; it is ${quote(permittedRunId)}`;
 }

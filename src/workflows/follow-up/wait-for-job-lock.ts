@@ -6,8 +6,8 @@ import { StoppableActivity } from '../stoppable-activity';
 import type { FollowUpRun } from './run';
 
 /**
- * Waits for the job lock, which another follow-up holds. If the wait ends without an answer, it is not known whether the lock was
- * acquired: the next send finds out.
+ * Waits for the job lock, which another follow-up holds. If the activity ends without a result, it is not known whether the lock
+ * was acquired. The next send then acquires the lock, or finds that it holds the lock already.
  */
 export async function performLockWait(run: FollowUpRun): Promise<FollowUpEvent> {
   const { job, holder } = toLockRequest(run.state);
@@ -25,7 +25,7 @@ export async function performLockWait(run: FollowUpRun): Promise<FollowUpEvent> 
   return { kind: 'lock wait ended', lockRunId: lockRunId ?? null };
 }
 
-/** Releases the job lock in the follow-up's last workflow task. A lock that stays is acquired by the next follow-up. */
+/** Releases the job lock before the follow-up ends. If the release fails, the next follow-up to the job terminates the lock. */
 export async function releaseLock(state: FollowUpState): Promise<void> {
   if (state.jobLock === null) return;
   const { job, holder } = toLockRequest(state);

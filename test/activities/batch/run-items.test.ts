@@ -68,7 +68,7 @@ describe('a round of a batch', () => {
       lanes: [{ state: 'starting' }, { state: 'running' }],
       blockedItem: {
         workflowId: FIRST,
-        reason: 'the Temporal server rejects its start: the namespace is full',
+        reason: 'the Temporal server rejected the start: the namespace is full',
       },
     });
   });
@@ -91,7 +91,7 @@ describe('a round of a batch', () => {
     const { blockedItem } = await roundOf({ lanesWithLaterRunning, start });
     expect(blockedItem).toEqual({
       workflowId: FIRST,
-      reason: 'another client started a later item of its job',
+      reason: 'another client started a later item of the same job',
     });
     expect(start).not.toHaveBeenCalled();
     expect(lanesWithLaterRunning).toHaveBeenCalledTimes(1);

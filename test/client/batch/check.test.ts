@@ -48,7 +48,7 @@ describe('checkBatch', () => {
     ];
     const problems = [
       ...['Invalid request: item 2: prompt: must not be empty', 'item 3: input: must be one JSON object'],
-      ...['item 4: deadline: "30" needs a unit', 'item 4: "retries": is not a field here'],
+      ...['item 4: deadline: "30" needs a unit', 'item 4: "retries": is not a valid field'],
     ];
     await expect(checkBatch(wrong)).rejects.toThrow(new RegExp(problems.join('[^;]*; ')));
   });

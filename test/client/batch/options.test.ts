@@ -18,7 +18,7 @@ describe('invalid options', () => {
     [{ concurrency: 0 }, 'concurrency: must be a whole number from 1 to 1000; it is 0'],
     [
       { maxFailures: '5%' },
-      'maxFailures: must be { "items": N } or { "percent": P }, P from 0 to 100 (for the starter N or P%), or null; it is "5%"',
+      'maxFailures: must be { "items": N }, { "percent": P } with P from 0 to 100, or null (in the CLI: N or P%); it is "5%"',
     ],
     [{ maxFailures: { items: 1, percent: 5 } }, 'maxFailures: must be'],
     [{ concurency: 5 }, 'concurency: is not a valid option; the valid options are concurrency, maxFailures'],

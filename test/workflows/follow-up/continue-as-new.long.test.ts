@@ -128,7 +128,7 @@ it.concurrent(
       return `${failure?.message ?? ''} ${details?.payloads?.map(textOf).join() ?? ''}`;
     });
     // The first run rejects the cron schedule, because the later runs of a schedule would never send.
-    expect(firstText).toMatch(/^Nothing was sent\. .*cronSchedule: is for repeated work; .*"not-sent"/s);
-    expect(secondText).toMatch(/^Nobody can tell whether the message arrived\. .*"verdict":"unknown"/s);
+    expect(firstText).toMatch(/^Nothing was sent\. .*cronSchedule: is not supported; .*"not-sent"/s);
+    expect(secondText).toMatch(/^It is unknown whether the message arrived\. .*"verdict":"unknown"/s);
   },
 );

@@ -115,15 +115,15 @@ describe('the Web UI', () => {
     const page = workflowPageUrl(server.uiUrl ?? '', following.handle.workflowId, following.firstRunId);
     const timeline = await openPage(page, 'poll 2 and later ones');
     expect(timeline).toMatch(
-      /Attempt\s+\d+\s+\/\s+∞\s+•\s+pollJob\s+•\s+poll 2 and later ones, until active changes/,
+      /Attempt\s+\d+\s+\/\s+∞\s+•\s+pollJob\s+•\s+poll 2 and later polls, while the job is active/,
     );
     const pending = await openPage(`${page}/pending-activities`, 'Next Retry');
     expect(pending).toMatch(/\d+\s+\/\s+UNLIMITED/);
     expect(pending).toMatch(/Next Retry\s[^()]*\(\d+s\)/);
     expect(pending).toMatch(/"message": "poll \d+: active, next read in \d+/);
     const [current] = await userMetadata(page, 1);
-    expect(current).toMatch(/polls:\s+1; the pending activity has the later reads/);
-    expect(current).toMatch(/next read:.*; the pending activity has the later reads/);
+    expect(current).toMatch(/polls:\s+1; later reads are in the pending activity/);
+    expect(current).toMatch(/next read:.*; later reads are in the pending activity/);
   });
 
   it('shows the reason why a follow-up waits for a decision, and the polls of this follow-up', async () => {
@@ -138,7 +138,7 @@ describe('the Web UI', () => {
     const page = workflowPageUrl(server.uiUrl ?? '', following.handle.workflowId, following.firstRunId);
     await openPage(page, 'pollJob • poll');
     const [current] = await userMetadata(page, 1);
-    expect(current).toMatch(/why:\s+nobody can tell whether the message arrived: http 503/);
+    expect(current).toMatch(/why:\s+it is unknown whether the message arrived: http 503/);
     expect(current).not.toContain('\\');
     await following.handle.cancel();
   });
