@@ -132,7 +132,7 @@ it.concurrent('a follow-up handle rejects a batch; a batch with invalid input re
   const options = { workflowId: `${workflowId}-refused`, taskQueue, args: ['none'] };
   await client.workflow.start('followUpBatch', options);
   const refused = followUps.batches.getHandle(options.workflowId);
-  expect(batchRows(await refused.result()).join()).toContain('under another batch id');
+  expect(batchRows(await refused.result()).join()).toContain('with another batch ID');
   expect(await refused.retry()).toBeNull();
 });
 

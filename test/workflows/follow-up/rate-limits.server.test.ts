@@ -52,9 +52,11 @@ it('a message over the limit per project waits, and other projects do not wait',
     Array.from({ length: 5 }, () => follow({ projectId }, { deadline: '5s' })),
   );
   const outcomes = await Promise.all(messages.map((message) => message.outcomeSummary()));
-  const waited = outcomes.filter((outcome) => 'type' in outcome && outcome.type === 'DeadlineExceeded');
-  expect(waited.length).toBeGreaterThan(0);
-  for (const outcome of waited) expect(outcome).toMatchObject({ delivery: NOT_SENT_DELIVERY, posts: [] });
+  // On a busy machine, the deadline may also pass after a POST. A message that waits for the limit is not sent.
+  const waiting = outcomes.filter(({ posts }) => posts.length === 0);
+  expect(waiting.length).toBeGreaterThan(0);
+  for (const outcome of waiting)
+    expect(outcome).toMatchObject({ type: 'DeadlineExceeded', delivery: NOT_SENT_DELIVERY });
   // On a busy machine, a send may need a second attempt, which waits for the limit too. One of several projects is therefore enough.
   const others = await Promise.all(Array.from({ length: 5 }, () => follow()));
   const first = await Promise.any(others.map((other) => other.outcomeSummary()));
