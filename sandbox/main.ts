@@ -67,7 +67,7 @@ function wholeNumber(maximum: number): (text: string) => number {
   return (text) => {
     const value = /^\d+$/.test(text) ? Number(text) : NaN;
     if (value <= maximum) return value;
-    throw new InvalidArgumentError(`It must be a whole number from 0 to ${maximum}.`);
+    throw new InvalidArgumentError(`The value must be a whole number from 0 to ${maximum}.`);
   };
 }
 

@@ -18,7 +18,7 @@ import { undecodedClientOptions } from '../temporal/visibility';
 import { pollAgainError } from './attempt';
 
 /**
- * The interval between two tries. The interval does not grow, because otherwise a new follow-up would overtake those that wait
+ * The interval between two tries. The interval does not grow, because otherwise a new follow-up would overtake the follow-ups that wait
  * longest.
  */
 const RETRY_MS = 10_000;

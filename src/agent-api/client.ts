@@ -102,7 +102,7 @@ export function createAgentApi(options: AgentApiOptions): AgentApi {
     limits: HttpRequestOptions,
   ): Promise<HttpResult> {
     const notStarted = (failure: NoResponse['failure']) =>
-      ({ kind: 'no answer', started: false, failure: failure }) as const;
+      ({ kind: 'no response', started: false, failure }) as const;
     const problem = idProblem(projectId) ?? idProblem(jobId);
     if (problem !== undefined)
       return notStarted(requestFailure(INVALID_ID, `a project or job ID ${problem}`));
@@ -141,7 +141,7 @@ export function createAgentApi(options: AgentApiOptions): AgentApi {
       const body = JSON.stringify({ prompt: message.prompt });
       const result = await makeRequest(message, { ...POST, body }, connection, limits);
       closeWithoutWaiting(connection);
-      if (result.kind === 'answer')
+      if (result.kind === 'response')
         cooldowns.recordResponse(message.projectId, startsCooldown(result), readRetryAfter(result));
       return toPostOutcome(result, message.jobId);
     },

@@ -13,7 +13,7 @@ const MAX_BODY_BYTES = 1_048_576;
 export type HttpResult = HttpResponse | NoResponse;
 
 export interface HttpResponse {
-  readonly kind: 'answer';
+  readonly kind: 'response';
   readonly status: number;
   readonly headers: Readonly<Record<'location' | 'retryAfter' | 'date', string | undefined>>;
   readonly body: Body;
@@ -31,7 +31,7 @@ export interface Body {
 }
 
 export interface NoResponse {
-  readonly kind: 'no answer';
+  readonly kind: 'no response';
   /** Whether the first byte may have been sent. undici reports the start after the TLS handshake, right before it writes. */
   readonly started: boolean;
   readonly failure: RequestFailure;
@@ -71,7 +71,7 @@ export function sendHttpRequest(
       for (const timer of timers) clearTimeout(timer);
       if (response === undefined) {
         const started = controller !== undefined;
-        resolve({ kind: 'no answer', started, failure: failure ?? failureFromError(undefined) });
+        resolve({ kind: 'no response', started, failure: failure ?? failureFromError(undefined) });
       } else resolve(readResponse(response, chunks, failure, redact));
       try {
         controller?.abort(new Error('the HTTP request has ended'));
@@ -141,12 +141,12 @@ function readResponse(
 ): HttpResponse {
   try {
     const body = parseBody(new TextDecoder().decode(Buffer.concat(chunks)), redact);
-    return { kind: 'answer', status, headers: readHeaders(headers, redact), body, failure: failure };
+    return { kind: 'response', status, headers: readHeaders(headers, redact), body, failure };
   } catch {
     // The error is not reported, because it may contain a part of the response, and thus of the key.
     const unreadable = { label: 'unreadable', message: 'the response could not be read' };
     const none = { location: undefined, retryAfter: undefined, date: undefined };
-    return { kind: 'answer', status, headers: none, body: { isHtml: false }, failure: unreadable };
+    return { kind: 'response', status, headers: none, body: { isHtml: false }, failure: unreadable };
   }
 }
 

@@ -12,14 +12,14 @@ import { failureFromBody, failureFromStatus, type Operation } from './failure-fr
 import { readRetryAfter } from './retry-after';
 
 export function toJobResponse(result: HttpResult, jobId: string): JobResponse {
-  if (result.kind === 'no answer') return { kind: 'failure', ...result.failure };
+  if (result.kind === 'no response') return { kind: 'failure', ...result.failure };
   const read = readJobFromResponse(result, jobId, 'read');
   if ('job' in read) return { kind: 'job', job: read.job };
   return { kind: 'failure', ...read.failure, ...retryAfterField(result) };
 }
 
 export function toPostOutcome(result: HttpResult, jobId: string): PostOutcome {
-  if (result.kind === 'no answer') {
+  if (result.kind === 'no response') {
     const { started, failure } = result;
     // A started request may have arrived. Neither the number of written bytes nor an error code shows the opposite.
     if (started) return { verdict: 'unknown', ...failure };

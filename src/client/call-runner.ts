@@ -155,7 +155,7 @@ function toFollowUpError({ options }: Client, error: unknown, reached: CallState
   return new FollowUpError('UNEXPECTED_FAILURE', `The call failed: ${message}`, { workflowId, cause: error });
 }
 
-/** The timeout of a request that the Temporal server answers without a worker. */
+/** The timeout of a request to which the Temporal server responds without a worker. */
 export const SERVER_TIMEOUT_MS = 5_000;
 
 /** The timeout of a query. A worker that must replay a long history first still responds within a second. */

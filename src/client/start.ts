@@ -87,7 +87,7 @@ export async function startFollowUp(
 export function checkRetry(workflowId: string, receipt: Receipt | null): void {
   const verdict = receipt?.delivery.verdict;
   if (canRetry(verdict)) return;
-  const reason = verdict === 'accepted' ? 'Its message was accepted.' : describeReceipt(receipt);
+  const reason = verdict === 'accepted' ? 'The message was accepted.' : describeReceipt(receipt);
   throw retryNotAllowedError(workflowId, reason, receipt);
 }
 
@@ -120,7 +120,7 @@ export async function retryFollowUp(
   checkRetry(workflowId, receipt);
   const input = (await readFirstRunInput(client, workflowId, runId))?.input;
   if (input === undefined)
-    throw retryNotAllowedError(workflowId, 'Its history, which has the message, was deleted.', receipt);
+    throw retryNotAllowedError(workflowId, 'The history, which has the message, was deleted.', receipt);
   const batchId = existing.typedSearchAttributes.get(keywordAttributeKey('FollowUpBatch'));
   signal.throwIfAborted();
   try {

@@ -34,7 +34,7 @@ it('a request that timed out while it was connecting is not written after the co
   const beforeFirstByte = jest.fn(() => undefined);
   const { result, startRequest } = begin({ timeoutMs: 60_000, connectTimeoutMs: 1, beforeFirstByte });
   const failure = expect.objectContaining({ label: 'connect_timeout' });
-  expect(await result).toEqual({ kind: 'no answer', started: false, failure });
+  expect(await result).toEqual({ kind: 'no response', started: false, failure });
   expect(startRequest()).toBe(false);
   expect(beforeFirstByte).not.toHaveBeenCalled();
 });
@@ -46,7 +46,7 @@ it('a request that undici starts again on another connection is not written a se
   // The second connection was refused, but the first connection may have sent the request.
   fail(Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' }));
   const failure = { label: 'ECONNREFUSED', message: 'ECONNREFUSED: connect' };
-  expect(await result).toEqual({ kind: 'no answer', started: true, failure });
+  expect(await result).toEqual({ kind: 'no response', started: true, failure });
 });
 
 const LIMITS = { timeoutMs: 60_000, connectTimeoutMs: 60_000 };
@@ -63,7 +63,7 @@ it('a response is returned even if closing its connection throws or reports an e
   expect(endResponse).not.toThrow();
   fail(new Error('close failed'));
   const value = expect.objectContaining({ id: 'j' });
-  expect(await result).toMatchObject({ kind: 'answer', status: 200, body: { value }, failure: null });
+  expect(await result).toMatchObject({ kind: 'response', status: 200, body: { value }, failure: null });
 });
 
 // Proves A2.
@@ -78,5 +78,5 @@ it('a response whose headers and body cannot be read keeps its status', async ()
   endResponse();
   const failure = { label: 'unreadable', message: 'the response could not be read' };
   const body = { isHtml: false };
-  expect(await result).toMatchObject({ kind: 'answer', status: 404, body, failure });
+  expect(await result).toMatchObject({ kind: 'response', status: 404, body, failure });
 });

@@ -34,7 +34,7 @@ const after =
 const huge: OnRequest = (socket) =>
   socket.write(httpHead(200, { 'content-length': 1_000_000_000 }) + ' '.repeat(1_048_577));
 
-/** The verdict of each outcome of a POST after its connection is established (docs/guarantees.md). answers.test.ts covers every status. */
+/** The verdict of each outcome of a POST after its connection is established (docs/guarantees.md). interpret-response.test.ts covers every status. */
 // Proves A2.
 it.each<[string, OnRequest, 'accepted' | 'rejected' | 'not-sent' | 'unknown', RegExp]>([
   ['the job', respondWith(202, JOB), 'accepted', /^$/],

@@ -36,11 +36,11 @@ it.each<[string[], string, string?]>([
   // Here, --json is the value of the flag before it.
   [[...SEND, '--prompt', 'x', '--deadline', '--json'], '--deadline:'],
   [['extend', 'w', '30'], `'30' is invalid for argument 'duration'. "30" needs a unit (ms, s, m, h, d), `],
-  [['list', '--limit', '0'], "argument '0' is invalid. It must be a whole number from 1 to 10000."],
+  [['list', '--limit', '0'], "argument '0' is invalid. The value must be a whole number from 1 to 10000."],
   [['batch', 'run', '-', '--max-failures', '5 %'], '--max-failures: must be'],
   ...['{"hours":"3"}', '{"hour":"3 4"}', '{"toString":"3"}', 'hour=3'].map((calendar): [string[], string] => [
     [...CREATE, '--calendar', calendar],
-    'It must be JSON such as {"dayOfWeek":"Fri","hour":"3"}. The fields are second, minute',
+    'The value must be JSON such as {"dayOfWeek":"Fri","hour":"3"}. The fields are second, minute',
   ]),
   [[...CREATE, '--cron', '0 3 * * *', '--offset', '5m'], '--offset: needs an interval; add --every'],
   [CREATE, 'timing is missing; add --cron, --calendar or --every'],

@@ -69,7 +69,7 @@ describe('InMemoryFollowUpClient', () => {
     [{ end: 'JobNotFound', message: 'missing' }, 'JOB_NOT_FOUND', { message: 'missing' }, /^$/],
     [{ end: 'JobNotFound', verdict: 'accepted' }, 'JOB_NOT_FOUND', delivery('accepted'), /accepted/],
     [{ end: 'InvalidRequest' }, 'INVALID_REQUEST', delivery('not-sent'), /^$/],
-    [{ end: 'cancelled' }, 'CANCELLED', delivery('accepted'), /retried\. Its message was accepted/],
+    [{ end: 'cancelled' }, 'CANCELLED', delivery('accepted'), /retried\. The message was accepted/],
     [{ end: 'cancelled', verdict: 'not-sent' }, 'CANCELLED', delivery('not-sent'), /^$/],
     [{ end: 'terminated' }, 'TERMINATED', { receipt: null }, /retried\. The receipt is missing/],
     [{ end: 'timed-out' }, 'WORKFLOW_TIMED_OUT', { receipt: null }, /retried\. The receipt is missing/],

@@ -13,7 +13,7 @@ import { buffer } from 'node:stream/consumers';
 import { gunzipSync } from 'node:zlib';
 import { eventually } from '../../tools/lib/eventually';
 
-type Side = 'call' | 'answer';
+type Side = 'call' | 'response';
 
 /** Calls of one method that are held at the gate. */
 export class Hold {
@@ -130,7 +130,7 @@ export class TemporalGate {
     );
     const [response] = (await Promise.race([once(upstream, 'response'), cancelled])) as [IncomingHttpHeaders];
     const answer = await buffer(upstream);
-    for (const hold of this.holds) await hold.pass(method, 'answer', answer);
+    for (const hold of this.holds) await hold.pass(method, 'response', answer);
 
     if (stream.destroyed) return;
     // A gRPC error can consist of headers only, without a message.

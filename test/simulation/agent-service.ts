@@ -82,7 +82,7 @@ export class AgentService {
         const request = this.newRequest(method === 'POST', worker.name);
         const fail = (label: string) =>
           end({
-            kind: 'no answer',
+            kind: 'no response',
             started: request.firstByteAt !== null,
             failure: { label, message: label },
           });
@@ -127,7 +127,7 @@ export class AgentService {
     await pause();
     await worker.waitUntilAwake();
     if (request.receivedAt !== null) return null;
-    if (effect?.kind === 'refused') return 'ECONNREFUSED';
+    if (effect?.kind === 'no connection') return 'ECONNREFUSED';
     if (effect?.kind === 'misconfigured') return 'UND_ERR_INVALID_ARG';
     if (beforeFirstByte?.() !== undefined) return 'held_back';
     request.firstByteAt = this.clock.now;
@@ -172,7 +172,7 @@ export class AgentService {
     const { kind = 'job', status = 200, page = false, retryAfter } = effect ?? {};
     const headers = { location: undefined, retryAfter, date: undefined };
     const answer = (value: unknown, isHtml = false): HttpResponse => {
-      return { kind: 'answer', status, headers, body: { isHtml, value }, failure: null };
+      return { kind: 'response', status, headers, body: { isHtml, value }, failure: null };
     };
     request.answer = kind;
     switch (kind) {

@@ -52,7 +52,7 @@ export function drawPlan(seed: number): Plan {
       drawOperations(random, maxStalenessMs),
     ).flat(),
   };
-  return random.chance('tells a story', 0.03)
+  return random.chance('uses a scenario', 0.03)
     ? { ...plan, ...random.pick('story', SCENARIOS)(plan, random) }
     : plan;
 }
@@ -112,7 +112,7 @@ const SCENARIOS: readonly ((plan: Plan, random: RandomSource) => Partial<Plan>)[
       planOperation('sendMessage started', 1, 0, { kind: 'hold queue', queue: 'follow-up', ms: 600_000 }),
       planOperation('baseline reached', 1, 0, {
         kind: 'freeze',
-        ms: random.between('stands still', 62_000, 74_000),
+        ms: random.between('stops', 62_000, 74_000),
         suspended: false,
       }),
     ],
@@ -206,7 +206,7 @@ function drawJob(random: RandomSource, maxStalenessMs: number, faults: readonly 
     ...{ projectId: 'project-1', jobId: 'job-1', faults },
     status: random.pick('status', weighted('3 completed, failed, active, archived')),
     hasLink: random.chance('link', 0.4),
-    activeMs: random.chance('active for ever', 0.25) ? null : 60_000,
+    activeMs: random.chance('active indefinitely', 0.25) ? null : 60_000,
     turns: [turn(1), turn(2)],
     lagMs,
     linkLateMs: random.pick('link late', [0, 0, 0, 10_000, 100_000]),
@@ -234,10 +234,10 @@ function drawFault(random: RandomSource): Fault {
 }
 
 const READ_FAULT_KINDS = weighted(
-  '4 status, refused, reset, timeout, page, no job, another job, unknown status',
+  '4 status, no connection, reset, timeout, page, no job, another job, unknown status',
 );
 const POST_FAULT_KINDS = weighted(
-  'refused, misconfigured, 2 reset, 2 timeout, page, no job, another job, 3 429, 2 rejected, 4 unknown',
+  'no connection, misconfigured, 2 reset, 2 timeout, page, no job, another job, 3 429, 2 rejected, 4 unknown',
 );
 
 function drawReadFaultEffect(random: RandomSource): FaultEffect {
@@ -292,7 +292,7 @@ const LIKELY_OPERATIONS: readonly (readonly [RegExp, string, number, Operation['
   [/^(permission|post)/, 'freezes', 0.15, 'freeze'],
   [/^(permission|post)/, 'resets', 0.1, 'reset'],
   // `pollNow` waits for a later read than the read that is in progress.
-  [/^(read|getJob)/, 'asks for another', 0.3, 'poll now'],
+  [/^(read|getJob)/, 'requests another', 0.3, 'poll now'],
   [/^(baseline|sendMessage started)/, 'pauses', 0.3, 'pause send'],
 ];
 

@@ -71,7 +71,7 @@ export interface FaultEffect {
   readonly processed: boolean;
   readonly kind:
     /** The connection fails, so nothing was sent. */
-    | 'refused'
+    | 'no connection'
     | 'misconfigured'
     /** The request is sent and receives no response. */
     | 'reset'

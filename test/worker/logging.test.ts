@@ -30,7 +30,7 @@ it('logs one JSON object per line, and renames the fields of a record that have 
 
 it('logs errors with stack and causes, and no text that contains the key', () => {
   const { logger, written, records } = recorder();
-  const cause = Object.assign(new Error(`refused ${KEY}`), { headers: { note: `Bearer ${KEY}` } });
+  const cause = Object.assign(new Error(`rejected ${KEY}`), { headers: { note: `Bearer ${KEY}` } });
   logger.error(`with ${KEY}`, {
     error: new Error(`outer ${KEY}`, { cause }),
     nested: { list: [`a ${KEY}`], map: new Map([['k', KEY]]) },

@@ -22,7 +22,7 @@ const { follow, newBatch } = sharedEnvironment({ dynamicConfig: DYNAMIC_CONFIG, 
 
 /**
  * The interval is so long that no test pauses a workflow between the schedule and the start of a workflow task. sdk-core 1.24 can't
- * replay such a history ("WorkflowTaskMachine in state Scheduled says the transition is invalid").
+ * replay such a history.
  */
 const RARE_POLLS = { initial: '2s', growth: 0, maximum: '2s', jitter: 0 } as const;
 

@@ -59,7 +59,7 @@ export function report(file: string, rows: Readonly<Record<string, unknown>> | r
 /** Parses a whole number above 0. @throws InvalidArgumentError */
 export function wholeNumber(text: string): number {
   if (/^[1-9]\d*$/.test(text)) return Number(text);
-  throw new InvalidArgumentError('It must be a whole number above 0.');
+  throw new InvalidArgumentError('The value must be a whole number above 0.');
 }
 
 /** Returns the value below which this share of the values is. With a share of 0.5, the value is the median. */

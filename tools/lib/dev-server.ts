@@ -68,7 +68,7 @@ export async function startDevServer(options: DevServerOptions): Promise<DevServ
   };
 }
 
-/** Throws if another program uses the port. `get-port` cannot tell, because it does not return a port twice within seconds. */
+/** Throws if another program uses the port. `get-port` does not find this, because it does not return a port twice within seconds. */
 async function expectFreePort(port: number): Promise<void> {
   const probe = createServer().listen(port, HOST);
   await once(probe, 'listening');

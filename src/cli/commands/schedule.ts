@@ -192,7 +192,7 @@ function cronFromCalendar(text: string): string {
     // The text is not JSON, which the error below reports.
   }
   const names = Object.keys(CALENDAR).join(', ');
-  const example = 'It must be JSON such as {"dayOfWeek":"Fri","hour":"3"}.';
+  const example = 'The value must be JSON such as {"dayOfWeek":"Fri","hour":"3"}.';
   throw new InvalidArgumentError(
     `${example} The fields are ${names}, and their values are texts without spaces.`,
   );

@@ -93,7 +93,7 @@ export function wholeNumberParser(minimum: number, maximum: number) {
   return (text: string): number => {
     const number = /^\d+$/.test(text) ? Number(text) : NaN;
     if (number >= minimum && number <= maximum) return number;
-    throw new InvalidArgumentError(`It must be a whole number from ${minimum} to ${maximum}.`);
+    throw new InvalidArgumentError(`The value must be a whole number from ${minimum} to ${maximum}.`);
   };
 }
 

@@ -106,7 +106,7 @@ it.concurrent(
     sandbox.clearFaults({ projectId, jobId });
     const completed = { code: 0, stdout: expect.stringMatching(/^status +completed$/m) };
     expect(await run('retry', workflowId)).toMatchObject(completed);
-    const again = { code: 1, stderr: expect.stringContaining("can't be retried. Its message was accepted") };
+    const again = { code: 1, stderr: expect.stringContaining("can't be retried. The message was accepted") };
     expect(await run('retry', workflowId)).toMatchObject(again);
     expect(posts()).toHaveLength(2);
   },
@@ -119,7 +119,7 @@ it.concurrent('status shows why the workflow task of a follow-up fails', async (
   const handle = await foreign.workflow.start('followUp', { workflowId, taskQueue, args: [{}] });
   const status = async () => (await run('status', workflowId)).stdout;
   const shown = await eventually('the status shows the failed workflow task', status, {
-    until: (text) => text.includes('task fails'),
+    until: (text) => text.includes('workflow task keeps failing'),
   });
   expect(shown).toMatch(/its workflow task keeps failing and is retried: .*encoding/);
   await handle.terminate();

@@ -107,7 +107,7 @@ export function drawBatchPlan(seed: number): BatchPlan {
     ).flat(),
     isRestartedUntilDone: random.chance('finishes', 0.5),
   };
-  return random.chance('tells a story', 0.15)
+  return random.chance('uses a scenario', 0.15)
     ? { ...plan, ...random.pick('story', SCENARIOS)(plan, random) }
     : plan;
 }

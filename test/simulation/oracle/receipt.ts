@@ -183,7 +183,7 @@ export const RECEIPT_RULES: readonly ReceiptRule[] = [
     if (!possible.some((read) => read !== undefined && formatJobState(read.shown) === reported))
       yield `the baseline is ${reported}, but the baseline read before the POST returned another state`;
   },
-  /** `sentAt` lies between the start and the end and, without faults, is the time at which a POST started. */
+  /** `sentAt` is between the start and the end and, without faults, is the time at which a POST started. */
   function* sentAtIsCorrect({ world, posts, isUndisturbed }, { sentAt, endedAt, delivery }) {
     const startedAt = world.runs[0]?.startedAt ?? 0;
     if (sentAt !== null && (Date.parse(sentAt) < startedAt || sentAt > (endedAt ?? '')))

@@ -63,15 +63,15 @@ async function perform([step, word = '', againMs, details]: string[], gates: Gat
       context.heartbeat(word);
       return;
     // Sends a heartbeat with a separate call, and records the error if the Temporal server rejects it.
-    case 'ask': {
+    case 'request-heartbeat': {
       const { info, client } = context;
       return client.activity.heartbeat(info.taskToken, word === '' ? null : word).catch((error: unknown) => {
-        gates.reached.add(error instanceof Error ? error.message : 'refused');
+        gates.reached.add(error instanceof Error ? error.message : 'rejected');
       });
     }
     case 'gate':
       // `own` means a separate gate for each attempt.
-      return gates.waitForOpen(word === 'own' ? `begun ${gates.attempts.length}` : word);
+      return gates.waitForOpen(word === 'own' ? `started ${gates.attempts.length}` : word);
     // Reports nothing more, like an activity whose worker died.
     case 'hang':
       return gates.waitForOpen();

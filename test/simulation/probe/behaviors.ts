@@ -30,7 +30,7 @@ const OPTIONS: Readonly<Record<string, ActivityOptions>> = {
   beats: { heartbeatTimeout: SLACK },
   expires: { scheduleToCloseTimeout: SLACK },
   'expires-late': { scheduleToCloseTimeout: 2 * SLACK },
-  unheard: { taskQueue: 'nobody', scheduleToStartTimeout: 100 },
+  undelivered: { taskQueue: 'nobody', scheduleToStartTimeout: 100 },
 };
 
 /** Steps of the workflow that wait for a signal of the script. */
@@ -44,11 +44,11 @@ function activity(attempts: string, ...names: string[]) {
   return { activity: 'a', attempts, options };
 }
 
-/** @param text `OPTIONS: ATTEMPTS => SCRIPT` for one activity; if the script ends with `tell end`, the workflow waits for that signal */
+/** @param text `OPTIONS: ATTEMPTS => SCRIPT` for one activity; if the script ends with `signal end`, the workflow waits for that signal */
 function parseActivityBehavior(text: string, ...steps: Step[]): Behavior {
   const [, options = '', attempts = '', script = ''] =
     /^(?:([\w -]+): )?(.*?)(?: => (.*))?$/.exec(text) ?? [];
-  const end = script.endsWith('tell end') ? [END] : [];
+  const end = script.endsWith('signal end') ? [END] : [];
   return { steps: [activity(attempts, ...options.split(' ')), ...steps, ...end], script };
 }
 
@@ -59,7 +59,7 @@ const ACTIVITY_BEHAVIORS: Readonly<Record<string, string>> = {
   'a heartbeat timeout has the details of the last heartbeat': 'beats once: beat kept, hang',
   'the attempt after a heartbeat timeout gets the details of the last heartbeat':
     'beats again-soon: beat kept, hang |',
-  'a schedule-to-start timeout ends an activity that no worker starts': 'unheard: ',
+  'a schedule-to-start timeout ends an activity that no worker starts': 'undelivered: ',
   'a schedule-to-close timeout during the backoff has the last failure as its cause':
     'expires: beat kept, fail broken 60000 all',
   'a schedule-to-close timeout of a started attempt has its heartbeat details':
@@ -78,12 +78,12 @@ const ACTIVITY_BEHAVIORS: Readonly<Record<string, string>> = {
     'fail one 1 | gate g, fail two => at g; allow-attempts 1; open g',
   'the response to a heartbeat reports a pause': 'beats: alive on => at beats; pause',
   'the next attempt gets the details of a heartbeat whose response reported a pause':
-    'gate g, ask kept, fail broken 1 | => at g; pause; open g; at paused; waits-for-attempt 2; unpause',
+    'gate g, request-heartbeat kept, fail broken 1 | => at g; pause; open g; at paused; waits-for-attempt 2; unpause',
   'a further heartbeat without details removes the details of a heartbeat whose response reported a pause':
-    'gate g, ask kept, ask, fail broken 1 | => at g; pause; open g; at paused; waits-for-attempt 2; unpause',
+    'gate g, request-heartbeat kept, request-heartbeat, fail broken 1 | => at g; pause; open g; at paused; waits-for-attempt 2; unpause',
   'a paused activity whose running attempt completes is completed': 'gate g => at g; pause; open g',
   'after a reset, the server accepts the report of an earlier attempt with the same number':
-    'ends again-late: gate own => waits-for-attempt 2; reset-activity; at begun 2; open begun 1',
+    'ends again-late: gate own => waits-for-attempt 2; reset-activity; at started 2; open started 1',
   'a reset during the backoff starts attempt 1 at once and keeps the heartbeat details':
     'gate g, beat kept, fail broken 60000 => open g; waits-for-attempt 2; shut g; reset-activity; attempt 1; complete-as by hand',
   'a reset during the first attempt changes nothing':
@@ -105,17 +105,17 @@ const ACTIVITY_BEHAVIORS: Readonly<Record<string, string>> = {
 /** Behaviors of an activity that its workflow cancels after the signal `go`. */
 const CANCELLATION_BEHAVIORS: Readonly<Record<string, string>> = {
   'with TRY_CANCEL, the workflow gets the cancellation of a started activity at once':
-    'tries beats: alive ends => at beats; tell go; knows ActivityTaskCanceled; tell end',
+    'tries beats: alive ends => at beats; signal go; knows ActivityTaskCanceled; signal end',
   'with TRY_CANCEL, the workflow gets the cancellation of an activity in its backoff at once':
-    'tries: fail broken 60000 => waits-for-attempt 2; tell go; knows ActivityTaskCanceled; tell end',
+    'tries: fail broken 60000 => waits-for-attempt 2; signal go; knows ActivityTaskCanceled; signal end',
   'with WAIT_CANCELLATION_COMPLETED, a cancellation during the backoff has the details ACTIVITY_ID_NOT_STARTED':
-    'waits: fail broken 60000 => waits-for-attempt 2; tell go',
+    'waits: fail broken 60000 => waits-for-attempt 2; signal go',
   'with WAIT_CANCELLATION_COMPLETED, the workflow gets the result of an activity that completes despite the cancellation':
-    'waits: gate g => at g; tell go; has ActivityTaskCancelRequested; open g',
+    'waits: gate g => at g; signal go; has ActivityTaskCancelRequested; open g',
   'with WAIT_CANCELLATION_COMPLETED, a failed attempt is not retried after the cancellation':
-    'waits: gate g, fail broken => at g; tell go; has ActivityTaskCancelRequested; open g',
+    'waits: gate g, fail broken => at g; signal go; has ActivityTaskCancelRequested; open g',
   'with WAIT_CANCELLATION_COMPLETED, the response to a heartbeat reports the cancellation':
-    'waits beats: alive ends => at beats; tell go',
+    'waits beats: alive ends => at beats; signal go',
 };
 
 /** Behaviors of workflow tasks, signals, updates, resets and continue-as-new. */
@@ -131,18 +131,19 @@ const WORKFLOW_BEHAVIORS: Readonly<Record<string, Behavior>> = {
     steps: [activity('gate g', 'ends', 'once'), `timer t ${2 * SLACK}`],
     script: 'at g; pause; knows TimerFired; unpause',
   },
-  'a rejected update leaves no event': { steps: [END], script: 'tasks 1; ask refuse; tell end' },
+  'a rejected update leaves no event': { steps: [END], script: 'tasks 1; update reject; signal end' },
   'an update is accepted and completed in one workflow task': {
     steps: [END],
-    script: 'tasks 1; ask why; tell end',
+    script: 'tasks 1; update why; signal end',
   },
   'an update whose handler fails has an accepted event': {
     steps: [END],
-    script: 'tasks 1; ask fail; tell end',
+    script: 'tasks 1; update fail; signal end',
   },
   'events during a workflow task wait for its end, and the workflow handles signals and updates first': {
     steps: [activity('gate a'), GO, HOLD_TASK, END],
-    script: 'at a; tell go; at held; open a; pending 0; tell one; ask-behind two; tell end; open held',
+    script:
+      'at a; signal go; at held; open a; pending 0; signal one; update-behind two; signal end; open held',
   },
   'in one workflow task, the ends of activities come last and in their order': {
     steps: [
@@ -152,11 +153,11 @@ const WORKFLOW_BEHAVIORS: Readonly<Record<string, Behavior>> = {
       HOLD_TASK,
       'wait never',
     ],
-    script: 'at a; at b; tell go; at held; open b; pending 1; cancel; open a; pending 0; open held',
+    script: 'at a; at b; signal go; at held; open b; pending 1; cancel; open a; pending 0; open held',
   },
   'a workflow task that would close the workflow is rejected if another event arrived': {
     steps: [HOLD_TASK],
-    script: 'at held; tell news; open held',
+    script: 'at held; signal news; open held',
   },
   'the cancellation of a workflow cancels its activities and timers': {
     steps: [activity('fail broken 60000', 'waits'), 'timer t 60000'],
@@ -165,26 +166,26 @@ const WORKFLOW_BEHAVIORS: Readonly<Record<string, Behavior>> = {
   'a reset to the first workflow task applies signals and updates again': {
     steps: ['info ids', 'wait signal: one', activity('gate g'), END],
     script:
-      'tasks 1; tell one; at g; ask two; reset 0; attempt 1; open g; knows ActivityTaskCompleted; tell end',
+      'tasks 1; signal one; at g; update two; reset 0; attempt 1; open g; knows ActivityTaskCompleted; signal end',
   },
   'a reset schedules pending activities again and continues timers': {
     steps: [activity('gate g'), `timer t ${2 * SLACK}`, 'wait signal: one', END],
     script:
-      'at g; tell one; tasks 2; reset 1; knows TimerFired; attempt 1; open g; knows ActivityTaskCompleted; tell end',
+      'at g; signal one; tasks 2; reset 1; knows TimerFired; attempt 1; open g; knows ActivityTaskCompleted; signal end',
   },
   'a closed workflow can be reset': {
     steps: ['info ids', END],
-    script: 'tasks 1; tell end; closed; see; reset 1',
+    script: 'tasks 1; signal end; closed; see; reset 1',
   },
   'continue-as-new keeps the memo of the start and the latest search attributes': {
     memo: { from: 'start' },
-    phase: 'begun',
+    phase: 'started',
     steps: ['info ids', 'memo more', 'phase later', { again: ['info kept', 'info ids'] }],
     script: 'has WorkflowExecutionCompleted',
   },
   'a query returns the current state of a workflow': {
     steps: [activity('gate g'), END],
-    script: 'at g; tell one; tasks 2; see; open g; knows ActivityTaskCompleted; tell end',
+    script: 'at g; signal one; tasks 2; see; open g; knows ActivityTaskCompleted; signal end',
   },
 };
 

@@ -109,8 +109,8 @@ export class ServedProbes {
     const { client } = this;
     const handle = client.workflow.getHandle(workflowId);
     const operator = new Operator(client);
-    const ask = (what: string, updateId: string = randomUUID()) =>
-      handle.executeUpdate<string, [string]>('ask', { args: [what], updateId }).catch((error: unknown) => {
+    const update = (what: string, updateId: string = randomUUID()) =>
+      handle.executeUpdate<string, [string]>('update', { args: [what], updateId }).catch((error: unknown) => {
         if (!(error instanceof WorkflowUpdateFailedError)) throw error;
         return `rejected: ${error.cause?.message ?? ''}`;
       });
@@ -137,10 +137,10 @@ export class ServedProbes {
     };
     return {
       gates,
-      sendUpdate: ask,
+      sendUpdate: update,
       sendUpdateBehindTask: async (what) => {
         const updateId = randomUUID();
-        const answer = ask(what, updateId);
+        const answer = update(what, updateId);
         await eventually('the update is admitted', () =>
           client.workflowService.pollWorkflowExecutionUpdate({
             namespace: 'default',
@@ -164,7 +164,7 @@ export class ServedProbes {
         if (found instanceof TaskLost) throw found;
       },
       serverCalls: {
-        tell: (what) => handle.signal('tell', what),
+        signal: (what) => handle.signal('signal', what),
         cancel: () => handle.cancel(),
         terminate: () => handle.terminate(),
         reset: async (task) => resetToTask(handle, (await workflowTasks(handle))[Number(task)]),

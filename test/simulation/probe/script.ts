@@ -49,8 +49,8 @@ export async function playScript(run: ProbeRun, script = '') {
     if (isIt) await run.waitUntil(step, (snapshot) => isIt(snapshot, word));
     else if (verb === 'at') await run.waitUntil(step, () => gates.reached.has(word));
     else if (verb === 'open' || verb === 'shut') gates[verb](word);
-    else if (verb === 'ask') answers.push(Promise.resolve(await run.sendUpdate(word)));
-    else if (verb === 'ask-behind') answers.push((await run.sendUpdateBehindTask(word)).answer);
+    else if (verb === 'update') answers.push(Promise.resolve(await run.sendUpdate(word)));
+    else if (verb === 'update-behind') answers.push((await run.sendUpdateBehindTask(word)).answer);
     else if (verb === 'see') answers.push(Promise.resolve((await run.queryLog()).join()));
     else if (run.serverCalls[verb]) await run.serverCalls[verb](word);
     else throw new TypeError(`the script has the unknown verb ${verb}`);

@@ -72,8 +72,8 @@ function runOf(
     if (run === undefined) throw new Error('the server has no probe');
     return run;
   };
-  const ask = async (what: string) => {
-    const end = await latest().update({ updateId: randomUUID(), name: 'ask', input: [toPayload(what)] });
+  const update = async (what: string) => {
+    const end = await latest().update({ updateId: randomUUID(), name: 'update', input: [toPayload(what)] });
     if (end.kind === 'answered') return String(fromPayload(end.result));
     return 'failure' in end ? `rejected: ${end.failure.message ?? ''}` : end.kind;
   };
@@ -87,15 +87,15 @@ function runOf(
     });
   return {
     gates,
-    sendUpdate: ask,
-    sendUpdateBehindTask: (what) => Promise.resolve({ answer: ask(what) }),
+    sendUpdate: update,
+    sendUpdateBehindTask: (what) => Promise.resolve({ answer: update(what) }),
     queryLog: async () => (await replayRun(workflows, latest(), clock, 'seen')) as readonly string[],
     snapshot: () => Promise.resolve(snapshotOf(latest())),
     waitUntil: async (_, isIt) => {
       while (!isIt(snapshotOf(latest()))) await clock.sleep(1);
     },
     serverCalls: {
-      tell: act((run, what) => run.signal('tell', toPayload(what))),
+      signal: act((run, what) => run.signal('signal', toPayload(what))),
       cancel: act((run) => run.requestCancel()),
       terminate: act((run) => run.terminate()),
       reset: act((run, task) => {

@@ -40,16 +40,16 @@ export async function probe(steps: readonly Step[]): Promise<readonly string[]> 
   const record = (label: string, what: unknown) => void log.push(`${label}: ${String(what)}`);
 
   setHandler(defineQuery<readonly string[]>('seen'), () => log);
-  setHandler(defineSignal<[string]>('tell'), (what) => record('signal', what));
+  setHandler(defineSignal<[string]>('signal'), (what) => record('signal', what));
   const answer = (what: string) => {
     record('update', what);
     if (what === 'fail') throw ApplicationFailure.create({ message: 'the update failed' });
     return `result of ${what}`;
   };
   const validator = (what: string) => {
-    if (what === 'refuse') throw new Error('unknown update');
+    if (what === 'reject') throw new Error('unknown update');
   };
-  setHandler(defineUpdate<string, [string]>('ask'), answer, { validator });
+  setHandler(defineUpdate<string, [string]>('update'), answer, { validator });
 
   const runInBackground = (label: string, work: () => Promise<unknown>) => {
     const scope = new CancellationScope();

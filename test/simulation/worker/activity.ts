@@ -50,13 +50,16 @@ export function activityInfo(
 /**
  * Cancels the attempt like the SDK's core, depending on the response to a heartbeat.
  *
- * @param answer undefined if the Temporal server does not wait for the attempt
+ * @param response the reply to the heartbeat; undefined if the Temporal server does not wait for the attempt
  */
-export function cancelIfRequested(running: Activity, answer: ReturnType<PendingActivity['heartbeat']>): void {
-  if (answer === undefined) running.cancel('NOT_FOUND', { notFound: true } as never);
-  else if (answer.cancelRequested) running.cancel('CANCELLED', { cancelRequested: true } as never);
-  else if (answer.activityPaused) running.cancel('PAUSED', { paused: true } as never);
-  else if (answer.activityReset) running.cancel('RESET', { reset: true } as never);
+export function cancelIfRequested(
+  running: Activity,
+  response: ReturnType<PendingActivity['heartbeat']>,
+): void {
+  if (response === undefined) running.cancel('NOT_FOUND', { notFound: true } as never);
+  else if (response.cancelRequested) running.cancel('CANCELLED', { cancelRequested: true } as never);
+  else if (response.activityPaused) running.cancel('PAUSED', { paused: true } as never);
+  else if (response.activityReset) running.cancel('RESET', { reset: true } as never);
 }
 
 /** Returns the end of a local activity for its workflow. @param end undefined if the activity timed out */

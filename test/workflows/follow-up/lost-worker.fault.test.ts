@@ -27,7 +27,7 @@ const POINTS: [string, ScenarioOptions, Record<string, unknown>][] = [
   ],
   [
     'after the send permission was recorded and before it receives the permission: the delivery is unknown, and no POST is made',
-    { job, hold: ['RecordActivityTaskHeartbeat', 'answer'] },
+    { job, hold: ['RecordActivityTaskHeartbeat', 'response'] },
     { type: 'DeliveryUnknown', delivery: UNKNOWN_DELIVERY, evidence: null, posts: [] },
   ],
   [

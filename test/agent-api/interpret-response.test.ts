@@ -51,7 +51,7 @@ it.each<[status: number, retryAfter: string | undefined, PostOutcome]>([
   (status, retryAfter, outcome) => {
     const headers = { location: undefined, retryAfter, date: NOON };
     const body = parseBody('{"error":"no"}', String);
-    expect(toPostOutcome({ kind: 'answer', status, headers, body, failure: null }, 'j')).toEqual(outcome);
+    expect(toPostOutcome({ kind: 'response', status, headers, body, failure: null }, 'j')).toEqual(outcome);
   },
 );
 
@@ -74,7 +74,7 @@ function rejected(status: number, text: string) {
 
 it('an invalid URL or header means not-sent, and the failure is permanent', () => {
   for (const code of ['UND_ERR_INVALID_ARG', 'ERR_INVALID_URL', 'ERR_INVALID_CHAR']) {
-    const nothing = { kind: 'no answer', started: false, failure: failureFromError({ code }) } as const;
+    const nothing = { kind: 'no response', started: false, failure: failureFromError({ code }) } as const;
     expect(toPostOutcome(nothing, 'job-1')).toMatchObject({ verdict: 'not-sent', isPermanent: true });
   }
 });
@@ -117,7 +117,7 @@ it('describes an error by its innermost cause or by the errors of all addresses 
 function readAs(status: number, body: string, retryAfter?: string) {
   const headers = { location: undefined, retryAfter, date: NOON };
   return toJobResponse(
-    { kind: 'answer', status, headers, body: parseBody(body, String), failure: null },
+    { kind: 'response', status, headers, body: parseBody(body, String), failure: null },
     'j',
   );
 }
@@ -170,7 +170,7 @@ it('a read keeps the wait that a gateway requests with Retry-After', () => {
 it('a POST with the body of a gateway keeps the httpStatus, because the status alone decides', () => {
   const headers = { location: undefined, retryAfter: undefined, date: NOON };
   const body = parseBody('<html>', String);
-  const outcome = toPostOutcome({ kind: 'answer', status: 404, headers, body, failure: null }, 'j');
+  const outcome = toPostOutcome({ kind: 'response', status: 404, headers, body, failure: null }, 'j');
   expect(outcome).toMatchObject({ verdict: 'rejected', label: 'http_404', httpStatus: 404 });
 });
 
