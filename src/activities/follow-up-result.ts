@@ -21,7 +21,7 @@ const FAILURE_TYPE_BY_OUTCOME: Partial<Record<Outcome, string>> = {
   terminated: 'FollowUpTerminated',
   'timed-out': 'FollowUpTimedOut',
   missing: 'FollowUpNotFound',
-  unreadable: 'FollowUpBroken',
+  unreadable: 'FollowUpUnreadable',
 };
 
 export const followUpResult: FollowUpActivities['followUpResult'] = async (followUp) => {

@@ -34,7 +34,7 @@ export interface ChildFollowUp {
    * Waits for the end of the follow-up. If this wait is cancelled, the follow-up continues.
    *
    * @throws ApplicationFailure of a type in {@link FAILURE_TYPES}, or `FollowUpCancelled`, `FollowUpTerminated`, `FollowUpTimedOut`
-   * or `FollowUpNotFound`. `FollowUpConflict` means that the existing follow-up has another prompt. `FollowUpBroken` means that the
+   * or `FollowUpNotFound`. `FollowUpConflict` means that the existing follow-up has another prompt. `FollowUpUnreadable` means that the
    * outcome can't be read. `details[0]` of each failure is `{ job, receipt }`: the last job and the receipt, each null if it is not
    * known
    */
