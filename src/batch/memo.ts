@@ -27,7 +27,7 @@ export interface BatchSettings {
   readonly maxFailures: MaxFailures;
   readonly isPaused: boolean;
   /** The number of `runItems` activities so far, each of which ends with a report. */
-  readonly rounds: number;
+  readonly activityCount: number;
   /** The number of the first item that the activity must not start yet. */
   readonly startLimit: number;
   /**
@@ -39,7 +39,7 @@ export interface BatchSettings {
    * When the activity started whose progress the board does not show yet, in milliseconds since the epoch. Null if the board is
    * exact.
    */
-  readonly roundStartedAt: number | null;
+  readonly activityStartedAt: number | null;
 }
 
 export type BatchMemo = BatchSettings & BatchBoard;

@@ -24,7 +24,7 @@ export interface RunningItems {
   /** Whether the board changed in this round. */
   readonly hasChanged: boolean;
   /** Whether the round has lasted long enough, so that it starts no further items. */
-  readonly isRoundOver: boolean;
+  readonly isStartTimeOver: boolean;
   /** The current time by the Temporal server's clock, in milliseconds since the epoch. */
   readonly now: number;
   readonly activityStartedAt: number;
@@ -62,7 +62,7 @@ export function nextBatchStep(board: BatchBoard, settings: BatchMemo, running: R
     return isEveryLanePending(board) || isReportDue(board, settings, running)
       ? { do: 'report' }
       : { do: 'next round', waitMs };
-  if (!running.isRoundOver) {
+  if (!running.isStartTimeOver) {
     const free = concurrency - running.count;
     const pending = board.lanes.filter(({ state }) => state === 'pending');
     const count = free - pending.length;
@@ -89,8 +89,8 @@ function isReportDue(
   { now, activityStartedAt }: RunningItems,
 ): boolean {
   // A report adds seven events. Ten reports are always allowed, and later reports add at most two events per ended item.
-  const isAffordable = 7 * (memo.rounds - 10) <= 2 * ended;
+  const isAffordable = 7 * (memo.activityCount - 10) <= 2 * ended;
   const hasNews = cursor !== memo.cursor || ended !== memo.ended;
-  const dueMs = Math.min(FIRST_REPORT_MS * 2 ** memo.rounds, REPORT_MS);
+  const dueMs = Math.min(FIRST_REPORT_MS * 2 ** memo.activityCount, REPORT_MS);
   return hasNews && isAffordable && now - activityStartedAt > dueMs;
 }

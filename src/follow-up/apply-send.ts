@@ -14,7 +14,7 @@ export function applySendOutcome(previousState: FollowUpState, event: SendEndedE
     ...previousState,
     jobLock: getNextJobLock(previousState, event),
     waitingForJob: null,
-    readRequestedAt: null,
+    pollNowAt: null,
     lastRequestAt: startedAt,
     lastResponseAt: at,
   };
@@ -124,5 +124,5 @@ function unknownDelivery(
   reads: Observations,
 ): DeliveryState {
   const reason = { label, message, httpStatus, serviceMessage };
-  return { kind: 'unknown', reason, reads, isReconciled: false, permit: null };
+  return { kind: 'unknown', reason, reads, isReconcilingOver: false, permit: null };
 }

@@ -64,7 +64,7 @@ export function apply(state: FollowUpState, event: FollowUpEvent): FollowUpState
     case 'reconciling ended':
       return applyReconciled(state);
     case 'read requested':
-      return { ...state, readRequestedAt: event.at };
+      return { ...state, pollNowAt: event.at };
     case 'deadline extended':
       return { ...state, deadlineAt: Math.max(state.deadlineAt, event.deadlineAt) };
     case 'delivery decided':
@@ -75,13 +75,13 @@ export function apply(state: FollowUpState, event: FollowUpEvent): FollowUpState
 }
 
 function applyRead(state: FollowUpState, { response, requestedAt, at }: CompletedRead): FollowUpState {
-  const { readRequestedAt } = state;
+  const { pollNowAt } = state;
   const after = {
     ...countReads(state, response.kind === 'job' ? response.job.status : response.label, 1),
     lastRequestAt: requestedAt,
     lastResponseAt: at,
     // A read that was in progress before the operator's request does not fulfill this request.
-    readRequestedAt: readRequestedAt !== null && requestedAt < readRequestedAt ? readRequestedAt : null,
+    pollNowAt: pollNowAt !== null && requestedAt < pollNowAt ? pollNowAt : null,
   };
   if (response.kind === 'failure') return { ...after, failures: addFailure(state.failures, response, at) };
   const { job } = response;
@@ -110,7 +110,7 @@ function applyPoll(state: FollowUpState, event: FollowUpEvent & { kind: 'poll en
   const counted = {
     ...countReads(state, status, unchangedReads),
     lastResponseAt: at,
-    readRequestedAt: isInterrupted ? at : state.readRequestedAt,
+    pollNowAt: isInterrupted ? at : state.pollNowAt,
   };
   return last === null ? counted : applyRead(counted, { ...last, at });
 }
@@ -142,7 +142,7 @@ function applyReconciled(state: FollowUpState): FollowUpState {
   const permit = plan.onUnknownDelivery === 'resend' ? grantResendPermit(state) : null;
   return {
     ...state,
-    delivery: { ...delivery, isReconciled: true, permit },
+    delivery: { ...delivery, isReconcilingOver: true, permit },
     isResendUsed: state.isResendUsed || permit !== null,
   };
 }

@@ -96,21 +96,21 @@ function nextReconcileStep(
   moment: Moment,
 ): Step {
   const { plan, deadlineAt } = state;
-  const { reads, isReconciled } = delivery;
+  const { reads, isReconcilingOver } = delivery;
   // `reconcileTimeout` counts from the end of the POST, and a read is fresh from `maxStaleness` after the POST's end on. Reading
   // continues until there was at least one fresh response.
   const endsAt = reads.freshFrom - plan.maxStalenessMs + plan.reconcileTimeoutMs;
   const isReadToTheEnd = reads.freshStreak !== null && state.lastRequestAt >= endsAt;
 
   // `onUnknownDelivery` is `fail`, or it is `resend` and the one resend was used before.
-  if (isReconciled && plan.onUnknownDelivery !== 'ask')
+  if (isReconcilingOver && plan.onUnknownDelivery !== 'ask')
     return endWithFailure('DeliveryUnknown', unknownDeliveryReason(state, delivery), delivery.reason);
   if (moment.now >= deadlineAt) return endAfterDeadline(state);
-  if (!isReconciled && (!canShowDelivery(reads) || isReadToTheEnd))
+  if (!isReconcilingOver && (!canShowDelivery(reads) || isReadToTheEnd))
     return { do: 'conclude reconciling', phase: 'reconciling' };
   const endStep = endIfJobMissing(state);
   if (endStep !== null) return endStep;
-  if (isReconciled) return readOrPoll(state, 'needs-decision', deadlineAt, moment);
+  if (isReconcilingOver) return readOrPoll(state, 'needs-decision', deadlineAt, moment);
   if (reads.freshStreak === null) return readAt(state, 'reconciling', reads.freshFrom, moment);
   return readOrPoll(state, 'reconciling', endsAt, moment);
 }

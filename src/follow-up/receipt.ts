@@ -79,10 +79,10 @@ export function toFollowUpProgress(state: FollowUpState, step: Step, isSending: 
 /** Returns why it is unknown whether the message arrived, in one or two sentences. */
 export function unknownDeliveryReason(
   { plan }: FollowUpState,
-  { reason, reads, isReconciled }: DeliveryState & { kind: 'unknown' },
+  { reason, reads, isReconcilingOver }: DeliveryState & { kind: 'unknown' },
 ): string {
   const failureSentence = sentence(reason.message);
-  if (!isReconciled) return failureSentence;
+  if (!isReconcilingOver) return failureSentence;
   const readingTime = formatDuration(plan.reconcileTimeoutMs);
   return canShowDelivery(reads)
     ? `${failureSentence} Reading the job for ${readingTime} showed no change that the message caused.`

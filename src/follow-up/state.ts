@@ -32,7 +32,7 @@ export type DeliveryState =
       readonly reason: RequestFailure;
       readonly reads: Observations;
       /** Whether the reads during `reconcileTimeout` have ended without showing whether the message arrived. */
-      readonly isReconciled: boolean;
+      readonly isReconcilingOver: boolean;
       /** The permit for one further POST. The value is null if no further POST is allowed. */
       readonly permit: SendPermit | null;
     }
@@ -88,7 +88,7 @@ const facts = {
   /** When the latest read or send ended. The wait for the next request counts from this time. */
   lastResponseAt: time,
   /** When an operator requested a read that the worker has not made yet. */
-  readRequestedAt: orNull(time),
+  pollNowAt: orNull(time),
   isCancelled: boolean,
 };
 
@@ -99,7 +99,7 @@ export interface FollowUpState extends Checked<ReturnType<typeof objectOf<typeof
 
 /** Returns whether an operator must decide about an unknown delivery. */
 export function isDecisionNeeded({ delivery, plan }: FollowUpState): boolean {
-  const isOpen = delivery.kind === 'unknown' && delivery.isReconciled && delivery.permit === null;
+  const isOpen = delivery.kind === 'unknown' && delivery.isReconcilingOver && delivery.permit === null;
   return isOpen && plan.onUnknownDelivery === 'ask';
 }
 
@@ -149,7 +149,7 @@ export function initialState(
     responseCounts: {},
     lastRequestAt: 0,
     lastResponseAt: 0,
-    readRequestedAt: null,
+    pollNowAt: null,
     isCancelled: false,
   };
 }

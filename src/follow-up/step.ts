@@ -75,7 +75,7 @@ export function phaseForRequest({ failures }: FollowUpState, phase: Phase): Phas
 /** Returns the time when the next request is due: after the poll interval, or after the wait that a failure causes. */
 function nextRequestAt(state: FollowUpState, ageMs: number, moment: Moment): number {
   const { now, random, minWaitMs } = moment;
-  if (state.readRequestedAt !== null) return now;
+  if (state.pollNowAt !== null) return now;
   const waitMs = Math.max(minWaitMs, nextWaitMs(state.plan.polling, ageMs, state.failures, random));
   return Math.max(now, Math.min(state.lastResponseAt + waitMs, state.deadlineAt));
 }
@@ -92,7 +92,7 @@ export function earliestRequestAt(state: FollowUpState, moment: Moment): number 
 /** Returns the step that reads the job once at `decidesAt`, because an earlier read can't decide anything. */
 export function readAt(state: FollowUpState, phase: Phase, decidesAt: number, moment: Moment): Step {
   const earliest = earliestRequestAt(state, moment);
-  const isRequested = state.readRequestedAt !== null;
+  const isRequested = state.pollNowAt !== null;
   const at = isRequested ? earliest : Math.max(earliest, Math.min(decidesAt, state.deadlineAt));
   return { do: 'read', phase: phaseForRequest(state, phase), at };
 }
@@ -127,7 +127,7 @@ export function readOrPoll(
   const all = state.delivery.kind === 'accepted' ? Infinity : MAX_SINGLE_READS_BEFORE_DELIVERY;
   const isSingle =
     failures.lastFailure !== null ||
-    state.readRequestedAt !== null ||
+    state.pollNowAt !== null ||
     at >= endsAt ||
     (waitingForJob?.reads ?? polls) < (timerPolls === 'all' ? all : timerPolls);
   const lastState = waitingForJob === null ? (getDeliveryReads(state)?.last ?? null) : state.job;

@@ -22,12 +22,12 @@ const MEMO: BatchMemo = {
     retryScope: null,
     startedAt: '2026-01-01T00:00:00.000Z',
   },
-  ...{ concurrency: 5, maxFailures: null, rounds: 1, isPaused: false, stopReason: null, roundStartedAt: 0 },
+  ...{ concurrency: 5, maxFailures: null, activityCount: 1, isPaused: false, stopReason: null, activityStartedAt: 0 },
   ...{ cursor: 10, startLimit: 50, ended: 6, byStatus: { completed: 6 } },
 };
 
 const RUNNING: RunningItems = {
-  ...{ count: 0, busyLanes: new Set(), hasChanged: false, isRoundOver: false },
+  ...{ count: 0, busyLanes: new Set(), hasChanged: false, isStartTimeOver: false },
   ...{ now: NOW, activityStartedAt: NOW - 1_000 },
 };
 
@@ -98,7 +98,7 @@ describe('nextBatchStep', () => {
     ],
     [
       'starts nothing after the round has lasted long enough',
-      { running: { isRoundOver: true } },
+      { running: { isStartTimeOver: true } },
       nextRound(5_000),
     ],
     ['starts nothing while the batch is paused', { ...ONE_RUNS, memo: { isPaused: true } }, nextRound(5_000)],
@@ -159,12 +159,12 @@ describe('nextBatchStep', () => {
     ],
     [
       'postpones a report that would cost more than two events per ended item',
-      { memo: { rounds: 14 }, board: { ended: 13 }, running: DUE },
+      { memo: { activityCount: 14 }, board: { ended: 13 }, running: DUE },
       nextRound(5_000),
     ],
     [
       'makes the postponed report when enough items have ended',
-      { memo: { rounds: 14 }, board: { ended: 14 }, running: DUE },
+      { memo: { activityCount: 14 }, board: { ended: 14 }, running: DUE },
       REPORT,
     ],
     [

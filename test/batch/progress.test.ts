@@ -9,11 +9,11 @@ const MEMO: BatchMemo = {
   ...{
     concurrency: 50,
     maxFailures: null,
-    rounds: 0,
+    activityCount: 0,
     isPaused: false,
     stopReason: null,
     startLimit: 0,
-    roundStartedAt: null,
+    activityStartedAt: null,
   },
 };
 

@@ -332,7 +332,7 @@ it.each([
   ],
 ])('the reads of a poll are counted when it ends because %s', (_, event, counts, status) => {
   const after = play(afterReads(accepted('completed'), '130 active'), event);
-  expect(after).toMatchObject({ ...counts, lastResponseAt: ms(500), job: { status }, readRequestedAt: null });
+  expect(after).toMatchObject({ ...counts, lastResponseAt: ms(500), job: { status }, pollNowAt: null });
 });
 
 it('the reads of a poll during the wait for the job are counted, and an idle job ends the wait', () => {
@@ -345,7 +345,7 @@ it('the reads of a poll during the wait for the job are counted, and an idle job
 
 it('a poll that an update interrupted is followed by one read', () => {
   const interrupted = { ...pollEnded('active', 7, 500), isInterrupted: true };
-  expect(play(accepted('completed'), interrupted)).toMatchObject({ readRequestedAt: ms(500), polls: 7 });
+  expect(play(accepted('completed'), interrupted)).toMatchObject({ pollNowAt: ms(500), polls: 7 });
 });
 
 // Events of an operator's updates, and of a cancellation.
@@ -354,10 +354,10 @@ it.each([
   ['a read that was requested later, and failed', readEnded(503, 205, 200), null],
   ['a read that was in progress', readEnded('active', 205, 199), ms(200)],
   ['a send', sendEnded(notReady('active'), 205), null],
-])('a request for a read is fulfilled by a later read or send: %s', (_, event, readRequestedAt) => {
+])('a request for a read is fulfilled by a later read or send: %s', (_, event, pollNowAt) => {
   const requested = play(accepted('completed'), { kind: 'read requested', at: ms(200) });
-  expect(requested.readRequestedAt).toBe(ms(200));
-  expect(play(requested, event).readRequestedAt).toBe(readRequestedAt);
+  expect(requested.pollNowAt).toBe(ms(200));
+  expect(play(requested, event).pollNowAt).toBe(pollNowAt);
 });
 
 it.each([

@@ -236,7 +236,7 @@ export function describeDelivery({ delivery }: FollowUpState): string {
       return delivery.isEarlierPostUnknown ? 'rejected, an earlier POST is unknown' : 'rejected';
     case 'unknown':
       if (delivery.permit !== null) return `unknown, ${delivery.permit.kind} permit`;
-      return delivery.isReconciled ? 'unknown, reconciled' : 'unknown';
+      return delivery.isReconcilingOver ? 'unknown, reconciled' : 'unknown';
   }
 }
 

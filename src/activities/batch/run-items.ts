@@ -58,8 +58,8 @@ export const runItems: BatchActivities['runItems'] = async ({ chunks }) => {
   for (;;) {
     round = { ...round, memo: await fetchBatchMemo() };
     const now = serverTime();
-    const isRoundOver = now - startedAt > ROUND_MS || cancellationSignal.aborted;
-    const times = { now, activityStartedAt: info.scheduledTimestampMs, isRoundOver };
+    const isStartTimeOver = now - startedAt > ROUND_MS || cancellationSignal.aborted;
+    const times = { now, activityStartedAt: info.scheduledTimestampMs, isStartTimeOver };
     const { running, board } = await collectRunningItems(items, round, initialBoard);
     round = { ...round, board };
     const step = nextBatchStep(board, round.memo, { ...running, ...times });

@@ -101,7 +101,7 @@ export async function readBatchInput(client: Client, batch: BatchReport) {
   const board = memo ?? {
     ...EMPTY_BOARD,
     startLimit: 0,
-    roundStartedAt: null,
+    activityStartedAt: null,
     startedEarlier: input.startedEarlier ?? null,
   };
   const count = chunks?.items ?? items?.length ?? 0;

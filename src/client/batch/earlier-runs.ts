@@ -26,9 +26,9 @@ export async function findStartedItems(
   const { startedAt, raw } = batch;
   const wasReset = Boolean(raw.workflowExtendedInfo?.lastResetTime);
   const { board, all, count } = await readBatchInput(client, batch);
-  const { roundStartedAt, lanes } = board;
+  const { activityStartedAt, lanes } = board;
   const started = mergeStartedItems(board, board.startedEarlier);
-  if (!wasReset && roundStartedAt === null && lanes.every(({ state }) => state !== 'starting'))
+  if (!wasReset && activityStartedAt === null && lanes.every(({ state }) => state !== 'starting'))
     return started;
   await sleep(MAX_LATE_START_MS, undefined, { signal });
   // After a reset, the memo is as old as the reset point.
@@ -36,7 +36,7 @@ export async function findStartedItems(
   const { namespace } = client.options;
   const { config } = await client.workflowService.describeNamespace({ namespace });
   const retentionMs = 1_000 * Number(config?.workflowExecutionRetentionTtl?.seconds ?? 0);
-  const since = wasReset ? startedAt : (roundStartedAt ?? startedAt);
+  const since = wasReset ? startedAt : (activityStartedAt ?? startedAt);
   // Retention may have removed items that were started, so every item before the limit counts as started.
   if (Date.now() - since >= retentionMs) return { cursor: startLimit, lanes: [] };
   const describeItem = async (item: number) => {

@@ -66,8 +66,8 @@ const CANCEL_REQUEST_MS = 5_000;
 /** The settings of a batch that starts. */
 const INITIAL_SETTINGS = {
   startLimit: 0,
-  roundStartedAt: null,
-  rounds: 0,
+  activityStartedAt: null,
+  activityCount: 0,
   isPaused: false,
   stopReason: null,
 } as const;
@@ -148,7 +148,7 @@ class Batch {
   readonly run = () => CancellationScope.nonCancellable(() => this.runToCompletion());
 
   private async runToCompletion(): Promise<BatchSummary> {
-    await this.runRounds();
+    await this.runActivities();
     const { batchId, digest, items, ended, unknownDeliveries } = this.memo;
     const { chunks } = this.source;
     if (chunks)
@@ -172,7 +172,7 @@ class Batch {
     return summary;
   }
 
-  private async runRounds(): Promise<void> {
+  private async runActivities(): Promise<void> {
     for (;;) {
       const { stopReason, isPaused, ended, items } = this.memo;
       if (ended >= items || (stopReason === 'max-failures' && isEveryLanePending(this.memo))) return;
@@ -188,18 +188,18 @@ class Batch {
         await condition(() => !this.memo.isPaused || this.memo.stopReason !== null);
         continue;
       }
-      await this.runRound();
+      await this.runActivity();
       if (stopReason === 'cancel-running') return;
     }
   }
 
-  private async runRound(): Promise<void> {
+  private async runActivity(): Promise<void> {
     const startLimit = Math.max(this.memo.cursor + ITEMS_PER_ACTIVITY, this.memo.startedEarlier?.cursor ?? 0);
-    const { items, rounds } = this.memo;
+    const { items, activityCount } = this.memo;
     this.changeSettings({
       startLimit: Math.min(items, startLimit),
-      rounds: rounds + 1,
-      roundStartedAt: Date.now(),
+      activityCount: activityCount + 1,
+      activityStartedAt: Date.now(),
     });
     let report: unknown;
     const receive = (end: unknown) => (report = end ?? null);
@@ -221,7 +221,7 @@ class Batch {
     const before = { ...this.memo.byStatus, ...this.memo.byFailure };
     for (const [outcome, times] of Object.entries({ ...board.byStatus, ...board.byFailure }))
       recordMetric(metricMeter, 'batchItemsEnded', times - (before[outcome] ?? 0), { outcome });
-    this.memo = { ...this.memo, ...board, roundStartedAt: null };
+    this.memo = { ...this.memo, ...board, activityStartedAt: null };
     if (this.memo.stopReason === null && isMaxFailuresExceeded(this.memo, board))
       this.memo = { ...this.memo, stopReason: 'max-failures' };
   }

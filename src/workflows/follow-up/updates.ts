@@ -28,7 +28,7 @@ export function registerHandlers(run: FollowUpRun): void {
     UPDATE_POLL_NOW,
     async () => {
       run.interrupt({ kind: 'read requested', at: Date.now() });
-      await condition(() => run.step.do === 'end' || run.state.readRequestedAt === null);
+      await condition(() => run.step.do === 'end' || run.state.pollNowAt === null);
       return progress();
     },
     {
