@@ -30,11 +30,11 @@ it('has no public start option for a request ID (startOnceOptions)', () => {
   expect(sdkType('common', 'workflow-options', 'CommonWorkflowOptions')).not.toMatch(/requestId/);
 });
 
-it('exports no function that decodes the payloads of a raw response (decodeFirst)', () => {
+it('exports no function that decodes the payloads of a raw response (decodeFirstPayload)', () => {
   expect(Object.keys(common).filter((name) => /^decode.*payload/i.test(name))).toEqual([]);
 });
 
-it('describes no pending activities (pendingActivity)', () => {
+it('describes no pending activities (findPendingActivity)', () => {
   expect(sdkType('client', 'types', 'WorkflowExecutionDescription')).not.toMatch(/pendingActivit/);
 });
 
@@ -43,7 +43,7 @@ it('has no method that pauses an activity of a workflow (pauseActivity)', () => 
   expect(Object.keys(client.getHandle('w')).filter((name) => /activit|pause/i.test(name))).toEqual([]);
 });
 
-it('has no method that lists the pollers of a task queue (workersPolling)', () => {
+it('has no method that lists the pollers of a task queue (listPollingWorkers)', () => {
   expect(sdkType('client', 'task-queue-client', 'TaskQueueClient')).not.toMatch(/describe|poller/i);
 });
 
@@ -83,10 +83,10 @@ it('lets no workflow wait for the result of another workflow (followUpResult)', 
   expect(sdkType('workflow', 'workflow-handle', 'ExternalWorkflowHandle')).not.toMatch(/\bresult\b/);
 });
 
-it('passes no children to the next run of a workflow that continues as new (the cursor of a batch)', () => {
+it('passes no children to the next run of a workflow that continues as new (batches without child workflows)', () => {
   expect(sdkType('workflow', 'interfaces', 'ContinueAsNewOptions')).not.toMatch(/child/i);
 });
 
-it('does not report to a workflow that its run was made by a reset (permits name a run)', () => {
+it('does not report to a workflow that its run was made by a reset (permits that name a run)', () => {
   expect(sdkType('workflow', 'interfaces', 'WorkflowInfo')).not.toMatch(/reset/i);
 });
