@@ -17,7 +17,7 @@ export function workflowCode(): Pick<WorkerOptions, 'workflowBundle'> {
   if (extname(__filename) !== '.js') return {};
   if (!existsSync(BUNDLE)) {
     throw new FollowUpError(
-      'NAMESPACE_NOT_SET_UP',
+      'INVALID_CONFIGURATION',
       `the workflow bundle ${BUNDLE} does not exist; run "npm run build"`,
     );
   }

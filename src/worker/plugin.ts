@@ -193,5 +193,5 @@ function checkBundle(bundle: NonNullable<WorkerOptions['workflowBundle']>, taskQ
   const message =
     `the workflow bundle of the task queue ${taskQueue} does not have the follow-up workflows; add this line to your workflows ` +
     "file and bundle it again: export * from 'agent-follow-up-plugin/workflows';";
-  throw new FollowUpError('NAMESPACE_NOT_SET_UP', message);
+  throw new FollowUpError('INVALID_CONFIGURATION', message);
 }
