@@ -36,7 +36,7 @@ const ERRORS: Readonly<Record<FollowUpErrorCode, readonly [cause: string, effect
     ],
     DELIVERY_UNKNOWN: [
       'It is unknown whether the message arrived. The message of the error has the reason.',
-      'At least one POST was made, and may have been processed.',
+      'A POST may have been made and processed.',
       'Check the job. If the message did not arrive, send it with a new `requestId`.',
     ],
     DEADLINE_EXCEEDED: [
