@@ -116,7 +116,7 @@ const ERRORS: Readonly<Record<FollowUpErrorCode, readonly [cause: string, effect
       'Read the message of the error.',
     ],
     NAMESPACE_NOT_SET_UP: [
-      'The namespace or its search attributes are missing.',
+      "The namespace or its search attributes are missing, or a worker's bundle does not have the follow-up workflows.",
       NOTHING,
       'Run the commands that the message names.',
     ],
