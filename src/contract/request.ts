@@ -162,8 +162,9 @@ export const REQUEST_OPTIONS = {
     kind: 'duration',
     default: '24h',
     help:
-      "the maximum time from the workflow's start (after its start delay) to the end of the watch. No message is sent after " +
-      'the deadline. The deadline must be longer than `maxStaleness`',
+      "the maximum time from the workflow's start (after its start delay) to the end of the watch. No send is permitted after " +
+      'the deadline, and a POST that was permitted right before the deadline may start up to ten seconds later. The ' +
+      'deadline must be longer than `maxStaleness`',
   },
   reconcileTimeout: {
     kind: 'duration',
