@@ -118,7 +118,7 @@ const ERRORS: Readonly<Record<FollowUpErrorCode, readonly [cause: string, effect
     NAMESPACE_NOT_SET_UP: [
       "The namespace or its search attributes are missing, or a worker's bundle does not have the follow-up workflows.",
       NOTHING,
-      'Run the commands that the message names.',
+      'Run the commands, or make the change, that the message names.',
     ],
   };
 
