@@ -82,7 +82,7 @@ export const METRICS = {
     'batch_items_ended_total',
     BATCH_WORKFLOW,
     { outcome: OUTCOMES },
-    'Batch items that ended, by outcome. An item that had ended before the batch started it counts too.',
+    'Batch items that ended, by outcome. An item whose follow-up had ended before the batch reached it counts too.',
   ),
   open: gauge(
     'open_workflows',

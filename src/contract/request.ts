@@ -162,8 +162,9 @@ export const REQUEST_OPTIONS = {
     kind: 'duration',
     default: '24h',
     help:
-      "the maximum time from the workflow's start (after its start delay) to the end of the watch. No message is sent after " +
-      'the deadline. The deadline must be longer than `maxStaleness`',
+      "the maximum time from the workflow's start (after its start delay) to the end of the watch. No send is permitted after " +
+      'the deadline, and a POST that was permitted right before the deadline may start up to ten seconds later. The ' +
+      'deadline must be longer than `maxStaleness`',
   },
   reconcileTimeout: {
     kind: 'duration',
@@ -183,8 +184,8 @@ export const REQUEST_OPTIONS = {
     kind: 'duration',
     default: '30s',
     help:
-      'the time after the POST for which a response may still describe the job before the message. No terminal status is ' +
-      'accepted earlier. If nothing shows that the status is new, the status must stay the same for this time again',
+      'the time after the POST for which a read may still return the old state of the job. No terminal status is accepted ' +
+      'earlier. After this time, a terminal status that nothing proves new must stay the same for a second `maxStaleness`',
   },
   'polling.initial': {
     kind: 'duration',
@@ -197,7 +198,7 @@ export const REQUEST_OPTIONS = {
     default: 0.1,
     minimum: 0,
     maximum: 10,
-    help: "the interval between polls as a share of the turn's age",
+    help: "the interval between polls is this value × the turn's age. With `0.1`, a turn of 10 minutes is polled every minute",
   },
   'polling.maximum': {
     kind: 'duration',
@@ -218,8 +219,8 @@ export const REQUEST_OPTIONS = {
     // A larger number would fill the history, because each of these polls takes 11 events.
     maximum: 1_000,
     help:
-      'the number of first polls that are a durable timer and a read activity each: 0 to 1000, or `all`. Later polls are ' +
-      'retries of one activity',
+      'the number of first polls that the history shows, each as a timer and a read activity: 0 to 1000, or `all`. Later ' +
+      'polls are retries of one activity',
   },
 } as const satisfies Readonly<Record<string, RequestOption>>;
 

@@ -36,7 +36,7 @@ const ERRORS: Readonly<Record<FollowUpErrorCode, readonly [cause: string, effect
     ],
     DELIVERY_UNKNOWN: [
       'It is unknown whether the message arrived. The message of the error has the reason.',
-      'At least one POST was made, and may have been processed.',
+      'A POST may have been made and processed.',
       'Check the job. If the message did not arrive, send it with a new `requestId`.',
     ],
     DEADLINE_EXCEEDED: [
@@ -116,9 +116,9 @@ const ERRORS: Readonly<Record<FollowUpErrorCode, readonly [cause: string, effect
       'Read the message of the error.',
     ],
     NAMESPACE_NOT_SET_UP: [
-      'The namespace or its search attributes are missing.',
+      "The namespace or its search attributes are missing, or a worker's bundle does not have the follow-up workflows.",
       NOTHING,
-      'Run the commands that the message names.',
+      'Run the commands, or make the change, that the message names.',
     ],
   };
 
