@@ -116,9 +116,9 @@ const ERRORS: Readonly<Record<FollowUpErrorCode, readonly [cause: string, effect
       'Read the message of the error.',
     ],
     NAMESPACE_NOT_SET_UP: [
-      "The namespace or its search attributes are missing, or a worker's bundle does not have the follow-up workflows.",
+      'The namespace or its search attributes are missing.',
       NOTHING,
-      'Run the commands, or make the change, that the message names.',
+      'Run the commands that the message names.',
     ],
   };
 
