@@ -97,7 +97,7 @@ it('exports exactly the metrics and labels of the table METRICS, and counts one 
   expect([...names].sort()).toEqual(rows.map(({ name }) => name).sort());
   const sdkLabels = ['taskQueue', 'workflowType', 'activityType', 'le'];
   for (const { name, labels } of exported) {
-    const row = rows.find((each) => name.startsWith(each.name));
+    const row = rows.find((each) => name.replace(/_(bucket|sum|count)$/, '') === each.name);
     const found = Object.keys(labels).filter((label) => !sdkLabels.includes(label));
     const expected = new Set(['namespace', ...Object.keys(row?.labels ?? {})]);
     expect({ name, labels: found.sort() }).toEqual({ name, labels: [...expected].sort() });
