@@ -41,7 +41,7 @@ async function showProgress(
   const decide = decideCommand(session, followUp.workflowId);
   for (;;) {
     try {
-      const report = await followUp.progress({ signal: signal });
+      const report = await followUp.progress({ signal });
       if (report.from === 'server') line.showIfStalled(serverText(report));
       // The progress of a follow-up that has just ended is not shown, because its outcome follows.
       else if (!['done', 'failed', 'cancelled'].includes(report.progress.phase))
@@ -55,7 +55,7 @@ async function showProgress(
       if (!signal.aborted && !hasCode(error, 'NOT_FOUND', 'INVALID_CONFIGURATION'))
         line.show(`${reason}; the follow-up continues; still waiting`, 'unreachable');
     }
-    await sleep(REFRESH_MS, undefined, { signal: signal }).catch(() => undefined);
+    await sleep(REFRESH_MS, undefined, { signal }).catch(() => undefined);
     if (signal.aborted) return;
   }
 }
@@ -67,7 +67,7 @@ export async function waitForBatch(
   signal: AbortSignal,
   line: ProgressLine,
 ): Promise<void> {
-  for await (const { view, results } of ignoreUnavailableItems(session, batch.watch({ signal: signal }))) {
+  for await (const { view, results } of ignoreUnavailableItems(session, batch.watch({ signal }))) {
     const shown = session.isJson ? results : results.filter(isFailure);
     if (shown.length > 0) line.clear();
     for (const end of shown) {
@@ -87,7 +87,7 @@ export async function waitForBatch(
       );
   }
   line.clear();
-  printBatchOutcome(session, batch.batchId, await batch.result({ signal: signal }));
+  printBatchOutcome(session, batch.batchId, await batch.result({ signal }));
 }
 
 /**
@@ -168,7 +168,7 @@ export async function cancelAndWait<Cancelled, Ended>(
     session.printStatus(
       'The cancellation was requested. It takes effect when POSTs in progress have ended and a worker polls the task queue.',
     );
-  return { cancelResult: cancelResult, end };
+  return { cancelResult, end };
 }
 
 const CLEAR_LINE = '\r\u001b[2K';

@@ -83,7 +83,7 @@ export async function loadConfig(env: Environment) {
   const isPlaintext = baseUrl.protocol === 'http:' && !LOOPBACK.test(baseUrl.hostname);
   return {
     config,
-    loggableConfig: loggableConfig,
+    loggableConfig,
     redactor,
     warnings: isPlaintext ? [PLAINTEXT_WARNING] : [],
   };

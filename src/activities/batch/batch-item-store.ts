@@ -113,7 +113,7 @@ export class BatchItemStore extends BatchItemReader {
     const found = await fetchOutcome(this.client, {
       workflowId,
       promptDigest,
-      foreignIfStartedBefore: foreignIfStartedBefore,
+      foreignIfStartedBefore,
     });
     const { outcome, unreadableOutcome, runId, startedAt, closedAt, batchId } = found;
     if (outcome === null)

@@ -97,7 +97,7 @@ async function openRound(
   const round = {
     memo,
     board,
-    listedIds: listedIds,
+    listedIds,
     laterRunning: new Map<number, BlockedItem>(),
     blockedItem: null,
   };
@@ -154,7 +154,7 @@ function applyFactsToRound(round: Round, facts: ReadonlyMap<number, ItemFact>): 
     else listedIds.add(fact.workflowId);
     if (fact.kind === 'unreadable') blockedItem ??= createBlockedItem(fact.workflowId, fact.reason);
   }
-  return { ...round, board, listedIds: listedIds, blockedItem: blockedItem };
+  return { ...round, board, listedIds, blockedItem };
 }
 
 function createBlockedItem(workflowId: string, reason: string): BlockedItem {
@@ -229,7 +229,7 @@ async function startItems(items: BatchItemStore, round: Round, lanes: readonly L
         `the Temporal server rejected the start: ${result.reason}`,
       );
   });
-  const started = applyFactsToRound({ ...round, board, blockedItem: blockedItem }, facts);
+  const started = applyFactsToRound({ ...round, board, blockedItem }, facts);
   const ends = new Set(lanes.map(({ end }) => end));
   const nextLanes = started.board.lanes.filter(({ end, state }) => state === 'pending' && ends.has(end));
   return applyLaneFacts(items, started, nextLanes);

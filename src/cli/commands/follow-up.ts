@@ -99,7 +99,7 @@ async function printRunning(
   { workflowId, state, startedAt, phase, jobStatus, workflowTaskFailure }: FollowUpDescription,
 ): Promise<void> {
   const report = await followUp.progress();
-  const document = { workflowId, state, startedAt, workflowTaskFailure: workflowTaskFailure };
+  const document = { workflowId, state, startedAt, workflowTaskFailure };
   if (report.from === 'worker') {
     const { progress } = report;
     const rows = [
