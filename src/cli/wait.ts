@@ -60,7 +60,10 @@ async function showProgress(
   }
 }
 
-/** Shows the progress of a batch until it ends, and prints its result. Failed items are printed when they end; with `--json`, all items. */
+/**
+ * Shows the progress of a batch until it ends, and prints its result. The function prints each failed item when the item ends. With
+ * `--json`, the function prints every item.
+ */
 export async function waitForBatch(
   session: Session,
   batch: BatchHandle,
@@ -70,9 +73,9 @@ export async function waitForBatch(
   for await (const { view, results } of ignoreUnavailableItems(session, batch.watch({ signal }))) {
     const shown = session.isJson ? results : results.filter(isFailure);
     if (shown.length > 0) line.clear();
-    for (const end of shown) {
-      if (session.isJson) session.print(end);
-      else session.printStatus(itemLine(end));
+    for (const result of shown) {
+      if (session.isJson) session.print(result);
+      else session.printStatus(itemLine(result));
     }
     const hasProblem = view?.message !== view?.summary?.message;
     if (view?.summary && !hasProblem) {

@@ -77,8 +77,9 @@ export async function retryBatch(
   const before = await findBatch(client, batchId);
   const source = await readBatchInput(client, before);
   if (before.state !== 'running') {
-    const ends = await new BatchResultReader(client).readNew(before);
-    if (ends.length === source.count && !ends.some((end) => shouldRetry(end, retryScope))) return null;
+    const results = await new BatchResultReader(client).readNew(before);
+    if (results.length === source.count && !results.some((result) => shouldRetry(result, retryScope)))
+      return null;
   }
   return attachOrStartBatch(start, batchId, source, retryScope);
 }
@@ -103,7 +104,7 @@ export interface BatchRequest {
  *
  * - `conflict`: The existing batch has other items, options or another order.
  * - `attach`: The batch is running, and the request is the same.
- * - `still running`: A run that is not this retry must end first.
+ * - `still running`: Another run of the batch is in progress and must end before a retry can start.
  * - `done`: The batch has completed, so nothing is started.
  * - `resume`: Another run of the existing batch is started.
  * - `start`: No batch with this ID exists, so the batch is started.
