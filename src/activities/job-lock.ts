@@ -18,8 +18,8 @@ import { undecodedClientOptions } from '../temporal/visibility';
 import { pollAgainError } from './attempt';
 
 /**
- * The interval between two attempts of the activity. The interval does not grow, because otherwise a new follow-up would overtake the follow-ups that wait
- * longest.
+ * The interval between two attempts of the activity. The interval does not grow, because otherwise a new follow-up would overtake
+ * the follow-ups that wait longest.
  */
 const RETRY_MS = 10_000;
 

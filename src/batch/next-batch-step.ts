@@ -44,8 +44,8 @@ const UNCHANGED_WAIT_MS = 5_000;
 const QUICK_WINDOW_MS = 20_000;
 
 /**
- * The base of the time until a report, and its maximum. The time doubles with each `runItems` activity. The first reports come soon, because callers watch a batch
- * that they have just started.
+ * The base of the time until a report, and its maximum. The time doubles with each `runItems` activity. The first reports come
+ * soon, because callers watch a batch that they have just started.
  */
 const FIRST_REPORT_MS = 2_000;
 const REPORT_MS = 60_000;

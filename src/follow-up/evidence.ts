@@ -107,7 +107,10 @@ export function canShowDelivery({ baseline }: Observations): boolean {
   return baseline !== null && isTerminal(baseline.status);
 }
 
-/** Returns whether the latest fresh response shows that a message of unknown delivery arrived (docs/result.md#evidence-for-an-unknown-delivery). */
+/**
+ * Returns whether the latest fresh response shows that a message of unknown delivery arrived
+ * (docs/result.md#evidence-for-an-unknown-delivery).
+ */
 export function isDeliveryShown({ baseline, freshStreak }: Observations): boolean {
   return freshStreak !== null && isTurnShown(baseline, freshStreak.job);
 }

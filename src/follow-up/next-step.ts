@@ -15,8 +15,8 @@ import type { Moment, Step } from './step';
  *
  * Every POST needs a permit. While the message is unsent, the first permit allows a POST. After a POST that was provably not
  * processed, the first permit allows another POST. As soon as a POST may have been processed and no response tells the result, the
- * delivery is `unknown` and has no permit. A further POST then needs a new permit, from `onUnknownDelivery: resend` (once) or from an operator. `apply` removes this
- * permit when a POST with it may have been processed.
+ * delivery is `unknown` and has no permit. A further POST then needs a new permit, from `onUnknownDelivery: resend` (once) or from
+ * an operator. `apply` removes this permit when a POST with it may have been processed.
  *
  * @param now the workflow's time, in milliseconds since the epoch
  * @param minWaitMs the shortest wait before a request, in milliseconds, because a long history must last until the deadline

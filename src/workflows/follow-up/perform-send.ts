@@ -58,7 +58,8 @@ export async function performSend(
   const address = { projectId, jobId, prompt, whenActive };
   const input = { ...address, permittedRunId: permit.runId, earlierBaseline, deadlineAt, firstRunId };
   const startedAt = Date.now();
-  // `waitUntilDue` may have ended at the deadline or in the workflow task of the cancellation. If an activity is started and cancelled in one workflow task, the Temporal server never receives it and can't report that nothing was recorded.
+  // `waitUntilDue` may have ended at the deadline or in the workflow task of the cancellation. If an activity is started and
+  // cancelled in one workflow task, the Temporal server never receives it and can't report that nothing was recorded.
   if (state.isCancelled || startedAt >= deadlineAt) return null;
   const summary = activitySummary(state, step);
   const send = new StoppableActivity<SendActivityOutcome>(run, () => startSend(input, settings, summary));
