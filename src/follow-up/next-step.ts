@@ -14,7 +14,7 @@ import type { Moment, Step } from './step';
  * random.
  *
  * Every POST needs a permit. While the message is unsent, the first permit allows a POST. After a POST that was provably not
- * processed, the first permit allows another POST. As soon as a POST may have been processed and no response tells the result, the
+ * processed, the first permit allows another POST. As soon as a POST may have been processed and no response shows the verdict, the
  * delivery is `unknown` and has no permit. A further POST then needs a new permit, from `onUnknownDelivery: resend` (once) or from
  * an operator. `apply` removes this permit when a POST with it may have been processed.
  *
