@@ -19,8 +19,8 @@ const GATEWAY_STATUSES: ReadonlySet<number> = new Set([400, 401, 403, 404]);
 
 /**
  * Describes a response whose status is not a success. On a read, 400, 401, 403 and 404 come from the agent service only if the
- * body is a JSON object. Otherwise, the failure has a `gatewayStatus` instead of an `httpStatus`. An `httpStatus` of
- * 404 can end a follow-up, so a gateway without a route must not set it.
+ * body is a JSON object. Otherwise, the failure has a `gatewayStatus` instead of an `httpStatus`. An `httpStatus` of 404
+ * can end a follow-up, so a response from a gateway without a route must not set it.
  */
 export function failureFromStatus(response: HttpResponse, operation: Operation): RequestFailure {
   const { status, body } = response;

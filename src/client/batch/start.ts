@@ -47,7 +47,7 @@ interface BatchStartContext {
 }
 
 /** The items of a batch. `read` returns the items of the chunk with a number. */
-type Source = Omit<Awaited<ReturnType<typeof readBatchInput>>, 'board' | 'all'>;
+type Source = Omit<Awaited<ReturnType<typeof readBatchInput>>, 'board' | 'itemReader'>;
 
 /** Starts or continues a batch. @throws as `BatchClient.start` does, and InvalidRequestError if the items need too many chunks */
 export function startBatch(start: BatchStartContext, { batchId, items, digest }: CheckedBatch) {
@@ -140,7 +140,7 @@ async function attachOrStartBatch(
   const { chunks, digest, count } = source;
   const workflowId = batchWorkflowId(batchId);
   // The first run of a batch without chunks needs no preparation.
-  let prepared = chunks ? null : { after: '', startedEarlier: null as StartedItems | null };
+  let prepared = chunks ? null : { previousRunId: '', startedEarlier: null as StartedItems | null };
   for (;;) {
     const startBy = Date.now() + MAX_DESCRIPTION_AGE_MS;
     const previousRun = await describeBatch(client, batchId);
@@ -157,10 +157,10 @@ async function attachOrStartBatch(
     if (decision === 'still running') throw wrongStateError(workflowId, 'running');
     if (decision === 'attach') return { ...started, attached: 'running' };
     if (decision === 'done') return { ...started, attached: 'ended' };
-    if (prepared === null || (previousRun !== null && previousRun.runId !== prepared.after)) {
+    if (prepared === null || (previousRun !== null && previousRun.runId !== prepared.previousRunId)) {
       await storeChunks(start, batchId, source);
       const startedEarlier = previousRun && (await findStartedItems(client, previousRun, signal));
-      prepared = { after: previousRun?.runId ?? '', startedEarlier };
+      prepared = { previousRunId: previousRun?.runId ?? '', startedEarlier };
     } else if (await startRun(start, batchId, source, { previousRun, startBy, retryScope, ...prepared }))
       return { ...started, attached: false, resumedAfter: previousRun?.state ?? null };
     // Another client started a run, or a workflow that is not a batch has this ID. `findBatch` throws in the second case.
