@@ -30,7 +30,7 @@ if (path.basename(script) === 'agent-follow-up') commandPrefix = 'agent-follow-u
 // The worker's archive has no npm scripts.
 else if (scripts?.starter !== undefined) commandPrefix = 'npm run starter --';
 
-void runCli({ args, env, stdin, stdout, stderr, commandPrefix: commandPrefix, version }).then((code) => {
+void runCli({ args, env, stdin, stdout, stderr, commandPrefix, version }).then((code) => {
   // The process exits although a wait may still be in progress. Before that, the output must reach its reader.
   stderr.write('', () => {
     stdout.write('', () => setImmediate(() => process.exit(hasWriteError ? 1 : code)));

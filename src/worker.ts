@@ -92,7 +92,10 @@ async function runWorkers(loaded: LoadedConfig, logger: Logger, stop: AbortSigna
   }
 }
 
-/** Reports why the worker exits: a wrong configuration on stderr, any other reason in the log, and a bug with its stack trace. */
+/**
+ * Reports why the worker exits: a wrong configuration on stderr, any other reason in the log (or on stderr before the log exists), and a
+ * bug with its stack trace.
+ */
 function exitCode(error: unknown, logger?: Logger): number {
   if (error instanceof ConfigurationError) {
     process.stderr.write(configurationText(error.problems));
@@ -105,8 +108,8 @@ function exitCode(error: unknown, logger?: Logger): number {
 }
 
 /**
- * Returns a signal that the first SIGTERM or SIGINT aborts. A later one ends the process immediately, with the exit code of a shell (143
- * or 130).
+ * Returns a signal that the first SIGTERM or SIGINT aborts. A signal that arrives more than one second later ends the process
+ * immediately, with the exit code of a shell (143 or 130).
  */
 function onShutdownSignals(logger: Logger): AbortSignal {
   const controller = new AbortController();
@@ -115,7 +118,7 @@ function onShutdownSignals(logger: Logger): AbortSignal {
     process.on(signal, () => {
       if (!controller.signal.aborted) {
         firstAt = performance.now();
-        logger.info(`${signal}: shutting down; a further signal ends the process immediately`);
+        logger.info(`${signal}: shutting down; another signal after one second ends the process immediately`);
         controller.abort(new Error(`${signal} received`));
       } else if (performance.now() - firstAt > SIGNAL_DEBOUNCE_MS) {
         logger.warn(

@@ -7,7 +7,7 @@ import { recordMetric } from '../contract/metrics';
  * POST may have been processed.
  */
 export function withMetrics(api: AgentApi): AgentApi {
-  const timed = async <T extends object>(operation: 'read' | 'send', request: Promise<T>) => {
+  const recorded = async <T extends object>(operation: 'read' | 'send', request: Promise<T>) => {
     const startedAt = performance.now();
     const response = await request;
     const result = 'label' in response ? String(response.label) : 'job';
@@ -21,7 +21,7 @@ export function withMetrics(api: AgentApi): AgentApi {
   };
   return {
     ...api,
-    getJob: (...call) => timed('read', api.getJob(...call)),
-    sendMessage: (...call) => timed('send', api.sendMessage(...call)),
+    getJob: (...call) => recorded('read', api.getJob(...call)),
+    sendMessage: (...call) => recorded('send', api.sendMessage(...call)),
   };
 }

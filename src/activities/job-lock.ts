@@ -18,12 +18,13 @@ import { undecodedClientOptions } from '../temporal/visibility';
 import { pollAgainError } from './attempt';
 
 /**
- * The interval between two tries. The interval does not grow, because otherwise a new follow-up would overtake the follow-ups that wait
- * longest.
+ * The interval between two attempts of the activity. The interval does not grow, because otherwise a new follow-up would overtake
+ * the follow-ups that wait longest.
  */
 const RETRY_MS = 10_000;
 
-const MAX_TRIES = 5;
+/** The maximum number of starts in one attempt, because another follow-up can acquire the lock in between. */
+const MAX_STARTS = 5;
 
 /**
  * The start delay of a lock, because no worker runs a lock. A lock ends when its follow-up releases it or the next follow-up
@@ -47,7 +48,7 @@ export async function acquireJobLock(
   taskQueue: string,
 ): Promise<JobLockAttempt> {
   const workflowId = jobLockWorkflowId(projectId, jobId);
-  for (let tries = 0; tries < MAX_TRIES; tries += 1) {
+  for (let starts = 0; starts < MAX_STARTS; starts += 1) {
     try {
       const handle = await client.workflow.start(JOB_LOCK_WORKFLOW, {
         workflowId,

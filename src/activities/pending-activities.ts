@@ -10,7 +10,7 @@ import { findPendingActivity, pauseActivity } from '../temporal/sdk-internals';
 import { currentRun } from './attempt';
 
 /**
- * Returns the reads that the pending `pollJob` has reported. The pending attempt has not reported its read, so it does not count.
+ * Returns the reads that the pending `pollJob` has reported. The read of the pending attempt does not count, because it was not reported.
  */
 export const countPollReads: FollowUpActivities['countPollReads'] = async () => {
   const pending = await findPendingOfRun(Context.current().client, 'pollJob');

@@ -42,7 +42,7 @@ export function createSendMessage(agentApi: AgentApi): FollowUpActivities['sendM
         ...earlierCheckpoint,
         outcome: createUnreportedOutcome(EARLIER_ATTEMPT_MESSAGE),
       } as const;
-      return { outcome: outcome, lockRunId: null };
+      return { outcome, lockRunId: null };
     }
     const startedTick = performance.now();
     let lockRunId: string | null = null;

@@ -21,9 +21,9 @@ export interface AgentApi {
   /** The timeout of one HTTP request, in milliseconds. */
   readonly timeoutMs: number;
   /** Reads a job with one GET. */
-  getJob(address: JobAddress, limits?: ReadOptions): Promise<JobResponse>;
+  getJob(address: JobAddress, options?: ReadOptions): Promise<JobResponse>;
   /** Sends a message with one POST, even during a cool-down. A caller checks {@link cooldown} first. */
-  sendMessage(message: JobAddress & { readonly prompt: string }, limits?: SendOptions): Promise<PostOutcome>;
+  sendMessage(message: JobAddress & { readonly prompt: string }, options?: SendOptions): Promise<PostOutcome>;
   /** Returns the reason why the project's POSTs are paused in this process, or null if they are not paused. */
   cooldown(projectId: string): PostCooldown | null;
   /** Closes the connections. Reads in progress fail. */
@@ -86,12 +86,12 @@ export function createAgentApi(options: AgentApiOptions): AgentApi {
   const prefix = pathname.replace(/\/+$/, '');
   const redactor = new Redactor();
   const connectHint = proxy !== undefined && origin.startsWith('https:') ? `; ${CHECK_PROXY}` : '';
-  const timeoutsFor = (limitMs: number): HttpRequestOptions => ({
-    timeoutMs: limitMs,
-    connectTimeoutMs: Math.min(Math.ceil(limitMs / 3), MAX_CONNECT_TIMEOUT_MS),
+  const optionsFor = (requestTimeoutMs: number): HttpRequestOptions => ({
+    timeoutMs: requestTimeoutMs,
+    connectTimeoutMs: Math.min(Math.ceil(requestTimeoutMs / 3), MAX_CONNECT_TIMEOUT_MS),
     connectHint,
   });
-  const reads = createConnections(origin, proxy, timeoutsFor(timeoutMs).connectTimeoutMs);
+  const reads = createConnections(origin, proxy, optionsFor(timeoutMs).connectTimeoutMs);
   const cooldowns = new Cooldowns();
 
   /** Makes one HTTP request, or returns the reason why the request could not be started. */
@@ -99,7 +99,7 @@ export function createAgentApi(options: AgentApiOptions): AgentApi {
     { projectId, jobId }: JobAddress,
     request: typeof GET | (typeof POST & { readonly body: string }),
     connections: Dispatcher,
-    limits: HttpRequestOptions,
+    requestOptions: HttpRequestOptions,
   ): Promise<HttpResult> {
     const notStarted = (failure: NoResponse['failure']) =>
       ({ kind: 'no response', started: false, failure }) as const;
@@ -119,7 +119,7 @@ export function createAgentApi(options: AgentApiOptions): AgentApi {
     // The requested job ID is not redacted, because the response's ID is compared with it.
     const redact = (text: string) => (text === jobId ? text : redactor.redact(text));
     const options = { ...request, origin, path, headers };
-    return sendRequest(connections, options, limits, redact);
+    return sendRequest(connections, options, requestOptions, redact);
   }
 
   return {
@@ -127,7 +127,7 @@ export function createAgentApi(options: AgentApiOptions): AgentApi {
     async getJob(address, { timeoutMs: requestTimeoutMs = timeoutMs } = {}) {
       try {
         return toJobResponse(
-          await makeRequest(address, GET, reads, timeoutsFor(requestTimeoutMs)),
+          await makeRequest(address, GET, reads, optionsFor(requestTimeoutMs)),
           address.jobId,
         );
       } catch (error) {
@@ -136,10 +136,15 @@ export function createAgentApi(options: AgentApiOptions): AgentApi {
       }
     },
     async sendMessage(message, { timeoutMs: requestTimeoutMs = timeoutMs, beforeFirstByte } = {}) {
-      const limits = { ...timeoutsFor(requestTimeoutMs), beforeFirstByte };
-      const connection = createConnections(origin, proxy, limits.connectTimeoutMs, SINGLE_USE_CONNECTION);
+      const requestOptions = { ...optionsFor(requestTimeoutMs), beforeFirstByte };
+      const connection = createConnections(
+        origin,
+        proxy,
+        requestOptions.connectTimeoutMs,
+        SINGLE_USE_CONNECTION,
+      );
       const body = JSON.stringify({ prompt: message.prompt });
-      const result = await makeRequest(message, { ...POST, body }, connection, limits);
+      const result = await makeRequest(message, { ...POST, body }, connection, requestOptions);
       closeWithoutWaiting(connection);
       if (result.kind === 'response')
         cooldowns.recordResponse(message.projectId, startsCooldown(result), readRetryAfter(result));

@@ -10,7 +10,10 @@ export type PostCooldown = RequestFailure & {
 
 const COOLDOWN_LABEL = 'cooling_down';
 
-/** The length of the first cool-down without a `Retry-After`. Every further cool-down in a row is twice as long, up to five minutes. */
+/**
+ * The length of the first cool-down if the response has no `Retry-After`. Each further cool-down in a row is twice as long, up to
+ * `MAX_BACKOFF_MS`.
+ */
 const FIRST_COOLDOWN_MS = 5_000;
 const MAX_BACKOFF_MS = 5 * 60_000;
 

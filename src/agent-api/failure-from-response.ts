@@ -19,8 +19,8 @@ const GATEWAY_STATUSES: ReadonlySet<number> = new Set([400, 401, 403, 404]);
 
 /**
  * Describes a response whose status is not a success. On a read, 400, 401, 403 and 404 come from the agent service only if the
- * body is a JSON object. Otherwise, the failure has a `gatewayStatus` instead of an `httpStatus`. With an `httpStatus`, a gateway
- * without a route would end every follow-up.
+ * body is a JSON object. Otherwise, the failure has a `gatewayStatus` instead of an `httpStatus`. An `httpStatus` of 404
+ * can end a follow-up, so a response from a gateway without a route must not set it.
  */
 export function failureFromStatus(response: HttpResponse, operation: Operation): RequestFailure {
   const { status, body } = response;
@@ -39,15 +39,15 @@ export function failureFromStatus(response: HttpResponse, operation: Operation):
 /** Describes a 2xx response that does not have the requested job. @param otherId the ID of the job in the response, if any */
 export function failureFromBody(response: HttpResponse, otherId: string | undefined): RequestFailure {
   const { failure } = response;
-  const about = (label: string, what: string) =>
-    failureFromResponse(label, `http ${response.status} ${what}`, response);
+  const describe = (label: string, problem: string) =>
+    failureFromResponse(label, `http ${response.status} ${problem}`, response);
   if (otherId !== undefined) {
     const id = JSON.stringify(singleLine(otherId, MAX_QUOTE_CHARACTERS));
-    return about('another_job', `with the job ${id} instead of the requested job`);
+    return describe('another_job', `with the job ${id} instead of the requested job`);
   }
-  if (failure !== null) return about(failure.label, `but the body is incomplete (${failure.message})`);
+  if (failure !== null) return describe(failure.label, `but the body is incomplete (${failure.message})`);
   const page = `with an HTML page instead of a job: ${CHECK_BASE_URL}`;
-  return about(NOT_A_JOB, response.body.isHtml ? page : 'with a body that is not a job');
+  return describe(NOT_A_JOB, response.body.isHtml ? page : 'with a body that is not a job');
 }
 
 function hintFor(response: HttpResponse, operation: Operation): string | undefined {

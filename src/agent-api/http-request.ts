@@ -32,7 +32,7 @@ export interface Body {
 
 export interface NoResponse {
   readonly kind: 'no response';
-  /** Whether the first byte may have been sent. undici reports the start after the TLS handshake, right before it writes. */
+  /** Whether the request may have been sent. undici calls `onRequestStart` right before it writes the first byte. */
   readonly started: boolean;
   readonly failure: RequestFailure;
 }

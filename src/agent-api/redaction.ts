@@ -32,7 +32,7 @@ export type Redact = (text: string) => string;
 
 /**
  * Withholds every text that contains a fixed secret or a recently used key. A text contains a secret if the secret's letters and
- * digits appear in the text, verbatim or after decoding. All other characters are ignored.
+ * digits appear in the text, verbatim or after decoding. Only letters and digits are compared.
  * docs/guarantees.md lists the encodings that are not decoded.
  */
 export class Redactor {

@@ -203,7 +203,7 @@ export function withRound(
   const isSame =
     board.blockedItem?.workflowId === blockedItem?.workflowId &&
     board.blockedItem?.reason === blockedItem?.reason;
-  return board.open === open && isSame ? board : { ...board, open, blockedItem: blockedItem };
+  return board.open === open && isSame ? board : { ...board, open, blockedItem };
 }
 
 export function isEveryLanePending({ lanes }: Pick<BatchBoard, 'lanes'>): boolean {

@@ -6,7 +6,7 @@ import type { Lane } from './started-items';
 export type BatchStep =
   /** Adds `count` lanes from the cursor on, and checks which of their items earlier runs started. */
   | { readonly do: 'add lanes'; readonly count: number }
-  /** Starts the next items of these lanes with one send permission. */
+  /** Starts the next items of these lanes with one start permission. */
   | { readonly do: 'start'; readonly lanes: readonly Lane[] }
   /** Cancels every running follow-up of the batch, and then waits for the next round. */
   | { readonly do: 'cancel items'; readonly waitMs: number }
@@ -30,7 +30,7 @@ export interface RunningItems {
   readonly activityStartedAt: number;
 }
 
-/** The number of items that start with one send permission. */
+/** The number of items that start with one start permission. */
 export const GROUP_SIZE = 10;
 
 /**
@@ -44,8 +44,8 @@ const UNCHANGED_WAIT_MS = 5_000;
 const QUICK_WINDOW_MS = 20_000;
 
 /**
- * The time of the first report, and the maximum time between reports. The first reports come soon, because callers watch a batch
- * that they have just started.
+ * The base of the time until a report, and its maximum. The time doubles with each `runItems` activity. The first reports come
+ * soon, because callers watch a batch that they have just started.
  */
 const FIRST_REPORT_MS = 2_000;
 const REPORT_MS = 60_000;

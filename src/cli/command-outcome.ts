@@ -113,11 +113,11 @@ export function commandOutcomeFromError(error: unknown): CommandOutcome {
     const more = error.problems.length - printedProblems.length;
     const problems = more > 0 ? [...printedProblems, `… and ${more} more`] : printedProblems;
     const message = problems.length === 1 ? problems.join() : ['', ...problems].join('\n  ');
-    return failed(EXIT_CODE.usage, 'InvalidRequest', message, { problems });
+    return createErrorOutcome(EXIT_CODE.usage, 'InvalidRequest', message, { problems });
   }
   if (!(error instanceof FollowUpError)) {
     const { name, message } = error instanceof Error ? error : new Error(String(error));
-    return failed(EXIT_CODE.other, name.replace(/(?!^)Error$/, ''), message, null);
+    return createErrorOutcome(EXIT_CODE.other, name.replace(/(?!^)Error$/, ''), message, null);
   }
   const { code, workflowId, message, receipt, job } = error;
   // The types of `--json` are in camel case: the code `BATCH_ITEMS_UNAVAILABLE` becomes `BatchItemsUnavailable`.
@@ -125,7 +125,12 @@ export function commandOutcomeFromError(error: unknown): CommandOutcome {
   const type = code === 'REJECTED' ? 'FollowUpRejected' : typeName;
   const exitCode = EXIT_CODE_BY_ERROR[code];
   if (exitCode === undefined)
-    return failed(USAGE_ERRORS.includes(code) ? EXIT_CODE.usage : EXIT_CODE.other, type, message, null);
+    return createErrorOutcome(
+      USAGE_ERRORS.includes(code) ? EXIT_CODE.usage : EXIT_CODE.other,
+      type,
+      message,
+      null,
+    );
   const details = error.details ?? (code === 'CANCELLED' ? { job, receipt } : null);
   const rows = [
     ...optionalRows('HTTP status', error.details?.httpStatus),
@@ -144,7 +149,12 @@ export function commandOutcomeFromError(error: unknown): CommandOutcome {
 
 const INVALID_REQUEST_ADVICE = 'send a corrected request with a new request ID';
 
-function failed(exitCode: number, type: string, message: string, details: unknown): CommandOutcome {
+function createErrorOutcome(
+  exitCode: number,
+  type: string,
+  message: string,
+  details: unknown,
+): CommandOutcome {
   return { exitCode, document: { type, message, details }, text: `error: ${message}`, isResult: false };
 }
 

@@ -44,7 +44,7 @@ ${ENVIRONMENT_HELP}`,
   addFollowUpCommands(program, session);
   program.addCommand(batchCommand(session)).addCommand(scheduleCommand(session));
   program.addCommand(setupCommand(session));
-  // Commander does not apply the settings of a program to the commands that are added to it.
+  // The loop is needed, because commander does not apply a program's settings to commands that are added with `addCommand`.
   for (const [command, words] of allCommands(program)) {
     command.exitOverride().configureOutput(streams);
     command.showHelpAfterError(`(for usage, run ${session.command(...words, '--help')})`);

@@ -41,7 +41,7 @@ async function showProgress(
   const decide = decideCommand(session, followUp.workflowId);
   for (;;) {
     try {
-      const report = await followUp.progress({ signal: signal });
+      const report = await followUp.progress({ signal });
       if (report.from === 'server') line.showIfStalled(serverText(report));
       // The progress of a follow-up that has just ended is not shown, because its outcome follows.
       else if (!['done', 'failed', 'cancelled'].includes(report.progress.phase))
@@ -55,24 +55,27 @@ async function showProgress(
       if (!signal.aborted && !hasCode(error, 'NOT_FOUND', 'INVALID_CONFIGURATION'))
         line.show(`${reason}; the follow-up continues; still waiting`, 'unreachable');
     }
-    await sleep(REFRESH_MS, undefined, { signal: signal }).catch(() => undefined);
+    await sleep(REFRESH_MS, undefined, { signal }).catch(() => undefined);
     if (signal.aborted) return;
   }
 }
 
-/** Shows the progress of a batch until it ends, and prints its result. Failed items are printed when they end; with `--json`, all items. */
+/**
+ * Shows the progress of a batch until it ends, and prints its result. The function prints each failed item when the item ends. With
+ * `--json`, the function prints every item.
+ */
 export async function waitForBatch(
   session: Session,
   batch: BatchHandle,
   signal: AbortSignal,
   line: ProgressLine,
 ): Promise<void> {
-  for await (const { view, results } of ignoreUnavailableItems(session, batch.watch({ signal: signal }))) {
+  for await (const { view, results } of ignoreUnavailableItems(session, batch.watch({ signal }))) {
     const shown = session.isJson ? results : results.filter(isFailure);
     if (shown.length > 0) line.clear();
-    for (const end of shown) {
-      if (session.isJson) session.print(end);
-      else session.printStatus(itemLine(end));
+    for (const result of shown) {
+      if (session.isJson) session.print(result);
+      else session.printStatus(itemLine(result));
     }
     const hasProblem = view?.message !== view?.summary?.message;
     if (view?.summary && !hasProblem) {
@@ -87,7 +90,7 @@ export async function waitForBatch(
       );
   }
   line.clear();
-  printBatchOutcome(session, batch.batchId, await batch.result({ signal: signal }));
+  printBatchOutcome(session, batch.batchId, await batch.result({ signal }));
 }
 
 /**
@@ -168,7 +171,7 @@ export async function cancelAndWait<Cancelled, Ended>(
     session.printStatus(
       'The cancellation was requested. It takes effect when POSTs in progress have ended and a worker polls the task queue.',
     );
-  return { cancelResult: cancelResult, end };
+  return { cancelResult, end };
 }
 
 const CLEAR_LINE = '\r\u001b[2K';

@@ -35,7 +35,7 @@ const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
 interface CallContext extends CallOptions {
   /** The progress of the call, which its steps update. */
-  readonly reached?: CallState;
+  readonly callState?: CallState;
   /** The names of the options that this call accepts besides `signal` and `timeout`. */
   readonly optionNames?: readonly string[];
 }
@@ -54,11 +54,11 @@ export class CallRunner {
   /**
    * Runs one call.
    *
-   * @param work makes the requests and keeps `reached` up to date; its signal is aborted if the call ends early
+   * @param work makes the requests and updates `callState` after each step; its signal is aborted if the call ends early
    * @throws the reason of `signal` if the signal is aborted, and a FollowUpError for every other error
    */
   async run<T>(
-    { reached = {}, optionNames = [], ...options }: CallContext,
+    { callState = {}, optionNames = [], ...options }: CallContext,
     work: (client: Client, signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
     const { signal, timeout } = options;
@@ -75,9 +75,9 @@ export class CallRunner {
       timeout === undefined
         ? undefined
         : setTimeout(() => {
-            controller.abort(waitTimeoutError(reached, timeout));
+            controller.abort(waitTimeoutError(callState, timeout));
           }, timeout);
-    this.#pending.set(controller, reached);
+    this.#pending.set(controller, callState);
     try {
       // SDK 1.24 cancels only the first attempt of an aborted request, so the call does not wait until the work has ended.
       const aborted = new Promise<never>((_, reject) => {
@@ -89,7 +89,7 @@ export class CallRunner {
       return await Promise.race([working, aborted]);
     } catch (error) {
       controller.signal.throwIfAborted();
-      throw toFollowUpError(this.client, error, reached);
+      throw toFollowUpError(this.client, error, callState);
     } finally {
       this.#pending.delete(controller);
       clearTimeout(timer);
@@ -113,7 +113,7 @@ export class CallRunner {
   /** Ends every call in progress and rejects all later calls with `CLIENT_CLOSED`. */
   close(): void {
     this.#isClosed = true;
-    for (const [call, reached] of this.#pending) call.abort(clientClosedError(reached));
+    for (const [call, callState] of this.#pending) call.abort(clientClosedError(callState));
   }
 }
 
@@ -132,12 +132,12 @@ function notifyLateListeners(signal: AbortSignal): AbortSignal {
   return signal;
 }
 
-function toFollowUpError({ options }: Client, error: unknown, reached: CallState): FollowUpError {
+function toFollowUpError({ options }: Client, error: unknown, callState: CallState): FollowUpError {
   if (error instanceof FollowUpError) return error;
-  const { workflowId, unconfirmed } = reached;
+  const { workflowId, unconfirmedStart } = callState;
   const knownError = serverError(error, options);
-  if (knownError?.code === 'UNREACHABLE' && unconfirmed !== undefined)
-    return interruptedCallError('UNREACHABLE', knownError.message, reached, knownError);
+  if (knownError?.code === 'UNREACHABLE' && unconfirmedStart !== undefined)
+    return interruptedCallError('UNREACHABLE', knownError.message, callState, knownError);
   if (knownError !== undefined) return Object.assign(knownError, { workflowId: workflowId ?? null });
   const { message } = error instanceof Error ? error : new Error(String(error));
   // The workflow was deleted during the call.
@@ -173,7 +173,7 @@ export function checkTimeout(timeout: unknown): void {
   throw invalidFieldError('timeout', text);
 }
 
-function clientClosedError(reached: CallState = {}): FollowUpError {
+function clientClosedError(callState: CallState = {}): FollowUpError {
   const reason = 'The client was closed. Started follow-ups and batches continue.';
-  return interruptedCallError('CLIENT_CLOSED', reason, reached);
+  return interruptedCallError('CLIENT_CLOSED', reason, callState);
 }

@@ -10,7 +10,8 @@ const RETRY_CONNECTING_MS = 1_000;
 
 export interface ConnectOptions {
   /** The environment variables. @default process.env */
-  // The declarations of connection-config.ts are not used here, because they need @temporalio/worker, which callers don't have.
+  // This type repeats `Environment` of connection-config.ts, because the type declarations of that file import @temporalio/worker,
+  // which callers do not install.
   readonly env?: Readonly<Record<string, string | undefined>>;
   /** Milliseconds until connecting fails. A rejected connection fails after at most a second. @default 5000 */
   readonly timeout?: number;

@@ -35,18 +35,18 @@ export class WaitTimeoutError extends FollowUpError {}
 export interface CallState {
   workflowId?: string | undefined;
   /** The kind of workflow that the call starts, while it is unknown whether the workflow was started. */
-  unconfirmed?: 'follow-up' | 'batch' | undefined;
+  unconfirmedStart?: 'follow-up' | 'batch' | undefined;
 }
 
 /** Creates the error of a call that ended before its response. @param reason why the call ended, as a sentence */
 export function interruptedCallError(
   code: 'WAIT_TIMEOUT' | 'CLIENT_CLOSED' | 'UNREACHABLE',
   reason: string,
-  { workflowId, unconfirmed }: CallState,
+  { workflowId, unconfirmedStart }: CallState,
   cause?: unknown,
 ): FollowUpError {
-  if (unconfirmed !== undefined) {
-    const subject = `the ${unconfirmed} ${workflowId ?? ''}`.trim();
+  if (unconfirmedStart !== undefined) {
+    const subject = `the ${unconfirmedStart} ${workflowId ?? ''}`.trim();
     const message = `${reason} It is unknown whether ${subject} was started. Repeat the same call; no message is sent twice.`;
     return new StartUnconfirmedError('START_UNCONFIRMED', message, { workflowId, cause });
   }
@@ -126,14 +126,14 @@ export function notFoundError(
 }
 
 /** @param reason why no response was received, as a clause, for example from {@link explainMissingResponse} */
-export function waitTimeoutError(reached: CallState, waitedMs: number, reason?: string): FollowUpError {
-  const { workflowId, unconfirmed } = reached;
-  const isStarted = workflowId !== undefined && unconfirmed === undefined;
+export function waitTimeoutError(callState: CallState, waitedMs: number, reason?: string): FollowUpError {
+  const { workflowId, unconfirmedStart } = callState;
+  const isStarted = workflowId !== undefined && unconfirmedStart === undefined;
   const subject = isStarted
     ? `The ${labelFromId(workflowId)} did not respond`
     : 'The call received no response';
   const suffix = reason === undefined ? '' : `: ${reason}`;
-  return interruptedCallError('WAIT_TIMEOUT', `${subject} within ${waitedMs / 1_000} s${suffix}.`, reached);
+  return interruptedCallError('WAIT_TIMEOUT', `${subject} within ${waitedMs / 1_000} s${suffix}.`, callState);
 }
 
 /** Explains, as a clause, why no worker responds. @param workers the number of workers that poll the task queue */

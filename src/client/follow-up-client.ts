@@ -92,7 +92,7 @@ export class FollowUpClient {
     options: StartOptions,
     then: (started: FollowUpStartResult, signal: AbortSignal, client: Client) => T | Promise<T>,
   ): Promise<T> {
-    const given = { ...options, reached: { unconfirmed: 'follow-up' } satisfies CallState };
+    const given = { ...options, callState: { unconfirmedStart: 'follow-up' } satisfies CallState };
     return this.#calls.run({ ...given, optionNames: ['startDelay'] }, async (client, signal) =>
       then(await startFollowUp(client, this.taskQueue, request, given), signal, client),
     );

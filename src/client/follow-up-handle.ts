@@ -86,9 +86,12 @@ export class FollowUpHandle {
   private run<T>(
     options: CallOptions,
     work: (client: Client, signal: AbortSignal) => Promise<T>,
-    unconfirmed?: CallState['unconfirmed'],
+    unconfirmedStart?: CallState['unconfirmedStart'],
   ): Promise<T> {
-    return this.#calls.run({ ...options, reached: { workflowId: this.workflowId, unconfirmed } }, work);
+    return this.#calls.run(
+      { ...options, callState: { workflowId: this.workflowId, unconfirmedStart } },
+      work,
+    );
   }
 
   private update(options: CallOptions, update: WorkflowUpdate): Promise<FollowUpProgress> {

@@ -92,9 +92,9 @@ export class InMemoryFollowUp {
       this.perform();
     if (phase === undefined && end === 'cancelled') this.apply({ kind: 'cancelled' });
     const { verdict } = reportedDelivery(this.state);
-    const isWanted =
+    const hasRequestedOutcome =
       (outcome.verdict ?? verdict) === verdict && (phase ?? end) === this.outcomeOrPhase(outcome);
-    if (!isWanted) {
+    if (!hasRequestedOutcome) {
       const actual = `${this.outcomeOrPhase(outcome)} with the verdict ${verdict}`;
       Object.assign(this, snapshot);
       throw new Error(
@@ -170,7 +170,7 @@ export class InMemoryFollowUp {
   /** Advances the time to the next step and performs the step with the response of the simulated agent service. */
   private perform(): void {
     const { script, state, step } = this;
-    const isOverdue = state.lastResponseAt > 0 && script.overdueAs === state.delivery.kind;
+    const isOverdue = state.lastResponseAt > 0 && script.deliveryAtDeadline === state.delivery.kind;
     const at = Math.max(this.now, isOverdue ? state.deadlineAt : 'at' in step ? step.at : 0);
     this.now = at + 1;
     const { jobId } = this.request;

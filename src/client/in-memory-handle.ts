@@ -41,8 +41,8 @@ export class InMemoryFollowUpHandle implements FollowUpHandleLike {
   }
 
   progress(options: CallOptions = {}): Promise<ProgressReport> {
-    return this.#run(options, (reached) => {
-      const followUp = this.#find(reached);
+    return this.#run(options, (callState) => {
+      const followUp = this.#find(callState);
       const workers = this.#server.hasWorkers ? 1 : 0;
       if (workers > 0 && followUp.startsAt === null) return { from: 'worker', progress: followUp.progress };
       return { from: 'server', description: followUp.describe(), workers };
@@ -50,7 +50,7 @@ export class InMemoryFollowUpHandle implements FollowUpHandleLike {
   }
 
   describe(options: CallOptions = {}): Promise<FollowUpDescription> {
-    return this.#run(options, (reached) => this.#find(reached).describe());
+    return this.#run(options, (callState) => this.#find(callState).describe());
   }
 
   pollNow(options: CallOptions = {}): Promise<FollowUpProgress> {
@@ -84,8 +84,8 @@ export class InMemoryFollowUpHandle implements FollowUpHandleLike {
   }
 
   cancel(options: CallOptions = {}): Promise<void> {
-    return this.#run(options, (reached) => {
-      const followUp = this.#running(reached);
+    return this.#run(options, (callState) => {
+      const followUp = this.#running(callState);
       this.#server.whenWorkersRun(() => {
         if (followUp.end === null) followUp.cancel();
       });
@@ -93,8 +93,8 @@ export class InMemoryFollowUpHandle implements FollowUpHandleLike {
   }
 
   retry(options: CallOptions = {}): Promise<{ readonly runId: string }> {
-    const start = (reached: CallState) => {
-      const { end, receipt, request } = this.#find(reached);
+    const start = (callState: CallState) => {
+      const { end, receipt, request } = this.#find(callState);
       if (end === null) throw wrongStateError(this.workflowId, 'running');
       const hasReceipt = end.state !== 'terminated' && end.state !== 'timed-out';
       checkRetry(this.workflowId, hasReceipt ? receipt : null);
@@ -106,27 +106,27 @@ export class InMemoryFollowUpHandle implements FollowUpHandleLike {
 
   #run<T>(
     options: CallOptions,
-    work: (reached: CallState) => T | Promise<T>,
-    unconfirmed?: CallState['unconfirmed'],
+    work: (callState: CallState) => T | Promise<T>,
+    unconfirmedStart?: CallState['unconfirmedStart'],
   ): Promise<T> {
-    const reached: CallState = { workflowId: this.workflowId, unconfirmed };
-    return this.#calls.run({ ...options, reached }, async () => work(reached));
+    const callState: CallState = { workflowId: this.workflowId, unconfirmedStart };
+    return this.#calls.run({ ...options, callState }, async () => work(callState));
   }
 
-  #find(reached: CallState): InMemoryFollowUp {
-    this.#server.checkReachable(reached);
+  #find(callState: CallState): InMemoryFollowUp {
+    this.#server.checkReachable(callState);
     return this.#server.find(this.workflowId);
   }
 
-  #running(reached: CallState): InMemoryFollowUp {
-    const followUp = this.#find(reached);
+  #running(callState: CallState): InMemoryFollowUp {
+    const followUp = this.#find(callState);
     if (followUp.end !== null) throw wrongStateError(this.workflowId, followUp.end.state);
     return followUp;
   }
 
   #update(options: CallOptions, update: (followUp: InMemoryFollowUp) => void): Promise<FollowUpProgress> {
-    return this.#run(options, (reached) => {
-      const followUp = this.#running(reached);
+    return this.#run(options, (callState) => {
+      const followUp = this.#running(callState);
       const { startsAt, workflowId, taskQueue } = followUp;
       if (startsAt !== null)
         throw updateRejectedError(workflowId, `the follow-up has not started; it starts at ${startsAt}`);

@@ -41,10 +41,11 @@ export class InMemoryServer {
   }
 
   /** @throws FollowUpError `UNREACHABLE`; for a call that starts a follow-up, `START_UNCONFIRMED` */
-  checkReachable(reached: CallState): void {
+  checkReachable(callState: CallState): void {
     if (this.availability !== 'unreachable') return;
     const message = 'The Temporal server did not respond in time; repeat the call.';
-    if (reached.unconfirmed !== undefined) throw interruptedCallError('UNREACHABLE', message, reached);
+    if (callState.unconfirmedStart !== undefined)
+      throw interruptedCallError('UNREACHABLE', message, callState);
     throw new TemporalUnreachableError(message);
   }
 

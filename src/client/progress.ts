@@ -72,8 +72,8 @@ function queryProgress(client: Client, workflowId: string): Promise<FollowUpProg
  * progress as `unknown`. If the Temporal server has not recorded a send permission, nothing was sent yet.
  *
  * The pending activity belongs to the progress only if the workflow reports the same progress before and after the description.
- * Otherwise, a later send that has no permission yet could be mistaken for an earlier send that already has one. The follow-up
- * would then report the delivery from before the earlier send.
+ * Example: the progress describes send 1, which has its permission, and the description shows send 2, which has none. The client
+ * would then report the delivery from before send 1.
  *
  * @param first the progress that the workflow has just reported
  */

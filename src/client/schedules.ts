@@ -86,7 +86,7 @@ export class ScheduleClient {
       workflowId: batchWorkflowId(scheduleId),
       // The SDK sends the priority, although the type of the action does not have this field.
       priority: BATCH_PRIORITY,
-      ...this.#startOf(scheduleId, items),
+      ...this.#buildStart(scheduleId, items),
       args: [{ items, ...settings }] as [BatchInput],
     };
     // Ten minutes cover a restart. After a longer outage, missed batches must not start at an unexpected time of day.
@@ -124,7 +124,7 @@ export class ScheduleClient {
         state: { ...current.state, ...definedFields(state) },
         action: {
           ...action,
-          ...(items && this.#startOf(scheduleId, items)),
+          ...(items && this.#buildStart(scheduleId, items)),
           // The description has the search attributes in two forms, and the SDK accepts only one. The typed form stays.
           searchAttributes: {},
           args: [{ ...input, ...definedFields({ items, ...settings }) }, ...further] as [BatchInput],
@@ -134,7 +134,7 @@ export class ScheduleClient {
     await updateThroughConflicts(client, scheduleId, applyChange);
   }
 
-  #startOf(scheduleId: string, items: readonly FollowUpRequest[]) {
+  #buildStart(scheduleId: string, items: readonly FollowUpRequest[]) {
     const staticSummary = `${batchSummaryText(items.length)}, started by the schedule ${markdownCode(scheduleId)}`;
     return { taskQueue: this.#calls.taskQueue, staticSummary };
   }

@@ -28,7 +28,7 @@ export interface Script {
   /** The options of the request that the outcome needs. */
   readonly plan: Partial<Pick<FollowUpState['plan'], 'onUnknownDelivery' | 'whenActive'>>;
   /** The deadline passes while the delivery is in this state. Null if the deadline does not pass. */
-  readonly overdueAs: FollowUpState['delivery']['kind'] | null;
+  readonly deliveryAtDeadline: FollowUpState['delivery']['kind'] | null;
 }
 
 /** The default verdict of phases and ends. For every other phase or end, the default is `accepted`. */
@@ -61,7 +61,7 @@ export function scriptFromOutcome(outcome: SimulatedOutcome, jobId: string): Scr
       ...(name === 'DeliveryUnknown' && { onUnknownDelivery: 'fail' }),
       ...(name === 'needs-decision' && { onUnknownDelivery: 'ask' }),
     },
-    overdueAs: name === 'DeadlineExceeded' ? DELIVERY_KINDS[verdict] : null,
+    deliveryAtDeadline: name === 'DeadlineExceeded' ? DELIVERY_KINDS[verdict] : null,
   };
 }
 

@@ -52,14 +52,14 @@ export async function startFollowUp(
   client: Client,
   taskQueue: string,
   request: NamedRequest,
-  { startDelay, reached = {} }: Pick<StartOptions, 'startDelay'> & { readonly reached?: CallState } = {},
+  { startDelay, callState = {} }: Pick<StartOptions, 'startDelay'> & { readonly callState?: CallState } = {},
 ): Promise<FollowUpStartResult> {
   const plan = planFromRequest(request);
   const delayMs = parseStartDelay(startDelay);
   const { requestId } = plan;
   const start = startOptions(plan);
   const { workflowId } = start;
-  reached.workflowId = workflowId;
+  callState.workflowId = workflowId;
   try {
     const { firstExecutionRunId: runId } = await client.workflow.start(FOLLOW_UP_WORKFLOW, {
       ...start,
@@ -67,12 +67,12 @@ export async function startFollowUp(
       args: [request],
       ...(delayMs > 0 && { startDelay: delayMs, memo: { ...start.memo, [MEMO_START_DELAY]: delayMs } }),
     });
-    reached.unconfirmed = undefined;
+    callState.unconfirmedStart = undefined;
     return { workflowId, requestId, runId, attached: false, promptCompared: true };
   } catch (error) {
     if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
   }
-  reached.unconfirmed = undefined;
+  callState.unconfirmedStart = undefined;
   const existing = await findFollowUp(client, workflowId);
   const digest = await readPromptDigest(client, existing);
   if (digest !== undefined && digest !== sha256Hex(plan.prompt))

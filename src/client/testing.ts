@@ -100,17 +100,17 @@ export class InMemoryFollowUpClient implements FollowUpClientLike {
     { startDelay, ...options }: StartOptions,
     then: (started: FollowUpStartResult) => T | Promise<T>,
   ): Promise<T> {
-    const reached: CallState = { unconfirmed: 'follow-up' };
-    return this.#calls.run({ ...options, reached }, async () => {
+    const callState: CallState = { unconfirmedStart: 'follow-up' };
+    return this.#calls.run({ ...options, callState }, async () => {
       const plan = planFromRequest(request);
       const delayMs = parseStartDelay(startDelay);
       const { workflowId } = startOptions(plan);
-      reached.workflowId = workflowId;
-      this.#server.checkReachable(reached);
+      callState.workflowId = workflowId;
+      this.#server.checkReachable(callState);
       const attached = this.#server.attach(workflowId, request);
       const { requestId } = plan;
       const { runId } = attached ?? this.#server.start(request, delayMs);
-      reached.unconfirmed = undefined;
+      callState.unconfirmedStart = undefined;
       return then(attached ?? { workflowId, requestId, runId, attached: false, promptCompared: true });
     });
   }

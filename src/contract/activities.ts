@@ -165,8 +165,8 @@ const isSendOutcome = unionOf(
   /** Another follow-up holds the job lock. */
   objectOf({ kind: literalOf('lock-held'), holder: isJobLockHolder }),
   /**
-   * `not-read`: the baseline read failed. `postponed`: a cool-down, the deadline or the Temporal server does not allow the POST
-   * now.
+   * `not-read`: the baseline read failed. `postponed`: the POST is not allowed now, because of a cool-down, the deadline or the
+   * Temporal server. The kind is also `postponed` if no worker started the send, or the activity was paused or reset.
    */
   objectOf({
     kind: literalOf('not-read', 'postponed'),

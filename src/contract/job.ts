@@ -24,7 +24,7 @@ export type AgentJob = Checked<typeof isAgentJob>;
 /** The only status that shows a running turn. */
 export const ACTIVE_STATUS = 'active';
 
-/** Every other status is not terminal (agent service specification, "Polling rule"). */
+/** Every other status is not terminal (docs/agent-service.md). */
 export const TERMINAL_STATUSES = ['completed', 'archived', 'failed'] as const;
 export type TerminalStatus = (typeof TERMINAL_STATUSES)[number];
 

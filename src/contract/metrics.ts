@@ -6,7 +6,7 @@ import { EVIDENCES, FAILURE_TYPES, VERDICTS } from './result';
 const OPERATIONS = ['read', 'send'] as const;
 
 /**
- * The values of the label `result`. `job` is a readable response, and the other values are also keys of `responseCounts`. An HTTP
+ * The values of the label `result`. `job` is a readable response, and the other values are failure labels. An HTTP
  * status that is not listed counts as its class, for example `http_5xx`. Every other failure counts as `other`.
  */
 const RESULTS: readonly string[] = (
@@ -127,8 +127,8 @@ export function recordMetric<K extends MetricKey>(
   labels: LabelsOf<K>,
   sdkLabels: Readonly<Record<string, string>> = {},
 ): void {
-  const { name, kind, meaning, labels: row } = METRICS[key];
-  const listed: Labels = row;
+  const { name, kind, meaning, labels: allowed } = METRICS[key];
+  const listed: Labels = allowed;
   const all: Record<string, string> = { ...sdkLabels };
   for (const [label, text] of Object.entries<string | null>(labels))
     all[label] = toAllowedLabelValue(text, listed[label]);

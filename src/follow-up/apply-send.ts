@@ -7,7 +7,7 @@ import type { DeliveryState, FollowUpState } from './state';
 
 type SendEndedEvent = FollowUpEvent & { kind: 'send ended' };
 
-/** Makes the state after one send. If the send may have made a POST, the new state has no permit. */
+/** Makes the state after one send. If a POST may have been processed, the new state has no permit. */
 export function applySendOutcome(previousState: FollowUpState, event: SendEndedEvent): FollowUpState {
   const { outcome, startedAt, at } = event;
   const state: FollowUpState = {

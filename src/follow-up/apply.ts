@@ -22,7 +22,7 @@ export type FollowUpEvent =
       readonly earlierPostEndsAt: number;
     }
   | ({ readonly kind: 'read ended' } & CompletedRead)
-  /** `pollJob` ended: the number of its reads that returned the known job, and the response that differs, if there was one. */
+  /** `pollJob` ended: the number of its reads that returned the known job, and the response that ended the poll, if there was one. */
   | {
       readonly kind: 'poll ended';
       readonly unchangedReads: number;
@@ -50,7 +50,7 @@ interface CompletedRead {
   readonly at: number;
 }
 
-/** Makes the state after an event. No other function makes a new state. */
+/** Makes the state after an event. No other function makes a new state from a state. */
 export function apply(state: FollowUpState, event: FollowUpEvent): FollowUpState {
   switch (event.kind) {
     case 'send ended':

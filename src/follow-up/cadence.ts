@@ -35,7 +35,8 @@ export function pollIntervalMs(polling: Polling, ageMs: number, random: Random):
  *
  * - After a readable response, the wait is the poll interval.
  * - After a `Retry-After`, jitter only lengthens the wait.
- * - After one of the first five responses with status 404, the wait is the initial interval, because the job may be deleted.
+ * - After one of the first five responses with status 404, the wait is the initial interval, so that a deleted job is
+ *   detected soon.
  * - After any other failure, the wait doubles with each failure up to five minutes. The wait is never shorter than the poll
  *   interval.
  */

@@ -72,7 +72,7 @@ export type EndJudgment =
   | { readonly kind: 'held'; readonly until: number }
   | { readonly kind: 'open' };
 
-/** Applies the evidence rules 2 and 3 of the contract (docs/result.md). */
+/** Judges the latest fresh response by the rules in docs/result.md#evidence. */
 export function judgeEnd(
   { baseline, hasSeenActive, freshStreak }: Observations,
   maxStalenessMs: number,
@@ -107,7 +107,10 @@ export function canShowDelivery({ baseline }: Observations): boolean {
   return baseline !== null && isTerminal(baseline.status);
 }
 
-/** Returns whether the latest fresh response shows that a message of unknown delivery arrived (rule 6 of the contract). */
+/**
+ * Returns whether the latest fresh response shows that a message of unknown delivery arrived
+ * (docs/result.md#evidence-for-an-unknown-delivery).
+ */
 export function isDeliveryShown({ baseline, freshStreak }: Observations): boolean {
   return freshStreak !== null && isTurnShown(baseline, freshStreak.job);
 }

@@ -14,9 +14,9 @@ import type { Moment, Step } from './step';
  * random.
  *
  * Every POST needs a permit. While the message is unsent, the first permit allows a POST. After a POST that was provably not
- * processed, the first permit allows another POST. As soon as a POST may have been processed, the delivery is `unknown` and has no
- * permit. A further POST then needs a new permit, from `onUnknownDelivery: resend` (once) or from an operator. `apply` removes this
- * permit when a POST with it may have been processed.
+ * processed, the first permit allows another POST. As soon as a POST may have been processed and no response shows the verdict, the
+ * delivery is `unknown` and has no permit. A further POST then needs a new permit, from `onUnknownDelivery: resend` (once) or from
+ * an operator. `apply` removes this permit when a POST with it may have been processed.
  *
  * @param now the workflow's time, in milliseconds since the epoch
  * @param minWaitMs the shortest wait before a request, in milliseconds, because a long history must last until the deadline
@@ -100,13 +100,13 @@ function nextReconcileStep(
   // `reconcileTimeout` counts from the end of the POST, and a read is fresh from `maxStaleness` after the POST's end on. Reading
   // continues until there was at least one fresh response.
   const endsAt = reads.freshFrom - plan.maxStalenessMs + plan.reconcileTimeoutMs;
-  const isReadToTheEnd = reads.freshStreak !== null && state.lastRequestAt >= endsAt;
+  const isReconcileTimeoutOver = reads.freshStreak !== null && state.lastRequestAt >= endsAt;
 
   // `onUnknownDelivery` is `fail`, or it is `resend` and the one resend was used before.
   if (isReconcilingOver && plan.onUnknownDelivery !== 'ask')
     return endWithFailure('DeliveryUnknown', unknownDeliveryReason(state, delivery), delivery.reason);
   if (moment.now >= deadlineAt) return endAfterDeadline(state);
-  if (!isReconcilingOver && (!canShowDelivery(reads) || isReadToTheEnd))
+  if (!isReconcilingOver && (!canShowDelivery(reads) || isReconcileTimeoutOver))
     return { do: 'conclude reconciling', phase: 'reconciling' };
   const endStep = endIfJobMissing(state);
   if (endStep !== null) return endStep;

@@ -1,6 +1,6 @@
 declare const isPermit: unique symbol;
 
-/** Allows one run to make one POST. Only the three functions of this file make a permit, so that every POST has a reason. */
+/** Allows one run to make one POST. Only the three exported functions of this file make a permit, so that every POST has a reason. */
 export interface SendPermit {
   readonly kind: 'first' | 'resend' | 'operator';
   /**

@@ -83,7 +83,7 @@ const facts = {
   polls: count,
   /** How often each response was received. */
   responseCounts: mapOf(count),
-  /** When the latest read was requested. The value is 0 before the first read. */
+  /** When the latest read or send started. The value is 0 before the first one. */
   lastRequestAt: time,
   /** When the latest read or send ended. The wait for the next request counts from this time. */
   lastResponseAt: time,
@@ -92,7 +92,7 @@ const facts = {
   isCancelled: boolean,
 };
 
-/** All facts about a follow-up, as one immutable JSON value. Only `apply` makes a new state. */
+/** All facts about a follow-up, as one immutable JSON value. Only `apply` makes a new state from a state. */
 export interface FollowUpState extends Checked<ReturnType<typeof objectOf<typeof facts>>> {
   readonly delivery: DeliveryState;
 }

@@ -134,7 +134,7 @@ export function readOrPoll(
   const step = { phase: phaseForRequest(state, phase), at };
   return isSingle || lastState === null
     ? { do: 'read', ...step }
-    : { do: 'poll', ...step, decidesAt: endsAt, lastState: lastState, pollingStartedAt: pollingStartedAt };
+    : { do: 'poll', ...step, decidesAt: endsAt, lastState, pollingStartedAt };
 }
 
 function getPollingStart(state: FollowUpState): number {

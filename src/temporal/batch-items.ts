@@ -115,8 +115,8 @@ export class BatchItemReader {
     return false;
   }
 
-  private pick<T>(chunk: readonly T[], number: number): T {
-    const item = chunk[number - this.findChunk(number).first];
+  private pick<T>(items: readonly T[], number: number): T {
+    const item = items[number - this.findChunk(number).first];
     if (item === undefined) throw new BatchItemsUnavailableError(this.source.batchId);
     return item;
   }
@@ -140,9 +140,9 @@ export class BatchItemReader {
   private findChunk(number: number) {
     const { batchId, digest, items, chunks, ...batchRun } = this.source;
     const { firsts = [0] } = chunks ?? {};
-    const chunk = firsts.findLastIndex((first) => first <= number);
-    const { [chunk]: first = 0, [chunk + 1]: end = items } = firsts;
-    const run = chunks ? { workflowId: chunkWorkflowId(batchId, digest ?? '', chunk), runId: '' } : batchRun;
+    const index = firsts.findLastIndex((first) => first <= number);
+    const { [index]: first = 0, [index + 1]: end = items } = firsts;
+    const run = chunks ? { workflowId: chunkWorkflowId(batchId, digest ?? '', index), runId: '' } : batchRun;
     return { first, end, ...run };
   }
 }

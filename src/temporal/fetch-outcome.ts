@@ -26,9 +26,12 @@ import { decodeFirstPayload } from './sdk-internals';
 
 /** The outcome of a follow-up and further facts from the Temporal server. */
 export interface FollowUpLookup {
-  /** Null while the follow-up runs, and if it can't be decoded. The outcome is `missing` if no workflow has this ID. */
+  /**
+   * Null while the follow-up runs, and if a codec fails. The outcome is `missing` if no workflow has this ID, and `unreadable` if no
+   * later call can decode it.
+   */
   readonly outcome: RecordedOutcome | null;
-  /** The outcome `unreadable` with its reason, if the follow-up has ended and a codec fails. A later attempt may succeed. */
+  /** The outcome `unreadable` with its reason, if the follow-up has ended and a codec fails now. A later call may succeed. */
   readonly unreadableOutcome?: RecordedOutcome;
   /** The result, if it was read. The result is read only if `shouldIncludeResult` is true or the memo has no outcome. */
   readonly result?: FollowUpResult;

@@ -1,6 +1,7 @@
 /**
- * All uses of private parts of the SDK are in this file, and all requests for which the SDK has no method. The missing features
- * are listed in docs/architecture.md. When the SDK has one of these features, test/temporal/sdk-features.test.ts fails.
+ * This file has all uses of private parts of the SDK, and the requests about pending activities and pollers, for which the SDK has
+ * no method. The missing features are listed in docs/architecture.md. When the SDK has one of these features,
+ * test/temporal/sdk-features.test.ts fails.
  */
 import type { Client, WorkflowExecutionDescription } from '@temporalio/client';
 import { InternalWorkflowStartOptionsSymbol } from '@temporalio/client/lib/internal';

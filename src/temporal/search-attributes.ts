@@ -25,8 +25,8 @@ export async function ensureSearchAttributes(
   namespace: string,
 ): Promise<string[]> {
   const types = await readTypes(connection, namespace);
-  const typeOf = (name: SearchAttributeName) => INDEXED_VALUE_TYPES[SEARCH_ATTRIBUTE_TYPES[name]];
-  const wrong = SEARCH_ATTRIBUTES.filter((name) => name in types && types[name] !== typeOf(name));
+  const toValueType = (name: SearchAttributeName) => INDEXED_VALUE_TYPES[SEARCH_ATTRIBUTE_TYPES[name]];
+  const wrong = SEARCH_ATTRIBUTES.filter((name) => name in types && types[name] !== toValueType(name));
   const needed = wrong.map((name) => `${name} (must be ${SEARCH_ATTRIBUTE_TYPES[name]})`);
   if (wrong.length > 0)
     throw new SearchAttributesError(
@@ -36,7 +36,7 @@ export async function ensureSearchAttributes(
   const missing = SEARCH_ATTRIBUTES.filter((name) => !(name in types));
   const names = missing.join(', ');
   if (missing.length === 0) return [];
-  const searchAttributes = Object.fromEntries(missing.map((name) => [name, typeOf(name)] as const));
+  const searchAttributes = Object.fromEntries(missing.map((name) => [name, toValueType(name)] as const));
   const add = () => connection.operatorService.addSearchAttributes({ namespace, searchAttributes });
   const problem = `lacks the search attributes ${names}, and the Temporal server does not let this process register them`;
   await withCallTimeout(connection, add).catch(throwAsNotSetUp(namespace, problem, missing));

@@ -65,13 +65,13 @@ const OUTCOMES_PER_PAGE = 250;
  * Adds the latest recorded outcome of each follow-up of a batch to `outcomes`, from the memos in the visibility list.
  *
  * @param since omits runs that ended earlier
- * @param alive is called for each listed run, so that an activity can report its heartbeat
+ * @param keepAlive is called for each listed run, so that an activity can report its heartbeat
  */
 export async function collectOutcomes(
   client: Client,
   batchId: string,
   outcomes: Map<string, ListedOutcome>,
-  { since, alive }: { readonly since?: Date | undefined; readonly alive?: () => Promise<void> } = {},
+  { since, keepAlive }: { readonly since?: Date | undefined; readonly keepAlive?: () => Promise<void> } = {},
 ): Promise<ReadonlyMap<string, ListedOutcome>> {
   const restriction =
     since === undefined ? ' AND CloseTime IS NOT NULL' : ` AND CloseTime >= '${since.toISOString()}'`;
@@ -86,7 +86,7 @@ export async function collectOutcomes(
         closedAt: closeTime,
         startedAt: startTime,
       });
-    await alive?.();
+    await keepAlive?.();
   }
   return outcomes;
 }

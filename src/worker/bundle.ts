@@ -48,7 +48,7 @@ export async function bundleCode(): Promise<string> {
 async function build(): Promise<void> {
   const code = await bundleCode();
   writeFileSync(BUNDLE, code);
-  process.stdout.write(`${BUNDLE}: ${(code.length / 1_048_576).toFixed(2)} MB\n`);
+  process.stdout.write(`${BUNDLE}: ${(code.length / 1_048_576).toFixed(2)} MiB\n`);
 }
 
 // If the build fails, Node prints the error and exits with an error code.

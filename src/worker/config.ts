@@ -83,7 +83,7 @@ export async function loadConfig(env: Environment) {
   const isPlaintext = baseUrl.protocol === 'http:' && !LOOPBACK.test(baseUrl.hostname);
   return {
     config,
-    loggableConfig: loggableConfig,
+    loggableConfig,
     redactor,
     warnings: isPlaintext ? [PLAINTEXT_WARNING] : [],
   };
@@ -100,11 +100,13 @@ export async function loadAll<T extends readonly unknown[]>(parts: {
   [K in keyof T]: () => T[K] | Promise<T[K]>;
 }): Promise<T> {
   const results = await Promise.allSettled(parts.map((part) => Promise.resolve().then(part)));
-  const reasons = results.flatMap((end) => (end.status === 'rejected' ? [end.reason as unknown] : []));
+  const reasons = results.flatMap((result) =>
+    result.status === 'rejected' ? [result.reason as unknown] : [],
+  );
   const problems = reasons.flatMap((reason) => (reason instanceof ConfigurationError ? reason.problems : []));
   if (problems.length > 0) throw new ConfigurationError(problems);
   if (reasons.length > 0) throw reasons[0];
-  return results.map((end) => (end.status === 'fulfilled' ? end.value : undefined)) as unknown as T;
+  return results.map((result) => (result.status === 'fulfilled' ? result.value : undefined)) as unknown as T;
 }
 
 export function configurationText(problems: readonly Problem[]): string {

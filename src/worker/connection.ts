@@ -5,7 +5,12 @@ import { formatDuration } from '../contract/duration';
 import type { TemporalConfig } from '../temporal/connection-config';
 import { ensureSearchAttributes } from '../temporal/search-attributes';
 import { connectionError } from '../temporal/server-error';
-import { explainListenFailure, formatListenAddress, type Listener, type LogLevelName } from './variables';
+import {
+  throwOrExplainListenFailure,
+  formatListenAddress,
+  type ListenSetting,
+  type LogLevelName,
+} from './variables';
 
 /** Matches the error text of the Rust core if its metrics server can't listen (measured by test/worker/start.process.test.ts). */
 const EXPORTER_FAILED = /prometheus/i;
@@ -14,13 +19,14 @@ export type SdkRuntime = ReturnType<typeof installRuntime>;
 
 /**
  * Installs the SDK's runtime without its signal handlers. Whenever a connection fails, the SDK drops the runtime and closes the metrics
- * port. The next attempt installs a new runtime. By then, another program may use the port.
+ * port. The next attempt installs a new runtime. By then, another program may use the port. The worker then runs without
+ * metrics, or fails if an operator set the address.
  *
  * @param infoLabels the labels of the metric `worker_info`
  * @throws ConfigurationError if an operator set the metrics address, and the process can't listen at it
  */
 export function installRuntime(
-  metrics: Listener,
+  metrics: ListenSetting,
   level: LogLevelName,
   infoLabels: LabelsOf<'workerInfo'>,
   logger: Logger,
@@ -37,7 +43,9 @@ export function installRuntime(
       isInstalled = true;
     } catch (error) {
       if (metrics === 'off' || !EXPORTER_FAILED.test(String(error))) throw error;
-      logger.warn(`metrics are off: ${explainListenFailure('FOLLOW_UP_METRICS_ADDRESS', metrics, error)}`);
+      logger.warn(
+        `metrics are off: ${throwOrExplainListenFailure('FOLLOW_UP_METRICS_ADDRESS', metrics, error)}`,
+      );
       bindAddress = undefined;
       install();
     }
@@ -55,7 +63,7 @@ export function installRuntime(
   return { connect, metricsAddress: bindAddress };
 }
 
-const NAMESPACE_LIMIT_MS = 10_000;
+const NAMESPACE_TIMEOUT_MS = 10_000;
 
 /** The maximum wait between two attempts, so that the log shows regularly that the worker waits. */
 const MAX_RETRY_WAIT_MS = 10_000;
@@ -78,7 +86,7 @@ export async function connectToTemporal(
   let connection: NativeConnection | undefined;
   const attempt = async () => {
     connection ??= await runtime.connect(config.connection);
-    await describeNamespace(connection, namespace, NAMESPACE_LIMIT_MS);
+    await describeNamespace(connection, namespace, NAMESPACE_TIMEOUT_MS);
     const registered = await ensureSearchAttributes(connection, namespace);
     if (registered.length > 0)
       logger.info(`search attributes registered: ${registered.join(', ')}`, { namespace });
@@ -111,10 +119,10 @@ export async function connectToTemporal(
 /**
  * Checks that the Temporal server responds, has the namespace, and accepts the credentials.
  *
- * @param limitMs the timeout in milliseconds
+ * @param timeoutMs the timeout in milliseconds
  * @throws ServiceError
  */
-export function describeNamespace(connection: NativeConnection, namespace: string, limitMs: number) {
+export function describeNamespace(connection: NativeConnection, namespace: string, timeoutMs: number) {
   const request = () => connection.workflowService.describeNamespace({ namespace });
-  return connection.withDeadline(Date.now() + limitMs, request);
+  return connection.withDeadline(Date.now() + timeoutMs, request);
 }

@@ -7,7 +7,7 @@ import type { JobAddress } from '../contract/activities';
 import type { TemporalConfig } from '../temporal/connection-config';
 import { connectionError } from '../temporal/server-error';
 import { describeNamespace } from './connection';
-import { explainListenFailure, formatListenAddress, type Listener } from './variables';
+import { throwOrExplainListenFailure, formatListenAddress, type ListenSetting } from './variables';
 
 /** Returns the reasons why the worker is not ready. The list is empty if the worker is ready. */
 export type ReadinessCheck = () => Promise<readonly string[]>;
@@ -23,7 +23,7 @@ const MAX_CONNECTIONS = 64;
  * @throws ConfigurationError if an operator set the address, and the process can't listen at it
  */
 export async function startHealthServer(
-  listener: Listener,
+  listener: ListenSetting,
   version: string,
   checkReadiness: ReadinessCheck,
   logger: Logger,
@@ -48,7 +48,7 @@ export async function startHealthServer(
     await once(server.listen(listener.port, listener.host), 'listening');
   } catch (error) {
     logger.warn(
-      `health checks are off: ${explainListenFailure('FOLLOW_UP_HEALTH_ADDRESS', listener, error)}`,
+      `health checks are off: ${throwOrExplainListenFailure('FOLLOW_UP_HEALTH_ADDRESS', listener, error)}`,
     );
     return none;
   }
@@ -62,8 +62,8 @@ export async function startHealthServer(
 }
 
 /**
- * The timeout of the Temporal server's check, and the shortest time between two checks. A server that needs longer is too slow for the
- * worker. The number of probes does not change the number of checks.
+ * The timeout of a check of the Temporal server, and the shortest time between two checks. However many probes arrive, at most one
+ * check starts in this time.
  */
 const SERVER_CHECK_TIMEOUT_MS = 2_000;
 

@@ -22,7 +22,7 @@ function standardOutput(): LogDestination {
 /** The fields that pino writes. A field of a record with such a name is renamed, because a JSON key must not occur twice. */
 const PINO_FIELDS = new Set(['level', 'time', 'pid', 'hostname', 'msg']);
 
-/** The SDK's fields that a terminal does not show, because they are useful only to programs. */
+/** The fields that the logger omits on a terminal, because they are useful only to programs. */
 const HIDDEN_FIELDS = 'pid,hostname,taskToken,isLocal,attempt,target,spanContexts,sdkComponent';
 
 /**

@@ -53,8 +53,12 @@ const BUNDLE_MARK = 'agentFollowUpWorkflows';
 /** The workflow types that record counters. */
 const COUNTING_TYPES = [FOLLOW_UP_WORKFLOW, BATCH_WORKFLOW];
 
-/** The time for reporting an activity's result. After the margin, sends have exceeded their timeout on the Temporal server, too. */
+/** The part of the grace time in which a worker reports the results of its activities. */
 const REPORT_TIMEOUT_MS = 5_000;
+/**
+ * The time between the end of the grace time and the forced end. At the forced end, every send has also exceeded its timeout on the
+ * Temporal server.
+ */
 const FORCE_MARGIN_MS = 15_000;
 
 type WebpackConfig = Parameters<NonNullable<BundleOptions['webpackConfigHook']>>[0];

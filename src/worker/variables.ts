@@ -11,11 +11,11 @@ export interface ListenAddress {
   /** The port. If the port is 0, the operating system chooses a free port. */
   readonly port: number;
   /** Whether an operator set the address. A default port that is in use, for example by a second worker, is only a warning. */
-  readonly chosen: boolean;
+  readonly isSetByOperator: boolean;
 }
 
 /** The address at which a server of this process listens. */
-export type Listener = ListenAddress | 'off';
+export type ListenSetting = ListenAddress | 'off';
 
 /**
  * The limits of `AGENT_API_TIMEOUT`. With a shorter timeout, every slow response to a POST is an unknown delivery. With a longer
@@ -43,12 +43,12 @@ const listenAddressSchema = (defaultAddress: string) =>
   z
     .string()
     .optional()
-    .transform((text, context): Listener => {
+    .transform((text, context): ListenSetting => {
       if (text?.toLowerCase() === 'off') return 'off';
       const form = /^(?:\[([0-9a-f:.]+)\]|([a-z0-9.-]+)):(\d+)$/i;
       const [, ipv6, host = ipv6, port] = form.exec(text ?? defaultAddress) ?? [];
       if (host !== undefined && Number(port) <= 65_535)
-        return { host, port: Number(port), chosen: text !== undefined };
+        return { host, port: Number(port), isSetByOperator: text !== undefined };
       return addProblem(
         context,
         'is not host:port; set it to host:port (127.0.0.1:9465, [::1]:9465) or to off',
@@ -148,13 +148,18 @@ export function checkVariables(set: DefinedVariables): z.output<typeof variables
 }
 
 /**
- * @returns the warning for a default address at which the process can't listen
+ * Throws if an operator set the address at which the process can't listen. Otherwise, returns the warning for the default address.
+ *
  * @throws ConfigurationError if an operator set the address
  */
-export function explainListenFailure(field: VariableName, listener: ListenAddress, error: unknown): string {
+export function throwOrExplainListenFailure(
+  field: VariableName,
+  listener: ListenAddress,
+  error: unknown,
+): string {
   const reason = (error as Error).message;
   const text = `${formatListenAddress(listener)} can't be used (${reason}); set another address or off`;
-  if (listener.chosen) throw new ConfigurationError([{ field, text }]);
+  if (listener.isSetByOperator) throw new ConfigurationError([{ field, text }]);
   return `${field}: ${text}`;
 }
 
@@ -163,6 +168,6 @@ function addProblem(context: z.RefinementCtx, message: string): never {
   return z.NEVER;
 }
 
-export function formatListenAddress({ host, port }: Omit<ListenAddress, 'chosen'>): string {
+export function formatListenAddress({ host, port }: Omit<ListenAddress, 'isSetByOperator'>): string {
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 }

@@ -19,9 +19,9 @@ const CONCURRENT_SERVER_CALLS = 50;
 const CONCURRENT_WORKFLOW_TASKS = 40;
 
 /** The memory of one cached workflow in MiB, as `npm run bench:in-flight` measures it with thousands of follow-ups. */
-const CACHED_WORKFLOW_MB = 0.48;
+const CACHED_WORKFLOW_MIB = 0.48;
 /** The memory in MiB that is left for everything except cached workflows. */
-const BASE_MB = 256;
+const BASE_MIB = 256;
 
 /** The SDK adapts the number of pollers. Its defaults are 5 pollers at the start, and 1 to 100 later. */
 const POLLERS = { type: 'autoscaling' } as const;
@@ -55,12 +55,12 @@ export class FollowUpWorkers {
       workflowTaskPollerBehavior: POLLERS,
       activityTaskPollerBehavior: POLLERS,
     };
-    const freeMb = availableMb() - BASE_MB;
+    const freeMib = availableMib() - BASE_MIB;
     const workflows = {
       ...code,
       maxConcurrentWorkflowTaskExecutions: CONCURRENT_WORKFLOW_TASKS,
       // An evicted workflow is not lost, because its next task replays its history.
-      maxCachedWorkflows: Math.max(100, Math.floor(freeMb / CACHED_WORKFLOW_MB)),
+      maxCachedWorkflows: Math.max(100, Math.floor(freeMib / CACHED_WORKFLOW_MIB)),
     };
     const create = (taskQueue: string, activities: number, options: Partial<WorkerOptions> = {}) =>
       Worker.create({ ...shared, ...options, taskQueue, maxConcurrentActivityTaskExecutions: activities });
@@ -102,7 +102,7 @@ export class FollowUpWorkers {
       }
     });
     const results = await Promise.allSettled(runs);
-    for (const end of results) if (end.status === 'rejected') throw end.reason;
+    for (const result of results) if (result.status === 'rejected') throw result.reason;
   }
 
   /** Returns a text for each task queue whose worker is not running. */
@@ -113,9 +113,9 @@ export class FollowUpWorkers {
   }
 }
 
-function availableMb(): number {
-  const heapMb = getHeapStatistics().heap_size_limit / 1_048_576;
+function availableMib(): number {
+  const heapMib = getHeapStatistics().heap_size_limit / 1_048_576;
   // The memory limit of a container in bytes. Without a limit, the value is 0 or extremely large.
-  const limitMb = process.constrainedMemory() / 1_048_576;
-  return limitMb > 0 ? Math.min(heapMb, limitMb) : heapMb;
+  const limitMib = process.constrainedMemory() / 1_048_576;
+  return limitMib > 0 ? Math.min(heapMib, limitMib) : heapMib;
 }

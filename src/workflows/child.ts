@@ -36,7 +36,7 @@ export interface ChildFollowUp {
    * @throws ApplicationFailure of a type in {@link FAILURE_TYPES}, or `FollowUpCancelled`, `FollowUpTerminated`, `FollowUpTimedOut`
    * or `FollowUpNotFound`. `FollowUpConflict` means that the existing follow-up has another prompt. `FollowUpUnreadable` means that the
    * outcome can't be read. `details[0]` of each failure is `{ job, receipt }`: the last job and the receipt, each null if it is not
-   * known
+   * known.
    */
   result(): Promise<FollowUpResult>;
 }

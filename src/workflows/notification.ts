@@ -40,8 +40,8 @@ export async function followUpNotification(notification: Notification): Promise<
  * started, because the Temporal server would drop the start if the parent ended first. A failed start is logged and never changes
  * the parent's result.
  *
- * The workflow ID is a deterministic random ID, which a replay and a run that a reset made repeat. An ID that contains the run ID
- * would be different after a reset.
+ * The workflow ID is from `uuid4` of workflow code, which is seeded. A replay and a run after a reset produce the same ID. An ID
+ * that contains the run ID would be different after a reset.
  *
  * @param knownSettings the worker's settings, or null to get them with a local activity
  */

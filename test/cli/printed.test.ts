@@ -37,7 +37,7 @@ it('prints a result with evidence, delivery and the complete link, and exits wit
     'job       j',
     'source    docs @ main',
     'model     m',
-    'delivery  accepted by response, 1 send',
+    'delivery  accepted (confirmed by response), 1 send',
     'evidence  seen-active',
     'polls     7 (active × 6, completed × 1)',
     'workflow  follow-up:p:j:r',
@@ -141,7 +141,7 @@ it('formats batch progress with percentage, counts and unusual states, and an it
     ...{ unknownDeliveries: 4, startedAt: '2026-07-31T08:00:00.000Z', endedAt: null },
     ...{ open: 10, concurrency: 10 },
   };
-  const counts = '50 of 200 · 25 % · open 10 · completed 45 · failed 3 · JobNotFound 2';
+  const counts = '50 of 200 · 25 % · running 10 · completed 45 · failed 3 · JobNotFound 2';
   expect(batchLine({ ...progress, state: 'running', unknownDeliveries: 0 })).toBe(counts);
   expect(batchLine(progress)).toBe(`paused ("batch resume" resumes it) · ${counts} · unknown deliveries 4`);
   const waits = 'Waits for w: no key';

@@ -22,7 +22,7 @@ it.concurrent.each([
     'SIGTERM',
     143,
     'nobody',
-    /no worker has responded on task queue nobody yet; start a worker \(nothing is lost\)/,
+    /no worker has responded on task queue nobody yet; start a worker; the follow-up continues as soon as a worker runs/,
   ],
 ] as const)(
   'after %s the CLI exits with %d, the follow-up continues, and stderr has the commands to watch and cancel it',

@@ -32,7 +32,7 @@ describe('a running follow-up', () => {
         code: 'UPDATE_REJECTED',
         message: expect.stringContaining(`the follow-up has not started; it starts at ${String(startsAt)}`),
       });
-    expect(await handle.describe()).toMatchObject({ startsAt: startsAt, state: 'running' });
+    expect(await handle.describe()).toMatchObject({ startsAt, state: 'running' });
     expect(environment.posts(request)).toEqual([]);
     expect(await environment.followUps.start(request)).toMatchObject({ attached: 'running' });
   });

@@ -24,7 +24,7 @@ it('npm run demo -- --trouble loses the response to the POST, kills the worker, 
   for (const line of [
     /^status +completed$/m,
     /^prLink +http:\/\/127\.0\.0\.1:\d+\/pull\/\d+$/m,
-    /^delivery +accepted by read, 1 send$/m,
+    /^delivery +accepted \(confirmed by read\), 1 send$/m,
   ])
     expect(stdout).toMatch(line);
   for (const line of [

@@ -28,7 +28,7 @@ it('checks the key at most once a minute until the agent service accepts it, and
 
 it('closes connections without a complete request after 5 s, checked every second, so that these connections can’t block the probes', async () => {
   const create = jest.spyOn(http, 'createServer');
-  const listener = { host: '127.0.0.1', port: 0, chosen: true };
+  const listener = { host: '127.0.0.1', port: 0, isSetByOperator: true };
   const isReady = () => Promise.resolve([]);
   const server = await startHealthServer(listener, '1.2.3', isReady, new DefaultLogger('ERROR'));
   await server.close();

@@ -42,8 +42,8 @@ it('the base URL and an API key are a complete configuration', async () => {
     temporal: { address: 'localhost:7233', namespace: 'default' },
     agentApi: { baseUrl: 'https://agents.example.com/', timeoutMs: 30_000, proxy: undefined },
     taskQueues: { followUp: 'follow-up', read: 'agent-api-read', send: 'agent-api-send' },
-    health: { host: '127.0.0.1', port: 9465, chosen: false },
-    metrics: { host: '127.0.0.1', port: 9464, chosen: false },
+    health: { host: '127.0.0.1', port: 9465, isSetByOperator: false },
+    metrics: { host: '127.0.0.1', port: 9464, isSetByOperator: false },
     logLevel: 'info',
     deploymentVersion: undefined,
     notify: undefined,
@@ -71,7 +71,7 @@ it('loads the value of every variable', async () => {
   expect(config).toMatchObject({
     agentApi: { baseUrl: 'http://127.0.0.1:4010/prefix/', timeoutMs: 120_000, proxy },
     taskQueues: { followUp: 'a', read: 'b', send: 'c' },
-    health: { host: '::1', port: 8080, chosen: true },
+    health: { host: '::1', port: 8080, isSetByOperator: true },
     metrics: 'off',
     logLevel: 'debug',
   });

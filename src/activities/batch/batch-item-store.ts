@@ -56,7 +56,11 @@ export class BatchItemStore extends BatchItemReader {
     super(client, source);
   }
 
-  /** Records the board with the Temporal server. @returns for how many milliseconds items may be started */
+  /**
+   * Records the board with the Temporal server.
+   *
+   * @returns a function that returns for how many milliseconds items may still be started
+   */
   async recordBoard(board: BatchBoard): Promise<() => number> {
     this.board = board;
     this.recordedTick = performance.now();
@@ -73,7 +77,7 @@ export class BatchItemStore extends BatchItemReader {
    *
    * @param isChecked whether each listed follow-up is described too. The list may show a follow-up as running long after the
    * follow-up has ended or was deleted.
-   * @param added lanes whose running items count, although the list may not show these items yet
+   * @param added lanes whose next item is described and added if it is running, because the list may not show it yet
    */
   async listRunning(isChecked: boolean, added: readonly Lane[]): Promise<ReadonlySet<string>> {
     const running = await listRunningIds(this.client, this.source.batchId);
@@ -113,7 +117,7 @@ export class BatchItemStore extends BatchItemReader {
     const found = await fetchOutcome(this.client, {
       workflowId,
       promptDigest,
-      foreignIfStartedBefore: foreignIfStartedBefore,
+      foreignIfStartedBefore,
     });
     const { outcome, unreadableOutcome, runId, startedAt, closedAt, batchId } = found;
     if (outcome === null)
@@ -128,15 +132,15 @@ export class BatchItemStore extends BatchItemReader {
   private async readListedOutcome(workflowId: string) {
     const { client, keepAlive, source } = this;
     const read = () =>
-      collectOutcomes(client, source.batchId, new Map<string, ListedOutcome>(), { alive: keepAlive });
+      collectOutcomes(client, source.batchId, new Map<string, ListedOutcome>(), { keepAlive });
     const outcomes = await listedOutcomesCache.get(client, source.runId, ITEM_BYTES * source.items, read);
     return finalOutcome(outcomes.get(workflowId));
   }
 
   /**
    * Returns the lanes with a running later item that another client started. The next item of such a lane must wait, because its
-   * message would be sent into the turn of the later item. All lanes need one visibility query, or no query if no later item has a
-   * request ID of the caller.
+   * message would be sent into the turn of the later item. The method makes one visibility query for all lanes.
+   * If callers gave no request IDs to later items, it makes no query, because no other client can have started them.
    */
   async lanesWithLaterRunning(lanes: readonly Lane[]): Promise<Lane[]> {
     const jobs = new Map<Lane, string>();

@@ -25,7 +25,7 @@ import { BatchItemStore, fetchBatchMemo } from './batch-item-store';
 /** The maximum time for which a round starts items. If the worker is lost, no more than the work of this time is repeated. */
 const ROUND_MS = 60_000;
 
-/** In one of this number of rounds (about once a minute), the activity describes each follow-up that the list shows as running. */
+/** Every twelfth round (about once a minute) describes each follow-up that the list shows as running. */
 const ROUNDS_PER_CHECK = 12;
 
 /** The number of items of a lane after which the collected facts are applied, so that the next heartbeat records them. */
@@ -40,7 +40,7 @@ interface Round {
   /** The workflow IDs of the follow-ups that the visibility list shows as running, without the items that have ended since. */
   readonly listedIds: ReadonlySet<string>;
   /** The lanes with a running later item that another client started. The keys are the ends of the lanes. */
-  readonly laterRunning: ReadonlyMap<number, BlockedItem>;
+  readonly blockedByLaterItem: ReadonlyMap<number, BlockedItem>;
   /** The first item that can't proceed, and the reason. */
   readonly blockedItem: BlockedItem | null;
 }
@@ -97,8 +97,8 @@ async function openRound(
   const round = {
     memo,
     board,
-    listedIds: listedIds,
-    laterRunning: new Map<number, BlockedItem>(),
+    listedIds,
+    blockedByLaterItem: new Map<number, BlockedItem>(),
     blockedItem: null,
   };
   return applyLaneFacts(items, round, board.lanes);
@@ -154,7 +154,7 @@ function applyFactsToRound(round: Round, facts: ReadonlyMap<number, ItemFact>): 
     else listedIds.add(fact.workflowId);
     if (fact.kind === 'unreadable') blockedItem ??= createBlockedItem(fact.workflowId, fact.reason);
   }
-  return { ...round, board, listedIds: listedIds, blockedItem: blockedItem };
+  return { ...round, board, listedIds, blockedItem };
 }
 
 function createBlockedItem(workflowId: string, reason: string): BlockedItem {
@@ -164,7 +164,7 @@ function createBlockedItem(workflowId: string, reason: string): BlockedItem {
 /** Returns the follow-ups that count against the concurrency, and the board with their number. */
 async function collectRunningItems(
   items: BatchItemStore,
-  { board, listedIds, laterRunning, blockedItem }: Round,
+  { board, listedIds, blockedByLaterItem, blockedItem }: Round,
   initialBoard: BatchBoard,
 ) {
   const running = new Set(listedIds);
@@ -175,12 +175,12 @@ async function collectRunningItems(
     else running.add(workflowId);
   }
   const busyJobs = new Set([...running].map(jobKeyFromWorkflowId));
-  const busy = pending.filter(([{ end }, job]) => busyJobs.has(job) || laterRunning.has(end));
+  const busy = pending.filter(([{ end }, job]) => busyJobs.has(job) || blockedByLaterItem.has(end));
   const { size: open } = running;
-  const [blocked = null] = open === 0 ? laterRunning.values() : [];
-  const shown = withRound(board, { open, blockedItem: blockedItem ?? blocked });
+  const [blocked = null] = open === 0 ? blockedByLaterItem.values() : [];
+  const roundBoard = withRound(board, { open, blockedItem: blockedItem ?? blocked });
   const busyLanes = new Set(busy.map(([{ end }]) => end));
-  return { running: { count: open, busyLanes, hasChanged: shown !== initialBoard }, board: shown };
+  return { running: { count: open, busyLanes, hasChanged: roundBoard !== initialBoard }, board: roundBoard };
 }
 
 async function addNextLanes(items: BatchItemStore, round: Round, count: number) {
@@ -204,16 +204,16 @@ async function addNextLanes(items: BatchItemStore, round: Round, count: number) 
 async function startItems(items: BatchItemStore, round: Round, lanes: readonly Lane[]) {
   const blockedLanes = await items.lanesWithLaterRunning(lanes);
   if (blockedLanes.length > 0) {
-    const laterRunning = new Map(round.laterRunning);
+    const blockedByLaterItem = new Map(round.blockedByLaterItem);
     for (const { next, end } of blockedLanes)
-      laterRunning.set(
+      blockedByLaterItem.set(
         end,
         createBlockedItem(
           (await items.identify(next)).workflowId,
           'another client started a later item of the same job',
         ),
       );
-    return { ...round, laterRunning };
+    return { ...round, blockedByLaterItem };
   }
   const board = markStarting(round.board, lanes);
   const permission = await items.recordBoard(board);
@@ -229,7 +229,7 @@ async function startItems(items: BatchItemStore, round: Round, lanes: readonly L
         `the Temporal server rejected the start: ${result.reason}`,
       );
   });
-  const started = applyFactsToRound({ ...round, board, blockedItem: blockedItem }, facts);
+  const started = applyFactsToRound({ ...round, board, blockedItem }, facts);
   const ends = new Set(lanes.map(({ end }) => end));
   const nextLanes = started.board.lanes.filter(({ end, state }) => state === 'pending' && ends.has(end));
   return applyLaneFacts(items, started, nextLanes);

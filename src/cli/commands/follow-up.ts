@@ -21,12 +21,12 @@ export function addFollowUpCommands(program: Command, session: Session): void {
       .argument('<workflow-id>', 'the ID that send prints, such as follow-up:docs:job-1:order-4711')
       .option('--json', json)
       .description(description);
-  const handleOf = async (workflowId: string) => (await session.connect()).getHandle(workflowId);
+  const getHandleFor = async (workflowId: string) => (await session.connect()).getHandle(workflowId);
   /** Returns an action that makes an update and prints the progress. */
   const updateAndPrint =
     <Value>(update: (followUp: FollowUpHandle, value: Value) => Promise<FollowUpProgress>) =>
     async (workflowId: string, value: Value): Promise<void> => {
-      const progress = await update(await handleOf(workflowId), value);
+      const progress = await update(await getHandleFor(workflowId), value);
       session.print(progress, columns(progressRows(session, workflowId, progress)));
     };
   addSubcommand(
@@ -37,7 +37,7 @@ export function addFollowUpCommands(program: Command, session: Session): void {
   )
     .option(...NO_WAIT)
     .action(async (workflowId: string, flags: WaitFlags) => {
-      const { runId } = await (await handleOf(workflowId)).retry();
+      const { runId } = await (await getHandleFor(workflowId)).retry();
       await waitIfRequested(session, { workflowId, runId }, flags);
     });
   addSubcommand(
@@ -45,15 +45,16 @@ export function addFollowUpCommands(program: Command, session: Session): void {
     'Waits for a follow-up, and prints its progress and its outcome. The exit codes are those of send.',
     RESULT_JSON_HELP,
   ).action(async (workflowId: string) => {
-    await (await handleOf(workflowId)).describe();
+    await (await getHandleFor(workflowId)).describe();
     await waitForFollowUp(session, workflowId);
   });
   addSubcommand(
     'status',
     'Prints the status of a follow-up. The exit code is 0 while the follow-up is running, and afterwards the exit code of send.',
-    'print one JSON document: { workflowId, state, progress } or { workflowId, state, end }',
+    'print one JSON document: { workflowId, state, startedAt, progress, … } while the follow-up runs, and ' +
+      '{ workflowId, state, startedAt, endedAt, end } afterwards',
   ).action(async (workflowId: string) => {
-    const followUp = await handleOf(workflowId);
+    const followUp = await getHandleFor(workflowId);
     const description = await followUp.describe();
     const { state, startedAt, endedAt } = description;
     if (state === 'running') return printRunning(session, followUp, description);
@@ -83,7 +84,7 @@ export function addFollowUpCommands(program: Command, session: Session): void {
       'whether the message arrived.',
     'print one JSON document: { workflowId, ended, end }',
   ).action(async (workflowId: string) => {
-    const followUp = await handleOf(workflowId);
+    const followUp = await getHandleFor(workflowId);
     const { end } = await cancelAndWait(session, followUp.cancel(), () => awaitOutcome(followUp));
     session.print({ workflowId, ended: end !== null, end: end?.document ?? null });
     if (end !== null) session.printStatus(end.text);
@@ -99,7 +100,7 @@ async function printRunning(
   { workflowId, state, startedAt, phase, jobStatus, workflowTaskFailure }: FollowUpDescription,
 ): Promise<void> {
   const report = await followUp.progress();
-  const document = { workflowId, state, startedAt, workflowTaskFailure: workflowTaskFailure };
+  const document = { workflowId, state, startedAt, workflowTaskFailure };
   if (report.from === 'worker') {
     const { progress } = report;
     const rows = [

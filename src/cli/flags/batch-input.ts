@@ -19,8 +19,8 @@ import {
 } from './request-flags';
 
 export function addRunFlags(command: Command): Command {
-  const { minimum, maximum, default: usual } = CONCURRENCY;
-  const concurrencyHelp = `maximum number of follow-ups of a batch that run at the same time, ${minimum} to ${maximum} (default: ${usual})`;
+  const { minimum, maximum, default: defaultValue } = CONCURRENCY;
+  const concurrencyHelp = `maximum number of follow-ups of a batch that run at the same time, ${minimum} to ${maximum} (default: ${defaultValue})`;
   const maxFailures =
     'maximum number or percentage of failed items; if more items fail, no further item starts, and the batch fails (default: unlimited)';
   return command

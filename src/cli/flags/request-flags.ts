@@ -63,8 +63,8 @@ function addFieldFlags(command: Command, when: string, defaults: Readonly<Record
     .option('--prompt-file <file>', 'read the message from this file instead of --prompt; - reads stdin');
   for (const [name, option] of Object.entries<RequestOption>(REQUEST_OPTIONS)) {
     const bounds = option.kind === 'number' ? `, ${option.minimum} to ${option.maximum}` : '';
-    const usual = `(default: ${defaults[name] ?? option.default})`;
-    const help = `${option.help.replaceAll('`', '')}${bounds} ${usual}`;
+    const defaultText = `(default: ${defaults[name] ?? option.default})`;
+    const help = `${option.help.replaceAll('`', '')}${bounds} ${defaultText}`;
     const flag = new Option(`${FLAG_BY_FIELD[name] ?? ''} <${option.kind}>`, help);
     command.addOption(flag.helpGroup(OPTIONS_GROUP));
   }
@@ -75,8 +75,9 @@ const OPTIONS_GROUP = 'Options of the follow-up (a duration is a number with a u
 
 /** Returns the request that the options describe, without checking it. */
 export function requestFromFlags(flags: JsonObject): JsonObject {
-  const nameOf = (field: RequestField) => new Option(`--${splitFieldName(field).join('-')}`).attributeName();
-  return buildRequest(FIELDS.map((field) => [field, parseFieldValue(field, flags[nameOf(field)])]));
+  const toFlagName = (field: RequestField) =>
+    new Option(`--${splitFieldName(field).join('-')}`).attributeName();
+  return buildRequest(FIELDS.map((field) => [field, parseFieldValue(field, flags[toFlagName(field)])]));
 }
 
 export function parseFieldValue(field: RequestField, text: unknown): unknown {

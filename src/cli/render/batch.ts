@@ -23,7 +23,7 @@ export function batchLine(progress: BatchProgress): string {
     state !== 'running' && (state === 'paused' ? 'paused ("batch resume" resumes it)' : state),
     // The percentage is rounded down, so that only a batch that has ended shows 100 %.
     `${ended} of ${items} · ${Math.floor((100 * ended) / items)} %`,
-    `open ${open}`,
+    `running ${open}`,
     ...Object.entries({ ...byStatus, ...byFailure }).map(([name, count]) => `${name} ${count}`),
     unknownDeliveries > 0 && `unknown deliveries ${unknownDeliveries}`,
     (state === 'running' || state === 'paused') && message,

@@ -22,7 +22,7 @@ export function receiptRows({
   polls,
   responseCounts,
 }: Receipt | FollowUpProgress): Row[] {
-  const by = delivery.confirmedBy === null ? '' : ` by ${delivery.confirmedBy}`;
+  const by = delivery.confirmedBy === null ? '' : ` (confirmed by ${delivery.confirmedBy})`;
   const counts = Object.entries(responseCounts).map(([name, count]) => `${name} × ${count}`);
   return [
     ['delivery', `${delivery.verdict}${by}, ${pluralize(delivery.sends, 'send')}`],
@@ -91,7 +91,7 @@ export function serverText(report: Extract<ProgressReport, { from: 'server' }>):
   const { phase, jobStatus, verdict, workflowTaskFailure, taskQueue, startsAt } = report.description;
   const hint =
     report.workers === 0 ? 'start a worker' : 'if this lasts, check that a worker runs, and read its log';
-  const noWorkerText = `no worker has responded on task queue ${taskQueue} yet; ${hint} (nothing is lost)`;
+  const noWorkerText = `no worker has responded on task queue ${taskQueue} yet; ${hint}; the follow-up continues as soon as a worker runs`;
   const delay = startsAt && `the follow-up has not started; it starts at ${startsAt}`;
   const delivery = verdict && `delivery ${verdict}`;
   return [workflowTaskFailure ?? delay ?? noWorkerText, phase, jobStatus, delivery]

@@ -50,13 +50,13 @@ export class BatchClient {
     items: BatchItems | CheckedBatch,
     { signal, timeout, ...options }: StartBatchOptions & CallOptions = {},
   ): Promise<StartedBatch> {
-    const reached: CallState = { unconfirmed: 'batch' };
-    const start = await this.#calls.run({ signal, timeout, reached }, async (client, callSignal) => {
+    const callState: CallState = { unconfirmedStart: 'batch' };
+    const start = await this.#calls.run({ signal, timeout, callState }, async (client, callSignal) => {
       // A checked batch is not checked again, because the check of 100,000 items takes seconds.
       if (isCheckedBatch(items)) checkRunOptions(options);
       const batch = isCheckedBatch(items) ? items : await checkBatch(items, options);
       callSignal.throwIfAborted();
-      reached.workflowId = batchWorkflowId(batch.batchId);
+      callState.workflowId = batchWorkflowId(batch.batchId);
       return startBatch({ client, taskQueue: this.#calls.taskQueue, options, signal: callSignal }, batch);
     });
     return Object.assign(this.getHandle(start.batchId), start);
@@ -99,10 +99,10 @@ export class BatchHandle {
 
   /** Waits until the batch has ended, also while the Temporal server restarts. A failed or cancelled batch has a result too. */
   result(options: CallOptions = {}): Promise<BatchView> {
-    const reached: CallState = {};
-    return this.#calls.run({ ...options, reached }, async (client, signal) => {
+    const callState: CallState = {};
+    return this.#calls.run({ ...options, callState }, async (client, signal) => {
       const { workflowId } = await findBatch(client, this.batchId);
-      reached.workflowId = workflowId;
+      callState.workflowId = workflowId;
       await retryWhileUnavailable(signal, () => client.workflow.getHandle(workflowId).result()).catch(
         (error: unknown) => {
           if (!(error instanceof WorkflowFailedError)) throw error;
@@ -206,7 +206,7 @@ export class BatchHandle {
     const { signal, timeout, ...options } = retry;
     const { taskQueue } = this.#calls;
     const start = await this.#calls.run(
-      { signal, timeout, reached: { unconfirmed: 'batch' } },
+      { signal, timeout, callState: { unconfirmedStart: 'batch' } },
       (client, callSignal) => retryBatch({ client, taskQueue, options, signal: callSignal }, this.batchId),
     );
     return start && Object.assign(new BatchHandle(this.#calls, start.batchId), start);

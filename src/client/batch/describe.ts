@@ -106,9 +106,9 @@ export async function readBatchInput(client: Client, batch: BatchReport) {
   };
   const count = chunks?.items ?? items?.length ?? 0;
   const source = { batchId, workflowId, runId, digest, items: count, chunks };
-  const all = new BatchItemReader(client, source);
-  const read = (chunk: number) => all.readChunk(chunks?.firsts[chunk] ?? 0);
-  return { items, chunks, digest, count, read, board, all };
+  const itemReader = new BatchItemReader(client, source);
+  const read = (chunk: number) => itemReader.readChunk(chunks?.firsts[chunk] ?? 0);
+  return { items, chunks, digest, count, read, board, itemReader };
 }
 
 /** Reads the outcomes of a batch's items from the visibility list. An item that is not in the list is described by its ID. */
@@ -122,7 +122,7 @@ export class BatchResultReader {
   /** Returns the outcomes of the items that ended since the last call, ordered by end time. */
   async readNew(batch: BatchReport): Promise<BatchItemResult[]> {
     const { batchId, memo, startedAt, endedAt } = batch;
-    const { all, board, count } = await readBatchInput(this.client, batch);
+    const { itemReader, board, count } = await readBatchInput(this.client, batch);
     const since = this.listedUntilMs > 0 ? new Date(this.listedUntilMs - LIST_LAG_MS) : undefined;
     await collectOutcomes(this.client, batchId, this.listedOutcomes, { since });
     for (const { closedAt } of this.listedOutcomes.values())
@@ -145,7 +145,7 @@ export class BatchResultReader {
     };
     const unlistedItems: [ItemIdentity, boolean][] = [];
     for (let number = 0; number < count; number += 1) {
-      const item = await all.identify(number);
+      const item = await itemReader.identify(number);
       const { workflowId } = item;
       if (this.returnedIds.has(workflowId) || runningIds.has(workflowId)) continue;
       const known = this.listedOutcomes.get(workflowId);

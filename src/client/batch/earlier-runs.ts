@@ -25,7 +25,7 @@ export async function findStartedItems(
 ): Promise<StartedItems> {
   const { startedAt, raw } = batch;
   const wasReset = Boolean(raw.workflowExtendedInfo?.lastResetTime);
-  const { board, all, count } = await readBatchInput(client, batch);
+  const { board, itemReader, count } = await readBatchInput(client, batch);
   const { activityStartedAt, lanes } = board;
   const started = mergeStartedItems(board, board.startedEarlier);
   if (!wasReset && activityStartedAt === null && lanes.every(({ state }) => state !== 'starting'))
@@ -40,10 +40,10 @@ export async function findStartedItems(
   // Retention may have removed items that were started, so every item before the limit counts as started.
   if (Date.now() - since >= retentionMs) return { cursor: startLimit, lanes: [] };
   const describeItem = async (item: number) => {
-    const found = await describeWorkflow(client, (await all.identify(item)).workflowId);
+    const found = await describeWorkflow(client, (await itemReader.identify(item)).workflowId);
     return found && toRunState(found.status.name);
   };
-  return checkStartedItems(started, startLimit, all.findLaneEnd, describeItem);
+  return checkStartedItems(started, startLimit, itemReader.findLaneEnd, describeItem);
 }
 
 /**

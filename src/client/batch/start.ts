@@ -47,7 +47,7 @@ interface BatchStartContext {
 }
 
 /** The items of a batch. `read` returns the items of the chunk with a number. */
-type Source = Omit<Awaited<ReturnType<typeof readBatchInput>>, 'board' | 'all'>;
+type Source = Omit<Awaited<ReturnType<typeof readBatchInput>>, 'board' | 'itemReader'>;
 
 /** Starts or continues a batch. @throws as `BatchClient.start` does, and InvalidRequestError if the items need too many chunks */
 export function startBatch(start: BatchStartContext, { batchId, items, digest }: CheckedBatch) {
@@ -77,8 +77,9 @@ export async function retryBatch(
   const before = await findBatch(client, batchId);
   const source = await readBatchInput(client, before);
   if (before.state !== 'running') {
-    const ends = await new BatchResultReader(client).readNew(before);
-    if (ends.length === source.count && !ends.some((end) => shouldRetry(end, retryScope))) return null;
+    const results = await new BatchResultReader(client).readNew(before);
+    if (results.length === source.count && !results.some((result) => shouldRetry(result, retryScope)))
+      return null;
   }
   return attachOrStartBatch(start, batchId, source, retryScope);
 }
@@ -103,7 +104,7 @@ export interface BatchRequest {
  *
  * - `conflict`: The existing batch has other items, options or another order.
  * - `attach`: The batch is running, and the request is the same.
- * - `still running`: A run that is not this retry must end first.
+ * - `still running`: Another run of the batch is in progress and must end before a retry can start.
  * - `done`: The batch has completed, so nothing is started.
  * - `resume`: Another run of the existing batch is started.
  * - `start`: No batch with this ID exists, so the batch is started.
@@ -139,7 +140,7 @@ async function attachOrStartBatch(
   const { chunks, digest, count } = source;
   const workflowId = batchWorkflowId(batchId);
   // The first run of a batch without chunks needs no preparation.
-  let prepared = chunks ? null : { after: '', startedEarlier: null as StartedItems | null };
+  let prepared = chunks ? null : { previousRunId: '', startedEarlier: null as StartedItems | null };
   for (;;) {
     const startBy = Date.now() + MAX_DESCRIPTION_AGE_MS;
     const previousRun = await describeBatch(client, batchId);
@@ -156,10 +157,10 @@ async function attachOrStartBatch(
     if (decision === 'still running') throw wrongStateError(workflowId, 'running');
     if (decision === 'attach') return { ...started, attached: 'running' };
     if (decision === 'done') return { ...started, attached: 'ended' };
-    if (prepared === null || (previousRun !== null && previousRun.runId !== prepared.after)) {
+    if (prepared === null || (previousRun !== null && previousRun.runId !== prepared.previousRunId)) {
       await storeChunks(start, batchId, source);
       const startedEarlier = previousRun && (await findStartedItems(client, previousRun, signal));
-      prepared = { after: previousRun?.runId ?? '', startedEarlier };
+      prepared = { previousRunId: previousRun?.runId ?? '', startedEarlier };
     } else if (await startRun(start, batchId, source, { previousRun, startBy, retryScope, ...prepared }))
       return { ...started, attached: false, resumedAfter: previousRun?.state ?? null };
     // Another client started a run, or a workflow that is not a batch has this ID. `findBatch` throws in the second case.

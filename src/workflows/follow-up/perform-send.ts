@@ -58,8 +58,7 @@ export async function performSend(
   const address = { projectId, jobId, prompt, whenActive };
   const input = { ...address, permittedRunId: permit.runId, earlierBaseline, deadlineAt, firstRunId };
   const startedAt = Date.now();
-  // The wait before this send may have ended at the deadline or in the workflow task of the cancellation. If an activity is started
-  // and
+  // `waitUntilDue` may have ended at the deadline or in the workflow task of the cancellation. If an activity is started and
   // cancelled in one workflow task, the Temporal server never receives it and can't report that nothing was recorded.
   if (state.isCancelled || startedAt >= deadlineAt) return null;
   const summary = activitySummary(state, step);
@@ -95,8 +94,8 @@ function attemptTimeoutMs({ httpTimeoutMs }: WorkerSettings): number {
 }
 
 /**
- * Starts the send activity. The heartbeat before the POST is the only proof of a send. Temporal retries every other failure of an
- * attempt at a constant interval, so that another worker can make the next attempt.
+ * Starts the send activity. The heartbeat before the POST is the only proof of a send. Temporal retries a failed attempt
+ * at a constant interval, so that another worker can make the next attempt.
  *
  * The activity has no heartbeat timeout, because this timeout could end a POST that could still receive its response. The activity
  * has no schedule-to-close timeout, because this timeout could hide the record. At the deadline, the workflow queries the record

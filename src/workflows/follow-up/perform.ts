@@ -98,10 +98,10 @@ async function performPoll(
   const input = {
     projectId,
     jobId,
-    lastState: lastState,
+    lastState,
     firstReadAt,
-    decidesAt: decidesAt,
-    pollingStartedAt: pollingStartedAt,
+    decidesAt,
+    pollingStartedAt,
     polling,
     pollsBefore: before.polls,
   };

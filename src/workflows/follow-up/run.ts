@@ -45,7 +45,7 @@ export class FollowUpRun {
     return this.step;
   }
 
-  /** Prevents that the current workflow task ends the run, see `shouldDeferRunEnd`. */
+  /** Prevents the current workflow task from ending the run, see `shouldDeferRunEnd`. */
   deferRunEnd(): void {
     this.deferredAtHistoryLength = workflowInfo().historyLength;
   }

@@ -27,7 +27,7 @@ it.concurrent(
     const { code, stdout, stderr } = await send();
     expect(code).toBe(0);
     const { prLink } = (await open()).sandbox.job({ projectId, jobId }).job;
-    expect(stdout).toMatch(/^status +completed$[^]*^delivery +accepted by response, 1 send$/m);
+    expect(stdout).toMatch(/^status +completed$[^]*^delivery +accepted \(confirmed by response\), 1 send$/m);
     expect(stdout).toContain(`prLink    ${String(prLink)}\n`);
     expect(stderr).toContain(
       `http://ui.example/namespaces/default/workflows/${encodeURIComponent(workflowId)}\n`,
@@ -51,7 +51,7 @@ it.concurrent(
     expect(JSON.parse(sent.stdout)).toMatchObject({ workflowId, requestId: 'order-1', attached: false });
     expect(sent.stderr).toContain(`npm run starter -- watch ${workflowId}`);
     const status = async () => (await run('status', workflowId)).stdout;
-    const table = /^phase +watching$[^]*^delivery +accepted by response, 1 send$/m;
+    const table = /^phase +watching$[^]*^delivery +accepted \(confirmed by response\), 1 send$/m;
     await eventually('the follow-up is in the phase watching', status, { until: (text) => table.test(text) });
     const json = async (...args: string[]) =>
       JSON.parse((await run(...args, '--json')).stdout) as FollowUpProgress;

@@ -151,7 +151,7 @@ export class ServedProbes {
         return { answer };
       },
       queryLog: () => handle.query<readonly string[]>('seen'),
-      snapshot: snapshot,
+      snapshot,
       waitUntil: async (what, isIt) => {
         // About fifty scripts run at the same time, and their polling must not overload the machine.
         const pollSnapshot = () =>
