@@ -113,7 +113,7 @@ describe('the Web UI', () => {
     const following = await environment.follow(job, RARE_POLL_OPTIONS);
     await waitForLongBackoff(following);
     const page = workflowPageUrl(server.uiUrl ?? '', following.handle.workflowId, following.firstRunId);
-    const timeline = await openPage(page, 'poll 2 and later ones');
+    const timeline = await openPage(page, 'poll 2 and later polls');
     expect(timeline).toMatch(
       /Attempt\s+\d+\s+\/\s+∞\s+•\s+pollJob\s+•\s+poll 2 and later polls, while the job is active/,
     );
