@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+// This file is the entry point of the CLI `agent-follow-up`. In the repository, `npm run starter` runs the CLI.
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { runCli } from './cli/program';

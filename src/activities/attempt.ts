@@ -7,8 +7,8 @@ export function currentRun(): { readonly workflowId: string; readonly runId: str
 }
 
 /**
- * Returns a clock that is based on the Temporal server's time, because workers' clocks may differ by minutes. The clock may be slow
- * by the time that the attempt waited in its task queue.
+ * Returns a clock that is based on the Temporal server's time, because workers' clocks may differ by minutes. The clock is behind by
+ * as long as the attempt waited in its task queue.
  */
 export function serverClock(): () => number {
   const { currentAttemptScheduledTimestampMs } = Context.current().info;

@@ -10,7 +10,7 @@ import type { FollowUpActivities } from '../contract/activities';
 import { fetchOutcome } from '../temporal/fetch-outcome';
 import { pollAgainError } from './attempt';
 
-/** The wait after the first check. The wait grows with each check: many follow-ups have ended by then, and others take hours. */
+/** The wait after the first check. Many follow-ups end soon. The others can take hours, so the wait grows with each check. */
 const FIRST_WAIT_MS = 2_000;
 const MAX_WAIT_MS = 60_000;
 
@@ -26,8 +26,8 @@ const FAILURE_TYPE_BY_OUTCOME: Partial<Record<Outcome, string>> = {
 
 export const followUpResult: FollowUpActivities['followUpResult'] = async (followUp) => {
   const { client, info } = Context.current();
-  // A follow-up with another prompt belongs to another client, because the calling workflow's child would have the workflow's
-  // prompt.
+  // A follow-up with another prompt always belongs to another client (Infinity), because a follow-up that the calling workflow
+  // started has the prompt of this call.
   const reference = { ...followUp, shouldIncludeResult: true, foreignIfStartedBefore: Infinity };
   const {
     outcome: recordedOutcome,

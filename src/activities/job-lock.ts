@@ -27,8 +27,8 @@ const RETRY_MS = 10_000;
 const MAX_STARTS = 5;
 
 /**
- * The start delay of a lock, because no worker runs a lock. A lock ends when its follow-up releases it or the next follow-up
- * acquires it.
+ * The start delay of a lock's workflow. The delay is this long, so that no worker ever runs the workflow. A lock ends when its
+ * follow-up releases it or the next follow-up acquires it.
  */
 const START_DELAY = '365 days';
 

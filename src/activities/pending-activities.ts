@@ -23,7 +23,7 @@ export const countPollReads: FollowUpActivities['countPollReads'] = async () => 
  *
  * Only the record of a send without a running attempt proves that nothing was sent. The activity is paused first, because otherwise
  * an attempt could start, send, and fail to report right after the record was read. The Temporal server grants no permission to a
- * paused activity.
+ * paused activity. If an attempt is running, this activity stops nothing.
  */
 export const stopSend: FollowUpActivities['stopSend'] = async () => {
   const { client } = Context.current();

@@ -37,7 +37,7 @@ export function createWebhooks(secrets: string): Webhook[] {
   const each = secrets.split(',');
   if (each.length <= 2 && each.every((secret) => /^whsec_[A-Za-z0-9+/]{32,86}={0,2}$/.test(secret)))
     return each.map((secret) => new Webhook(secret));
-  throw new ApiKeyError('the notification secret file', `must have ${SECRETS_FORMAT}`);
+  throw new ApiKeyError('the notification secrets', `must have ${SECRETS_FORMAT}`);
 }
 
 /** Checks the options. @throws TypeError for an invalid URL, and ApiKeyError for invalid secrets as {@link createWebhooks} does */

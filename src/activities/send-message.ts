@@ -94,7 +94,7 @@ async function readAndPost(agentApi: AgentApi, input: SendInput, startedTick: nu
       timeoutMs: requestMs,
       beforeFirstByte: () => {
         checkpoint.sentAt = Date.now();
-        return permission() > 0 ? undefined : 'the worker was suspended while it was connecting';
+        return permission() > 0 ? undefined : 'connecting took longer than the send permission is valid';
       },
     })
     .catch((error: unknown) =>
@@ -132,7 +132,8 @@ export async function requestSendPermission(details: unknown): Promise<() => num
   await client.activity.heartbeat(info.taskToken, details, {
     serializationContext: toSerializationContext(info),
   });
-  // The wall clock shows a suspended machine; the monotonic clock shows a wall clock that was set back.
+  // The wall clock also advances while the machine is suspended. The monotonic clock also advances if the wall clock is set back.
+  // The longer time counts.
   return () => SEND_PERMISSION_MS - Math.max(Date.now() - requestedAt, performance.now() - requestedTick);
 }
 

@@ -4,11 +4,13 @@ import { formatDuration } from '../contract/duration';
 import { failureFromError } from './failure-from-error';
 import { canBeRedacted, MIN_SECRET_CHARACTERS } from './redaction';
 
+/** The source of a secret: the API key of the agent service, or the signing secrets of notifications. */
 export interface ApiKeySource {
-  /** Returns the current key. @throws ApiKeyError, whose message never contains any part of a key */
+  /** Returns the current secret. @throws ApiKeyError, whose message never contains any part of a secret */
   current(): Promise<string>;
 }
 
+/** Thrown when the API key or the signing secrets can't be read or are invalid. */
 export class ApiKeyError extends Error {
   override readonly name = 'ApiKeyError';
 
@@ -89,7 +91,7 @@ async function readKey(path: string, name: string, expectation?: string): Promis
     // Without O_NONBLOCK, opening a pipe waits for a writer.
     file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
     if (!(await file.stat()).isFile())
-      throw new ApiKeyError(name, "is not a regular file, so it can't be read at each rotation");
+      throw new ApiKeyError(name, "is not a regular file, so it can't be read for each request");
     const { bytesRead, buffer } = await file.read(Buffer.alloc(MAX_KEY_CHARACTERS + 1));
     return parseApiKey(buffer.toString('latin1', 0, bytesRead), name, expectation);
   } catch (error) {

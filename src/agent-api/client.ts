@@ -16,7 +16,10 @@ import {
 import { Redactor } from './redaction';
 import { readRetryAfter } from './retry-after';
 
-/** The agent service's two operations. Each operation makes one HTTP request, and returns a failure instead of throwing it. */
+/**
+ * The agent service's two operations. Each operation makes one HTTP request, and returns a failure instead of throwing it. `getJob`
+ * never throws, and `sendMessage` throws only because of a bug.
+ */
 export interface AgentApi {
   /** The timeout of one HTTP request, in milliseconds. */
   readonly timeoutMs: number;
@@ -54,7 +57,7 @@ interface ReadOptions {
 }
 
 interface SendOptions extends ReadOptions {
-  /** See {@link HttpRequestOptions}. The process may have been suspended while it was connecting. */
+  /** See {@link HttpRequestOptions}. Connecting may have taken too long, for example if the process was suspended. */
   readonly beforeFirstByte?: () => string | undefined;
 }
 
@@ -195,8 +198,8 @@ function createConnections(
 }
 
 /**
- * Gives errors of the proxy their own codes, because undici 7.30 repeats the CONNECT indefinitely if the proxy closes the
- * connection.
+ * Replaces the codes of the proxy's errors. If the proxy closes the connection, the error's code is `UND_ERR_SOCKET`, after which
+ * undici 7.30 repeats the CONNECT indefinitely. An error with another code ends the request.
  */
 function proxyConnections(proxy: URL, options: Pool.Options): Dispatcher {
   const pool = new Pool(proxy.origin, options);

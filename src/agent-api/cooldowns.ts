@@ -50,7 +50,7 @@ export class Cooldowns {
   recordResponse(projectId: string, startsCooldown: boolean, retryAfterMs: number | undefined): void {
     const now = this.now();
     const previous = this.cooldowns.get(projectId) ?? NO_COOLDOWN;
-    // During a cool-down, a response belongs to an earlier POST. Only a later `Retry-After` changes the cool-down.
+    // During a cool-down, a response belongs to an earlier POST. Only a `Retry-After` that ends later extends the cool-down.
     const isCoolingDown = previous.until > now;
     if (!startsCooldown) {
       if (!isCoolingDown) this.cooldowns.delete(projectId);

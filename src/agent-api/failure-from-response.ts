@@ -14,8 +14,8 @@ const CHECK_BASE_URL = 'check AGENT_API_BASE_URL';
 
 export type Operation = 'read' | 'send';
 
-/** The statuses that both a gateway without a route and the agent service return. The agent service means a missing job or a wrong key. */
-const GATEWAY_STATUSES: ReadonlySet<number> = new Set([400, 401, 403, 404]);
+/** The statuses that can come from the agent service (such as a missing job or a wrong key) or from a gateway without a route. */
+const AMBIGUOUS_STATUSES: ReadonlySet<number> = new Set([400, 401, 403, 404]);
 
 /**
  * Describes a response whose status is not a success. On a read, 400, 401, 403 and 404 come from the agent service only if the
@@ -26,8 +26,8 @@ export function failureFromStatus(response: HttpResponse, operation: Operation):
   const { status, body } = response;
   const statusText = `http ${status}`;
   const quoted = truncate(serviceMessageFrom(response) ?? '', MAX_QUOTE_CHARACTERS);
-  if (operation === 'read' && GATEWAY_STATUSES.has(status) && !isRecord(body.value)) {
-    const message = `${statusText} from a gateway, because the body is not a JSON object; ${CHECK_BASE_URL}`;
+  if (operation === 'read' && AMBIGUOUS_STATUSES.has(status) && !isRecord(body.value)) {
+    const message = `${statusText}, probably from a gateway: the body is not a JSON object; ${CHECK_BASE_URL}`;
     const failure = requestFailure(NOT_A_JOB, quoted === '' ? message : `${message}; ${quoted}`);
     return { ...failure, gatewayStatus: status };
   }
@@ -64,7 +64,7 @@ function hintFor(response: HttpResponse, operation: Operation): string | undefin
   if (operation === 'send' && readRetryAfter(response) !== undefined)
     return 'the agent service requested a wait with Retry-After';
   const may = operation === 'send' ? 'may read but not write' : 'may not read this project';
-  return `the key ${may}, or this address is not allowed`;
+  return `the key ${may}, or the agent service does not allow the worker's IP address`;
 }
 
 /** Returns undefined for an incomplete body, because a part of the key at its end would not be redacted. */

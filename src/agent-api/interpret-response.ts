@@ -23,8 +23,8 @@ export function toPostOutcome(result: HttpResult, jobId: string): PostOutcome {
     const { started, failure } = result;
     // A started request may have arrived. Neither the number of written bytes nor an error code shows the opposite.
     if (started) return { verdict: 'unknown', ...failure };
-    // Any other cause is temporary: a later attempt, a new certificate or a restarted service can fix it.
-    const isPermanent = CONFIGURATION_ERROR.test(failure.label);
+    // If the request itself is valid, the cause is temporary: a later attempt, a new certificate or a restarted service can fix it.
+    const isPermanent = PERMANENT_LABELS.test(failure.label);
     return { verdict: 'not-sent', reachedService: false, ...failure, ...(isPermanent && { isPermanent }) };
   }
   const read = readJobFromResponse(result, jobId, 'send');
@@ -91,8 +91,9 @@ const REJECTED_STATUSES: ReadonlySet<number> = new Set([400, 403, 404, 405, 409,
  * Returns the verdict of a POST whose response does not have the job. The status alone decides, because no error text permits a
  * second POST. After a 401, a new key fixes the cause. After a 429 or a 403 with `Retry-After`, the same POST works later.
  *
- * Any other status leaves the delivery unknown. A 2xx may be a portal's page, and a redirect may come after the message was
- * processed. A gateway may return 408 or 425 at any point, and 502, 503 (also with `Retry-After`) or 504 after forwarding a request.
+ * Any other status leaves the delivery unknown. A 2xx may be the login page of a captive portal, and a redirect may come after the
+ * message was processed. A gateway may return 408 or 425 at any point, and 502, 503 (also with `Retry-After`) or 504 after
+ * forwarding a request.
  */
 export function verdictFromStatus(
   status: number,
@@ -115,6 +116,6 @@ function isRateLimited(status: number, hasRetryAfter: boolean): boolean {
 export const INVALID_ID = 'invalid_id';
 export const PROXY_CREDENTIALS = 'PROXY_CREDENTIALS';
 
-/** An invalid address, argument or header stays invalid when the request is repeated. */
-const CONFIGURATION_ERROR =
+/** Matches the labels of permanent failures: an invalid address, argument or header stays invalid when the request is repeated. */
+const PERMANENT_LABELS =
   /^(invalid_id|PROXY_CREDENTIALS|UND_ERR_(INVALID_ARG|NOT_SUPPORTED)|ERR_(INVALID_(ARG_\w+|CHAR|URL)|UNESCAPED_CHARACTERS|SOCKET_BAD_PORT))$/;

@@ -9,7 +9,8 @@ export function readRetryAfter({ headers }: HttpResponse): number | undefined {
  * Returns the wait of a `Retry-After` header in milliseconds: a safe integer, 0 if the wait is negative or in the past, or
  * undefined if the header is absent or invalid.
  *
- * @param respondedAt the response's `Date` header. A date counts from this time, because the worker's clock may be wrong.
+ * @param respondedAt the response's `Date` header. If `Retry-After` is a date, the wait is counted from this time, because the
+ *   worker's clock may be wrong.
  */
 export function parseRetryAfter(
   header: string | undefined,

@@ -51,11 +51,14 @@ export type MaxFailures = { readonly items: number } | { readonly percent: numbe
  */
 const KEY_DIGITS = 16;
 
-/** Makes batch items from requests. In a rejected batch, the requests may be any values. Equal requests become equal JSON. */
+/**
+ * Makes batch items from requests. Equal requests become equal JSON. Clients also call this function for a batch whose input the
+ * workflow rejected. The requests may then be any values.
+ */
 export function toBatchItems(requests: readonly FollowUpRequest[]): BatchItem[] {
   const occurrences = new Map<string, number>();
-  return requests.map((checked) => {
-    const tidy = { ...(withBatchPolling(checked) as JsonObject) };
+  return requests.map((each) => {
+    const tidy = { ...(withBatchPolling(each) as JsonObject) };
     const fields = Object.keys(REQUEST_FIELDS).map((field) => [field, getField(tidy, field)] as const);
     const request = buildRequest(fields) as unknown as FollowUpRequest;
     const { projectId, jobId, prompt, requestId } = request;

@@ -5,8 +5,9 @@ import { type BatchBoard, BOARD_FIELDS, isBatchBoard } from './board';
 import type { MaxFailures } from './items';
 
 /**
- * The workflow type of a chunk. Its input has some items of a large batch. No worker runs the workflow, because it has a start
- * delay.
+ * The workflow type of a chunk, whose input has some items of a large batch. The start delay is a year. Usually, the chunk is
+ * terminated before the delay has passed. Otherwise, the workflow runs after the
+ * delay and ends at once.
  */
 export const CHUNK_WORKFLOW = 'followUpBatchItems';
 

@@ -56,8 +56,8 @@ export function nextBatchStep(board: BatchBoard, settings: BatchMemo, running: R
   const waitMs = nextRoundWaitMs(board, running);
   if (stopReason === 'cancel-running')
     return running.count === 0 ? { do: 'report' } : { do: 'cancel items', waitMs };
-  const isBeyond = stopReason === null && isMaxFailuresExceeded(settings, board);
-  if (board.ended >= items || stopReason === 'cancelled' || isBeyond) return { do: 'report' };
+  const isMaxExceeded = stopReason === null && isMaxFailuresExceeded(settings, board);
+  if (board.ended >= items || stopReason === 'cancelled' || isMaxExceeded) return { do: 'report' };
   if (settings.isPaused || stopReason !== null)
     return isEveryLanePending(board) || isReportDue(board, settings, running)
       ? { do: 'report' }

@@ -50,7 +50,10 @@ export interface BatchProgress
 export interface BatchView extends Pick<BatchProgress, 'state'> {
   /** The problem, or the reason why the batch does not continue. The value is null for a batch without a problem. */
   readonly message: string | null;
-  /** The progress. The value is null if no worker has started the batch yet, or if the batch was terminated. */
+  /**
+   * The progress of a running or ended batch. The field is named `summary`, also in JSON output, but has more fields than
+   * `BatchSummary`. The value is null if no worker has started the batch yet, or if the batch was terminated.
+   */
   readonly summary: BatchProgress | null;
 }
 

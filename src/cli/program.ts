@@ -11,7 +11,7 @@ import { type OutputStream, Session } from './session';
 const ENVIRONMENT_HELP = `Environment:
   TEMPORAL_*, temporal.toml    the connection, as for the Temporal CLI and every SDK (default: localhost:7233)
   FOLLOW_UP_TASK_QUEUE, FOLLOW_UP_DATA_CONVERTER
-                               the values of the workers; only the workers need the agent service's API key
+                               must be the same as on the workers; only the workers need the agent service's API key
   TEMPORAL_UI_URL              print the address of each follow-up in the Web UI at this URL
   DEBUG                        print the stack traces of errors`;
 

@@ -63,7 +63,7 @@ async function fetchResult(client: Client, workflowId: string): Promise<FollowUp
   throw unexpectedFailureError(workflowId, 'its result is not a job with a receipt');
 }
 
-/** Creates the error that `result` throws. @param receipt the receipt in the memo, which only a cancelled follow-up has */
+/** Creates the error that `result` throws. @param receipt the receipt in the memo, which is used only for a cancelled follow-up */
 export function resultError(
   workflowId: string,
   cause: Error | undefined,

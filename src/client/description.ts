@@ -21,7 +21,7 @@ export interface FollowUpDescription {
   /** When the follow-up ended. Null while it runs. */
   readonly endedAt: string | null;
   readonly taskQueue: string;
-  /** The latest phase that the workflow recorded; null if none is recorded. The same holds for the following fields. */
+  /** The latest phase that the workflow recorded. Null if none is recorded, as for `jobStatus`, `projectId` and `jobId`. */
   readonly phase: string | null;
   /** How the follow-up ended, such as `completed` or `DeliveryUnknown`. Null while it runs, and if it was terminated. */
   readonly outcome: string | null;
@@ -36,7 +36,10 @@ export interface FollowUpDescription {
   readonly jobId: string | null;
   /** Why the workflow task keeps failing, for example a missing search attribute. Null if it does not fail, and in a list. */
   readonly workflowTaskFailure: string | null;
-  /** The receipt of a cancelled follow-up. Null for every other follow-up, and in a list. */
+  /**
+   * The receipt in the memo. A cancelled follow-up has this receipt, and so has a batch item that ended, unless the item was
+   * terminated or timed out. Null for every other follow-up, and in a list.
+   */
   readonly receipt: Receipt | null;
 }
 

@@ -19,10 +19,13 @@ export function throwIfProblems(problems: readonly Problem[]): void {
   if (problems.length > 0) throw new InvalidRequestError(problems);
 }
 
-/** Thrown when another message, batch or schedule has the same ID. Nothing was started or changed. */
+/**
+ * Thrown when another message, batch or schedule has the same ID, or when other clients change the schedule at the same time.
+ * Nothing was started or changed.
+ */
 export class ConflictError extends FollowUpError {}
 
-/** Thrown when the namespace has no follow-up, batch or schedule with an ID. */
+/** Thrown when the namespace has no follow-up, batch or schedule with the given ID. */
 export class NotFoundError extends FollowUpError {}
 
 /** Thrown when it is unknown whether a call started a follow-up or batch. Repeat the same call; no message is sent twice. */
@@ -54,7 +57,7 @@ export function interruptedCallError(
   return new ErrorClass(code, reason, { workflowId, cause });
 }
 
-/** Thrown when the agent service rejected the message, or the job was active and `whenActive` is `reject`. */
+/** Thrown when the agent service rejected the message, or the job was not idle and `whenActive` is `reject`. */
 export class FollowUpRejectedError extends FollowUpError {}
 
 /** Thrown when it is unknown whether the message arrived. */

@@ -31,12 +31,13 @@ export class FollowUpHandle {
    * @returns the final job and the receipt; a job with the status `archived` or `failed` is a result too
    * @throws FollowUpRejectedError, DeliveryUnknownError, DeadlineExceededError or JobNotFoundError with `details`
    * @throws FollowUpCancelledError with the receipt, or FollowUpTerminatedError
+   * @throws FollowUpError `INVALID_REQUEST`, `WORKFLOW_TIMED_OUT` or `UNEXPECTED_FAILURE`
    */
   result(options: CallOptions = {}): Promise<FollowUpResult> {
     return this.run(options, (client, signal) => awaitResult(client, this.workflowId, signal));
   }
 
-  /** Returns the progress from a worker. If no worker responds within 3 s, returns the Temporal server's description instead. */
+  /** Returns the progress from a worker. If no worker returns it within 3 s, returns the Temporal server's description instead. */
   progress(options: CallOptions = {}): Promise<ProgressReport> {
     return this.run(options, (client) => readProgress(client, this.workflowId));
   }
@@ -73,7 +74,7 @@ export class FollowUpHandle {
   }
 
   /**
-   * Runs a follow-up that has ended again, with the same request. The verdict in its receipt must be `not-sent` or `rejected`.
+   * Runs an ended follow-up again, with the same request. The verdict in its receipt must be `not-sent` or `rejected`.
    *
    * @returns the ID of the new run; {@link result} waits for this run
    * @throws InvalidRequestError if the stored request is no longer valid

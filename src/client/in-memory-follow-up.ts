@@ -6,7 +6,7 @@ import { toFollowUpProgress, toReceipt, reportedDelivery } from '../follow-up/re
 import { type RunStart, type FollowUpState, initialState } from '../follow-up/state';
 import { endWithFailure, type Step } from '../follow-up/step';
 import type { FollowUpDescription } from './description';
-import { outcomeFromClient, outcomeFromEngine, failedRunOutcome, type RunOutcome } from './in-memory-outcome';
+import { forcedRunOutcome, outcomeFromEngine, failedRunOutcome, type RunOutcome } from './in-memory-outcome';
 import {
   activeJob,
   hasReachedOutcome,
@@ -20,7 +20,7 @@ import { type NamedRequest, planFromRequest } from './start';
 /** The maximum number of steps of a simulation. Every possible outcome needs fewer steps. */
 const MAX_STEPS = 1_000;
 
-/** Simulates one run of a follow-up: simulated events drive the same engine that the workflow uses. */
+/** Simulates one run of a follow-up: simulated events drive the engine, which is the code that decides in the workflow. */
 export class InMemoryFollowUp {
   readonly runId = crypto.randomUUID();
   readonly startedAt = Date.now();
@@ -198,7 +198,7 @@ export class InMemoryFollowUp {
   /** Ends the run if its next step is the end, or if the outcome is an end that a client or a timeout causes. */
   private finish(outcome: SimulatedOutcome): void {
     const { state, step, now } = this;
-    const end = outcome.phase === undefined ? outcomeFromClient(outcome, now) : null;
+    const end = outcome.phase === undefined ? forcedRunOutcome(outcome, now) : null;
     if (end !== null) this.endRun(end);
     else if (step.do === 'end') this.endRun(outcomeFromEngine(state, step.outcome, now, outcome.message));
   }

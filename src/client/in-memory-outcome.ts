@@ -20,7 +20,7 @@ export interface RunOutcome {
 }
 
 /** Returns the end of a run that a client terminated or that timed out; null for every other end. */
-export function outcomeFromClient({ end, message }: SimulatedOutcome, at: number): RunOutcome | null {
+export function forcedRunOutcome({ end, message }: SimulatedOutcome, at: number): RunOutcome | null {
   const base = { outcome: null, result: null, at };
   if (end === 'terminated')
     return { ...base, state: end, cause: new TerminatedFailure(message ?? 'a test terminated the workflow') };
@@ -33,7 +33,11 @@ export function outcomeFromClient({ end, message }: SimulatedOutcome, at: number
   return null;
 }
 
-/** Returns the end that the engine decided. @param message replaces the message of a failure if it is defined */
+/**
+ * Returns the end that the engine (the code that decides in the workflow) decided.
+ *
+ * @param message replaces the message of a failure if it is defined
+ */
 export function outcomeFromEngine(
   state: FollowUpState,
   outcome: FollowUpOutcome,

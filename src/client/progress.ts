@@ -24,11 +24,11 @@ import {
 } from './description';
 import { waitTimeoutError, explainMissingResponse, updateRejectedError, wrongStateError } from './errors';
 
-/** The progress of a follow-up, or the Temporal server's description of the follow-up if no worker responds. */
+/** The progress of a follow-up, or the Temporal server's description of the follow-up if no worker returns the progress. */
 export type ProgressReport =
   | { readonly from: 'worker'; readonly progress: FollowUpProgress }
   | {
-      /** No worker responded within 3 s. */
+      /** No worker returned the progress within 3 s. */
       readonly from: 'server';
       readonly description: FollowUpDescription;
       /** The number of workers that poll the follow-up's task queue. */

@@ -4,7 +4,10 @@ import type { FailureDetails, FailureType, Phase, Verdict } from '../contract/re
 import type { FollowUpState } from '../follow-up/state';
 import type { Step } from '../follow-up/step';
 
-/** The outcome that a test gives to a follow-up. The engine runs until this outcome, so phase, receipt and error are real. */
+/**
+ * The outcome that a test gives to a follow-up. The simulation runs the code that decides in the workflow until this outcome, so
+ * phase, receipt and error are real.
+ */
 export interface SimulatedOutcome extends Pick<FailureDetails, 'httpStatus' | 'serviceMessage'> {
   /** How the follow-up ends. @default 'completed' */
   readonly end?: TerminalStatus | FailureType | 'cancelled' | 'terminated' | 'timed-out';
@@ -14,7 +17,7 @@ export interface SimulatedOutcome extends Pick<FailureDetails, 'httpStatus' | 's
   readonly job?: Partial<AgentJob>;
   /** The delivery's verdict. @default the usual verdict for the end or the phase */
   readonly verdict?: Verdict;
-  /** The failure's message. @default the engine's message */
+  /** The failure's message. @default the same message as from the workflow */
   readonly message?: string;
 }
 

@@ -105,7 +105,8 @@ export async function retryFollowUp(
   workflowId: string,
   signal: AbortSignal,
 ): Promise<{ readonly runId: string }> {
-  // The receipt is trusted only as long as a send permission. Later, another run may have sent the message and ended.
+  // The receipt is trusted for as long as a send permission is valid. After that time, another run may have sent the message and
+  // ended.
   const startBy = Date.now() + SEND_PERMISSION_MS;
   const existing = await findFollowUp(client, workflowId);
   const { runId, taskQueue, closeTime, priority } = existing;

@@ -94,7 +94,7 @@ export const isPollJobResult = objectOf({
   reads: isReadCount,
   /** The response of the read that ended the activity: it differs from the known job, or `decidesAt` has passed. */
   response: isJobResponse,
-  /** The earliest time at which the read that ended the activity was requested, by the Temporal server's clock. */
+  /** A lower bound of the time at which the read that ended the activity was requested, by the Temporal server's clock. */
   requestedAt: time,
 });
 export type PollJobResult = Checked<typeof isPollJobResult>;
@@ -166,7 +166,8 @@ const isSendOutcome = unionOf(
   objectOf({ kind: literalOf('lock-held'), holder: isJobLockHolder }),
   /**
    * `not-read`: the baseline read failed. `postponed`: the POST is not allowed now, because of a cool-down, the deadline or the
-   * Temporal server. The kind is also `postponed` if no worker started the send, or the activity was paused or reset.
+   * Temporal server. The kind is also `postponed` if no worker started the send, or if an operator paused or reset the activity
+   * itself.
    */
   objectOf({
     kind: literalOf('not-read', 'postponed'),
@@ -176,7 +177,7 @@ const isSendOutcome = unionOf(
   }),
   /** `decideSend` does not allow the POST, because of the job's status. */
   objectOf({ kind: literalOf('job-not-ready'), job: isAgentJob }),
-  /** The permit names another run, and that run may have sent the message. */
+  /** A workflow reset made this run, so the permit names another run. That run may have sent the message. */
   objectOf({ kind: literalOf('reset'), ...requestFailure, baseline: orNull(isAgentJob) }),
   isPostedSendOutcome,
 );
@@ -190,8 +191,8 @@ export const isSendResult = objectOf({
 export type SendResult = Checked<typeof isSendResult>;
 
 /**
- * The record that the Temporal server has of a stopped send: its checkpoint, nothing, or not known. The record was read at a moment
- * after which the Temporal server grants no send permission.
+ * The record that the Temporal server has of a pending send: its checkpoint, nothing, or not known. If the kind is `nothing`, the
+ * Temporal server grants no send permission after the record was read.
  */
 export const isSendRecord = unionOf(
   objectOf({ kind: literalOf('checkpoint'), ...checkpoint }),
@@ -228,7 +229,10 @@ export interface FollowUpActivities {
   countPollReads(): Promise<number>;
   /** Acquires the job lock, reads the job, and makes one POST if the job and the Temporal server allow it. */
   sendMessage(input: SendInput): Promise<SendResult>;
-  /** Prevents a further attempt of this run's pending `sendMessage`, and returns the record that the Temporal server has of it. */
+  /**
+   * Returns the record that the Temporal server has of this run's pending `sendMessage`. Unless an attempt is running, the activity
+   * first prevents a further attempt.
+   */
   stopSend(): Promise<SendRecord>;
   /** Waits until the job lock is free, and acquires it. @returns the lock's run ID */
   waitForJobLock(job: JobAddress, holder: JobLockHolder): Promise<string>;

@@ -41,7 +41,7 @@ export function toBatchId(batch: string): string {
   return batch.startsWith(BATCH) ? batch.slice(BATCH.length) : batch;
 }
 
-/** The number of digest characters in the ID of a chunk, so that another batch with the same batch ID has other chunks. */
+/** The number of digest characters in the ID of a chunk. The digest separates the chunks of batches with the same batch ID. */
 const DIGEST_CHARACTERS = 12;
 
 /** @param chunk the number of the chunk, from 0 */

@@ -1,16 +1,24 @@
-/* This file has every name that two programs share. A changed name breaks callers, saved filters or running workflows. */
+/*
+ * This file has names that two programs share. A changed name breaks callers, saved filters or running workflows.
+ * src/batch/memo.ts has the memo key, the updates and the chunk's workflow type of batches. result.ts has the failure types of
+ * follow-ups.
+ */
 
 export const FOLLOW_UP_WORKFLOW = 'followUp';
 export const BATCH_WORKFLOW = 'followUpBatch';
 export const NOTIFICATION_WORKFLOW = 'followUpNotification';
 export const JOB_LOCK_WORKFLOW = 'followUpJobLock';
 
+/* The queries and updates of a follow-up. A batch also has the query `progress`. */
 export const QUERY_PROGRESS = 'progress';
 export const UPDATE_POLL_NOW = 'pollNow';
 export const UPDATE_EXTEND_DEADLINE = 'extendDeadline';
 export const UPDATE_RESOLVE_DELIVERY = 'resolveDelivery';
 
-/* The keys of memos. `MEMO_RECEIPT` has the receipt and the outcome of a cancelled follow-up or of a batch item. */
+/*
+ * The keys of the memos of follow-ups and job locks. `MEMO_RECEIPT` has the receipt and the outcome of a cancelled follow-up or of a
+ * batch item.
+ */
 export const MEMO_RECEIPT = 'followUpReceipt';
 export const MEMO_PROMPT_DIGEST = 'followUpPromptSha256';
 /**

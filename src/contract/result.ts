@@ -58,7 +58,7 @@ export const isReceipt = objectOf({
   baseline: orNull(isJobState),
   /** The SHA-256 of the prompt in hexadecimal digits. The value is null if the request was invalid. */
   promptDigest: orNull(text),
-  /** The number of reads since the send whose response was reported. */
+  /** The number of reads since the first POST that may have been processed. One read may be counted without a response. */
   polls: count,
   /** When the POST started. The value is null if nothing was sent. */
   sentAt: orNull(text),

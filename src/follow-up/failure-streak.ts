@@ -27,7 +27,7 @@ export function addFailure(streak: FailureStreak, failure: RequestFailure, at: n
 export const MIN_NOT_FOUND = 5;
 
 /**
- * Returns whether a job no longer exists that existed before. The evidence is five responses with status 404 in a row that span at
+ * Returns whether a job that existed before no longer exists. The evidence is five responses with status 404 in a row that span at
  * least `maxStaleness`.
  *
  * @param requestedAt when the latest read was requested

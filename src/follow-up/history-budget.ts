@@ -24,7 +24,8 @@ export function isHistoryFull(history: HistorySize): boolean {
 const LONG_HISTORY = 1 / 4;
 
 /**
- * A timer, a read activity and the workflow tasks between them take 11 events (counted in test/workflows/replay/budget.test.ts).
+ * A timer, a read activity and the workflow tasks between them take 11 events (measured by test/workflows/replay/budget.test.ts).
+ * The twelfth event is a reserve.
  */
 const EVENTS_PER_READ = 12;
 

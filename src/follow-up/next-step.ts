@@ -136,7 +136,7 @@ function nextWatchStep(state: FollowUpState, { reads }: AcceptedDelivery, moment
       ? endAfterDeadline(state)
       : readAt(state, 'watching', deadlineAt, moment);
   const phase = reads.last !== null && isTerminal(reads.last.status) ? 'confirming' : 'watching';
-  // Nothing shows that the terminal status is new, so one read decides at the time when the status must still be the same.
+  // Nothing shows that the terminal status is new. The status is accepted if a read at `until` or later returns it again.
   if (judgment.kind === 'held') return readAt(state, phase, judgment.until, moment);
   if (reads.freshStreak !== null) return readOrPoll(state, phase, deadlineAt, moment);
   // Before a read is fresh, it can only show that the turn has started, and only if the job was idle before.

@@ -20,8 +20,8 @@ import { isFailureStreak, NO_FAILURES } from './failure-streak';
 import type { SendPermit } from './permits';
 
 /**
- * The known facts about the delivery of the message. The reads since a POST are part of the delivery, so a delivery without reads
- * can't follow a POST.
+ * The known facts about the delivery of the message. The reads since a POST that may have been processed are part of the delivery,
+ * so `accepted` and `unknown` can't exist without reads.
  */
 export type DeliveryState =
   /** No POST was made that the agent service may have processed. */
@@ -79,7 +79,7 @@ const facts = {
   /** The wait after a send found that the job is not idle: the start of the wait, and the number of reads since then. */
   waitingForJob: orNull(objectOf({ since: time, reads: count })),
   failures: isFailureStreak,
-  /** The number of reads since the POST whose response was reported. */
+  /** The number of reads since the first POST that may have been processed. One read may be counted without a response. */
   polls: count,
   /** How often each response was received. */
   responseCounts: mapOf(count),

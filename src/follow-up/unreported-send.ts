@@ -13,7 +13,10 @@ export type UnreportedSendCause =
    * timeout.
    */
   | 'pending'
-  /** Another client completed or failed the activity, or the activity failed with an error that proves nothing. */
+  /**
+   * Any other end of the activity without a worker's report. Another client completed or failed the activity, or the activity
+   * failed with an error that proves nothing.
+   */
   | 'completed by another client';
 
 /**

@@ -10,13 +10,13 @@ export async function eachConcurrently<T>(
   work: (item: T) => Promise<void>,
   concurrency = 16,
 ): Promise<void> {
-  const queue = (async function* () {
+  const source = (async function* () {
     yield* items;
   })();
-  // If a worker throws, its loop closes the queue for all workers.
-  const worker = async (): Promise<void> => {
-    for await (const item of queue) await work(item);
+  // If one loop throws, it closes the generator for all loops.
+  const loop = async (): Promise<void> => {
+    for await (const item of source) await work(item);
   };
-  const results = await Promise.allSettled(Array.from({ length: concurrency }, worker));
+  const results = await Promise.allSettled(Array.from({ length: concurrency }, loop));
   for (const result of results) if (result.status === 'rejected') throw result.reason;
 }

@@ -1,7 +1,7 @@
 /**
  * This file has all uses of private parts of the SDK, and the requests about pending activities and pollers, for which the SDK has
- * no method. The missing features are listed in docs/architecture.md. When the SDK has one of these features,
- * test/temporal/sdk-features.test.ts fails.
+ * no method. A table in docs/architecture.md lists the missing features. For most of them, test/temporal/sdk-features.test.ts fails
+ * as soon as the SDK has the feature. The table shows the features without a test.
  */
 import type { Client, WorkflowExecutionDescription } from '@temporalio/client';
 import { InternalWorkflowStartOptionsSymbol } from '@temporalio/client/lib/internal';
@@ -20,13 +20,17 @@ const PENDING_ACTIVITY_STARTED = 2;
 
 /**
  * The worker option for the timeout of one workflow activation. The SDK's type does not have this option. An activation takes
- * milliseconds. The SDK's default is 5 s of wall-clock time, which a process without CPU time would also exceed.
+ * milliseconds. The SDK's default is 5 s of wall-clock time, which also passes while the process gets no CPU time.
  */
 export const ACTIVATION_TIMEOUT = { isolateExecutionTimeout: 60_000 };
 
-/** Returns start options with a request ID, so that repeated starts with the same `requestId` create only one run. */
-export function startOnceOptions(requestId: string): object {
-  return { [InternalWorkflowStartOptionsSymbol]: { requestId } };
+/**
+ * Returns start options with which repeated starts create only one run.
+ *
+ * @param startRequestId Temporal's own request ID of the start call, which is not the `requestId` of a follow-up
+ */
+export function startOnceOptions(startRequestId: string): object {
+  return { [InternalWorkflowStartOptionsSymbol]: { requestId: startRequestId } };
 }
 
 type Decoding = Parameters<typeof decodeFromPayloadsAtIndex>;

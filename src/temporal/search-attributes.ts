@@ -55,6 +55,10 @@ export async function ensureSearchAttributes(
   }
 }
 
+const LIST_DENIED_ACTION =
+  'Give the credentials the permission to list search attributes. If search attributes are missing, register them with the ' +
+  'following commands:';
+
 async function readTypes(connection: ConnectionLike, namespace: string): Promise<Record<string, number>> {
   try {
     const list = () => connection.operatorService.listSearchAttributes({ namespace });
@@ -70,15 +74,21 @@ async function readTypes(connection: ConnectionLike, namespace: string): Promise
       namespace,
       'does not let this process list its search attributes',
       SEARCH_ATTRIBUTES,
+      LIST_DENIED_ACTION,
     );
     return (await withCallTimeout(connection, list).catch(onDenied)).keys;
   }
 }
 
-function throwAsNotSetUp(namespace: string, problem: string, names: readonly SearchAttributeName[]) {
+function throwAsNotSetUp(
+  namespace: string,
+  problem: string,
+  names: readonly SearchAttributeName[],
+  action?: string,
+) {
   return (error: unknown): never => {
     if (!isAccessDenied(error)) throw error;
-    throw notSetUpError(namespace, `${problem} (${findGrpcError(error)?.text ?? ''})`, names, error);
+    throw notSetUpError(namespace, `${problem} (${findGrpcError(error)?.text ?? ''})`, names, error, action);
   };
 }
 

@@ -11,7 +11,10 @@ export class TemporalUnreachableError extends FollowUpError {
   }
 }
 
-/** Thrown when the namespace or its search attributes are missing. The message has the commands that create them. */
+/**
+ * Thrown when the namespace is missing, or when its search attributes are missing, have a wrong type or can't be listed. The message
+ * has the required commands.
+ */
 export class SearchAttributesError extends FollowUpError {
   constructor(message: string, options?: ErrorOptions) {
     super('NAMESPACE_NOT_SET_UP', message, options);
@@ -59,16 +62,20 @@ export function namespaceNotFoundError(namespace: string, cause: unknown): Searc
   );
 }
 
-/** @param names the search attributes that may be missing */
+const REGISTER_MISSING =
+  'Register them with the CLI command "setup", or run the following commands for the missing search attributes:';
+
+/** @param names the search attributes that may be missing. @param action the required action, before the commands */
 export function notSetUpError(
   namespace: string,
   problem: string,
   names: readonly SearchAttributeName[],
   cause?: unknown,
+  action = REGISTER_MISSING,
 ): SearchAttributesError {
   const create = `  temporal operator search-attribute create --namespace ${namespace}`;
   const help = [
-    'Register them with the CLI command "setup", or run the following commands for the missing search attributes:',
+    action,
     ...names.map((name) => `${create} --type ${SEARCH_ATTRIBUTE_TYPES[name]} --name ${name}`),
     `In Temporal Cloud, use the web console, or: tcld namespace search-attributes add --namespace ${namespace} ` +
       names.map((name) => `--search-attribute "${name}=${SEARCH_ATTRIBUTE_TYPES[name]}"`).join(' '),

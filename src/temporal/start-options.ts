@@ -8,15 +8,17 @@ import { startOnceOptions } from './sdk-internals';
 export function startOptions(plan: FollowUpPlan, batchId?: string) {
   return {
     ...followUpStartOptions(plan, batchId),
-    // With FAIL, the response shows whether the start created a new run. A call that the SDK repeats is still the same start.
+    // With FAIL, the response shows whether the start created a new run. If the SDK repeats the call, the Temporal server
+    // recognizes the same start and reports no conflict.
     workflowIdConflictPolicy: 'FAIL',
     staticDetails: staticDetails(plan, batchId),
   } as const;
 }
 
 /**
- * Returns the options of a retry, which starts another run of a follow-up. The start's request ID contains the ID of the retried
- * run. Two retries of the same run therefore create only one new run, even if the new run has already ended.
+ * Returns the options of a retry, which starts another run of a follow-up. Temporal's request ID of the start (not the `requestId`
+ * of the follow-up) contains the ID of the retried run. Two retries of the same run therefore create only one new run, even if the
+ * new run has already ended.
  *
  * @param runId the run that is retried
  */

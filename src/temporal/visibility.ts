@@ -52,7 +52,7 @@ export async function listRunningIdsForJobs(client: Client, jobIds: Iterable<str
 }
 
 export interface ListedOutcome {
-  /** Null if only the workflow's result has the outcome. */
+  /** Null if only the workflow's result has the outcome, or if the memo can't be decoded. */
   readonly outcome: RecordedOutcome | null;
   readonly closedAt: Date;
   readonly startedAt: Date;

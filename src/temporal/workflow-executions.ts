@@ -24,12 +24,12 @@ export async function describeWorkflow(
   }
 }
 
-/** Returns the ID of the first run in a chain of runs that were continued as new. */
+/** Returns the ID of the first run in the chain of a run. In a chain, each run continues the run before it as new. */
 export function getFirstRunId({ raw, runId }: WorkflowExecutionDescription): string {
   return raw.workflowExecutionInfo?.firstRunId ?? runId;
 }
 
-/** Ignores the error of a signal or a cancellation whose workflow has already ended. @throws every other error */
+/** Ignores the error of a cancellation or a termination whose workflow has already ended. @throws every other error */
 export function ignoreClosedWorkflow(error: unknown): void {
   if (!(error instanceof WorkflowNotFoundError)) throw error;
 }
@@ -45,7 +45,7 @@ export async function cancelWorkflows(client: Client, workflowIds: Iterable<stri
  * Reads the input of a run.
  *
  * @param runId an empty string for the latest run
- * @returns undefined if the run's history no longer exists; `firstRunId` is set only if the run was continued as new
+ * @returns undefined if the run's history no longer exists; `firstRunId` is set only if the run continues an earlier run
  */
 export async function readRunInput(client: Client, workflowId: string, runId: string) {
   const { workflowService, options } = client;
@@ -93,7 +93,7 @@ const CLOSED_STATES = ['completed', 'failed', 'cancelled', 'terminated', 'timed-
 
 export type RunState = 'running' | (typeof CLOSED_STATES)[number];
 
-/** Converts a status. A paused run is `running`, and so is a run that was continued as new. */
+/** Converts a status. A paused run is `running`, and so is a run that ended because it continued as new. */
 export function toRunState(status: WorkflowExecutionInfo['status']['name']): RunState {
   const stateText = status.toLowerCase().replace('_', '-');
   return CLOSED_STATES.find((end) => end === stateText) ?? 'running';

@@ -84,8 +84,8 @@ const PROBE_JOB: JobAddress = { projectId: 'agent-follow-up-check', jobId: 'no-s
 /** The shortest time between two checks of the key, because reads may count against the agent service's rate limit. */
 const KEY_CHECK_INTERVAL_MS = 60_000;
 
-/** Matches the labels of failures that only another key, URL, proxy or certificate can fix. */
-const CONFIGURATION_FAILURE =
+/** Matches the labels of failures whose usual cause is a wrong key, URL, proxy or certificate. */
+const SETTINGS_LABELS =
   /^(http_(401|3\d\d)|not_a_job|no_key|ENOTFOUND|PROXY_\w+|ERR_TLS_\w+|ERR_SSL_\w+|EPROTO|\w*CERT\w*|UNABLE_TO_\w+)$/;
 
 /** Reports an invalid key or URL before the first follow-up. If the agent service is down, the worker stays ready. */
@@ -95,7 +95,7 @@ export function keyCheck(api: AgentApi, logger: Pick<Logger, 'warn'>): Readiness
     if (isKeyAccepted) return [];
     const response = await api.getJob(PROBE_JOB);
     isKeyAccepted = response.kind === 'job' || response.httpStatus === 404;
-    if (response.kind === 'job' || !CONFIGURATION_FAILURE.test(response.label)) return [];
+    if (response.kind === 'job' || !SETTINGS_LABELS.test(response.label)) return [];
     const reason = `the agent service can't be used with these settings: ${response.message}`;
     logger.warn(reason);
     return [reason];

@@ -35,8 +35,8 @@ export interface FollowUpPluginOptions {
 }
 
 /**
- * The activities that call the agent service. Their task queues are separate, because a rate limit applies to a whole queue. All other
- * activities call only the Temporal server.
+ * The activities that call the agent service. Their task queues are separate, because a rate limit applies to a whole queue. No
+ * other activity calls the agent service.
  */
 const QUEUE_BY_ACTIVITY = new Map<string, keyof TaskQueues>([
   ['getJob', 'read'],
@@ -45,6 +45,7 @@ const QUEUE_BY_ACTIVITY = new Map<string, keyof TaskQueues>([
 ] satisfies [keyof FollowUpActivities, keyof TaskQueues][]);
 
 const WORKFLOWS = require.resolve('../workflows');
+/** The entry of the bundle if the program that uses the plugin (a team's worker) also has its own workflows. */
 const WITH_TEAM_WORKFLOWS = require.resolve('../workflows/with-team-workflows');
 const TEAM_WORKFLOWS = 'agent-follow-up-team-workflows';
 /** The name of an export of `src/workflows/index.ts`. A bundle with this name contains the workflows. */
@@ -81,7 +82,10 @@ export class FollowUpPlugin implements WorkerPlugin, BundlerPlugin {
 
   constructor(private readonly options: FollowUpPluginOptions) {}
 
-  /** Adds the workflows to the team's own workflows. The SDK calls this method when it bundles a `workflowsPath`. */
+  /**
+   * Adds the workflows of follow-ups to the workflows of the program that uses the plugin. The SDK calls this method when it bundles
+   * a `workflowsPath`.
+   */
   configureBundler(options: BundleOptions): BundleOptions {
     const { workflowsPath, webpackConfigHook } = options;
     if (workflowsPath === WORKFLOWS) return options;

@@ -51,7 +51,7 @@ const listenAddressSchema = (defaultAddress: string) =>
         return { host, port: Number(port), isSetByOperator: text !== undefined };
       return addProblem(
         context,
-        'is not host:port; set it to host:port (127.0.0.1:9465, [::1]:9465) or to off',
+        `is not host:port; set it to host:port (${defaultAddress}, ${defaultAddress.replace('127.0.0.1', '[::1]')}) or to off`,
       );
     });
 

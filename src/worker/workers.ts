@@ -12,8 +12,11 @@ const CONCURRENT_READS = 200;
  */
 const CONCURRENT_SENDS = 50;
 
-/** The maximum number of concurrent activities that call only the Temporal server. Each takes milliseconds, and no slot while it waits. */
-const CONCURRENT_SERVER_CALLS = 50;
+/**
+ * The maximum number of concurrent activities on the workflow task queue: requests to the Temporal server, rounds of batches (a
+ * minute or more), and notifications. An activity that waits for its next attempt takes no slot.
+ */
+const CONCURRENT_OTHER_ACTIVITIES = 50;
 
 /** The SDK's default. All workflow tasks share one thread, so further tasks would only wait for the thread. */
 const CONCURRENT_WORKFLOW_TASKS = 40;
@@ -65,7 +68,7 @@ export class FollowUpWorkers {
     const create = (taskQueue: string, activities: number, options: Partial<WorkerOptions> = {}) =>
       Worker.create({ ...shared, ...options, taskQueue, maxConcurrentActivityTaskExecutions: activities });
     const workers = [
-      await create(taskQueues.followUp, CONCURRENT_SERVER_CALLS, workflows),
+      await create(taskQueues.followUp, CONCURRENT_OTHER_ACTIVITIES, workflows),
       await create(taskQueues.read, CONCURRENT_READS),
       await create(taskQueues.send, CONCURRENT_SENDS),
     ];

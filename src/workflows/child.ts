@@ -35,8 +35,8 @@ export interface ChildFollowUp {
    *
    * @throws ApplicationFailure of a type in {@link FAILURE_TYPES}, or `FollowUpCancelled`, `FollowUpTerminated`, `FollowUpTimedOut`
    * or `FollowUpNotFound`. `FollowUpConflict` means that the existing follow-up has another prompt. `FollowUpUnreadable` means that the
-   * outcome can't be read. `details[0]` of each failure is `{ job, receipt }`: the last job and the receipt, each null if it is not
-   * known.
+   * outcome can't be read. `details[0]` of each failure has the fields `job` and `receipt`, each null if it is not known. A failure
+   * of a follow-up can also have `httpStatus` and `serviceMessage`.
    */
   result(): Promise<FollowUpResult>;
 }
@@ -45,7 +45,7 @@ export interface ChildFollowUp {
  * Starts a follow-up as a child workflow, or attaches to the follow-up with the same `requestId`. The follow-up continues after its
  * parent has ended. To cancel the follow-up, use `getExternalWorkflowHandle(workflowId).cancel()`.
  *
- * @throws ApplicationFailure `InvalidRequest` with every problem, before anything is started
+ * @throws ApplicationFailure `InvalidRequest` with the problems, before anything is started
  */
 export async function startFollowUp(
   request: FollowUpRequest & { readonly requestId: string },

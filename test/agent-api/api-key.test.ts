@@ -36,7 +36,7 @@ it('reads a key file at every use, and uses the last valid key while the file is
 it.each<[string, string, RegExp]>([
   ['does not exist', join(folder, 'nothing'), /can't be read: ENOENT$/],
   ['is too large', path, /must contain only the admin key/],
-  ['is a pipe', pipe, /is not a regular file, so it can't be read at each rotation$/],
+  ['is a pipe', pipe, /is not a regular file, so it can't be read for each request$/],
 ])(
   'rejects a key file that %s, with an error that has the path and not the content',
   async (_problem, name, expected) => {

@@ -114,7 +114,7 @@ it.each<[string, RegExp, () => Options | Promise<Options>, number[]?]>([
 
 // Proves W4.
 it('no byte of a POST is sent if beforeFirstByte returns a reason', async () => {
-  const message = 'the worker was suspended while it was connecting';
+  const message = 'connecting took longer than the send permission is valid';
   const outcome = await agentApiTest.client().sendMessage(MESSAGE, { beforeFirstByte: () => message });
   const notSent = { verdict: 'not-sent', reachedService: false };
   expect(outcome).toEqual({ ...notSent, label: 'held_back', message });

@@ -32,6 +32,9 @@ it('the status alone decides the verdict of a POST, and every status that shows 
   }
 });
 
+const NOT_ALLOWED =
+  "the key may read but not write, or the agent service does not allow the worker's IP address; no";
+
 // Proves A2, A3.
 it.each<[status: number, retryAfter: string | undefined, PostOutcome]>([
   [401, undefined, notProcessed(401, 'the key is expired or wrong; no')],
@@ -41,8 +44,8 @@ it.each<[status: number, retryAfter: string | undefined, PostOutcome]>([
     '60',
     { ...notProcessed(403, 'the agent service requested a wait with Retry-After; no'), retryAfterMs: 60_000 },
   ],
-  [403, undefined, rejected(403, 'the key may read but not write, or this address is not allowed; no')],
-  [403, 'soon', rejected(403, 'the key may read but not write, or this address is not allowed; no')],
+  [403, undefined, rejected(403, NOT_ALLOWED)],
+  [403, 'soon', rejected(403, NOT_ALLOWED)],
   [429, undefined, notProcessed(429, 'no')],
   [429, '60', { ...notProcessed(429, 'no'), retryAfterMs: 60_000 }],
   [503, '60', { ...failureOf(503, 'no'), verdict: 'unknown' }],
@@ -125,7 +128,7 @@ function readAs(status: number, body: string, retryAfter?: string) {
 // Proves A4.
 it.each([
   [401, 'the key is expired or wrong; no'],
-  [403, 'the key may not read this project, or this address is not allowed; no'],
+  [403, "the key may not read this project, or the agent service does not allow the worker's IP address; no"],
   [404, 'no'],
   [503, 'no'],
 ])('a read that receives %i is a failed read, with the wait that Retry-After requests', (status, text) => {
@@ -133,7 +136,7 @@ it.each([
   expect(readAs(status, '{"error":"no"}', '120')).toEqual(failure);
 });
 
-const GATEWAY = 'from a gateway, because the body is not a JSON object; check AGENT_API_BASE_URL';
+const GATEWAY = 'probably from a gateway: the body is not a JSON object; check AGENT_API_BASE_URL';
 
 // Proves A7.
 it.each([
@@ -148,7 +151,7 @@ it.each([
   'a read with the body %j has a gatewayStatus and no httpStatus for 400, 401, 403 and 404',
   (body, quoted) => {
     for (const status of [400, 401, 403, 404]) {
-      const message = `http ${status} ${GATEWAY}${quoted}`;
+      const message = `http ${status}, ${GATEWAY}${quoted}`;
       expect(readAs(status, body)).toEqual({
         kind: 'failure',
         label: 'not_a_job',

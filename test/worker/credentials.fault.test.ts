@@ -59,7 +59,7 @@ it('an expired key is visible; after its rotation, sends and watches continue wi
     const rejected = await environment.follow({}, { ...WORKER_LOSS_OPTIONS, prompt: PROMPT });
     const { type, message, details } = await rejected.failure();
     expect(type).toBe('FollowUpRejected');
-    expect(message).toContain('the key may read but not write, or this address is not allowed');
+    expect(message).toContain('the key may read but not write, or the agent service does not allow');
     expect(details).toMatchObject({ httpStatus: 403, serviceMessage: 'this API key may only read' });
     expect(rejected.processedFlags()).toEqual([false]);
 

@@ -38,7 +38,10 @@ export async function fetchBatchMemo(): Promise<BatchMemo> {
   return parsedMemo;
 }
 
-/** The result of `start`: a fact about the item, `unknown` if a later round must query the item, or the reason of a rejection. */
+/**
+ * The result of `start`: a fact about the item, `unknown` if a later round must query the item, or the reason why the item could not
+ * be started. The Temporal server rejected the start, or the item's request is invalid or no longer stored.
+ */
 export type StartResult = ItemFact | 'unknown' | { readonly kind: 'rejected'; readonly reason: string };
 
 const listedOutcomesCache = new RunCache<ReadonlyMap<string, ListedOutcome>>();
@@ -158,8 +161,8 @@ export class BatchItemStore extends BatchItemReader {
   }
 
   /**
-   * Starts the next item of a lane. If the lane has a run to retry, another run starts. Otherwise, only an item that does not
-   * exist starts.
+   * Starts the next item of a lane. If the lane has a run to retry, this method starts another run of the follow-up. Otherwise, it
+   * starts the item only if no workflow has its ID.
    */
   async start(lane: Lane, board: BatchBoard, permission: () => number): Promise<StartResult> {
     const { next: item, retriedRunId } = lane;
@@ -174,6 +177,7 @@ export class BatchItemStore extends BatchItemReader {
         return { kind: 'rejected', reason: findGrpcError(error)?.text ?? String(error) };
       }
     }
+    // If no earlier run started the item, a follow-up with another prompt always belongs to another client (Infinity).
     const fact = await this.describe(item, isCertainlyStarted(board.startedEarlier, item) ? 0 : Infinity);
     if (fact.kind !== 'ended') return 'unknown';
     // The Temporal server starts no other run if the workflow ID belongs to another message, or if the run to retry is completed.

@@ -25,7 +25,10 @@ import { BatchItemStore, fetchBatchMemo } from './batch-item-store';
 /** The maximum time for which a round starts items. If the worker is lost, no more than the work of this time is repeated. */
 const ROUND_MS = 60_000;
 
-/** Every twelfth round (about once a minute) describes each follow-up that the list shows as running. */
+/**
+ * Every twelfth round describes each follow-up that the list shows as running. While nothing changes, this is about once a minute.
+ * While items end, the rounds follow each other faster.
+ */
 const ROUNDS_PER_CHECK = 12;
 
 /** The number of items of a lane after which the collected facts are applied, so that the next heartbeat records them. */
@@ -161,7 +164,10 @@ function createBlockedItem(workflowId: string, reason: string): BlockedItem {
   return { workflowId, reason: singleLine(reason, 300) };
 }
 
-/** Returns the follow-ups that count against the concurrency, and the board with their number. */
+/**
+ * Returns the number of follow-ups that count against the concurrency, the lanes that must wait, and whether the board has changed.
+ * The returned board has this number.
+ */
 async function collectRunningItems(
   items: BatchItemStore,
   { board, listedIds, blockedByLaterItem, blockedItem }: Round,
@@ -226,7 +232,7 @@ async function startItems(items: BatchItemStore, round: Round, lanes: readonly L
     else
       blockedItem ??= createBlockedItem(
         (await items.identify(lane.next)).workflowId,
-        `the Temporal server rejected the start: ${result.reason}`,
+        `the item could not be started: ${result.reason}`,
       );
   });
   const started = applyFactsToRound({ ...round, board, blockedItem }, facts);

@@ -16,7 +16,8 @@ import { cancelAndWait, detachMessage, runInterruptible, waitForBatch } from '..
 import { NO_WAIT, type WaitFlags } from './send';
 
 const JSON_HELP =
-  'print JSON: { batchId, state, message, summary }; run, watch, retry and results first print one line per item';
+  'print JSON: { batchId, state, message, summary }; run, watch, retry and results first print one line per item; ' +
+  'with --no-wait, run and retry print only { batchId, attached, … }';
 
 export function batchCommand(session: Session): Command {
   const batches = new Command('batch').description(
@@ -94,7 +95,7 @@ export function batchCommand(session: Session): Command {
       'does. Every other item keeps its outcome.',
     (batch, { includeUnknown, ...flags }: StartFlags & { readonly includeUnknown?: boolean }) => {
       const unknown = includeUnknown ? '' : ' --include-unknown also sends items whose delivery is unknown.';
-      const nothingToDo = `Nothing to retry: ${batch.batchId} has no item that was not sent or was rejected.${unknown} Result of the batch:`;
+      const nothingToDo = `Nothing to retry: in the batch ${batch.batchId}, no message is unsent or rejected.${unknown} Result of the batch:`;
       return startAndWait(session, batch, flags, nothingToDo, (settings) =>
         batch.retry({ includeUnknown, ...settings }),
       );
@@ -167,7 +168,7 @@ Example:
       const { batchId, items } = batch;
       // The ID is printed before the start, so that an interrupted user can attach to the batch.
       session.printStatus(`batch       ${batchId} (${pluralize(items.length, 'item')})`);
-      const nothingToDo = `already run as ${batchId}; give --batch-id to send it once more. Result of the batch:`;
+      const nothingToDo = `Nothing was sent: the items have already run as the batch ${batchId}. To send them again, use another --batch-id. Result of the batch:`;
       const { batches: client } = await session.connect();
       await startAndWait(session, client.getHandle(batchId), flags, nothingToDo, (settings) =>
         client.start(batch, settings),

@@ -31,7 +31,7 @@ export function addFollowUpCommands(program: Command, session: Session): void {
     };
   addSubcommand(
     'retry',
-    'Starts a follow-up that has ended again with the same ID, and waits for it as send does. The receipt must prove that ' +
+    'Runs an ended follow-up again with the same ID, and waits for it as send does. The receipt must prove that ' +
       'the message was not sent or was rejected; otherwise, nothing is sent, and the command prints the reason.',
     RESULT_JSON_HELP,
   )
@@ -89,7 +89,7 @@ export function addFollowUpCommands(program: Command, session: Session): void {
     session.print({ workflowId, ended: end !== null, end: end?.document ?? null });
     if (end !== null) session.printStatus(end.text);
     session.printStatus(
-      'Only the watch was cancelled. If the agent is working on the message, the agent continues.',
+      'A cancellation does not stop the agent. If the message arrived, the agent continues.',
     );
   });
 }

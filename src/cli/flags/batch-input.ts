@@ -46,7 +46,7 @@ function findField(name: string) {
 }
 
 /** The maximum size of the input, which is in memory together with its items. 100,000 items of 2 KiB have 200 MiB. */
-const MAX_INPUT_BYTES = 256 * 1_024 * 1_024;
+const MAX_FILE_BYTES = 256 * 1_024 * 1_024;
 
 /** A line of the input with its number, which counts from 1, and its fields. */
 type Line = readonly [line: number, given: JsonObject];
@@ -73,7 +73,7 @@ export async function readBatchFile<Checked>(
   const { problems: flagProblems } = checkItems([line], 'b');
   if (flagProblems.length > 0)
     throw new InvalidRequestError(flagProblems.map(({ field, text }) => ({ field, text })));
-  const text = (await readText(file, stdin, 'items', MAX_INPUT_BYTES)).replace(/^\ufeff/, '');
+  const text = (await readText(file, stdin, 'items', MAX_FILE_BYTES)).replace(/^\ufeff/, '');
   const lines: number[] = [];
   const requests: JsonObject[] = [];
   const problems: (Problem & { readonly line: number })[] = [];
@@ -147,7 +147,7 @@ function* parseCsvLines(text: string, report: Report): Generator<Line> {
     const reason = error.code.replace(/^CSV_/, '').replaceAll('_', ' ').toLowerCase();
     report(
       line,
-      `is not CSV (${reason}); put a cell that has a quote in quotes, and double each quote in the cell. Later lines were not read`,
+      `is not CSV (${reason}); enclose every cell that contains a quote in quotes, and double the quotes inside. Later lines were not read`,
     );
   }
   const [[first, names] = [1, COLUMNS], ...dataRecords] = records;

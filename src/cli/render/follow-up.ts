@@ -57,7 +57,7 @@ export function progressKey(progress: FollowUpProgress): string {
 
 function lastResponseText({ job, lastResponse, delivery }: FollowUpProgress): string | null {
   if (lastResponse === null || lastResponse === job?.status) return lastResponse;
-  // Any text other than a status is a failed request.
+  // Any text other than a status describes a failed request or the pending send.
   if (delivery.verdict === 'not-sent' && delivery.sends === 0) return `${lastResponse}; nothing sent yet`;
   return job === null ? lastResponse : `${lastResponse} (job was ${job.status})`;
 }
@@ -75,7 +75,7 @@ export function progressRows(session: Session, workflowId: string, progress: Fol
     ...(job === null ? optionalRows('status', 'not read yet') : jobRows(job)),
     ['last response', lastResponse ?? 'none yet'],
     ...receiptRows(progress),
-    // The time is not known while an activity polls.
+    // The time is null while an attempt reads the job, and while the activity is paused.
     ...optionalRows('next read', nextPollAt && `${nextPollAt} (${toRelativeTime(nextPollAt, now)})`),
     ['deadline', `${deadlineAt} (${toRelativeTime(deadlineAt, now)})`],
     ['workflow', workflowId],

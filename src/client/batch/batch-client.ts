@@ -69,7 +69,10 @@ export class BatchClient {
   }
 }
 
-/** The interval between visibility lists, which lag. If two lists in a row show no new item, all running items are known. */
+/**
+ * The interval between visibility lists, which lag. `cancel` ends after two lists in a row that show no further running item. The
+ * workflow of a running batch cancels items that a list shows later.
+ */
 const LIST_INTERVAL_MS = 1_000;
 
 /**
@@ -181,22 +184,23 @@ export class BatchHandle {
       await cancelWorkflows(client, cancelledIds);
       // For some seconds after its termination, a batch may still start items.
       const until = state === 'terminated' ? Date.parse(endedAt ?? '') + MAX_LATE_START_MS : 0;
-      for (let lists = 0; lists < 2; lists += 1) {
-        if (lists > 0) await sleep(LIST_INTERVAL_MS);
+      for (let listsWithoutNewIds = 0; ; ) {
         const newIds = [...(await listRunningIds(client, batchId))].filter(
           (followUp) => !cancelledIds.has(followUp),
         );
-        if (newIds.length > 0 || Date.now() < until) lists = 0;
         await cancelWorkflows(client, newIds);
         for (const followUp of newIds) cancelledIds.add(followUp);
+        listsWithoutNewIds = newIds.length > 0 || Date.now() < until ? 0 : listsWithoutNewIds + 1;
+        if (listsWithoutNewIds === 2) return cancelledIds.size;
+        await sleep(LIST_INTERVAL_MS);
       }
-      return cancelledIds.size;
     });
   }
 
   /**
-   * Retries a batch that has ended. Each item whose last run provably sent nothing, or was rejected, is started again. Every
-   * other item keeps its outcome. Unless `includeUnknown` is true, no sequence of calls sends a message twice.
+   * Retries a batch that has ended. Each item whose last run provably sent nothing, or was rejected, is started again. Each item
+   * that was never started is started, too. Every other item keeps its outcome. Unless `includeUnknown` is true, no sequence of
+   * calls sends a message twice.
    *
    * @returns null if no item can be retried
    * @throws InvalidRequestError if an option is invalid

@@ -15,8 +15,8 @@ import { type BatchReport, readBatchInput } from './describe';
 export const MAX_LATE_START_MS = SEND_PERMISSION_MS + 5_000;
 
 /**
- * Returns the items that a run that has ended, and the runs before it, started. If the run may have started further items, the
- * function describes these items first.
+ * Returns the items that an ended run and all runs before it started. If the run may have started items that its memo does not
+ * show, the function first reads the state of these items from the Temporal server.
  */
 export async function findStartedItems(
   client: Client,

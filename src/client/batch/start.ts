@@ -46,7 +46,7 @@ interface BatchStartContext {
   readonly partBytes?: number | undefined;
 }
 
-/** The items of a batch. `read` returns the items of the chunk with a number. */
+/** The items of a batch. `read` takes the number of a chunk and returns its items. */
 type Source = Omit<Awaited<ReturnType<typeof readBatchInput>>, 'board' | 'itemReader'>;
 
 /** Starts or continues a batch. @throws as `BatchClient.start` does, and InvalidRequestError if the items need too many chunks */

@@ -13,7 +13,8 @@ export function showState({ state, step }: FollowUpRun): void {
 }
 
 /**
- * Writes the outcome in the last workflow task. A run that a reset to this task made then writes the verdict of its own receipt.
+ * Writes the outcome in the last workflow task. After a reset to this task, the new run writes the outcome again, with the verdict
+ * of its own receipt.
  */
 export function showOutcome({ state, step }: FollowUpRun, outcome: string): void {
   upsertChanges([
@@ -34,7 +35,7 @@ function toAttributes({ plan, job }: FollowUpState, phase: Phase) {
 type Attribute = ReturnType<typeof keywordAttribute> | ReturnType<typeof outcomeAttribute>;
 
 function upsertChanges(all: readonly Attribute[]): void {
-  // The Temporal server has these values, because the caller or this run has set them.
+  // Values that the Temporal server already has are not written again. The caller or this run has set them.
   const { typedSearchAttributes } = workflowInfo();
   const changes = all.filter(({ key, value }) => value !== typedSearchAttributes.get(key));
   if (changes.length > 0) upsertSearchAttributes(changes);

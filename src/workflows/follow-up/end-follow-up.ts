@@ -41,7 +41,7 @@ export async function endFollowUp(
   const name = toOutcomeName(outcome);
   await notifyOfFollowUp(state, name, settings);
   await releaseLock(state);
-  // The timer makes the next workflow task end the run, see `deferRunEnd`.
+  // The timer makes the next workflow task end the run, see `shouldDeferRunEnd`.
   if (run.shouldDeferRunEnd) await sleep(1);
   await condition(allHandlersFinished);
 

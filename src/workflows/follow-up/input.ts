@@ -15,7 +15,7 @@ import { type RunStart, type FollowUpState, initialState, isContinuedFollowUp } 
 import { nonRetryableError } from '../non-retryable-error';
 import { FollowUpRun } from './run';
 
-/** Checks the input and makes the run. @throws ApplicationFailure `InvalidRequest` with every problem, before anything is sent */
+/** Checks the input and makes the run. @throws ApplicationFailure `InvalidRequest` with the problems, before anything is sent */
 export function acceptInput(input: unknown): FollowUpRun {
   const { workflowId, cronSchedule } = workflowInfo();
   const continued = readContinuedState(input);

@@ -50,7 +50,11 @@ export async function perform(
   }
 }
 
-/** Waits on a durable timer until a step is due. @returns whether an update or a cancellation changed the state before */
+/**
+ * Waits on a durable timer until a step is due.
+ *
+ * @returns whether an update or a cancellation changed the state before the step was due
+ */
 async function waitUntilDue(step: Step & { at: number }, run: FollowUpRun): Promise<boolean> {
   const before = run.state;
   const now = Date.now();

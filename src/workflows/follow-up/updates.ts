@@ -32,7 +32,7 @@ export function registerHandlers(run: FollowUpRun): void {
       return progress();
     },
     {
-      description: 'Reads the job now instead of at the next interval, and returns when the job was read.',
+      description: 'Reads the job now instead of at the next interval, and returns the progress after the read.',
       findProblem: () => readProblem(run),
     },
   );

@@ -68,7 +68,7 @@ describe('a round of a batch', () => {
       lanes: [{ state: 'starting' }, { state: 'running' }],
       blockedItem: {
         workflowId: FIRST,
-        reason: 'the Temporal server rejected the start: the namespace is full',
+        reason: 'the item could not be started: the namespace is full',
       },
     });
   });

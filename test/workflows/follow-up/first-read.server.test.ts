@@ -15,7 +15,7 @@ describe('before the message is sent', () => {
       'an HTML page with 404',
       { name: 'html', parameters: { code: 404 } },
       'starting',
-      /^http 404 from a gateway/,
+      /^http 404, probably from a gateway/,
     ],
   ] as const)(
     'after a read that receives %s, the worker reads again, and sends only after a successful read',
