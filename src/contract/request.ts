@@ -185,7 +185,8 @@ export const REQUEST_OPTIONS = {
     default: '30s',
     help:
       'the time after the POST for which a read may still return the old state of the job. No terminal status is accepted ' +
-      'earlier. After this time, a terminal status that nothing proves new must stay the same for a second `maxStaleness`',
+      'earlier. If no read proves that the terminal status is new, the status must then stay the same for a second ' +
+      '`maxStaleness`',
   },
   'polling.initial': {
     kind: 'duration',

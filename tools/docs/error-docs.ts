@@ -10,7 +10,7 @@ const ERRORS: Readonly<Record<FollowUpErrorCode, readonly [cause: string, effect
   {
     INVALID_REQUEST: [
       'An input is invalid. `problems` names every invalid field. If the error has a receipt, the workflow rejected the request.',
-      NOTHING,
+      'Without a receipt, nothing was started, sent or changed. With a receipt, the workflow has ended, and the receipt states whether the message was sent.',
       'Correct the input. If the error has a receipt, use a new `requestId`.',
     ],
     CONFLICT: [
@@ -61,7 +61,7 @@ const ERRORS: Readonly<Record<FollowUpErrorCode, readonly [cause: string, effect
       'Check the job. Start follow-ups without a workflow timeout.',
     ],
     UNEXPECTED_FAILURE: [
-      "The workflow is another program's workflow, your own iterable of items threw an error, or there is a bug.",
+      'The workflow with this ID belongs to another program, your own iterable of items threw an error, or there is a bug.',
       'It is unknown whether anything was started or sent.',
       'Read the `cause` of the error. Report a bug.',
     ],

@@ -37,7 +37,7 @@ export function requestSchema(): Schema {
     properties,
     $defs: {
       id: {
-        description: `${NAME_RULE}. No segment between "/" and "\\" is "." or "..".`,
+        description: `${NAME_RULE}. If the ID is split at every "/" and "\\", no part is "." or "..".`,
         type: 'string',
         minLength: 1,
         maxLength: MAX_ID_CHARACTERS,
@@ -128,7 +128,7 @@ const NAME_BOUNDS = `The value has 1 to ${MAX_ID_CHARACTERS} characters, no cont
 function boundsOf(field: Field): string[] {
   switch (field.kind) {
     case 'id':
-      return [NAME_BOUNDS, 'No segment between `/` and `\\` is `.` or `..`'];
+      return [NAME_BOUNDS, 'If the value is split at every `/` and `\\`, no part is `.` or `..`'];
     case 'name':
       return [NAME_BOUNDS];
     case 'prompt':

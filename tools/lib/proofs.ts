@@ -64,8 +64,9 @@ export function proofsPage(): string {
 This page is for engineers who want to check a guarantee themselves. With this page, you can find and run the tests of each row of
 [guarantees.md](guarantees.md). \`npm run docs\` writes the page.
 
-The letter and number are the name of a row: W1, for example, states the effect of a worker that is killed before its POST. A comment
-right above a test names the rows that the test proves. The first command finds the tests of W1, and the second one runs one of them:
+Each row of guarantees.md has an ID, which is a letter and a number. Row W1, for example, states the effect of a worker that is killed
+before its POST. A comment right above a test names the rows that the test proves. The first command finds the tests of W1, and the
+second one runs one of them:
 
 \`\`\`
 git grep -nA 1 'Proves.*W1\\b' -- test
