@@ -22,7 +22,14 @@ const MEMO: BatchMemo = {
     retryScope: null,
     startedAt: '2026-01-01T00:00:00.000Z',
   },
-  ...{ concurrency: 5, maxFailures: null, activityCount: 1, isPaused: false, stopReason: null, activityStartedAt: 0 },
+  ...{
+    concurrency: 5,
+    maxFailures: null,
+    activityCount: 1,
+    isPaused: false,
+    stopReason: null,
+    activityStartedAt: 0,
+  },
   ...{ cursor: 10, startLimit: 50, ended: 6, byStatus: { completed: 6 } },
 };
 

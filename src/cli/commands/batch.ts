@@ -168,7 +168,7 @@ Example:
       const { batchId, items } = batch;
       // The ID is printed before the start, so that an interrupted user can attach to the batch.
       session.printStatus(`batch       ${batchId} (${pluralize(items.length, 'item')})`);
-      const nothingToDo = `Nothing was sent: the items have already run as the batch ${batchId}. To send them again, use another --batch-id. Result of the batch:`;
+      const nothingToDo = `already run as ${batchId}; give --batch-id to send it once more. Nothing was sent. Result of the batch:`;
       const { batches: client } = await session.connect();
       await startAndWait(session, client.getHandle(batchId), flags, nothingToDo, (settings) =>
         client.start(batch, settings),

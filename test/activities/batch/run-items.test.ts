@@ -19,7 +19,14 @@ afterEach(() => {
 const MEMO: BatchMemo = {
   ...EMPTY_BOARD,
   ...{ batchId: 'b', items: 4, digest: null, retryScope: null, startedAt: '2026-01-01T00:00:00.000Z' },
-  ...{ concurrency: 2, maxFailures: null, activityCount: 1, isPaused: false, stopReason: null, activityStartedAt: 0 },
+  ...{
+    concurrency: 2,
+    maxFailures: null,
+    activityCount: 1,
+    isPaused: false,
+    stopReason: null,
+    activityStartedAt: 0,
+  },
   ...{ cursor: 4, startLimit: 4 },
   lanes: [0, 2].map((next) => ({ next, end: next + 2, state: 'pending' })),
 };

@@ -28,7 +28,9 @@ function start(batch: TestBatch, flags: readonly string[] = [], TEMPORAL_ADDRESS
  */
 async function holdChunks(gate: TemporalGate): Promise<void> {
   const held = [1, 4, 5, 6, 7, 8, 9, 10];
-  const holds = held.map((chunk) => gate.hold('StartWorkflowExecution', 'call', `Chunk ${chunk} of the items`));
+  const holds = held.map((chunk) =>
+    gate.hold('StartWorkflowExecution', 'call', `Chunk ${chunk} of the items`),
+  );
   await Promise.all(holds.map((hold) => hold.waitForCall()));
 }
 

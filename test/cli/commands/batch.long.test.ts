@@ -86,7 +86,7 @@ it.concurrent(
     const nothing = await command('retry', '--no-wait', '--json');
     expect(JSON.parse(nothing.stdout)).toEqual({ batchId, attached: 'ended' });
     expect(nothing.stderr).toMatch(/Nothing to retry.* --include-unknown also sends items/);
-    const done = expect.stringContaining(`the items have already run as the batch ${batchId}. To send`);
+    const done = expect.stringContaining(`already run as ${batchId}; give --batch-id to send it once more`);
     expect(await run()).toMatchObject({ code: 0, stderr: done });
     const ended = expect.stringContaining('has already ended: completed');
     expect(await command('pause')).toMatchObject({ code: 1, stderr: ended });
