@@ -184,7 +184,7 @@ export class BatchHandle {
       await cancelWorkflows(client, cancelledIds);
       // For some seconds after its termination, a batch may still start items.
       const until = state === 'terminated' ? Date.parse(endedAt ?? '') + MAX_LATE_START_MS : 0;
-      for (let listsWithoutNewIds = 0; ; ) {
+      for (let listsWithoutNewIds = 0; ;) {
         const newIds = [...(await listRunningIds(client, batchId))].filter(
           (followUp) => !cancelledIds.has(followUp),
         );

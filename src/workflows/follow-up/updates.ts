@@ -32,7 +32,8 @@ export function registerHandlers(run: FollowUpRun): void {
       return progress();
     },
     {
-      description: 'Reads the job now instead of at the next interval, and returns the progress after the read.',
+      description:
+        'Reads the job now instead of at the next interval, and returns the progress after the read.',
       findProblem: () => readProblem(run),
     },
   );
