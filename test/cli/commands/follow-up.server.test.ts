@@ -68,8 +68,8 @@ it.concurrent(
       workers: [expect.stringContaining(`${process.pid}@`)],
     });
 
-    const goesOn = expect.stringContaining('If the agent is working on the message, the agent continues.');
-    expect(await run('cancel', workflowId)).toMatchObject({ code: 0, stderr: goesOn });
+    const continues = expect.stringContaining('If the message arrived, the agent continues.');
+    expect(await run('cancel', workflowId)).toMatchObject({ code: 0, stderr: continues });
     const end = { type: 'Cancelled', details: { receipt: { delivery: { verdict: 'accepted' } } } };
     expect(await json('cancel', workflowId)).toMatchObject({ ended: true, end });
     expect([(await run('status', workflowId)).code, (await run('watch', workflowId)).code]).toEqual([24, 24]);
