@@ -136,7 +136,7 @@ export function batchRows({ state, message, summary }: BatchView) {
     const lasted = Date.parse(endedAt ?? '') - Date.parse(startedAt);
     rows.push(
       ['items', `${ended} of ${items} ended`],
-      ['open', endedAt === null ? `${open} (concurrency ${concurrency})` : null],
+      ['running', endedAt === null ? `${open} (concurrency ${concurrency})` : null],
       ['status', formatCounts(summary.byStatus)],
       ['failure', formatCounts(summary.byFailure)],
       ['evidence', formatCounts(summary.byEvidence)],

@@ -87,7 +87,7 @@ async function captureFollowUp({ followUps, sandbox }: Stage, server: DevServer)
   await takePicture(
     'web-ui',
     workflowPageUrl(server.uiUrl ?? '', followUp.workflowId, followUp.runId),
-    'poll 4 and later ones',
+    'poll 4 and later polls',
     1_210,
   );
 }

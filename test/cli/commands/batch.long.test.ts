@@ -119,7 +119,7 @@ it.concurrent(
     const summary = { items: 4, open: 1, concurrency: 1 };
     expect(status).toMatchObject({ batchId, state: 'paused', summary });
     expect(JSON.parse((await command('resume', '--json')).stdout)).toMatchObject({ state: 'running' });
-    expect((await command('concurrency', '4')).stdout).toMatch(/^open +\d \(concurrency 4\)$/m);
+    expect((await command('concurrency', '4')).stdout).toMatch(/^running +\d \(concurrency 4\)$/m);
     await batch.waitUntilSent(4);
     expect((await command('retry')).stderr).toContain('is still running');
 
