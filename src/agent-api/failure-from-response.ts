@@ -81,7 +81,10 @@ function failureFromResponse(label: string, message: string, response: HttpRespo
   };
 }
 
-/** Returns at most 1 KiB of the error text: the agent service's `{"error": "…"}`, another common form, or a short plain text. */
+/**
+ * Returns at most 1,024 characters of the error text: the agent service's `{"error": "…"}`, another common form, or a short
+ * plain text.
+ */
 export function serviceMessage({ value }: Body): string | undefined {
   const { error, message, detail } = isRecord(value) ? value : { error: value };
   const nested = isRecord(error) ? error.message : undefined;

@@ -150,7 +150,10 @@ function readResponse(
   }
 }
 
-/** Reads the headers that the client uses. If a header was sent more than once, undici passes a list, and the first value is used. */
+/**
+ * Reads the headers that the client uses. If a header was sent more than once, undici passes a list, and the first value is
+ * used.
+ */
 function readHeaders(headers: IncomingHttpHeaders, redact: Redact): HttpResponse['headers'] {
   const read = (name: string) => {
     const [first] = [headers[name]].flat();
@@ -160,8 +163,8 @@ function readHeaders(headers: IncomingHttpHeaders, redact: Redact): HttpResponse
 }
 
 /**
- * Reads a body. Each string is redacted after the JSON was parsed, so that a withheld text does not make the document invalid. A
- * truncated body that parses as an object is complete, because it has its last brace.
+ * Reads a body. Each string is redacted after the JSON was parsed, so that a withheld text does not make the document invalid.
+ * If a body that was cut off parses as an object, all of the object was received, because its last brace is there.
  */
 export function parseBody(body: string, redact: Redact): Body {
   if (/^\s*<[!?a-z]/i.test(body)) return { isHtml: true };
@@ -174,7 +177,10 @@ export function parseBody(body: string, redact: Redact): Body {
   }
 }
 
-/** The fields that are read: a job's fields and an error's messages. All other fields are ignored, because they may have up to 1 MiB. */
+/**
+ * The fields that are read: a job's fields and an error's messages. All other fields are ignored, because they may have up to 1
+ * MiB.
+ */
 const FIELDS_TO_READ: Readonly<Record<string, readonly string[]>> = {
   body: 'id status prLink archivedAt createdAt source model error message detail'.split(' '),
   source: ['repository', 'ref'],

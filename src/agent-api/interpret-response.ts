@@ -88,8 +88,9 @@ function retryAfterField(response: HttpResponse): { retryAfterMs?: number } {
 const REJECTED_STATUSES: ReadonlySet<number> = new Set([400, 403, 404, 405, 409, 410, 413, 415, 422]);
 
 /**
- * Returns the verdict of a POST whose response does not have the job. The status alone decides, because no error text permits a
- * second POST. After a 401, a new key fixes the cause. After a 429 or a 403 with `Retry-After`, the same POST works later.
+ * Returns the verdict of a POST whose response does not have the job. Only the status and `Retry-After` decide, because no
+ * error text permits a second POST. After a 401, a new key fixes the cause. After a 429 or a 403 with `Retry-After`, the same
+ * POST works later.
  *
  * Any other status leaves the delivery unknown. A 2xx may be the login page of a captive portal, and a redirect may come after the
  * message was processed. A gateway may return 408 or 425 at any point, and 502, 503 (also with `Retry-After`) or 504 after

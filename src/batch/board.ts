@@ -86,8 +86,7 @@ export type ItemFact = { readonly workflowId: string } & (
 type Settings = Pick<BatchSettings, 'stopReason' | 'retryScope' | 'startedAt'>;
 
 /**
- * Returns whether the next item of a lane may have been started. If so, the item's state must be queried from the Temporal
- * server.
+ * Returns whether the next item of a lane may have been started. If so, the item's state must be read from the Temporal server.
  */
 export function isPossiblyStarted({ startedEarlier }: BatchBoard, { next, state }: Lane): boolean {
   return state !== 'pending' || isCertainlyStarted(startedEarlier, next);
@@ -114,7 +113,7 @@ export function advanceLane(
   const pending = { next, end, state: 'pending' } as const;
   if (outcome.outcome === 'missing' && state === 'starting') return { lane: pending, outcome: null };
   if (isFinal || !shouldRetry(outcome, settings.retryScope)) return completeItem(outcome);
-  // A retry gives each follow-up one more run. A run that started after the batch is this run.
+  // A retry gives each follow-up one more run. A run that started after the retry of the batch started is this additional run.
   const runStartedAt = startedAt ?? (state === 'pending' ? 0 : Infinity);
   if (runStartedAt >= Date.parse(settings.startedAt)) return completeItem(outcome);
   return { lane: runId === undefined ? pending : { ...pending, retriedRunId: runId }, outcome: null };

@@ -37,8 +37,8 @@ export interface BatchSettings {
    */
   readonly stopReason: 'max-failures' | 'cancelled' | 'cancel-running' | 'interrupted' | null;
   /**
-   * When the activity started whose progress the board does not show yet, in milliseconds since the epoch. Null if the board is
-   * exact.
+   * When the current activity started, in milliseconds since the epoch. The board may not show its progress yet. The value is
+   * null while no activity runs, and the board is then exact.
    */
   readonly activityStartedAt: number | null;
 }

@@ -6,7 +6,7 @@ import type { Lane } from './started-items';
 export type BatchStep =
   /** Adds `count` lanes from the cursor on, and checks which of their items earlier runs started. */
   | { readonly do: 'add lanes'; readonly count: number }
-  /** Starts the next items of these lanes with one start permission. */
+  /** Starts the next items of these lanes with one send permission. */
   | { readonly do: 'start'; readonly lanes: readonly Lane[] }
   /** Cancels every running follow-up of the batch, and then waits for the next round. */
   | { readonly do: 'cancel items'; readonly waitMs: number }
@@ -30,7 +30,7 @@ export interface RunningItems {
   readonly activityStartedAt: number;
 }
 
-/** The number of items that start with one start permission. */
+/** The number of items that start with one send permission. */
 export const GROUP_SIZE = 10;
 
 /**

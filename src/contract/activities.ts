@@ -35,9 +35,9 @@ const requestFailure = {
   label: text,
   /** A sentence for operators, which has a limited length and never the API key. */
   message: text,
-  /** The HTTP status, if the agent service itself responded. */
+  /** The HTTP status. The field is absent if there was no response or if `gatewayStatus` is set. */
   httpStatus: optional(number),
-  /** The HTTP status, if a gateway responded and not the agent service. */
+  /** The status of a read's 400, 401, 403 or 404 without a JSON object, which probably comes from a gateway. */
   gatewayStatus: optional(number),
   /** The error text of the agent service. */
   serviceMessage: optional(text),
@@ -50,7 +50,10 @@ export const isRequestFailure = objectOf(requestFailure);
 /** Why one HTTP request did not return the job. */
 export type RequestFailure = Checked<typeof isRequestFailure>;
 
-/** The response to one read. A failed read only postpones the next read. A failed read never becomes the job's failure. */
+/**
+ * The response to one read. A failed read is a value and never the job's failure. Usually, `nextStep` then only postpones the
+ * next read.
+ */
 export const isJobResponse = unionOf(
   objectOf({ kind: literalOf('job'), job: isAgentJob }),
   objectOf({ kind: literalOf('failure'), ...requestFailure }),
@@ -86,7 +89,7 @@ export function countReadsBeforeAttempt(attempt: number): number {
 /** The limit keeps sums of these numbers within the safe integers of `count`. */
 const isReadCount: Check<number> = (value): value is number => count(value) && value <= 2 ** 32;
 
-/** The first detail of a failure of the type `PollAgain` has the number of reads that the activity has made. */
+/** The first detail of a `PollAgain` failure of `pollJob`: the number of reads that the activity has made. */
 export const isPollProgress = objectOf({ reads: isReadCount });
 
 export const isPollJobResult = objectOf({
@@ -108,7 +111,10 @@ export interface SendInput extends JobAddress {
   readonly whenActive: WhenActive;
   /** The only run that may make the POST: the first run, or the run that an operator named. */
   readonly permittedRunId: string;
-  /** The job before an earlier POST of unknown delivery, if there was one. */
+  /**
+   * The job before an earlier POST of unknown delivery, if the baseline read of this send is fresh for that POST; otherwise
+   * null.
+   */
   readonly earlierBaseline: JobState | null;
   /** The time from which on no POST starts, in milliseconds since the epoch. */
   readonly deadlineAt: number;
@@ -165,9 +171,9 @@ const isSendOutcome = unionOf(
   /** Another follow-up holds the job lock. */
   objectOf({ kind: literalOf('lock-held'), holder: isJobLockHolder }),
   /**
-   * `not-read`: the baseline read failed. `postponed`: the POST is not allowed now, because of a cool-down, the deadline or the
-   * Temporal server. The kind is also `postponed` if no worker started the send, or if an operator paused or reset the activity
-   * itself.
+   * `not-read`: the baseline read failed. `postponed`: the POST is not allowed now, because of a cool-down or the deadline, or
+   * because the Temporal server did not grant the send permission. The kind is also `postponed` if no worker started the send,
+   * or if an operator paused or reset the activity itself.
    */
   objectOf({
     kind: literalOf('not-read', 'postponed'),
@@ -175,7 +181,7 @@ const isSendOutcome = unionOf(
     /** The job, if the baseline read returned it. */
     job: optional(isAgentJob),
   }),
-  /** `decideSend` does not allow the POST, because of the job's status. */
+  /** `decideSend` does not allow the POST, because of the job's status, or because the job shows that an earlier POST arrived. */
   objectOf({ kind: literalOf('job-not-ready'), job: isAgentJob }),
   /** A workflow reset made this run, so the permit names another run. That run may have sent the message. */
   objectOf({ kind: literalOf('reset'), ...requestFailure, baseline: orNull(isAgentJob) }),
@@ -185,7 +191,10 @@ export type SendOutcome = Checked<typeof isSendOutcome>;
 
 export const isSendResult = objectOf({
   outcome: isSendOutcome,
-  /** The run ID of the job lock that this follow-up holds. The value is null if the follow-up holds no lock. */
+  /**
+   * The run ID of the job lock that the attempt acquired. The value is null if the attempt acquired no lock or does not know
+   * the run ID.
+   */
   lockRunId: orNull(text),
 });
 export type SendResult = Checked<typeof isSendResult>;

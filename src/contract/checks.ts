@@ -1,6 +1,6 @@
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-/** Binary data is not a record, because each byte would be a field. A Temporal payload may have 2 MB. */
+/** Binary data is not a record, because each byte would be a field. A Temporal payload may have 2 MiB. */
 export function isRecord(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !ArrayBuffer.isView(value);
 }

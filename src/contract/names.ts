@@ -16,8 +16,8 @@ export const UPDATE_EXTEND_DEADLINE = 'extendDeadline';
 export const UPDATE_RESOLVE_DELIVERY = 'resolveDelivery';
 
 /*
- * The keys of the memos of follow-ups and job locks. `MEMO_RECEIPT` has the receipt and the outcome of a cancelled follow-up or of a
- * batch item.
+ * The keys of the memos of follow-ups and job locks. `MEMO_RECEIPT` has the receipt and the outcome of a cancelled follow-up or
+ * of a batch item.
  */
 export const MEMO_RECEIPT = 'followUpReceipt';
 export const MEMO_PROMPT_DIGEST = 'followUpPromptSha256';
@@ -28,7 +28,7 @@ export const MEMO_PROMPT_DIGEST = 'followUpPromptSha256';
 export const MEMO_START_DELAY = 'followUpStartDelayMs';
 export const MEMO_JOB_LOCK_HOLDER = 'followUpJobLockHolder';
 
-/** The type of the failure with which a polling activity requests its next attempt. */
+/** The type of the failure with which an activity requests its next attempt. */
 export const POLL_AGAIN = 'PollAgain';
 
 /** The search attributes and their types. The worker checks and registers them when it starts. */

@@ -45,7 +45,7 @@ export const recordedOutcomeFields = {
 /** How a follow-up ended: its outcome and the fields that a list of results shows. */
 export type RecordedOutcome = Checked<ReturnType<typeof objectOf<typeof recordedOutcomeFields>>>;
 
-/** The limit keeps a visibility list small, because one page of the list has the memos of up to 100 workflows. */
+/** The limit keeps a visibility list small, because one page of the list has the memos of up to 250 workflows. */
 const MAX_MESSAGE_CHARACTERS = 300;
 
 const { outcome, prLink, message } = recordedOutcomeFields;
@@ -131,25 +131,34 @@ export function createCancelledOutcome(receipt: unknown): RecordedOutcome {
   };
 }
 
+/** Why a workflow with the ID of a follow-up is not this follow-up. */
+const CONFLICTS = {
+  'other-prompt': 'A follow-up with this request ID exists with another prompt',
+  'other-type': 'A workflow that is not a follow-up has the workflow ID of this follow-up',
+};
+
 /**
- * Creates the outcome for a follow-up that exists with another prompt.
+ * Creates the outcome for a follow-up whose workflow ID another workflow has.
  *
- * @param isPromptComparable false if the workflow no longer has the prompt or its digest
- * @param isForeign whether the existing follow-up certainly belongs to another client. If false, an earlier follow-up with the same
- *   ID, which was deleted, may have sent the message.
+ * @param reason `no-prompt` if the workflow no longer has the prompt or its digest
+ * @param isForeign whether the other workflow certainly belongs to another client. If false, an earlier follow-up with the same ID,
+ *   which was deleted, may have sent the message.
  */
-export function createConflictOutcome(isPromptComparable: boolean, isForeign: boolean): RecordedOutcome {
-  if (!isPromptComparable)
+export function createConflictOutcome(
+  reason: keyof typeof CONFLICTS | 'no-prompt',
+  isForeign: boolean,
+): RecordedOutcome {
+  if (reason === 'no-prompt')
     return createOutcomeWithoutReceipt(
       'conflict',
       'A follow-up with this request ID exists, and its prompt is no longer available for a comparison.',
     );
-  const reason = 'A follow-up with this request ID exists with another prompt';
+  const message = CONFLICTS[reason];
   return isForeign
-    ? { ...createOutcomeWithoutReceipt('conflict', `${reason}. Nothing was sent.`), delivery: 'not-sent' }
+    ? { ...createOutcomeWithoutReceipt('conflict', `${message}. Nothing was sent.`), delivery: 'not-sent' }
     : createOutcomeWithoutReceipt(
         'conflict',
-        `${reason}. It is unknown whether an earlier follow-up sent this message.`,
+        `${message}. It is unknown whether an earlier follow-up sent this message.`,
       );
 }
 

@@ -20,8 +20,8 @@ type OnUnknownDelivery = (typeof ON_UNKNOWN_DELIVERY)[number];
 /** The input of the workflow `followUp`: one message to one agent job. docs/request.md explains each field. */
 export interface FollowUpRequest {
   /**
-   * The ID of the project that has the job: 1 to 128 characters without control characters and U+FFFD. No segment between `/` and
-   * `\` is `.` or `..`.
+   * The ID of the project that has the job: 1 to 128 characters without control characters and U+FFFD. If the ID is split at
+   * `/` and `\`, no segment is `.` or `..`.
    */
   readonly projectId: string;
   /** The ID of the job that receives the message, with the same rules as `projectId`. */

@@ -2,8 +2,8 @@
 export type ResponseCounts = Readonly<Record<string, number>>;
 
 /**
- * The maximum number of keys, because an agent service that returns new statuses must not fill the history. Further responses count
- * as `other`.
+ * The maximum number of keys, because an agent service that returns new statuses must not fill the history. After that, a
+ * response with a new key counts as `other`.
  */
 const MAX_KEYS = 32;
 

@@ -17,7 +17,7 @@ export const VERDICTS = ['not-sent', 'accepted', 'rejected', 'unknown'] as const
 export const isVerdict = literalOf(...VERDICTS);
 export type Verdict = Checked<typeof isVerdict>;
 
-/** Returns whether a retry may send the message. Retries of follow-ups and of batches use the same rule. */
+/** Returns whether a retry may send the message. A batch retry can have a wider scope, see `shouldRetry`. */
 export function canRetry(verdict: Verdict | null | undefined): boolean {
   return verdict === 'not-sent' || verdict === 'rejected';
 }
@@ -58,15 +58,21 @@ export const isReceipt = objectOf({
   baseline: orNull(isJobState),
   /** The SHA-256 of the prompt in hexadecimal digits. The value is null if the request was invalid. */
   promptDigest: orNull(text),
-  /** The number of reads since the first POST that may have been processed. One read may be counted without a response. */
+  /**
+   * The number of reads since the first POST that may have been processed. A read during which a worker died may be counted,
+   * although it has no response.
+   */
   polls: count,
-  /** When the POST started. The value is null if nothing was sent. */
+  /**
+   * When the latest POST started that was accepted or rejected, or whose delivery is unknown. The value is null if there was
+   * none.
+   */
   sentAt: orNull(text),
   /** When the follow-up ended. The value is null while the follow-up runs. */
   endedAt: orNull(text),
   /**
-   * The count of each response to a poll, by status or by failure label (`http_503`, `timeout`, …). After 32 keys, further
-   * responses count as `other`.
+   * The count of each response to a poll, by status or by failure label (`http_503`, `timeout`, …). After 32 keys, a response
+   * with a new key counts as `other`.
    */
   responseCounts: mapOf(count),
 });

@@ -4,7 +4,10 @@ import { type FailureStreak, MIN_NOT_FOUND } from './failure-streak';
 /** Returns a number from 0 to 1. In a workflow, this is `Math.random`, whose numbers a replay repeats. */
 export type Random = () => number;
 
-/** The maximum wait after failures, so that a follow-up detects within minutes that the agent service works again. */
+/**
+ * The maximum of the back-off after failures, so that a follow-up detects within minutes that the agent service works again. A
+ * longer poll interval or `Retry-After` still applies.
+ */
 const MAX_FAILURE_WAIT_MS = 5 * 60_000;
 
 /**

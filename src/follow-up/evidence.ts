@@ -84,8 +84,8 @@ export function judgeEnd(
   if (wasIdle && hasSeenActive) return accepted('seen-active');
   if (wasIdle && job.status !== baseline.status && isTurnEndStatus(job.status))
     return accepted('status-changed');
-  // The time from the first response's arrival to the latest read's request is never longer than the true time for which the status
-  // stayed the same. A single response never qualifies, because its request comes before its arrival.
+  // The status certainly stayed the same from the arrival of the first response to the request of the latest read. Only this
+  // time counts. A single response never qualifies, because its request comes before its arrival.
   const until = since + maxStalenessMs;
   if (requestedAt < until || requestedAt <= since) return { kind: 'held', until };
   if (baseline !== null && (job.prLink !== baseline.prLink || job.archivedAt !== baseline.archivedAt))
@@ -94,7 +94,8 @@ export function judgeEnd(
 }
 
 /**
- * Returns whether a read that is not fresh can show anything. Such a read can only show that the turn of an idle job has started.
+ * Returns whether a read that is not fresh can show anything. Such a read can only show that the turn has started, and only if
+ * the job was idle before the POST.
  */
 export function canShowTurn({ baseline, hasSeenActive }: Observations): boolean {
   return !hasSeenActive && baseline !== null && isTerminal(baseline.status);

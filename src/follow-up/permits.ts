@@ -1,11 +1,14 @@
 declare const isPermit: unique symbol;
 
-/** Allows one run to make one POST. Only the three exported functions of this file make a permit, so that every POST has a reason. */
+/**
+ * Allows one run to make POSTs until one of them may have been processed. Only the three exported functions of this file make a
+ * permit, so that every POST has a reason.
+ */
 export interface SendPermit {
   readonly kind: 'first' | 'resend' | 'operator';
   /**
-   * The only run that may make the POST. A run that a reset made has another ID and must not send, because the run before may
-   * have sent.
+   * The only run that may make the POST. A run that a reset made has another ID and must not use this permit, because the run
+   * before may have sent.
    */
   readonly runId: string;
   readonly [isPermit]: true;

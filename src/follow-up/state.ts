@@ -59,7 +59,10 @@ const facts = {
   promptDigest: text,
   /** The first run of the workflow, which has the first permit. */
   firstRunId: text,
-  /** Whether a reset made this run. The run before the reset may have sent a message, and this history does not show that send. */
+  /**
+   * Whether a reset made this run or the run that it continues. The run before the reset may have sent a message, and this
+   * history does not show that send.
+   */
   isReset: boolean,
   deadlineAt: time,
   /** The job in the latest readable response. */
@@ -79,7 +82,10 @@ const facts = {
   /** The wait after a send found that the job is not idle: the start of the wait, and the number of reads since then. */
   waitingForJob: orNull(objectOf({ since: time, reads: count })),
   failures: isFailureStreak,
-  /** The number of reads since the first POST that may have been processed. One read may be counted without a response. */
+  /**
+   * The number of reads since the first POST that may have been processed. A read during which a worker died may be counted,
+   * although it has no response.
+   */
   polls: count,
   /** How often each response was received. */
   responseCounts: mapOf(count),
@@ -87,7 +93,10 @@ const facts = {
   lastRequestAt: time,
   /** When the latest read or send ended. The wait for the next request counts from this time. */
   lastResponseAt: time,
-  /** When an operator requested a read that the worker has not made yet. */
+  /**
+   * When a request was made due at once, by `pollNow` or because an update interrupted `pollJob`. The value is null after this
+   * request.
+   */
   pollNowAt: orNull(time),
   isCancelled: boolean,
 };

@@ -34,8 +34,8 @@ export type Step = { readonly phase: Phase } &
     /** Reads the job once. */
     | { readonly do: 'read'; readonly at: number }
     /**
-     * Reads the job with one activity until it differs from `lastState`. The first read at `decidesAt` or later ends the activity
-     * too.
+     * Reads the job with one activity until a response differs from `lastState` or a read fails. The first read at `decidesAt`
+     * or later ends the activity too.
      */
     | {
         readonly do: 'poll';
@@ -81,8 +81,8 @@ function nextRequestAt(state: FollowUpState, ageMs: number, moment: Moment): num
 }
 
 /**
- * Returns the earliest time for a request without a poll interval. The time is now, or the end of the wait after a failure or
- * because of a long history.
+ * Returns when the next request may be made at the earliest if no poll interval applies: now, or after the wait that a failure
+ * or a long history causes.
  */
 export function earliestRequestAt(state: FollowUpState, moment: Moment): number {
   const isDelayed = state.failures.lastFailure !== null || moment.minWaitMs > 0;

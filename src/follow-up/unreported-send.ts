@@ -17,21 +17,21 @@ export type UnreportedSendCause =
    * Any other end of the activity without a worker's report. Another client completed or failed the activity, or the activity
    * failed with an error that proves nothing.
    */
-  | 'completed by another client';
+  | 'ended without proof';
 
 /**
  * Returns the outcome of a send that ended without a report. Two facts decide: how the activity ended, and the Temporal server's
- * record of it. The Temporal server records the heartbeat that requests the send permission before a POST starts. The verdict is
- * therefore `not-sent` only if nothing was recorded, at a moment after which no attempt can get a permission. A worker that reports
- * that nothing was sent needs no record.
+ * record of it. The Temporal server records the heartbeat that requests the send permission before a POST starts. The verdict
+ * is therefore `not-sent` only if the record was empty, and no attempt can get a permission after the record was read. A worker
+ * that reports that nothing was sent needs no record.
  *
- * | ended                       | checkpoint | nothing  | unknown |
- * |-----------------------------|------------|----------|---------|
- * | failed before permission    | not-sent   | not-sent | not-sent |
- * | timed out                   | unknown    | not-sent | unknown |
- * | cancelled                   | unknown    | not-sent | unknown |
- * | pending                     | unknown    | unknown  | unknown |
- * | completed by another client | unknown    | unknown  | unknown |
+ * | ended                    | checkpoint | nothing  | unknown  |
+ * |--------------------------|------------|----------|----------|
+ * | failed before permission | not-sent   | not-sent | not-sent |
+ * | timed out                | unknown    | not-sent | unknown  |
+ * | cancelled                | unknown    | not-sent | unknown  |
+ * | pending                  | unknown    | unknown  | unknown  |
+ * | ended without proof      | unknown    | unknown  | unknown  |
  *
  * @param record the record in the timeout, or the record at the time when the workflow stopped the send. The kind is `unknown` if
  * there is neither.
@@ -58,7 +58,7 @@ export function outcomeFromUnreportedSend(
         : createUnknownOutcome('the send was stopped before the worker reported its result', record, at);
     case 'pending':
       return createUnknownOutcome('the send was stopped, and the worker did not report', record, at);
-    case 'completed by another client':
+    case 'ended without proof':
       return createUnknownOutcome("the send activity ended without a worker's report", record, at);
   }
 }

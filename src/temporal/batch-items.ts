@@ -153,7 +153,7 @@ export const ITEM_BYTES = 300;
 const identityCache = new RunCache<ChunkIdentities>();
 
 /**
- * Each entry counts twice the maximum size of its JSON, because Node stores a string with a non-Latin-1 character in two bytes per
+ * Each entry counts 2 MiB, because Node stores a string with a non-Latin-1 character in two bytes per
  * character.
  */
 const itemCache = new RunCache<readonly BatchItem[]>();

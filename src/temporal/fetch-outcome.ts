@@ -106,7 +106,8 @@ async function findConflict(
   found: WorkflowExecutionDescription,
 ): Promise<RecordedOutcome | null> {
   const isForeign = found.startTime.getTime() < foreignIfStartedBefore;
-  if (found.type !== FOLLOW_UP_WORKFLOW) return createConflictOutcome(true, isForeign);
+  if (found.type !== FOLLOW_UP_WORKFLOW) return createConflictOutcome('other-type', isForeign);
   const digest = await readPromptDigest(client, found);
-  return digest === expectedDigest ? null : createConflictOutcome(digest !== undefined, isForeign);
+  if (digest === expectedDigest) return null;
+  return createConflictOutcome(digest === undefined ? 'no-prompt' : 'other-prompt', isForeign);
 }

@@ -18,7 +18,10 @@ const GRPC_STATUS = {
 } as const;
 type GrpcStatusName = keyof typeof GRPC_STATUS;
 
-/** The status codes of errors that a later attempt may not have. CANCELLED and INTERNAL occur if a proxy closes the stream. */
+/**
+ * The status codes of errors that can disappear if the call is repeated. CANCELLED and INTERNAL occur if a proxy closes the
+ * stream.
+ */
 const TRANSIENT: readonly GrpcStatusName[] = [
   'CANCELLED',
   'UNKNOWN',
@@ -61,7 +64,7 @@ export function hasGrpcStatus(error: unknown, ...names: readonly GrpcStatusName[
   return status !== undefined && names.includes(status);
 }
 
-/** Returns whether an error may not occur again if the call is repeated. */
+/** Returns whether an error can disappear if the call is repeated. */
 export function isTransient(error: unknown): boolean {
   return hasGrpcStatus(error, ...TRANSIENT);
 }

@@ -14,7 +14,7 @@ export { optionalTsToDate } from '@temporalio/common/lib/time';
 type Service = Client['workflowService'];
 type TaskQueueType = NonNullable<Parameters<Service['describeTaskQueue']>[0]['taskQueueType']>;
 
-/** Enum values of Temporal's API. The package of the API is not a dependency of this project. */
+/** Enum values of Temporal's API. The package of the API is only a development dependency of this project. */
 const WORKFLOW_TASKS = 1 as unknown as TaskQueueType;
 const PENDING_ACTIVITY_STARTED = 2;
 

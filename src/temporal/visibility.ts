@@ -91,7 +91,10 @@ export async function collectOutcomes(
   return outcomes;
 }
 
-/** Returns a listed outcome if the outcome is final. If the verdict permits a retry, a later run may change the outcome. */
+/**
+ * Returns a listed outcome if the outcome is final. Only a retry with the scope `unsent-or-unknown` can still change a final
+ * outcome.
+ */
 export function finalOutcome(listed: ListedOutcome | undefined): RecordedOutcome | undefined {
   const outcome = listed?.outcome;
   if (!outcome) return undefined;

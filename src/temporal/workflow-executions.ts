@@ -24,7 +24,10 @@ export async function describeWorkflow(
   }
 }
 
-/** Returns the ID of the first run in the chain of a run. In a chain, each run continues the run before it as new. */
+/**
+ * Returns the ID of the first run in the chain of a run. In a chain, each run continues the run before it as new, or was made
+ * by a reset.
+ */
 export function getFirstRunId({ raw, runId }: WorkflowExecutionDescription): string {
   return raw.workflowExecutionInfo?.firstRunId ?? runId;
 }

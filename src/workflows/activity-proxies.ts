@@ -39,7 +39,10 @@ export function countPollReads(): Promise<number> {
   return withFallback(localActivities.countPollReads(), 0);
 }
 
-/** Prevents a further attempt of the pending send, and returns its record; `unknown` if the Temporal server does not respond. */
+/**
+ * Unless an attempt is running, prevents a further attempt of the pending send. Returns the record of the send; `unknown` if
+ * the Temporal server does not respond.
+ */
 export function stopSend(): Promise<SendRecord> {
   return withFallback(localActivities.stopSend(), { kind: 'unknown' });
 }

@@ -73,9 +73,9 @@ describe('the outcome of a follow-up', () => {
 
   it('is not-sent after a conflict only if another client’s follow-up has the request ID and another prompt', () => {
     const deliveries = [
-      createConflictOutcome(true, true),
-      createConflictOutcome(true, false),
-      createConflictOutcome(false, true),
+      createConflictOutcome('other-prompt', true),
+      createConflictOutcome('other-prompt', false),
+      createConflictOutcome('no-prompt', true),
     ];
     expect(deliveries.map(({ delivery }) => delivery)).toEqual(['not-sent', null, null]);
   });

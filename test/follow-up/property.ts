@@ -404,7 +404,7 @@ class Sequence {
       'timed out',
       'cancelled',
       'pending',
-      'completed by another client',
+      'ended without proof',
       ...(hasPosted ? [] : ['failed before permission' as const]),
     );
     const isRecordFinal = cause === 'timed out' || cause === 'cancelled';

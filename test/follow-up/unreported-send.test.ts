@@ -25,7 +25,7 @@ it.each<[cause: UnreportedSendCause, checkpoint: string, nothing: string, unknow
   ['timed out', SENT, 'not-sent', POSSIBLY_SENT],
   ['cancelled', SENT, 'not-sent', POSSIBLY_SENT],
   ['pending', SENT, POSSIBLY_SENT, POSSIBLY_SENT],
-  ['completed by another client', SENT, POSSIBLY_SENT, POSSIBLY_SENT],
+  ['ended without proof', SENT, POSSIBLY_SENT, POSSIBLY_SENT],
 ])(
   'a send that ended as %j has, for the records checkpoint, nothing and unknown, these outcomes: %s; %s; %s',
   (cause, ...outcomes) => {

@@ -26,7 +26,7 @@ import { retryOptions, startOptions } from '../../temporal/start-options';
 import { currentRun } from '../attempt';
 import { requestSendPermission } from '../send-message';
 
-/** The minimum time between two heartbeats. The heartbeat timeout of `runItems` is 30 s. */
+/** The age of the latest heartbeat from which `keepAlive` sends another one. The heartbeat timeout of `runItems` is 30 s. */
 const HEARTBEAT_MS = 5_000;
 
 export async function fetchBatchMemo(): Promise<BatchMemo> {
@@ -39,8 +39,8 @@ export async function fetchBatchMemo(): Promise<BatchMemo> {
 }
 
 /**
- * The result of `start`: a fact about the item, `unknown` if a later round must query the item, or the reason why the item could not
- * be started. The Temporal server rejected the start, or the item's request is invalid or no longer stored.
+ * The result of `start`: a fact about the item, `unknown` if a later round must query the item, or the reason why the item
+ * could not be started. The Temporal server rejected the start, or the item's request is invalid or no longer stored.
  */
 export type StartResult = ItemFact | 'unknown' | { readonly kind: 'rejected'; readonly reason: string };
 

@@ -36,12 +36,12 @@ const FACTS_PER_LANE = 100;
 
 type BlockedItem = NonNullable<BatchBoard['blockedItem']>;
 
-/** The collected facts of a round. A round is immutable, so each step makes a new round. */
-interface Round {
+/** The facts that a round has collected. The value is immutable, so each step makes a new one. */
+interface RoundFacts {
   readonly memo: BatchMemo;
   readonly board: BatchBoard;
-  /** The workflow IDs of the follow-ups that the visibility list shows as running, without the items that have ended since. */
-  readonly listedIds: ReadonlySet<string>;
+  /** The workflow IDs of the follow-ups that run, from the visibility list and from the facts that the round collected since. */
+  readonly runningIds: ReadonlySet<string>;
   /** The lanes with a running later item that another client started. The keys are the ends of the lanes. */
   readonly blockedByLaterItem: ReadonlyMap<number, BlockedItem>;
   /** The first item that can't proceed, and the reason. */
@@ -69,7 +69,7 @@ export const runItems: BatchActivities['runItems'] = async ({ chunks }) => {
     if (step.do === 'add lanes') round = await addNextLanes(items, round, step.count);
     else if (step.do === 'start') round = await startItems(items, round, step.lanes);
     else {
-      if (step.do === 'cancel items') await cancelWorkflows(client, round.listedIds);
+      if (step.do === 'cancel items') await cancelWorkflows(client, round.runningIds);
       // A paused activity must not complete, because the workflow would schedule a new activity that is not paused. The heartbeat
       // throws an error if the activity is paused.
       if (board !== initialBoard || step.do === 'report') await items.recordBoard(board);
@@ -92,15 +92,15 @@ async function openRound(
   board: BatchBoard,
   memo: BatchMemo,
   now: number,
-): Promise<Round> {
+): Promise<RoundFacts> {
   const isChecked = Context.current().info.attempt % ROUNDS_PER_CHECK === 0;
   // The list may not show yet which items the previous run left running.
   const isNew = now < Date.parse(memo.startedAt) + LIST_LAG_MS;
-  const listedIds = await items.listRunning(isChecked, isNew ? (board.startedEarlier?.lanes ?? []) : []);
+  const runningIds = await items.listRunning(isChecked, isNew ? (board.startedEarlier?.lanes ?? []) : []);
   const round = {
     memo,
     board,
-    listedIds,
+    runningIds,
     blockedByLaterItem: new Map<number, BlockedItem>(),
     blockedItem: null,
   };
@@ -111,7 +111,11 @@ async function openRound(
  * Collects facts about lanes concurrently, and applies the facts in one call. The function repeats this for lanes with many ended
  * items.
  */
-async function applyLaneFacts(items: BatchItemStore, before: Round, lanes: readonly Lane[]): Promise<Round> {
+async function applyLaneFacts(
+  items: BatchItemStore,
+  before: RoundFacts,
+  lanes: readonly Lane[],
+): Promise<RoundFacts> {
   let round = before;
   for (let remainingLanes = lanes; remainingLanes.length > 0;) {
     const facts = new Map<number, ItemFact>();
@@ -129,14 +133,14 @@ async function applyLaneFacts(items: BatchItemStore, before: Round, lanes: reado
 /** Collects the facts about the next items of a lane. @returns whether the lane may have further items that have ended */
 async function collectFacts(
   items: BatchItemStore,
-  { board, memo, listedIds }: Round,
+  { board, memo, runningIds }: RoundFacts,
   lane: Lane,
   facts: Map<number, ItemFact>,
 ): Promise<boolean> {
   let currentLane = lane;
   while (currentLane.next < lane.end) {
     if (currentLane.next - lane.next >= FACTS_PER_LANE) return true;
-    const fact = await items.getFact(board, memo, currentLane, listedIds);
+    const fact = await items.getFact(board, memo, currentLane, runningIds);
     if (fact === null) return false;
     facts.set(currentLane.next, fact);
     const { lane: following, outcome } = advanceLane(currentLane, fact, memo);
@@ -146,18 +150,18 @@ async function collectFacts(
   return false;
 }
 
-function applyFactsToRound(round: Round, facts: ReadonlyMap<number, ItemFact>): Round {
+function applyFactsToRound(round: RoundFacts, facts: ReadonlyMap<number, ItemFact>): RoundFacts {
   const board = applyFacts(round.board, round.memo, facts);
-  const listedIds = new Set(round.listedIds);
+  const runningIds = new Set(round.runningIds);
   let { blockedItem } = round;
   for (const fact of facts.values()) {
     const isForeign = fact.kind === 'running' && !fact.isStartedByBatch;
     if (fact.kind === 'ended' || (isForeign && round.memo.stopReason === 'cancel-running'))
-      listedIds.delete(fact.workflowId);
-    else listedIds.add(fact.workflowId);
+      runningIds.delete(fact.workflowId);
+    else runningIds.add(fact.workflowId);
     if (fact.kind === 'unreadable') blockedItem ??= createBlockedItem(fact.workflowId, fact.reason);
   }
-  return { ...round, board, listedIds, blockedItem };
+  return { ...round, board, runningIds, blockedItem };
 }
 
 function createBlockedItem(workflowId: string, reason: string): BlockedItem {
@@ -165,15 +169,15 @@ function createBlockedItem(workflowId: string, reason: string): BlockedItem {
 }
 
 /**
- * Returns the number of follow-ups that count against the concurrency, the lanes that must wait, and whether the board has changed.
- * The returned board has this number.
+ * Returns the number of follow-ups that count against the concurrency, the lanes that must wait, whether the board has changed,
+ * and the board with this number.
  */
 async function collectRunningItems(
   items: BatchItemStore,
-  { board, listedIds, blockedByLaterItem, blockedItem }: Round,
+  { board, runningIds, blockedByLaterItem, blockedItem }: RoundFacts,
   initialBoard: BatchBoard,
 ) {
-  const running = new Set(listedIds);
+  const running = new Set(runningIds);
   const pending: [lane: Lane, job: string][] = [];
   for (const lane of board.lanes) {
     const { workflowId } = await items.identify(lane.next);
@@ -189,7 +193,7 @@ async function collectRunningItems(
   return { running: { count: open, busyLanes, hasChanged: roundBoard !== initialBoard }, board: roundBoard };
 }
 
-async function addNextLanes(items: BatchItemStore, round: Round, count: number) {
+async function addNextLanes(items: BatchItemStore, round: RoundFacts, count: number) {
   const { board, memo } = round;
   const ends: number[] = [];
   for (
@@ -207,7 +211,7 @@ async function addNextLanes(items: BatchItemStore, round: Round, count: number) 
  * Starts the next items of lanes. If another client runs a later item of a job, nothing starts, and the next step is decided
  * again.
  */
-async function startItems(items: BatchItemStore, round: Round, lanes: readonly Lane[]) {
+async function startItems(items: BatchItemStore, round: RoundFacts, lanes: readonly Lane[]) {
   const blockedLanes = await items.lanesWithLaterRunning(lanes);
   if (blockedLanes.length > 0) {
     const blockedByLaterItem = new Map(round.blockedByLaterItem);

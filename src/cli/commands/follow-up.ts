@@ -65,7 +65,7 @@ export function addFollowUpCommands(program: Command, session: Session): void {
   addListCommand(program, session);
   addSubcommand(
     'poll-now',
-    'Reads the job now instead of at the next interval, and prints the progress.',
+    'Makes the next request now (a read, or another try of the send), and prints the progress after it.',
   ).action(updateAndPrint((followUp) => followUp.pollNow()));
   addSubcommand('extend', 'Sets the deadline to now + the duration. The deadline never becomes earlier.')
     .argument('<duration>', 'a number with a unit: 90m, 24h, 7d', parseDurationFlag)

@@ -76,7 +76,10 @@ export async function performSend(
   return { ...event, outcome: outcomeFromUnreportedSend(cause, record, at), lockRunId: null };
 }
 
-/** Prevents a further attempt of the pending send, queries the Temporal server's record of the send, and cancels the send. */
+/**
+ * Unless an attempt is running, prevents a further attempt of the pending send. Reads the Temporal server's record of the send,
+ * and cancels the send.
+ */
 async function stopPendingSend(
   send: StoppableActivity<SendActivityOutcome>,
   settings: WorkerSettings,
@@ -116,7 +119,7 @@ function startSend(
     summary,
   });
   return sendMessage(input).then(
-    (value: unknown) => (isSendResult(value) ? value : { cause: 'completed by another client' }),
+    (value: unknown) => (isSendResult(value) ? value : { cause: 'ended without proof' }),
     unreportedSendFromFailure,
   );
 }
@@ -130,7 +133,7 @@ function unreportedSendFromFailure(error: unknown): SendActivityOutcome {
     return { cause: 'timed out', record: toSendRecord(cause.lastHeartbeatDetails) };
   if (cause instanceof ApplicationFailure && cause.type === POLL_AGAIN)
     return { cause: 'failed before permission' };
-  return { cause: 'completed by another client' };
+  return { cause: 'ended without proof' };
 }
 
 /**

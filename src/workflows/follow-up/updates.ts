@@ -33,7 +33,7 @@ export function registerHandlers(run: FollowUpRun): void {
     },
     {
       description:
-        'Reads the job now instead of at the next interval, and returns the progress after the read.',
+        'Makes the next request now (a read, or another try of the send), and returns the progress after it.',
       findProblem: () => readProblem(run),
     },
   );
@@ -98,5 +98,6 @@ function decisionProblem(decision: unknown, namedRunId: unknown): string | undef
   const permittedRunId = namedRunId ?? firstExecutionRunId;
   if (permittedRunId === runId) return undefined;
   // A reset applies the updates of the previous run again, so only a decision that names this run is valid.
-  return `runId: must be ${runId}, because a reset made this run; it is ${quote(permittedRunId)}`;
+  const reason = runId === firstExecutionRunId ? 'the ID of this run' : 'because a reset made this run';
+  return `runId: must be ${runId}, ${reason}; it is ${quote(permittedRunId)}`;
 }
