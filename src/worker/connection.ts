@@ -14,6 +14,8 @@ import {
 
 /** Matches the error text of the Rust core if its metrics server can't listen (measured by test/worker/start.process.test.ts). */
 const EXPORTER_FAILED = /prometheus/i;
+/** Matches the error text if the machine has no IPv6 (EAFNOSUPPORT). */
+const NO_IPV6 = /address family not supported/i;
 
 export type SdkRuntime = ReturnType<typeof installRuntime>;
 
@@ -43,10 +45,12 @@ export function installRuntime(
       isInstalled = true;
     } catch (error) {
       if (metrics === 'off' || !EXPORTER_FAILED.test(String(error))) throw error;
-      logger.warn(
-        `metrics are off: ${throwOrExplainListenFailure('FOLLOW_UP_METRICS_ADDRESS', metrics, error)}`,
-      );
-      bindAddress = undefined;
+      if (metrics.host === '::' && NO_IPV6.test(String(error))) bindAddress = `0.0.0.0:${metrics.port}`;
+      else {
+        const text = throwOrExplainListenFailure('FOLLOW_UP_METRICS_ADDRESS', metrics, error);
+        logger.warn(`metrics are off: ${text}`);
+        bindAddress = undefined;
+      }
       install();
     }
   };

@@ -7,7 +7,12 @@ import type { JobAddress } from '../contract/activities';
 import type { TemporalConfig } from '../temporal/connection-config';
 import { connectionError } from '../temporal/server-error';
 import { describeNamespace } from './connection';
-import { throwOrExplainListenFailure, formatListenAddress, type ListenSetting } from './variables';
+import {
+  throwOrExplainListenFailure,
+  formatListenAddress,
+  type ListenSetting,
+  toNodeHost,
+} from './variables';
 
 /** Returns the reasons why the worker is not ready. The list is empty if the worker is ready. */
 export type ReadinessCheck = () => Promise<readonly string[]>;
@@ -45,7 +50,7 @@ export async function startHealthServer(
   });
   server.maxConnections = MAX_CONNECTIONS;
   try {
-    await once(server.listen(listener.port, listener.host), 'listening');
+    await once(server.listen(listener.port, toNodeHost(listener)), 'listening');
   } catch (error) {
     logger.warn(
       `health checks are off: ${throwOrExplainListenFailure('FOLLOW_UP_HEALTH_ADDRESS', listener, error)}`,

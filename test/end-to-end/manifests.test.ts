@@ -14,8 +14,10 @@ const DEPLOY = path.join(ROOT, 'deploy');
 const DEFAULT_TIMEOUT_MS = 30_000;
 const read = (file: string) => readFileSync(path.join(DEPLOY, file), 'utf8');
 
-/** The fields that these tests read. deploy.e2e.test.ts checks the manifests with their schemas. */
+/** The fields that these tests read. kubernetes.e2e.test.ts checks the manifests with Kubernetes' code. */
 interface Container {
+  resources: Record<'requests' | 'limits', { memory: string }>;
+  volumeMounts: object[];
   env: { name: string; value?: string; valueFrom?: { secretKeyRef: { name: string; key: string } } }[];
   envFrom: { configMapRef: { name: string } }[];
   ports: { name: string; containerPort: number }[];
@@ -85,7 +87,7 @@ it.each<[string, Secrets, object]>([
   expect(config.deploymentVersion).toBeUndefined();
   const [{ ports }] = deployment.spec.template.spec.containers;
   for (const { name, containerPort: port } of ports)
-    expect(config).toHaveProperty(name, expect.objectContaining({ host: '0.0.0.0', port }));
+    expect(config).toHaveProperty(name, expect.objectContaining({ host: '::', port }));
 });
 
 it('with the Worker Controller, the same pod runs as a version; only the variables for Temporal differ', async () => {
@@ -103,6 +105,25 @@ it('with the Worker Controller, the same pod runs as a version; only the variabl
     return copy;
   });
   expect(versionedPod).toEqual(deploymentPod);
+});
+
+it.each([
+  ['Deployment', deployment],
+  ['WorkerDeployment', versioned],
+])('the pods of the %s set no user or group ID, because OpenShift rejects fixed IDs', (_, { spec }) => {
+  const pod = JSON.stringify(spec.template);
+  expect(pod).toContain('"runAsNonRoot":true');
+  expect(pod).not.toMatch(/runAs(User|Group)|fsGroup|supplementalGroups/);
+});
+
+it('the key is mounted as a folder, because the kubelet does not update a file that is mounted with subPath', () => {
+  const [{ volumeMounts }] = deployment.spec.template.spec.containers;
+  expect(volumeMounts).toEqual([{ name: 'agent-api', mountPath: '/run/secrets/agent-api', readOnly: true }]);
+});
+
+it('a pod requests all memory that it may use, so that a node without free memory does not kill the worker during a POST', () => {
+  const [{ resources }] = deployment.spec.template.spec.containers;
+  expect(resources.requests.memory).toBe(resources.limits.memory);
 });
 
 it('all selectors match the worker pods', () => {

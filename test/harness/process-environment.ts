@@ -4,7 +4,7 @@ import { connectClient } from '../../src/entries/client';
 import { type SandboxOptions, startSandbox } from '../../sandbox';
 import { FollowUpTestClient, newTaskQueues, taskQueueVariables } from './follow-up-under-test';
 import { temporal } from './temporal';
-import { WorkerProcess } from './worker-process';
+import { type NodeCommand, WorkerProcess } from './worker-process';
 
 /**
  * Options for follow-ups whose worker dies. The Temporal server retries the dead worker's single reads after 15 s without a
@@ -57,16 +57,16 @@ export class ProcessEnvironment extends FollowUpTestClient {
     await test(environment).finally(() => environment.close());
   }
 
-  /** Starts a worker process of this environment. `env` is added to the environment's variables. */
-  async spawnWorker(env: NodeJS.ProcessEnv = {}): Promise<WorkerProcess> {
-    const worker = await WorkerProcess.start({ ...this.env, ...env });
+  /** Starts a worker process of this environment. `env` is added to the environment's variables. `node` is the command of Node. */
+  async spawnWorker(env: NodeJS.ProcessEnv = {}, node?: NodeCommand): Promise<WorkerProcess> {
+    const worker = await WorkerProcess.start({ ...this.env, ...env }, undefined, node);
     this.workers.push(worker);
     return worker;
   }
 
   /** Starts a worker process as {@link spawnWorker} does, and waits until the worker logs that it is ready. */
-  async startWorker(env?: NodeJS.ProcessEnv): Promise<WorkerProcess> {
-    const worker = await this.spawnWorker(env);
+  async startWorker(env?: NodeJS.ProcessEnv, node?: NodeCommand): Promise<WorkerProcess> {
+    const worker = await this.spawnWorker(env, node);
     await worker.waitForLog(/^ready$/);
     return worker;
   }

@@ -11,6 +11,9 @@ interface Exit {
   readonly signal: NodeJS.Signals | null;
 }
 
+/** The command that runs Node, for example with a wrapper in front of Node. */
+export type NodeCommand = readonly [string, ...string[]];
+
 /** A line of the worker's log. */
 export type LogLine = { readonly level: string; readonly msg: string } & Readonly<Record<string, unknown>>;
 
@@ -40,7 +43,7 @@ export class WorkerProcess {
   static async start(
     env: NodeJS.ProcessEnv,
     program = path.join(ROOT, 'dist/worker.js'),
-    [node, ...nodeArgs]: readonly [string, ...string[]] = [process.execPath],
+    [node, ...nodeArgs]: NodeCommand = [process.execPath],
   ): Promise<WorkerProcess> {
     const baseEnv = {
       PATH: process.env.PATH,
