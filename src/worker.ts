@@ -1,5 +1,5 @@
 import { constants } from 'node:os';
-import type { Logger } from '@temporalio/worker';
+import { type Logger, Runtime } from '@temporalio/worker';
 import { createAgentApi } from './agent-api/client';
 import { formatDuration } from './contract/duration';
 import { FollowUpError } from './contract/follow-up-error';
@@ -7,10 +7,12 @@ import { ConfigurationError } from './temporal/connection-config';
 import { workflowCode } from './worker/bundle';
 import { handleArguments, workerVersion } from './worker/command-line';
 import { loadAll, configurationText, loadConfig, type LoadedConfig } from './worker/config';
-import { connectionCheck, keyCheck, type ReadinessCheck, startHealthServer } from './worker/health';
+import { startHealthServer } from './worker/health';
 import { createLogger } from './worker/logging';
 import { FollowUpPlugin, shutdownLimitMs } from './worker/plugin';
 import { connectToTemporal, installRuntime } from './worker/connection';
+import { connectionCheck, keyCheck, type ReadinessCheck, runTogether } from './worker/readiness';
+import { SecretFileReports } from './worker/secret-file-reports';
 import { FollowUpWorkers } from './worker/workers';
 
 /** The exit code 2 means that a restart does not help until the configuration is changed. */
@@ -20,30 +22,43 @@ const EXIT_CODE = { drained: 0, failed: 1, misconfigured: 2 } as const;
 const SIGNAL_DEBOUNCE_MS = 1_000;
 
 async function main(): Promise<number> {
+  // If the reader of the output exits (EPIPE), the worker continues.
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
   const immediateOutput = handleArguments(process.argv.slice(2), workerVersion());
   if (immediateOutput !== undefined) {
     (immediateOutput.isError ? process.stderr : process.stdout).write(immediateOutput.output);
     return immediateOutput.isError ? EXIT_CODE.misconfigured : EXIT_CODE.drained;
   }
-  const loaded = await loadConfig(process.env);
+  const secretFiles = new SecretFileReports();
+  const loaded = await loadConfig(process.env, secretFiles.report);
   const logger = createLogger(loaded.config.logLevel, loaded.redactor);
-  // Node's own report would not be redacted.
+  secretFiles.logger = logger;
+  const controller = new AbortController();
+  const { signal: stop } = controller;
+  let endedCode: number = EXIT_CODE.drained;
+  // Node would end the process at once, and the delivery of a POST in progress would be unknown. Node's report would not be redacted.
   process.on('uncaughtException', (error) => {
     logger.error('the worker exits because of a bug (uncaught exception)', { error });
-    process.exit(EXIT_CODE.failed);
+    endedCode = EXIT_CODE.failed;
+    controller.abort(error);
   });
-  const stop = onShutdownSignals(logger);
+  stopAtSignals(controller, logger);
   try {
-    await runWorkers(loaded, logger, stop);
+    await runWorkers(loaded, logger, stop, secretFiles);
     logger.info('the worker has ended');
-    return EXIT_CODE.drained;
+    return endedCode;
   } catch (error) {
     // The worker was stopped while it was waiting for the Temporal server, so there was nothing to drain.
-    return stop.aborted && error === stop.reason ? EXIT_CODE.drained : exitCode(error, logger);
+    return stop.aborted && error === stop.reason ? endedCode : exitCode(error, logger);
   }
 }
 
-async function runWorkers(loaded: LoadedConfig, logger: Logger, stop: AbortSignal): Promise<void> {
+async function runWorkers(
+  loaded: LoadedConfig,
+  logger: Logger,
+  stop: AbortSignal,
+  secretFiles: SecretFileReports,
+): Promise<void> {
   const { config, loggableConfig, redactor, warnings } = loaded;
   const { agentApi, taskQueues, temporal } = config;
   const version = workerVersion();
@@ -64,16 +79,13 @@ async function runWorkers(loaded: LoadedConfig, logger: Logger, stop: AbortSigna
   logger.info('listening', { health: health.address ?? 'off', metrics: runtime.metricsAddress ?? 'off' });
   const connection = await connectToTemporal(temporal, runtime, stop, waitFor, logger);
   waitFor('the workers are starting');
+  secretFiles.countWith(Runtime.instance().metricMeter, temporal.namespace);
   const api = createAgentApi(agentApi);
   const plugin = new FollowUpPlugin({ agentApi: api, taskQueues, notify: config.notify });
   const workers = await FollowUpWorkers.create(connection, config, code, plugin);
-  const connectionProblems = connectionCheck(connection, temporal);
   const apiKeyProblems = keyCheck(api, logger);
-  checkReadiness = async () => [
-    ...workers.notRunningReasons(),
-    ...(await connectionProblems()),
-    ...(await apiKeyProblems()),
-  ];
+  const workerProblems = () => Promise.resolve(workers.notRunningReasons());
+  checkReadiness = runTogether(workerProblems, connectionCheck(connection, temporal), apiKeyProblems);
   stop.addEventListener('abort', () => {
     waitFor('the worker is shutting down');
     const limit = formatDuration(shutdownLimitMs(agentApi.timeoutMs));
@@ -86,9 +98,8 @@ async function runWorkers(loaded: LoadedConfig, logger: Logger, stop: AbortSigna
       void apiKeyProblems();
     });
   } finally {
-    await api.close();
-    await connection.close();
-    await health.close();
+    // A part that can't be closed must not hide the error of a worker. The process exits in any case.
+    await Promise.allSettled([api.close(), connection.close(), health.close()]);
   }
 }
 
@@ -108,19 +119,18 @@ function exitCode(error: unknown, logger?: Logger): number {
 }
 
 /**
- * Returns a signal that the first SIGTERM or SIGINT aborts. A signal that arrives more than one second later ends the process
+ * Aborts the controller at the first SIGTERM or SIGINT. A signal that arrives more than one second after the abort ends the process
  * immediately, with the exit code of a shell (143 or 130).
  */
-function onShutdownSignals(logger: Logger): AbortSignal {
-  const controller = new AbortController();
-  let firstAt = 0;
+function stopAtSignals(controller: AbortController, logger: Logger): void {
+  let abortedAt = 0;
+  controller.signal.addEventListener('abort', () => (abortedAt = performance.now()));
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.on(signal, () => {
       if (!controller.signal.aborted) {
-        firstAt = performance.now();
         logger.info(`${signal}: shutting down; another signal after one second ends the process immediately`);
         controller.abort(new Error(`${signal} received`));
-      } else if (performance.now() - firstAt > SIGNAL_DEBOUNCE_MS) {
+      } else if (performance.now() - abortedAt > SIGNAL_DEBOUNCE_MS) {
         logger.warn(
           `${signal} again: exiting immediately; the delivery of a POST in progress is then unknown`,
         );
@@ -128,7 +138,6 @@ function onShutdownSignals(logger: Logger): AbortSignal {
       }
     });
   }
-  return controller.signal;
 }
 
 void main()

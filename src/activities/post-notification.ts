@@ -29,15 +29,25 @@ const MAX_CONCURRENT_POSTS = 10;
  */
 const MAX_RETRY_DELAY_MS = 15 * 60_000;
 
-export const SECRETS_FORMAT =
+const SECRETS_FORMAT =
   'one secret, or two with a comma between them, without white space: whsec_ and 24 to 64 bytes in base64';
 
-/** Creates one signer for each secret. @throws ApiKeyError with a message that does not contain the secrets */
-export function createWebhooks(secrets: string): Webhook[] {
+const SECRETS_NAME = 'the notification secrets';
+
+/** Returns the secrets without surrounding white space. @throws ApiKeyError with a message that does not contain the secrets */
+export function parseSecrets(text: string, name: string): string {
+  const secrets = text.trim();
   const each = secrets.split(',');
   if (each.length <= 2 && each.every((secret) => /^whsec_[A-Za-z0-9+/]{32,86}={0,2}$/.test(secret)))
-    return each.map((secret) => new Webhook(secret));
-  throw new ApiKeyError('the notification secrets', `must have ${SECRETS_FORMAT}`);
+    return secrets;
+  throw new ApiKeyError(name, `must have ${SECRETS_FORMAT}`);
+}
+
+/** Creates one signer for each secret. @throws ApiKeyError as {@link parseSecrets} does */
+function createWebhooks(secrets: string): Webhook[] {
+  return parseSecrets(secrets, SECRETS_NAME)
+    .split(',')
+    .map((secret) => new Webhook(secret));
 }
 
 /** Checks the options. @throws TypeError for an invalid URL, and ApiKeyError for invalid secrets as {@link createWebhooks} does */

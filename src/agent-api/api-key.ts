@@ -32,10 +32,10 @@ const KEY = new RegExp(`^[\\x21-\\x7e]{1,${MAX_KEY_CHARACTERS}}$`);
 const ADMIN_KEY = `only the admin key: printable ASCII without white space, with at least ${MIN_SECRET_CHARACTERS} letters and digits`;
 
 /** Checks a key. @throws ApiKeyError, whose message has the `name` of the text but not the text */
-export function parseApiKey(text: string, name: string, expectation = ADMIN_KEY): string {
+export function parseApiKey(text: string, name: string): string {
   const key = text.trim();
   if (KEY.test(key) && canBeRedacted(key)) return key;
-  throw new ApiKeyError(name, `must contain ${expectation}`);
+  throw new ApiKeyError(name, `${key === '' ? 'is empty; it ' : ''}must contain ${ADMIN_KEY}`);
 }
 
 /** Returns a source with a constant key. @throws ApiKeyError if the text is not a valid key */
@@ -47,18 +47,58 @@ export function keyFromText(text: string): ApiKeySource {
 /** A file is normally read within milliseconds. If a read takes longer than this, the mount of the file probably hangs. */
 const FILE_READ_TIMEOUT_MS = 2_000;
 
+interface KeyFileOptions {
+  /** Returns the secret in the file's text. @throws ApiKeyError without any part of the text. @default the admin key */
+  readonly parse?: (text: string, name: string) => string;
+  /**
+   * Called once for each change of the file after which the file can't be used, with a text that has no part of the file, and with
+   * undefined when the file can be used again.
+   */
+  readonly onProblem?: (problem: string | undefined) => void;
+}
+
 /**
  * Reads the key from a file for every request, because timestamps do not show that Kubernetes replaced a symlink. While the file
  * can't be read or has no key, the last valid key is used. At most one read is in progress, because a read that hangs occupies
  * one of the four threads that Node uses to read files and resolve host names.
  *
- * @param expectation the description of valid content for errors. @default the admin key
  * @throws ApiKeyError if the file can't be read at the start or has no key
  */
-export async function keyFromFile(path: string, expectation?: string): Promise<ApiKeySource> {
+export async function keyFromFile(
+  path: string,
+  { parse = parseApiKey, onProblem = () => undefined }: KeyFileOptions = {},
+): Promise<ApiKeySource> {
   const name = `the key file ${JSON.stringify(path)}`;
+  const readInTime = createSingleRead(path, name);
+  let lastValidKey = parse(await readInTime(), name);
+  /** The problem that was reported last, with the text of the file. The text changes with each change of the file. */
+  let reported: string | undefined;
+  const report = (problem: string | undefined, text: string) => {
+    const next = problem === undefined ? undefined : `${problem}\n${text}`;
+    if (next === reported) return;
+    reported = next;
+    onProblem(problem);
+  };
+  return {
+    async current() {
+      let text = '';
+      try {
+        text = await readInTime();
+        lastValidKey = parse(text, name);
+        report(undefined, text);
+      } catch (error) {
+        if (!(error instanceof ApiKeyError)) throw error;
+        report(error.problem, text);
+      }
+      return lastValidKey;
+    },
+  };
+}
+
+/** Returns a function that reads a file within {@link FILE_READ_TIMEOUT_MS}. Calls during a read wait for the same read. */
+function createSingleRead(path: string, name: string): () => Promise<string> {
   let pendingRead: Promise<string> | undefined;
-  const readInTime = (): Promise<string> => {
+  return () => {
     pendingRead ??= new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
         const limit = formatDuration(FILE_READ_TIMEOUT_MS);
@@ -68,24 +108,13 @@ export async function keyFromFile(path: string, expectation?: string): Promise<A
         clearTimeout(timer);
         pendingRead = undefined;
       };
-      readKey(path, name, expectation).finally(end).then(resolve, reject);
+      readText(path, name).finally(end).then(resolve, reject);
     });
     return pendingRead;
   };
-  let lastValidKey = await readInTime();
-  return {
-    async current() {
-      try {
-        lastValidKey = await readInTime();
-      } catch (error) {
-        if (!(error instanceof ApiKeyError)) throw error;
-      }
-      return lastValidKey;
-    },
-  };
 }
 
-async function readKey(path: string, name: string, expectation?: string): Promise<string> {
+async function readText(path: string, name: string): Promise<string> {
   let file: FileHandle | undefined;
   try {
     // Without O_NONBLOCK, opening a pipe waits for a writer.
@@ -93,11 +122,12 @@ async function readKey(path: string, name: string, expectation?: string): Promis
     if (!(await file.stat()).isFile())
       throw new ApiKeyError(name, "is not a regular file, so it can't be read for each request");
     const { bytesRead, buffer } = await file.read(Buffer.alloc(MAX_KEY_CHARACTERS + 1));
-    return parseApiKey(buffer.toString('latin1', 0, bytesRead), name, expectation);
+    return buffer.toString('latin1', 0, bytesRead);
   } catch (error) {
     if (error instanceof ApiKeyError) throw error;
     throw new ApiKeyError(name, `can't be read: ${failureFromError(error).label}`, { cause: error });
   } finally {
-    await file?.close();
+    // The text is known or the error is reported, so a file that can't be closed changes nothing.
+    await file?.close().catch(() => undefined);
   }
 }

@@ -14,9 +14,11 @@ const MAX_TEXT_CHARACTERS = 8_192;
 
 /**
  * The length of the examined part of a text, because examining megabytes would block the event loop. The examined part is longer
- * than the returned part, so that a key across the cut is found.
+ * than the returned part, so that a key across the end of the returned part is found. A key can also begin in the returned part and
+ * end after the examined part, if its spelling is very long. If a text is longer than the examined part, the beginning of a key is
+ * therefore enough to withhold the text.
  */
-const MAX_EXAMINED_CHARACTERS = 65_536;
+export const MAX_EXAMINED_CHARACTERS = 65_536;
 
 /** The maximum number of nested encodings that are decoded. For example, JSON inside a URL inside HTML needs three. */
 const MAX_DECODINGS = 4;
@@ -54,19 +56,21 @@ export class Redactor {
 
   /** Withholds a text that contains a secret. Otherwise, returns the start of the text, without any token after `Bearer`. */
   readonly redact: Redact = (text) => {
-    if (this.containsSecret(text.slice(0, MAX_EXAMINED_CHARACTERS))) return this.withheld;
+    const isCut = text.length > MAX_EXAMINED_CHARACTERS;
+    const forms = isCut ? this.forms.map((form) => form.slice(0, MIN_SECRET_CHARACTERS)) : this.forms;
+    if (containsForm(text.slice(0, MAX_EXAMINED_CHARACTERS), forms)) return this.withheld;
     return truncate(text, MAX_TEXT_CHARACTERS).replaceAll(BEARER, '$1[redacted]');
   };
+}
 
-  private containsSecret(text: string): boolean {
-    let decoded = text;
-    for (let decodings = 0; ; decodings += 1) {
-      const characters = lettersAndDigits(decoded);
-      if (this.forms.some((form) => characters.includes(form))) return true;
-      const next = decodeEscapes(decoded);
-      if (next === decoded || decodings === MAX_DECODINGS) return false;
-      decoded = next;
-    }
+function containsForm(text: string, forms: readonly string[]): boolean {
+  let decoded = text;
+  for (let decodings = 0; ; decodings += 1) {
+    const characters = lettersAndDigits(decoded);
+    if (forms.some((form) => characters.includes(form))) return true;
+    const next = decodeEscapes(decoded);
+    if (next === decoded || decodings === MAX_DECODINGS) return false;
+    decoded = next;
   }
 }
 

@@ -1,6 +1,7 @@
 import { Client, Connection, defaultGrpcRetryOptions, makeGrpcRetryInterceptor } from '@temporalio/client';
 import { loadDataConverter, loadTemporalConfig } from '../temporal/connection-config';
 import { hasGrpcStatus } from '../temporal/grpc-status';
+import { hideSecretsInErrors } from '../temporal/hide-secrets';
 import { connectionError } from '../temporal/server-error';
 
 const CONNECT_TIMEOUT_MS = 5_000;
@@ -37,7 +38,7 @@ export async function connectClient(
   const retries = createStoppableRetries(Math.min(RETRY_CONNECTING_MS, timeout / 2));
   const connection = Connection.lazy({
     ...config.connection,
-    interceptors: [makeGrpcRetryInterceptor(retries.options)],
+    interceptors: [makeGrpcRetryInterceptor(retries.options), hideSecretsInErrors(config.secrets)],
   });
   const aborted = new Promise<never>((_, reject) => {
     signal?.addEventListener('abort', reject, { once: true });

@@ -84,6 +84,12 @@ export const METRICS = {
     { outcome: OUTCOMES },
     'Batch items that ended, by outcome. An item whose follow-up had ended before the batch reached it counts too.',
   ),
+  secretFileProblems: counter(
+    'secret_file_problems_total',
+    'worker',
+    { variable: ['AGENT_API_KEY_FILE', 'FOLLOW_UP_NOTIFY_SECRET_FILE'] },
+    'Changes of a secret file after which the file could not be used. The worker continues with the last valid secret.',
+  ),
   open: gauge(
     'open_workflows',
     'worker',

@@ -3,11 +3,13 @@ import { createRequire } from 'node:module';
 import path from 'node:path';
 import { createSecureContext } from 'node:tls';
 import type { DataConverter } from '@temporalio/common';
-import { type ClientConnectConfig, loadClientConfigProfile, toClientOptions } from '@temporalio/envconfig';
+import { type ClientConnectConfig, fromTomlProfile, toClientOptions } from '@temporalio/envconfig';
 import { isRecord, type Problem, problemTexts } from '../contract/checks';
 import { FollowUpError } from '../contract/follow-up-error';
+import { firstLine, readTemporalProfile, type TemporalProfile } from './temporal-profile';
+import { type Environment, readTemporalVariables } from './temporal-variables';
 
-export type Environment = Readonly<Record<string, string | undefined>>;
+export type { Environment } from './temporal-variables';
 
 export interface TemporalConfig {
   /** The address, API key, TLS options and metadata. A worker's connection and a client's connection accept the same options. */
@@ -15,14 +17,11 @@ export interface TemporalConfig {
   /** The address as configured. If it has no port, the SDK uses 7233. */
   readonly address: string;
   readonly namespace: string;
-  /** The API key, and the values of headers whose names indicate a secret. */
+  /** The API key, the lines of the TLS key, and the values of headers whose names indicate a secret. */
   readonly secrets: readonly string[];
 }
 
 const DEFAULT_ADDRESS = 'localhost:7233';
-
-/** The names of headers with a secret. The value of another header, such as `x-env: production`, may be a normal word in a log. */
-const SECRET_HEADER = /authorization|token|key|secret/i;
 
 /** Thrown when the configuration is invalid. The message names every problem and contains no secret. */
 export class ConfigurationError extends FollowUpError {
@@ -36,59 +35,55 @@ export class ConfigurationError extends FollowUpError {
 }
 
 /**
- * Reads the `TEMPORAL_*` variables and the profile in `temporal.toml` in the same way as the Temporal CLI and every SDK. Some
- * mistakes would otherwise be reported only when the SDK connects, so the function checks for them.
+ * Reads the `TEMPORAL_*` variables and the profile in `temporal.toml` with the same meaning as the Temporal CLI. Some mistakes would
+ * otherwise be reported only when the SDK connects, so the function checks for them.
  *
- * @throws ConfigurationError with every problem
+ * @throws ConfigurationError with every problem. No problem shows a secret.
  */
 export function loadTemporalConfig(env: Environment): TemporalConfig {
-  const { profile, connectionOptions } = readProfile(env);
-  // The parser of a profile does not check types: with `address = 7233`, the address is a number here, contrary to its type.
-  const { address = DEFAULT_ADDRESS, namespace = 'default', tls, apiKey, grpcMeta } = profile;
-  const problems = certificateProblems(connectionOptions.tls);
-  if (!isEndpoint(address))
-    problems.push({
-      field: 'TEMPORAL_ADDRESS',
-      text: `is not host:port; set it to the gRPC endpoint without scheme and path, such as ${DEFAULT_ADDRESS}`,
-    });
-  if (namespace.trim() === '')
-    problems.push({ field: 'TEMPORAL_NAMESPACE', text: 'is blank; set it to a namespace, such as default' });
-  if ((tls?.clientCert === undefined) !== (tls?.clientKey === undefined))
-    problems.push({
-      field: 'TEMPORAL_TLS_CLIENT_CERT_*, TEMPORAL_TLS_CLIENT_KEY_*',
-      text: 'only one of the two is set; set both, because mutual TLS needs the certificate and its key',
-    });
-  if (problems.length > 0) throw new ConfigurationError(problems);
-  const headers = Object.entries(grpcMeta ?? {}).filter(([name]) => SECRET_HEADER.test(name));
-  const secrets = [apiKey, ...headers.map(([, value]) => value)];
-  return {
-    connection: { ...connectionOptions, address },
+  const variables = readTemporalVariables(env);
+  const { profile, problems } = readTemporalProfile(variables);
+  const { address = DEFAULT_ADDRESS, namespace = 'default', api_key: apiKey, tls, codec, headers } = profile;
+  const sdkProfile = fromTomlProfile({
     address,
     namespace,
-    secrets: secrets.filter((secret) => secret !== undefined),
-  };
-}
-
-function readProfile(env: Environment) {
-  try {
-    // An empty variable counts as not set. The exception is TEMPORAL_GRPC_META_*, because an empty value removes a header.
-    const entries = Object.entries(env).filter(
-      ([name, value]) => value !== undefined && (value !== '' || name.startsWith('TEMPORAL_GRPC_META_')),
+    grpc_meta: headers,
+    ...(apiKey !== undefined && { api_key: apiKey }),
+    ...(tls && { tls }),
+  });
+  const { connectionOptions } = toClientOptions(sdkProfile);
+  problems.push(...variables.problems, ...certificateProblems(connectionOptions.tls));
+  const report = (field: string, text: string) => void problems.push({ field, text });
+  if (!isEndpoint(address))
+    report(
+      'TEMPORAL_ADDRESS',
+      `is not host:port; set it to the gRPC endpoint without scheme and path, such as ${DEFAULT_ADDRESS}`,
     );
-    const overrideEnvVars = Object.fromEntries(entries) as Record<string, string>;
-    const profile = loadClientConfigProfile({ overrideEnvVars });
-    return { profile, connectionOptions: toClientOptions(profile).connectionOptions };
-  } catch (error) {
-    // envconfig 1.24 throws a TypeError if the file has no profile.
-    const isEmpty = error instanceof TypeError;
-    const text = isEmpty ? 'the file has no [profile.NAME] table; add one' : firstLine(error);
-    throw new ConfigurationError([{ field: 'TEMPORAL_* and temporal.toml', text }]);
-  }
+  if (namespace.trim() === '')
+    report('TEMPORAL_NAMESPACE', 'is blank; set it to a namespace, such as default');
+  if (apiKey !== undefined && headers.authorization !== undefined)
+    report('TEMPORAL_API_KEY, TEMPORAL_GRPC_META_AUTHORIZATION', 'both are set; set only one of them');
+  if (codec.endpoint !== undefined && readVariable(env, CONVERTER) === undefined)
+    report(
+      'TEMPORAL_CODEC_ENDPOINT',
+      `is set, but a codec server is not supported; set ${CONVERTER} to a module that encodes payloads, or unset both`,
+    );
+  if (problems.length > 0) throw new ConfigurationError(problems);
+  return { connection: connectionOptions, address, namespace, secrets: secretsOf(profile) };
 }
 
-/** Returns only the first line of a message. A TOML parser's next lines quote the file, which may contain a key. */
-function firstLine(error: unknown): string {
-  return (String(error).split('\n', 1)[0] ?? '').replace(/^(\w*Error: )+/, '');
+/** The names of headers with a secret. The value of another header, such as `x-env: production`, may be a normal word in a log. */
+const SECRET_HEADER = /authorization|token|key|secret|password|cookie/;
+
+/** Returns the secrets of a profile. Each line of a private key is one secret, because a message may quote a single line. */
+function secretsOf({ api_key: apiKey, tls, codec, headers }: TemporalProfile): string[] {
+  const keyLines = (tls?.client_key_data ?? '').split('\n').filter((line) => !line.startsWith('-----'));
+  const secretHeaders = Object.entries(headers).filter(([name]) => SECRET_HEADER.test(name));
+  // A server may repeat the token of `Bearer TOKEN` without the first word.
+  const tokens = [...secretHeaders.map(([, value]) => value), codec.auth ?? ''].map((value) =>
+    value.replace(/^(Bearer|Basic)\s+/i, ''),
+  );
+  return [apiKey ?? '', ...keyLines, ...tokens].map((secret) => secret.trim()).filter(Boolean);
 }
 
 function tlsOptions(tls: TemporalConfig['connection']['tls']) {

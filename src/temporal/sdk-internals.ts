@@ -7,6 +7,8 @@ import type { Client, WorkflowExecutionDescription } from '@temporalio/client';
 import { InternalWorkflowStartOptionsSymbol } from '@temporalio/client/lib/internal';
 import { decodeFromPayloadsAtIndex } from '@temporalio/common/lib/internal-non-workflow';
 import { optionalTsToDate } from '@temporalio/common/lib/time';
+import { tomlLoadClientConfigProfile } from '@temporalio/envconfig/lib/envconfig-toml';
+import type { JsonObject } from '../contract/checks';
 
 /** Converts the protobuf timestamps of raw responses. The SDK has this conversion for internal use only. */
 export { optionalTsToDate } from '@temporalio/common/lib/time';
@@ -31,6 +33,14 @@ export const ACTIVATION_TIMEOUT = { isolateExecutionTimeout: 60_000 };
  */
 export function startOnceOptions(startRequestId: string): object {
   return { [InternalWorkflowStartOptionsSymbol]: { requestId: startRequestId } };
+}
+
+/**
+ * Returns the profile of `temporal.toml` with the overrides of the variables, in the form of the file. The SDK's public function drops
+ * the fields `codec` and `tls.disable_host_verification`, so that a program can't report that it does not obey them.
+ */
+export function loadRawProfile(variables: Readonly<Record<string, string>>): JsonObject {
+  return { ...tomlLoadClientConfigProfile({ overrideEnvVars: { ...variables } }) };
 }
 
 type Decoding = Parameters<typeof decodeFromPayloadsAtIndex>;

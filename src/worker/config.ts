@@ -1,4 +1,4 @@
-import { SECRETS_FORMAT, createWebhooks } from '../activities/post-notification';
+import { parseSecrets } from '../activities/post-notification';
 import { ApiKeyError, type ApiKeySource, keyFromFile, keyFromText } from '../agent-api/api-key';
 import type { Proxy } from '../agent-api/client';
 import { Redactor } from '../agent-api/redaction';
@@ -16,22 +16,29 @@ import { checkVariables, readDefinedVariables, type DefinedVariables } from './v
 export type LoadedConfig = Awaited<ReturnType<typeof loadConfig>>;
 export type WorkerConfig = LoadedConfig['config'];
 
+/** The variables that name a file with a secret. The worker reads these files again while it runs. */
+export type SecretFileVariable = 'AGENT_API_KEY_FILE' | 'FOLLOW_UP_NOTIFY_SECRET_FILE';
+
+/** Receives a problem of a secret file that changed, without any part of the file, or undefined if the file can be used again. */
+type ReportSecretFile = (variable: SecretFileVariable, problem: string | undefined) => void;
+
 /**
  * Reads and checks the whole configuration. No other code in the process reads the environment.
  *
+ * @param reportSecretFile called while the worker runs
  * @returns the configuration, the part of it that may be logged, a redactor for its secrets, and warnings about probable mistakes
  * @throws ConfigurationError, which names every problem at once
  */
-export async function loadConfig(env: Environment) {
+export async function loadConfig(env: Environment, reportSecretFile: ReportSecretFile = () => undefined) {
   const variables = readDefinedVariables(env);
   const given = [variables.AGENT_API_KEY, env.TEMPORAL_API_KEY].filter((secret) => secret !== undefined);
   const [values, temporal, key, proxy, dataConverter, secrets] = await loadAll([
     () => checkVariables(variables),
     () => loadTemporalConfig(env),
-    () => loadApiKey(variables),
+    () => loadApiKey(variables, reportSecretFile),
     () => loadProxy(env),
     () => loadDataConverter(env),
-    () => loadNotifySecrets(variables),
+    () => loadNotifySecrets(variables, reportSecretFile),
   ]).catch((error: unknown) => {
     if (!(error instanceof ConfigurationError)) throw error;
     const { redact } = new Redactor(given);
@@ -115,10 +122,18 @@ export function configurationText(problems: readonly Problem[]): string {
   return `The worker cannot start: its configuration has ${count} (see docs/configuration.md or --help).\n${lines}`;
 }
 
-async function loadApiKey({ AGENT_API_KEY: text, AGENT_API_KEY_FILE: path }: DefinedVariables) {
+async function loadApiKey(
+  { AGENT_API_KEY: text, AGENT_API_KEY_FILE: path }: DefinedVariables,
+  report: ReportSecretFile,
+) {
   if (text !== undefined && path === undefined) return readSecret('AGENT_API_KEY', () => keyFromText(text));
-  if (text === undefined && path !== undefined)
-    return readSecret('AGENT_API_KEY_FILE', () => keyFromFile(path));
+  if (text === undefined && path !== undefined) {
+    const field = 'AGENT_API_KEY_FILE';
+    const onProblem = (problem?: string) => {
+      report(field, problem);
+    };
+    return readSecret(field, () => keyFromFile(path, { onProblem }));
+  }
   const problem = text === undefined ? 'neither is set' : 'both are set';
   const action = 'set one of them: the admin key of the agent service, or the path of a file with the key';
   throw new ConfigurationError([
@@ -126,13 +141,16 @@ async function loadApiKey({ AGENT_API_KEY: text, AGENT_API_KEY_FILE: path }: Def
   ]);
 }
 
-async function loadNotifySecrets({ FOLLOW_UP_NOTIFY_SECRET_FILE: path }: DefinedVariables) {
+async function loadNotifySecrets(
+  { FOLLOW_UP_NOTIFY_SECRET_FILE: path }: DefinedVariables,
+  report: ReportSecretFile,
+) {
   if (path === undefined) return undefined;
-  return readSecret('FOLLOW_UP_NOTIFY_SECRET_FILE', async () => {
-    const source = await keyFromFile(path, SECRETS_FORMAT);
-    createWebhooks(await source.current());
-    return source;
-  });
+  const field = 'FOLLOW_UP_NOTIFY_SECRET_FILE';
+  const onProblem = (problem?: string) => {
+    report(field, problem);
+  };
+  return readSecret(field, () => keyFromFile(path, { parse: parseSecrets, onProblem }));
 }
 
 /**

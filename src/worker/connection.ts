@@ -6,6 +6,7 @@ import type { TemporalConfig } from '../temporal/connection-config';
 import { ensureSearchAttributes } from '../temporal/search-attributes';
 import { connectionError } from '../temporal/server-error';
 import {
+  ipv4Fallback,
   throwOrExplainListenFailure,
   formatListenAddress,
   type ListenSetting,
@@ -35,9 +36,12 @@ export function installRuntime(
 ) {
   const core = level === 'debug' || level === 'trace' ? 'DEBUG' : 'WARN';
   const logging = { filter: { core, other: 'ERROR' }, forward: {} } as const;
-  let bindAddress = metrics === 'off' ? undefined : formatListenAddress(metrics);
+  let host = metrics === 'off' ? undefined : metrics.host;
+  const address = () =>
+    metrics === 'off' || host === undefined ? undefined : formatListenAddress({ host, port: metrics.port });
   let isInstalled = false;
   const install = (): void => {
+    const bindAddress = address();
     const prometheus = bindAddress && { bindAddress, histogramBucketOverrides: histogramBuckets() };
     const telemetryOptions = { logging, ...(prometheus && { metrics: { prometheus } }) };
     try {
@@ -45,12 +49,12 @@ export function installRuntime(
       isInstalled = true;
     } catch (error) {
       if (metrics === 'off' || !EXPORTER_FAILED.test(String(error))) throw error;
-      if (metrics.host === '::' && NO_IPV6.test(String(error))) bindAddress = `0.0.0.0:${metrics.port}`;
-      else {
-        const text = throwOrExplainListenFailure('FOLLOW_UP_METRICS_ADDRESS', metrics, error);
-        logger.warn(`metrics are off: ${text}`);
-        bindAddress = undefined;
-      }
+      const otherHost = ipv4Fallback(host ?? '', error);
+      if (otherHost === undefined)
+        logger.warn(
+          `metrics are off: ${throwOrExplainListenFailure('FOLLOW_UP_METRICS_ADDRESS', metrics, error)}`,
+        );
+      host = otherHost;
       install();
     }
   };
@@ -64,7 +68,7 @@ export function installRuntime(
     recordMetric(Runtime.instance().metricMeter, 'workerInfo', 1, infoLabels);
     return connection;
   };
-  return { connect, metricsAddress: bindAddress };
+  return { connect, metricsAddress: address() };
 }
 
 const NAMESPACE_TIMEOUT_MS = 10_000;

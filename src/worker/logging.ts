@@ -2,7 +2,7 @@ import { isNativeError } from 'node:util/types';
 import { DefaultLogger, type LogEntry, type Logger } from '@temporalio/worker';
 import pino from 'pino';
 import { isColorSupported, prettyFactory } from 'pino-pretty';
-import type { Redactor } from '../agent-api/redaction';
+import { MAX_EXAMINED_CHARACTERS, type Redactor } from '../agent-api/redaction';
 import { isRecord } from '../contract/checks';
 import { truncate, replaceUnsafe } from '../contract/text';
 import type { LogLevelName } from './variables';
@@ -31,21 +31,21 @@ const HIDDEN_FIELDS = 'pid,hostname,taskToken,isLocal,attempt,target,spanContext
  */
 export function createLogger(
   level: LogLevelName,
-  redactor: Redactor,
+  redactor: Pick<Redactor, 'redact'>,
   { isTTY, write } = standardOutput(),
 ): Logger {
   const options = { level, timestamp: false, formatters: { level: (label: string) => ({ level: label }) } };
   // The stream of pino-pretty is not used, because it writes later, so a process that exits would lose its last lines.
   const pretty = { singleLine: true, translateTime: 'SYS:HH:MM:ss.l', ignore: HIDDEN_FIELDS };
   const show = isTTY ? prettyFactory({ ...pretty, colorize: isColorSupported }) : String;
-  const log = pino(options, { write: (line) => void write(show(safeLine(line, redactor))) });
+  const log = pino(options, { write: (line) => void write(show(limitLine(line))) });
   return new DefaultLogger('TRACE', (entry) => {
     const { message, timestampNanos } = entry;
     // The time is from the record, because the SDK delays its records by up to 100 ms to sort them.
     const time = new Date(Number(timestampNanos / 1_000_000n)).toISOString();
     const pinoLevel = toPinoLevel(entry);
     if (!log.isLevelEnabled(pinoLevel)) return;
-    log[pinoLevel]({ time, ...recordFields(entry) }, '%s', message);
+    log[pinoLevel]({ time, ...safeFields(recordFields(entry), redactor) }, '%s', logText(message, redactor));
   });
 }
 
@@ -71,22 +71,57 @@ function recordFields({ meta = {} }: LogEntry): Record<string, unknown> {
 const MAX_LINE_CHARACTERS = 65_536;
 const MAX_CUT_CHARACTERS = 8_192;
 
+/** Limits the length of a line. Every text in the line is already redacted. */
+function limitLine(line: string): string {
+  if (line.length <= MAX_LINE_CHARACTERS) return line;
+  const record = JSON.parse(line) as Readonly<Record<string, unknown>>;
+  const pinoFields = Object.entries(record).filter(([key]) => PINO_FIELDS.has(key));
+  return `${JSON.stringify({ ...Object.fromEntries(pinoFields), cut: truncate(line, MAX_CUT_CHARACTERS) })}\n`;
+}
+
+/**
+ * The maximum number of characters of one record that are examined for secrets, because examining megabytes would block the event
+ * loop. The limit applies before a text is redacted: a text is examined, or is omitted as a whole. The redactor examines and
+ * returns only the beginning of a long text.
+ */
+const MAX_RECORD_CHARACTERS = 262_144;
+/** The share of a value in this number in addition to its characters. */
+const VALUE_CHARACTERS = 16;
+const MAX_LIST_ITEMS = 1_000;
+const OMITTED = '[omitted: the record is too large]';
+
 const SECRET_FIELDS = /^(authorization|api[-_]?key|password|secret)$/i;
 
-/** Limits the length of a line and redacts every text in it. Bytes are removed, because they could contain a secret. */
-function safeLine(line: string, redactor: Redactor): string {
-  const record = JSON.parse(line, (key, value: unknown) => {
+/**
+ * Limits the size of the fields, and redacts every text in them. Bytes are removed, because they could contain a secret. An object that
+ * contains itself is replaced at its second occurrence.
+ */
+function safeFields(fields: object, redactor: Pick<Redactor, 'redact'>): Record<string, unknown> {
+  let room = MAX_RECORD_CHARACTERS;
+  const parents: unknown[] = [];
+  function replace(this: unknown, key: string, value: unknown): unknown {
     if (SECRET_FIELDS.test(key)) return '[redacted]';
-    if (isRecord(value) && (value.type === 'Buffer' || '0' in value)) return '[bytes]';
-    return typeof value === 'string' ? logText(value, redactor) : value;
-  }) as Readonly<Record<string, unknown>>;
-  const safe = JSON.stringify(record);
-  if (safe.length <= MAX_LINE_CHARACTERS) return `${safe}\n`;
-  const pinoFields = Object.entries(record).filter(([key]) => PINO_FIELDS.has(key));
-  return `${JSON.stringify({ ...Object.fromEntries(pinoFields), cut: truncate(safe, MAX_CUT_CHARACTERS) })}\n`;
+    room -=
+      VALUE_CHARACTERS + (typeof value === 'string' ? Math.min(value.length, MAX_EXAMINED_CHARACTERS) : 0);
+    if (room < 0) return OMITTED;
+    if (typeof value === 'string') return logText(value, redactor);
+    if (typeof value === 'bigint') return String(value);
+    if (typeof value !== 'object' || value === null) return value;
+    if (ArrayBuffer.isView(value) || (isRecord(value) && value.type === 'Buffer')) return '[bytes]';
+    while (parents.length > 0 && parents.at(-1) !== this) parents.pop();
+    if (parents.includes(value)) return '[circular]';
+    const limited: unknown = Array.isArray(value) ? value.slice(0, MAX_LIST_ITEMS) : value;
+    parents.push(limited);
+    return limited;
+  }
+  try {
+    return JSON.parse(JSON.stringify(fields, replace)) as Record<string, unknown>;
+  } catch (error) {
+    return { fields: `[could not be logged: ${logText(String(error), redactor)}]` };
+  }
 }
 
 /** Redacts a text and removes its control characters, which a terminal would execute. A stack trace keeps its lines. */
-function logText(text: string, redactor: Redactor): string {
+function logText(text: string, redactor: Pick<Redactor, 'redact'>): string {
   return redactor.redact(text).split('\n').map(replaceUnsafe).join('\n');
 }

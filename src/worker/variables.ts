@@ -51,7 +51,8 @@ const listenAddressSchema = (defaultAddress: string) =>
         return { host, port: Number(port), isSetByOperator: text !== undefined };
       return addProblem(
         context,
-        `is not host:port; set it to host:port (${defaultAddress}, ${defaultAddress.replace('127.0.0.1', '[::1]')}) or to off`,
+        `is not host:port; set it to host:port (${defaultAddress}, or ${defaultAddress.replace('127.0.0.1', '[::]')} for every address ` +
+          'of the machine) or to off',
       );
     });
 
@@ -161,6 +162,16 @@ export function throwOrExplainListenFailure(
   const text = `${formatListenAddress(listener)} can't be used (${reason}); set another address or off`;
   if (listener.isSetByOperator) throw new ConfigurationError([{ field, text }]);
   return `${field}: ${text}`;
+}
+
+const NO_IPV6 = /address family not supported|address not available|cannot assign requested address/i;
+
+/**
+ * Returns the host to listen on after an error, or undefined if the error is final. `::` serves IPv6 and IPv4, but a kernel without IPv6
+ * rejects it. There, 0.0.0.0 serves the same clients.
+ */
+export function ipv4Fallback(host: string, error: unknown): string | undefined {
+  return host === '::' && NO_IPV6.test(String(error)) ? '0.0.0.0' : undefined;
 }
 
 function addProblem(context: z.RefinementCtx, message: string): never {

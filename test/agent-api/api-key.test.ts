@@ -18,7 +18,9 @@ it('removes white space around a key, and rejects an invalid text without showin
   const problem =
     'must contain only the admin key: printable ASCII without white space, with at least 8 letters and digits';
   for (const text of ['  \n', 'agnt_abcd\r\nx-evil: 1', 'schlüssel', 'seven77', '--seven77--'])
-    expect(() => keyFromText(text)).toThrow(new ApiKeyError('AGENT_API_KEY', problem));
+    expect(() => keyFromText(text)).toThrow(
+      new ApiKeyError('AGENT_API_KEY', text.trim() === '' ? `is empty; it ${problem}` : problem),
+    );
 });
 
 it('reads a key file at every use, and uses the last valid key while the file is missing', async () => {
@@ -30,6 +32,26 @@ it('reads a key file at every use, and uses the last valid key while the file is
   expect(await source.current()).toBe('admin-key-2');
   rmSync(path);
   expect(await source.current()).toBe('admin-key-2');
+});
+
+// Proves K5.
+it('reports each change of the key file after which the file can’t be used once, without its content, and reports when it can be used again', async () => {
+  writeFileSync(path, 'admin-key-1\n');
+  const problems: (string | undefined)[] = [];
+  const source = await keyFromFile(path, { onProblem: (problem) => problems.push(problem) });
+  const contents = ['', 'half', 'half-', '\ufeffadmin-key-2', Buffer.from('admin-key-2', 'utf16le')];
+  for (const content of contents) {
+    writeFileSync(path, content);
+    for (let n = 0; n < 3; n += 1) expect(await source.current()).toBe('admin-key-1');
+  }
+  const invalid = expect.stringMatching(/^must contain only the admin key/);
+  expect(problems).toEqual([expect.stringMatching(/^is empty/), invalid, invalid, invalid, invalid]);
+  rmSync(path);
+  for (let n = 0; n < 3; n += 1) expect(await source.current()).toBe('admin-key-1');
+  writeFileSync(path, 'admin-key-3');
+  for (let n = 0; n < 3; n += 1) expect(await source.current()).toBe('admin-key-3');
+  expect(problems.slice(contents.length)).toEqual(["can't be read: ENOENT", undefined]);
+  expect(problems.join()).not.toMatch(/half|admin-key-/);
 });
 
 // Proves K4.

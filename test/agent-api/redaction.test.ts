@@ -125,6 +125,24 @@ it('limits a text to 8,192 characters, and withholds a text with a key across th
   expect(redact(`${'x'.repeat(70_000)}${KEY}`, KEY)).toBe(`${'x'.repeat(8_191)}…`);
 });
 
+it.each([
+  [
+    'the rest of the key is after the examined part',
+    `${'x'.repeat(100)}${BODY.slice(0, 14)}${' '.repeat(70_000)}${BODY.slice(14)}`,
+  ],
+  ['the key ends at the end of the examined part', `${'x'.repeat(65_536 - 15)}${BODY}`],
+  [
+    'an escape of the key is cut',
+    `${'x'.repeat(100)}${each(BODY, (c) => `%${Buffer.from(c).toString('hex')}${' '.repeat(5_000)}`)}`,
+  ],
+])(
+  'withholds a text that is longer than the examined part and has the beginning of the key, if %s',
+  (_, text) => {
+    expect(text.length).toBeGreaterThan(65_536);
+    expect(redact(text, KEY)).toBe(WITHHELD);
+  },
+);
+
 it('examines at most 65,536 characters of a text, with patterns that take linear time', () => {
   const redactor = new Redactor([KEY]);
   const spy = jest.spyOn(

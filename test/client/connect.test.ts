@@ -1,6 +1,7 @@
 import { createServer as createWebServer } from 'node:http';
 import { createSecureServer, createServer, type SecureServerOptions } from 'node:http2';
 import { createServer as createTcpServer } from 'node:net';
+import { inspect } from 'node:util';
 import { describe, expect, it } from '@jest/globals';
 import { NativeConnection } from '@temporalio/worker';
 import getPort from 'get-port';
@@ -71,6 +72,17 @@ describe('a connection', () => {
     expect(error).toMatch(pattern);
     expect(error).toMatch(/ TEMPORAL_TLS_/);
     expect(error).not.toMatch(/secret/);
+  });
+
+  it('to a server that repeats the API key in its error fails without showing the key', async () => {
+    const apiKey = { TEMPORAL_API_KEY: 'tmprl_secret_of_the_team', TEMPORAL_TLS: 'false' };
+    const failing = respondWithGrpcStatus(createServer(), () => 16, 'tmprl_secret_of_the_team has expired');
+    const error: unknown = await connect(await listen(failing), apiKey).catch((reason: unknown) => reason);
+    expect(error).toMatchObject({
+      code: 'UNAUTHORIZED',
+      message: expect.stringContaining('[redacted] has expired'),
+    });
+    expect(inspect(error, { depth: 10, showHidden: true })).not.toContain('tmprl_secret');
   });
 
   it('to a server that is unavailable for a moment is retried', async () => {

@@ -22,6 +22,7 @@ const SERIES: Readonly<Record<string, string>> = {
   unknown: 'agent_follow_up_deliveries_total{namespace="n", verdict="unknown"}',
   maxFailuresExceeded: 'agent_follow_up_batches_ended_total{namespace="n", outcome="MaxFailuresExceeded"}',
   failedTasks: 'temporal_workflow_task_execution_failed{namespace="n", workflow_type="followUp"}',
+  secretFiles: 'agent_follow_up_secret_file_problems_total{namespace="n", variable="AGENT_API_KEY_FILE"}',
   countedAt: 'agent_follow_up_open_workflows_counted_timestamp_seconds{namespace="n"}',
   slots: 'temporal_worker_task_slots_available{namespace="n", instance="i", worker_type="ActivityWorker"}',
   ...{ worker: worker('n'), workerOfA: worker('a'), workerOfB: worker('b') },
@@ -40,6 +41,8 @@ const CASES: [alert: string, condition: string, series: string, at: string, coun
   ],
   ['FollowUpApiKeyRejected', 'a first read was rejected', 'rejectedReads 0+0x5 1+0x20', '9m', 1],
   ['FollowUpApiKeyRejected', 'a follow-up is unauthorized', 'unauthorized 1+0x5', '3m', 1],
+  ['FollowUpSecretFileUnusable', 'a key file could not be used', 'secretFiles 0+0x5 1+0x20', '9m', 1],
+  ['FollowUpSecretFileUnusable', 'a key file could not be used long ago', 'secretFiles 1+0x90', '80m', 0],
   ['FollowUpDeliveryUnknown', 'a delivery has become unknown', 'unknown 0+0x5 1+0x20', '10m', 1],
   ['FollowUpDeliveryUnknown', 'a delivery became unknown long ago', 'unknown 1+0x90', '80m', 0],
   [

@@ -4,6 +4,7 @@ import { expect, it } from '@jest/globals';
 import { WorkflowClient } from '@temporalio/client';
 import * as common from '@temporalio/common';
 import { WorkflowIdConflictPolicy, WorkflowIdReusePolicy } from '@temporalio/common';
+import { loadClientConfigProfile } from '@temporalio/envconfig';
 
 /*
  * Each test fails as soon as the SDK has a feature that this project replaces. Then use the feature, and remove the replacement
@@ -58,6 +59,12 @@ it('has no public worker option for the timeout of a workflow activation (ACTIVA
   expect(sdkType('worker', 'worker-options', 'WorkerOptions')).not.toMatch(
     /isolateExecutionTimeout|deadlock/i,
   );
+});
+
+it('returns no codec and no disabled host verification of a profile (loadRawProfile)', () => {
+  const toml = '[profile.default]\ncodec = { endpoint = "e" }\ntls = { disable_host_verification = true }';
+  const profile = loadClientConfigProfile({ configSource: { data: toml }, disableEnv: true });
+  expect(profile).toEqual({ tls: {} });
 });
 
 it('has no conflict policy that queues a start behind a running workflow (the job lock)', () => {

@@ -132,6 +132,24 @@ it.each<[Record<string, string>, string]>([
   expect(message).not.toMatch(/hunter-two|of-theirs|whsec_[A-Z]|3f9c1e77/);
 });
 
+it('reports a secret file that was changed and can’t be used, and keeps the last valid secret in use', async () => {
+  const files = { AGENT_API_KEY_FILE: fileHolding('rotated-key', KEY), ...notifyEnv(NOTIFY_URL) };
+  const reports: unknown[] = [];
+  const env = { ...GOOD, AGENT_API_KEY: '', ...files };
+  const { config } = await loadConfig(env, (...report) => reports.push(report));
+  // The text is a valid key of the agent service, but not a signing secret.
+  for (const name of ['AGENT_API_KEY_FILE', 'FOLLOW_UP_NOTIFY_SECRET_FILE'] as const)
+    writeFileSync(files[name], name === 'AGENT_API_KEY_FILE' ? '\n' : 'another-secret-of-theirs');
+  for (let n = 0; n < 2; n += 1) {
+    expect(await config.agentApi.apiKey.current()).toBe(KEY);
+    expect(await config.notify?.secrets.current()).toBe(SECRET);
+  }
+  expect(reports).toEqual([
+    ['AGENT_API_KEY_FILE', expect.stringMatching(/^is empty/)],
+    ['FOLLOW_UP_NOTIFY_SECRET_FILE', expect.stringMatching(/^must have one secret, or two/)],
+  ]);
+});
+
 it('warns if the API key would be sent unencrypted to another machine', async () => {
   const warn = async (url: string) => (await loadConfig({ ...GOOD, AGENT_API_BASE_URL: url })).warnings;
   expect(await warn('http://agents.example.com')).toEqual([expect.stringContaining('unencrypted')]);

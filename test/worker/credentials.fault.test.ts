@@ -2,6 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, it } from '@jest/globals';
 import getPort from 'get-port';
+import { scrape } from '../../tools/lib/scrape';
 import { ACCEPTED_BY_RESPONSE, ENDLESS_TURN } from '../harness/follow-up-under-test';
 import { collectWorkflowIds } from '../harness/workflow-ids';
 import { WORKER_LOSS_OPTIONS, ProcessEnvironment } from '../harness/process-environment';
@@ -9,9 +10,10 @@ import { waitForPhase } from '../harness/scenario';
 import { temporaryFolder } from '../harness/temporary-folder';
 
 const AGENT_API_KEY_FILE = path.join(temporaryFolder(), 'key');
+const PROBLEMS = 'agent_follow_up_secret_file_problems_total';
 const PROMPT = 'Mention the harbour in the first line.';
 
-// Proves K1, K2.
+// Proves K1, K2, K5.
 it('an expired key is visible; after its rotation, sends and watches continue without a restart; a read-only key is rejected; no key appears in a history, log, metric or process argument', async () => {
   const port = await getPort();
   const FOLLOW_UP_METRICS_ADDRESS = `127.0.0.1:${port}`;
@@ -34,6 +36,23 @@ it('an expired key is visible; after its rotation, sends and watches continue wi
     await waitForPhase(following, 'unauthorized');
     await rotate();
     await following.waitForProgress(({ phase }) => phase === 'watching');
+    // A rotation that fails is logged and counted once. The last valid key stays in use.
+    await writeFile(AGENT_API_KEY_FILE, 'two keys');
+    const { msg } = await worker.waitForLog(
+      /^the file of AGENT_API_KEY_FILE can't be used: it must contain only/,
+    );
+    expect(msg).toContain('The last valid secret stays in use');
+    await rotate();
+    await worker.waitForLog(/^the file of AGENT_API_KEY_FILE can be used again/);
+    const problems = (await scrape(FOLLOW_UP_METRICS_ADDRESS)).filter(({ name }) => name === PROBLEMS);
+    const counts = problems.map(({ labels, value }) => [labels.variable, value]);
+    expect(new Map(counts as [string, number][])).toEqual(
+      new Map([
+        ['AGENT_API_KEY_FILE', 1],
+        ['FOLLOW_UP_NOTIFY_SECRET_FILE', 0],
+      ]),
+    );
+
     following.changeJob({ status: 'completed' });
     const { receipt } = await following.result();
     expect(receipt).toMatchObject({

@@ -60,13 +60,54 @@ it('omits binary data, truncates long texts and records, and never leaves part o
   const { logger, written, records } = recorder();
   const bytes = { array: new Uint8Array(3), buffer: Buffer.from(KEY) };
   logger.info('odd', { bytes, long: 'x'.repeat(100_000) });
-  logger.info('dumped', { list: Array.from({ length: 10_000 }, () => `a text with ${KEY} in it`) });
+  const list = Array.from({ length: 1_000 }, () => `a text with ${KEY} in it`);
+  logger.info('dumped', { lists: Array.from({ length: 10 }, () => list) });
   expect(records()).toMatchObject([
     { bytes: { array: '[bytes]', buffer: '[bytes]' }, long: expect.stringMatching(/^x{8191}…$/) },
     { level: 'info', msg: 'dumped', cut: expect.stringContaining(`"${WITHHELD}"`) },
   ]);
   for (const line of written) expect(line.length).toBeLessThan(12_000);
   expect(written.join('')).not.toContain('5e0d');
+});
+
+it('examines at most 262,144 characters of a record, and omits the remaining texts as a whole', () => {
+  const written: string[] = [];
+  let examined = 0;
+  const { redact } = new Redactor([KEY]);
+  const counting = {
+    redact: (text: string) => {
+      examined += Math.min(text.length, 65_536);
+      return redact(text);
+    },
+  };
+  const logger = createLogger('info', counting, { write: (line) => written.push(line) });
+  const texts = (count: number, text: string) => Array.from({ length: count }, () => text);
+  logger.info('large', { note: 'kept', texts: texts(100, 'x'.repeat(10_000)), words: texts(1_000_000, 'y') });
+  expect(examined).toBeLessThanOrEqual(262_144 + 'large'.length);
+  expect(written.join('')).toContain('"note\\":\\"kept');
+  written.length = 0;
+  logger.info('small', { texts: texts(3, 'x'.repeat(10_000_000)) });
+  expect(written.join('')).toContain('x'.repeat(8_000));
+  logger.info('many', { numbers: texts(1_000_000, '').map((_, index) => index) });
+  expect(written.at(-1)?.length).toBeLessThan(20_000);
+});
+
+it('logs a record that contains itself, a bigint, or a value that can’t be serialized', () => {
+  const { logger, records } = recorder();
+  const circular: Record<string, unknown> = { name: 'outer' };
+  circular.inner = { circular };
+  logger.info('circular', { circular, count: 7n });
+  logger.info('failing', {
+    value: {
+      toJSON: () => {
+        throw new Error(`no JSON for ${KEY}`);
+      },
+    },
+  });
+  expect(records()).toMatchObject([
+    { msg: 'circular', circular: { name: 'outer', inner: { circular: '[circular]' } }, count: '7' },
+    { msg: 'failing', fields: expect.stringContaining(WITHHELD) },
+  ]);
 });
 
 it.each([

@@ -38,7 +38,8 @@ beforeAll(async () => {
   worker = await environment.startWorker({
     ...COUNT_EVERY_SECOND,
     TEMPORAL_ADDRESS: gate.address,
-    FOLLOW_UP_METRICS_ADDRESS: address,
+    // The host :: also serves IPv4, with which the tests read the metrics.
+    FOLLOW_UP_METRICS_ADDRESS: `[::]:${port}`,
   });
 });
 afterAll(async () => {

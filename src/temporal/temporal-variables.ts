@@ -1,0 +1,119 @@
+import type { Problem } from '../contract/checks';
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** The variables of the Temporal CLI that this project supports, with the kind of their value. */
+const SUPPORTED: Readonly<Record<string, 'text' | 'secret' | 'boolean' | undefined>> = {
+  TEMPORAL_ADDRESS: 'text',
+  TEMPORAL_NAMESPACE: 'text',
+  TEMPORAL_API_KEY: 'secret',
+  TEMPORAL_CONFIG_FILE: 'text',
+  TEMPORAL_PROFILE: 'text',
+  TEMPORAL_TLS: 'boolean',
+  TEMPORAL_TLS_CLIENT_CERT_PATH: 'text',
+  TEMPORAL_TLS_CLIENT_CERT_DATA: 'text',
+  TEMPORAL_TLS_CLIENT_KEY_PATH: 'text',
+  TEMPORAL_TLS_CLIENT_KEY_DATA: 'text',
+  TEMPORAL_TLS_SERVER_CA_CERT_PATH: 'text',
+  TEMPORAL_TLS_SERVER_CA_CERT_DATA: 'text',
+  TEMPORAL_TLS_SERVER_NAME: 'text',
+  // `connection-config.ts` rejects the values of these three variables that the worker can't obey.
+  TEMPORAL_TLS_DISABLE_HOST_VERIFICATION: 'boolean',
+  TEMPORAL_CODEC_ENDPOINT: 'text',
+  TEMPORAL_CODEC_AUTH: 'text',
+};
+
+const USE_A_PROFILE =
+  'only the Temporal CLI reads the environments of "temporal env"; write the settings into a profile of temporal.toml, set ' +
+  'TEMPORAL_PROFILE to its name, and unset this variable';
+const useInstead = (name: string) => `is the former name of a variable; set ${name} instead`;
+
+/** The variables that the Temporal CLI obeys and this project does not, with the required action. */
+const UNSUPPORTED: Readonly<Record<string, string | undefined>> = {
+  TEMPORAL_CLIENT_AUTHORITY:
+    'is not supported, because a worker of the TypeScript SDK has no such option; unset it',
+  TEMPORAL_ENV: USE_A_PROFILE,
+  TEMPORAL_ENV_FILE: USE_A_PROFILE,
+  TEMPORAL_TLS_CERT: useInstead('TEMPORAL_TLS_CLIENT_CERT_PATH'),
+  TEMPORAL_TLS_CERT_DATA: useInstead('TEMPORAL_TLS_CLIENT_CERT_DATA'),
+  TEMPORAL_TLS_KEY: useInstead('TEMPORAL_TLS_CLIENT_KEY_PATH'),
+  TEMPORAL_TLS_KEY_DATA: useInstead('TEMPORAL_TLS_CLIENT_KEY_DATA'),
+  TEMPORAL_TLS_CA: useInstead('TEMPORAL_TLS_SERVER_CA_CERT_PATH'),
+  TEMPORAL_TLS_CA_DATA: useInstead('TEMPORAL_TLS_SERVER_CA_CERT_DATA'),
+};
+
+/** A mistake in such a name could disable encryption. Other names can belong to other programs. */
+const STRICT_PREFIX = /^TEMPORAL_(TLS|CODEC)_/;
+/** Kubernetes sets variables with these endings for a service, for example TEMPORAL_TLS_PORT for a service `temporal-tls`. */
+const SERVICE_LINK = /_(SERVICE_HOST|SERVICE_PORT|PORT)(_|$)/;
+
+const HEADER_PREFIX = 'TEMPORAL_GRPC_META_';
+
+const [YES, NO] = [/^(1|true)$/i, /^(0|false)$/i];
+
+/** The `TEMPORAL_*` variables without surrounding white space, and the problems of their names and values. */
+export interface TemporalVariables {
+  /** The variables for `@temporalio/envconfig`, without gRPC headers. A boolean is `true` or `false`. */
+  readonly values: Record<string, string>;
+  /** The gRPC headers by name. An empty value removes the header of the profile. */
+  readonly headers: Record<string, string>;
+  readonly problems: Problem[];
+}
+
+/**
+ * Reads the variables as the Temporal CLI does. `@temporalio/envconfig` 1.24 differs from the CLI: each boolean except `1` and `true`
+ * is false there, so that `TEMPORAL_TLS=TRUE` disables TLS, and `X_API_KEY` becomes the header `x-api_key`.
+ *
+ * An empty variable counts as not set, because Docker Compose passes unset variables as empty. White space around a value is removed,
+ * because a file that a secret was made from often ends with a line break. No problem shows a value.
+ */
+export function readTemporalVariables(env: Environment): TemporalVariables {
+  const values: Record<string, string> = {};
+  const headers: Record<string, string> = {};
+  const problems: Problem[] = [];
+  for (const [name, text] of Object.entries(env)) {
+    if (text === undefined) continue;
+    const value = name.startsWith('TEMPORAL_') ? text.trim() : text;
+    const problem = value === '' && text === '' ? undefined : variableProblem(name, value);
+    if (problem !== undefined) problems.push({ field: name, text: problem });
+    else if (name.startsWith(HEADER_PREFIX)) headers[headerName(name.slice(HEADER_PREFIX.length))] = value;
+    else if (value !== '') values[name] = SUPPORTED[name] === 'boolean' ? String(YES.test(value)) : value;
+  }
+  return { values, headers, problems };
+}
+
+function variableProblem(name: string, value: string): string | undefined {
+  const kind = SUPPORTED[name];
+  if (name.startsWith(HEADER_PREFIX))
+    return headerProblem(headerName(name.slice(HEADER_PREFIX.length)), value);
+  if (UNSUPPORTED[name] !== undefined) return UNSUPPORTED[name];
+  if (kind === undefined)
+    return STRICT_PREFIX.test(name) && !SERVICE_LINK.test(name)
+      ? 'is not a variable of the Temporal CLI; correct its name (docs/configuration.md), or unset it'
+      : undefined;
+  if (value === '') return 'is blank; set a value, or unset the variable';
+  if (kind === 'secret') return apiKeyProblem(value);
+  if (kind === 'boolean' && !YES.test(value) && !NO.test(value)) return 'must be true, 1, false or 0';
+  return undefined;
+}
+
+/** Returns the name of a gRPC header. In variables and profiles, a name can have capital letters and underscores. */
+export function headerName(name: string): string {
+  return name.toLowerCase().replaceAll('_', '-');
+}
+
+/** Returns why gRPC can't send a header. Without this check, gRPC's error would show the value. */
+export function headerProblem(name: string, value: string): string | undefined {
+  if (!/^[0-9a-z.-]+$/.test(name))
+    return 'has no valid name of a gRPC header at its end; use letters, digits and underscores';
+  if (name.endsWith('-bin')) return 'is a binary gRPC header, which is not supported; unset it';
+  if (!/^[\x20-\x7e]+$/.test(value))
+    return 'is blank, or has a character that a gRPC header must not have, such as a line break; set one line of printable ASCII';
+  return undefined;
+}
+
+/** Returns why a text can't be an API key. Without this check, gRPC's error would show the key, and a worker would connect without it. */
+export function apiKeyProblem(text: string): string | undefined {
+  if (/^[\x21-\x7e]+$/.test(text)) return undefined;
+  return 'has white space or a character that is not printable ASCII; set it to the API key only';
+}
