@@ -2,6 +2,7 @@ import eslint from '@eslint/js';
 import importX, { createNodeResolver } from 'eslint-plugin-import-x';
 import jest from 'eslint-plugin-jest';
 import tseslint from 'typescript-eslint';
+import { noProtoDefaults } from './tools/eslint-proto-defaults.mjs';
 
 /** The folders in src, and the other folders of src that the files in each folder may import. */
 const mayImport = {
@@ -142,6 +143,11 @@ export default tseslint.config(
       'import-x/no-restricted-paths': ['error', { zones, basePath: import.meta.dirname }],
       eqeqeq: 'error',
     },
+  },
+  {
+    files: ['src/**/*.ts'],
+    plugins: { project: { rules: { 'no-proto-defaults': noProtoDefaults } } },
+    rules: { 'project/no-proto-defaults': 'error' },
   },
   {
     files: ['src/**/*.ts'],

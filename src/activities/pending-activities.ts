@@ -6,6 +6,7 @@ import {
   countReadsBeforeAttempt,
   type SendRecord,
 } from '../contract/activities';
+import { readProtoField } from '../temporal/proto-field';
 import { findPendingActivity, pauseActivity } from '../temporal/sdk-internals';
 import { currentRun } from './attempt';
 
@@ -14,7 +15,7 @@ import { currentRun } from './attempt';
  */
 export const countPollReads: FollowUpActivities['countPollReads'] = async () => {
   const pending = await findPendingOfRun(Context.current().client, 'pollJob');
-  return countReadsBeforeAttempt(pending?.attempt ?? 1);
+  return countReadsBeforeAttempt(readProtoField(pending?.attempt) ?? 1);
 };
 
 /**

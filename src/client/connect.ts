@@ -3,6 +3,7 @@ import { loadDataConverter, loadTemporalConfig } from '../temporal/connection-co
 import { hasGrpcStatus } from '../temporal/grpc-status';
 import { hideSecretsInErrors } from '../temporal/hide-secrets';
 import { connectionError } from '../temporal/server-error';
+import { requireSupportedVersion } from '../temporal/server-version';
 
 const CONNECT_TIMEOUT_MS = 5_000;
 
@@ -26,6 +27,7 @@ export interface ConnectOptions {
  * @throws TemporalUnreachableError with gRPC's reason if the connection fails
  * @throws FollowUpError `INVALID_CONFIGURATION` if a variable or the profile is invalid
  * @throws FollowUpError `UNAUTHORIZED` if the Temporal server rejects the credentials
+ * @throws FollowUpError `UNSUPPORTED_SERVER` if the Temporal server is too old
  */
 export async function connectClient(
   options: ConnectOptions = {},
@@ -48,7 +50,8 @@ export async function connectClient(
     connection.workflowService.getSystemInfo({}),
   );
   try {
-    await Promise.race([firstCall, aborted]);
+    const { serverVersion } = await Promise.race([firstCall, aborted]);
+    requireSupportedVersion(serverVersion, address);
     retries.markConnected();
   } catch (error) {
     // A Temporal server that is too old for this call responds with UNIMPLEMENTED, so the connection works.

@@ -4,6 +4,8 @@ import { isReceipt, isVerdict, type Phase, type Receipt, type Verdict } from '..
 import { keywordAttribute, keywordAttributeKey, OUTCOME_KEY } from '../contract/follow-up-start-options';
 import { singleLine } from '../contract/text';
 import { describeWorkflow, type RunState, toRunState } from '../temporal/workflow-executions';
+import { findGrpcError } from '../temporal/grpc-status';
+import { readProtoField } from '../temporal/proto-field';
 import { listWorkflows } from '../temporal/visibility';
 import { findPendingActivity } from '../temporal/sdk-internals';
 import { notFoundError, throwIfProblems } from './errors';
@@ -112,13 +114,23 @@ export async function readTaskFailure(
   { workflowService, options }: Client,
   { workflowId, runId, raw }: Pick<WorkflowExecutionDescription, 'workflowId' | 'runId' | 'raw'>,
 ): Promise<string | null> {
-  if ((raw.pendingWorkflowTask?.attempt ?? 1) <= 1) return null;
-  const { history } = await workflowService.getWorkflowExecutionHistoryReverse({
+  if ((readProtoField(raw.pendingWorkflowTask?.attempt) ?? 1) <= 1) return null;
+  const request = {
     namespace: options.namespace,
     execution: { workflowId, runId },
     // Twenty events are enough to reach the latest workflow task that ended, because only a few events follow it.
     maximumPageSize: 20,
-  });
+  };
+  const response = await workflowService
+    .getWorkflowExecutionHistoryReverse(request)
+    .catch((error: unknown) => {
+      const text = findGrpcError(error)?.text;
+      if (text === undefined) throw error;
+      return text;
+    });
+  if (typeof response === 'string')
+    return `its workflow task keeps failing and is retried; the Temporal server does not return the cause (${response})`;
+  const { history } = response;
   const latest = history?.events?.find(
     (event) => event.workflowTaskFailedEventAttributes ?? event.workflowTaskCompletedEventAttributes,
   );

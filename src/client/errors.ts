@@ -139,9 +139,11 @@ export function waitTimeoutError(callState: CallState, waitedMs: number, reason?
   return interruptedCallError('WAIT_TIMEOUT', `${subject} within ${waitedMs / 1_000} s${suffix}.`, callState);
 }
 
-/** Explains, as a clause, why no worker responds. @param workers the number of workers that poll the task queue */
-export function explainMissingResponse(taskQueue: string, workers: number): string {
+/** Explains, as a clause, why no worker responds. @param workers the number of workers that poll the task queue; null if it is not known */
+export function explainMissingResponse(taskQueue: string, workers: number | null): string {
   const queue = `the task queue ${JSON.stringify(taskQueue)}`;
+  if (workers === null)
+    return `check that a worker polls ${queue}, because the Temporal server does not return its workers; then try again`;
   if (workers === 0) return `no worker polls ${queue}; start a worker and try again`;
   return `the worker on ${queue} is busy, waits for the agent service, or has just stopped; try again`;
 }

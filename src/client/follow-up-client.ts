@@ -51,6 +51,7 @@ export class FollowUpClient {
    * @throws TemporalUnreachableError if the connection fails
    * @throws FollowUpError `INVALID_CONFIGURATION` if a variable or the profile is invalid
    * @throws FollowUpError `UNAUTHORIZED` if the Temporal server rejects the credentials
+   * @throws FollowUpError `UNSUPPORTED_SERVER` if the Temporal server is too old
    */
   static async connect(options: FollowUpClientOptions & ConnectOptions = {}): Promise<FollowUpClient> {
     // An unknown option, such as `address`, is an error: if it were ignored, the client would connect to another Temporal server.

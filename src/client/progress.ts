@@ -14,6 +14,7 @@ import type { Delivery, FollowUpProgress } from '../contract/result';
 import { singleLine } from '../contract/text';
 import { addCounts } from '../contract/response-counts';
 import { findGrpcError } from '../temporal/grpc-status';
+import { readProtoField } from '../temporal/proto-field';
 import { optionalTsToDate, findPendingActivity, listPollingWorkers } from '../temporal/sdk-internals';
 import { SERVER_TIMEOUT_MS, withTimeout, WORKER_TIMEOUT_MS } from './call-runner';
 import {
@@ -31,8 +32,8 @@ export type ProgressReport =
       /** No worker returned the progress within 3 s. */
       readonly from: 'server';
       readonly description: FollowUpDescription;
-      /** The number of workers that poll the follow-up's task queue. */
-      readonly workers: number;
+      /** The number of workers that poll the follow-up's task queue. Null if the Temporal server does not return the number. */
+      readonly workers: number | null;
     };
 
 /** The maximum number of queries, because a follow-up that polls every 100 ms can change between any two requests. */
@@ -52,7 +53,7 @@ export async function readProgress(client: Client, workflowId: string): Promise<
       describeFollowUp(client, workflowId),
     );
     const workers = await listPollingWorkers(client, description.taskQueue);
-    return { from: 'server', description, workers: workers.length };
+    return { from: 'server', description, workers: workers?.length ?? null };
   }
 }
 
@@ -138,7 +139,7 @@ function withPendingSend(
 /** Adds the reads of a pending poll, each of which returned the job that the workflow already has. */
 function withPendingPoll(progress: FollowUpProgress, pending: Pending): FollowUpProgress {
   const nextPollAt = nextAttemptAt(pending);
-  const reads = countReadsBeforeAttempt(pending.attempt ?? 1);
+  const reads = countReadsBeforeAttempt(readProtoField(pending.attempt) ?? 1);
   // Reads before the send are not polls, so they are not counted.
   if (progress.delivery.verdict === 'not-sent' || reads === 0 || progress.job === null)
     return { ...progress, nextPollAt };
@@ -205,7 +206,7 @@ export async function updateRunning<Result>(
   // On Temporal server 1.32.0, every update ends a start delay, even a rejected update. The message would be sent now.
   if (startsAt !== null)
     throw updateRejectedError(workflowId, `the follow-up has not started; it starts at ${startsAt}`);
-  const workers = (await listPollingWorkers(client, taskQueue)).length;
+  const workers = (await listPollingWorkers(client, taskQueue))?.length ?? null;
   const limitMs = workers === 0 ? NO_WORKER_TIMEOUT_MS : UPDATE_TIMEOUT_MS;
   try {
     const handle = client.workflow.getHandle(workflowId);

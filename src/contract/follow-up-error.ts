@@ -26,6 +26,7 @@ export type FollowUpErrorCode =
   | 'UNREACHABLE'
   | 'UNAUTHORIZED'
   | 'SERVER_ERROR'
+  | 'UNSUPPORTED_SERVER'
   | 'NAMESPACE_NOT_SET_UP';
 
 export type ErrorFacts = ErrorOptions &

@@ -38,6 +38,9 @@ const CORE_ERROR_TEXTS: readonly (readonly [string, GrpcStatusName])[] = [
   ['does not have permission', 'PERMISSION_DENIED'],
 ];
 
+/** Matches the text of an error without a gRPC status, in the SDK's client (grpc-js) and in its Rust core (tonic). */
+const HTTP_STATUS_TEXT = /\bHTTP status code \d/;
+
 /** Returns the gRPC error in `error` or its causes, because the SDK wraps gRPC errors in a `ServiceError`. */
 export function findGrpcError(
   error: unknown,
@@ -48,7 +51,7 @@ export function findGrpcError(
       const code = inner.code as number;
       const text = inner.details || message;
       // gRPC maps a gateway's 404 page to UNIMPLEMENTED, although the response is not from the Temporal server.
-      if (code === GRPC_STATUS.UNIMPLEMENTED && text.startsWith('Received HTTP status code'))
+      if (code === GRPC_STATUS.UNIMPLEMENTED && HTTP_STATUS_TEXT.test(text))
         return { status: 'UNAVAILABLE', text: `${text} from a gateway; check TEMPORAL_ADDRESS` };
       const [status] = Object.entries(GRPC_STATUS).find(([, each]) => each === code) ?? [];
       return { status: status as GrpcStatusName | undefined, text };
@@ -62,6 +65,12 @@ export function findGrpcError(
 export function hasGrpcStatus(error: unknown, ...names: readonly GrpcStatusName[]): boolean {
   const status = findGrpcError(error)?.status;
   return status !== undefined && names.includes(status);
+}
+
+/** Returns whether the response to a call states that the call does not exist there. A gateway's 404 page states this too. */
+export function isUnimplemented(error: unknown): boolean {
+  const { status, text = '' } = findGrpcError(error) ?? {};
+  return status === 'UNIMPLEMENTED' || (HTTP_STATUS_TEXT.test(text) && text.includes(' 404'));
 }
 
 /** Returns whether an error can disappear if the call is repeated. */

@@ -9,6 +9,8 @@ import { decodeFromPayloadsAtIndex } from '@temporalio/common/lib/internal-non-w
 import { optionalTsToDate } from '@temporalio/common/lib/time';
 import { tomlLoadClientConfigProfile } from '@temporalio/envconfig/lib/envconfig-toml';
 import type { JsonObject } from '../contract/checks';
+import { findGrpcError } from './grpc-status';
+import { readProtoField } from './proto-field';
 
 /** Converts the protobuf timestamps of raw responses. The SDK has this conversion for internal use only. */
 export { optionalTsToDate } from '@temporalio/common/lib/time';
@@ -120,18 +122,27 @@ export async function pauseActivity(
  */
 const POLLER_EXPIRY_MS = 90_000;
 
-/** Returns the identities of the workers that poll a workflow task queue. */
-export async function listPollingWorkers(client: Client, taskQueue: string): Promise<string[]> {
-  const { pollers } = await client.withDeadline(Date.now() + 5_000, () =>
-    client.workflowService.describeTaskQueue({
-      namespace: client.options.namespace,
-      taskQueue: { name: taskQueue },
-      taskQueueType: WORKFLOW_TASKS,
-    }),
-  );
+/**
+ * Returns the identities of the workers that poll a workflow task queue.
+ *
+ * @returns null if the Temporal server rejects the call; no feature may depend on this call, because a gateway may reject it
+ */
+export async function listPollingWorkers(client: Client, taskQueue: string): Promise<string[] | null> {
+  const request = {
+    namespace: client.options.namespace,
+    taskQueue: { name: taskQueue },
+    taskQueueType: WORKFLOW_TASKS,
+  };
+  const describe = () => client.workflowService.describeTaskQueue(request);
+  const response = await client.withDeadline(Date.now() + 5_000, describe).catch((error: unknown) => {
+    if (findGrpcError(error) === undefined) throw error;
+    return null;
+  });
+  if (response === null) return null;
+  const { pollers } = response;
   const expiredBefore = Date.now() - POLLER_EXPIRY_MS;
   const activePollers = pollers.filter(
     ({ lastAccessTime }) => Number(optionalTsToDate(lastAccessTime)) > expiredBefore,
   );
-  return [...new Set(activePollers.map(({ identity }) => identity ?? 'unnamed'))];
+  return [...new Set(activePollers.map(({ identity }) => readProtoField(identity) ?? 'unnamed'))];
 }

@@ -21,10 +21,17 @@ export class SearchAttributesError extends FollowUpError {
   }
 }
 
+interface ServerCall {
+  readonly namespace: string;
+  readonly address?: string;
+  /** The name of the rejected call, if the caller of the function knows it. */
+  readonly callName?: string;
+}
+
 /** Converts an error of the Temporal server or its connection, and adds the required action. Undefined for any other error. */
 export function serverError(
   error: unknown,
-  { namespace, address }: { readonly namespace: string; readonly address?: string },
+  { namespace, address, callName }: ServerCall,
 ): FollowUpError | undefined {
   if (error instanceof FollowUpError) return error;
   // The SDK throws this error only if a workflow is started. Other calls have the gRPC status NOT_FOUND.
@@ -32,15 +39,16 @@ export function serverError(
   const grpc = findGrpcError(error);
   if (grpc === undefined) return undefined;
   const { status, text } = grpc;
-  if (status === 'NOT_FOUND' && /^Namespace .* is not found/.test(text))
-    return namespaceNotFoundError(namespace, error);
+  if (isNamespaceNotFound(error)) return namespaceNotFoundError(namespace, error);
   const server = address === undefined ? 'The Temporal server' : `The Temporal server at ${address}`;
   const unauthorizedError = (event: string, settings: string) =>
     new FollowUpError('UNAUTHORIZED', `${server} ${event} (${text}); check ${settings}.`, { cause: error });
   if (status === 'UNAUTHENTICATED')
     return unauthorizedError('rejects the credentials', 'TEMPORAL_API_KEY or the TLS client certificate');
-  if (status === 'PERMISSION_DENIED')
-    return unauthorizedError('denies access', 'TEMPORAL_NAMESPACE and the permissions of the credentials');
+  if (status === 'PERMISSION_DENIED') {
+    const denied = callName === undefined ? 'access' : `access to the call ${callName}`;
+    return unauthorizedError(`denies ${denied}`, 'TEMPORAL_NAMESPACE and the permissions of the credentials');
+  }
   if (isTransient(error)) {
     // The text of a gRPC deadline only describes internal parts of gRPC.
     const event = status === 'DEADLINE_EXCEEDED' ? 'did not respond in time' : `is not available (${text})`;
@@ -52,6 +60,12 @@ export function serverError(
     return notSetUpError(namespace, problem, SEARCH_ATTRIBUTES, error);
   }
   return new FollowUpError('SERVER_ERROR', `${server} rejected the call (${text}).`, { cause: error });
+}
+
+/** Returns whether the Temporal server reports that the namespace does not exist. A gateway's NOT_FOUND has another text. */
+export function isNamespaceNotFound(error: unknown): boolean {
+  const { status, text = '' } = findGrpcError(error) ?? {};
+  return status === 'NOT_FOUND' && /^Namespace .* is not found/.test(text);
 }
 
 export function namespaceNotFoundError(namespace: string, cause: unknown): SearchAttributesError {
@@ -92,7 +106,7 @@ const CHECK_CONNECTION =
 /** Converts the error of a connection, or of its first call, with gRPC's reason and the settings to check. */
 export function connectionError(
   error: unknown,
-  server: { readonly namespace: string; readonly address: string },
+  server: ServerCall & { readonly address: string },
 ): FollowUpError {
   if (error instanceof FollowUpError) return error;
   const knownError = serverError(error, server);
@@ -104,6 +118,7 @@ export function connectionError(
     status === 'DEADLINE_EXCEEDED'
       ? 'it did not respond in time'
       : singleLine(text, 300).replace(/\.?( Resolution note:)? *$/, '');
-  const message = `Can't reach the Temporal server at ${server.address}: ${reason}. ${CHECK_CONNECTION}`;
+  const call = server.callName === undefined ? '' : `the call ${server.callName} fails: `;
+  const message = `Can't reach the Temporal server at ${server.address}: ${call}${reason}. ${CHECK_CONNECTION}`;
   return new TemporalUnreachableError(message, { cause: error });
 }

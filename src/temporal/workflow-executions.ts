@@ -10,6 +10,8 @@ import { sha256Hex } from '../contract/ids';
 import { MEMO_PROMPT_DIGEST } from '../contract/names';
 import { eachConcurrently } from './each-concurrently';
 import { hasGrpcStatus } from './grpc-status';
+import { readProtoField } from './proto-field';
+import { unsupportedServerError } from './server-version';
 
 /** Describes the latest run of a workflow; null if no workflow has this ID. */
 export async function describeWorkflow(
@@ -27,9 +29,14 @@ export async function describeWorkflow(
 /**
  * Returns the ID of the first run in the chain of a run. In a chain, each run continues the run before it as new, or was made
  * by a reset.
+ *
+ * @throws FollowUpError `UNSUPPORTED_SERVER` if the Temporal server does not return the ID; no other value may replace the ID,
+ *   because the holder of a job lock would then seem to have ended
  */
-export function getFirstRunId({ raw, runId }: WorkflowExecutionDescription): string {
-  return raw.workflowExecutionInfo?.firstRunId ?? runId;
+export function getFirstRunId({ raw }: Pick<WorkflowExecutionDescription, 'raw'>): string {
+  const firstRunId = readProtoField(raw.workflowExecutionInfo?.firstRunId);
+  if (firstRunId !== undefined) return firstRunId;
+  throw unsupportedServerError('does not return the first run ID of a workflow');
 }
 
 /** Ignores the error of a cancellation or a termination whose workflow has already ended. @throws every other error */

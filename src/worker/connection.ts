@@ -3,8 +3,10 @@ import { type Logger, NativeConnection, Runtime } from '@temporalio/worker';
 import { histogramBuckets, type LabelsOf, recordMetric } from '../contract/metrics';
 import { formatDuration } from '../contract/duration';
 import type { TemporalConfig } from '../temporal/connection-config';
-import { ensureSearchAttributes } from '../temporal/search-attributes';
+import { isUnimplemented } from '../temporal/grpc-status';
+import { prepareSearchAttributes } from '../temporal/search-attributes';
 import { connectionError } from '../temporal/server-error';
+import { checkServerVersion, OLDEST_SERVER_VERSION } from '../temporal/server-version';
 import {
   ipv4Fallback,
   throwOrExplainListenFailure,
@@ -16,7 +18,6 @@ import {
 /** Matches the error text of the Rust core if its metrics server can't listen (measured by test/worker/start.process.test.ts). */
 const EXPORTER_FAILED = /prometheus/i;
 /** Matches the error text if the machine has no IPv6 (EAFNOSUPPORT). */
-const NO_IPV6 = /address family not supported/i;
 
 export type SdkRuntime = ReturnType<typeof installRuntime>;
 
@@ -73,12 +74,17 @@ export function installRuntime(
 
 const NAMESPACE_TIMEOUT_MS = 10_000;
 
+const VERSION_UNKNOWN =
+  'could not read the version of the Temporal server; the worker starts without a check of the version, which must be ' +
+  `${OLDEST_SERVER_VERSION} or newer`;
+
 /** The maximum wait between two attempts, so that the log shows regularly that the worker waits. */
 const MAX_RETRY_WAIT_MS = 10_000;
 
 /**
  * Connects to the Temporal server, and waits indefinitely until the server, the namespace and the search attributes exist. The
- * wait has no timeout, because containers start in any order.
+ * wait has no timeout, because containers start in any order. A gateway may reject calls that only check something, so only the
+ * calls that the SDK's worker makes itself are required (docs/temporal-server.md).
  *
  * @param setNotReady receives the reason of each wait
  * @throws FollowUpError if waiting can't help, and the reason of `stop` if `stop` is aborted
@@ -92,12 +98,18 @@ export async function connectToTemporal(
 ): Promise<NativeConnection> {
   const { namespace } = config;
   let connection: NativeConnection | undefined;
+  /** The call of the attempt that is being made, if the SDK's worker can't work without it. The SDK's errors name GetSystemInfo. */
+  let callName: string | undefined;
   const attempt = async () => {
     connection ??= await runtime.connect(config.connection);
-    await describeNamespace(connection, namespace, NAMESPACE_TIMEOUT_MS);
-    const registered = await ensureSearchAttributes(connection, namespace);
-    if (registered.length > 0)
-      logger.info(`search attributes registered: ${registered.join(', ')}`, { namespace });
+    callName = undefined;
+    const version = await checkServerVersion(connection, config.address);
+    callName = 'DescribeNamespace';
+    const isDescribed = await describeNamespace(connection, namespace, NAMESPACE_TIMEOUT_MS);
+    if (!isDescribed && version === null) throw new Error('the response is not from a Temporal server');
+    callName = undefined;
+    await prepareSearchAttributes(connection, namespace, logger);
+    if (version === null) logger.warn(VERSION_UNKNOWN);
     return connection;
   };
   const connecting = `connecting to the Temporal server at ${config.address}`;
@@ -112,7 +124,7 @@ export async function connectToTemporal(
       return await Promise.race([attempt(), aborted]);
     } catch (error) {
       stop.throwIfAborted();
-      const failure = connectionError(error, config);
+      const failure = connectionError(error, { ...config, ...(callName && { callName }) });
       if (failure.code !== 'UNREACHABLE' && failure.code !== 'NAMESPACE_NOT_SET_UP') throw failure;
       setNotReady(failure.message);
       logger.warn(
@@ -128,9 +140,20 @@ export async function connectToTemporal(
  * Checks that the Temporal server responds, has the namespace, and accepts the credentials.
  *
  * @param timeoutMs the timeout in milliseconds
+ * @returns false if the response is that the call is not implemented; the SDK's worker accepts this response
  * @throws ServiceError
  */
-export function describeNamespace(connection: NativeConnection, namespace: string, timeoutMs: number) {
+export async function describeNamespace(
+  connection: NativeConnection,
+  namespace: string,
+  timeoutMs: number,
+): Promise<boolean> {
   const request = () => connection.workflowService.describeNamespace({ namespace });
-  return connection.withDeadline(Date.now() + timeoutMs, request);
+  try {
+    await connection.withDeadline(Date.now() + timeoutMs, request);
+    return true;
+  } catch (error) {
+    if (!isUnimplemented(error)) throw error;
+    return false;
+  }
 }

@@ -1,6 +1,7 @@
 import { noopMetricMeter } from '@temporalio/common';
 import { Runtime, type Worker } from '@temporalio/worker';
 import { recordMetric, type OpenState } from '../contract/metrics';
+import { findGrpcError } from '../temporal/grpc-status';
 import { BATCH_WORKFLOW, FOLLOW_UP_WORKFLOW } from '../contract/names';
 
 /** The interval between two counts. Each time, a worker makes five count requests to the Temporal server. */
@@ -17,14 +18,18 @@ const QUERIES: Readonly<Record<OpenState, string>> = {
   batch: `WorkflowType = '${BATCH_WORKFLOW}'`,
 };
 
+const COUNT_FAILED =
+  'the metrics of open follow-ups are not updated, because the call CountWorkflowExecutions fails';
+
 /**
  * Records the number of open workflows as metrics, once a minute, until the returned timer is cleared. Returns undefined if the process
- * has no metrics.
+ * has no metrics. A failure is logged once until its reason changes, because a gateway may reject each of these calls.
  */
 export function startOpenWorkflowGauges({ connection, options }: Worker): NodeJS.Timeout | undefined {
   const { logger, metricMeter } = Runtime.instance();
   if (connection === undefined || metricMeter === noopMetricMeter) return undefined;
   const { namespace } = options;
+  let lastProblem: string | undefined;
   const countOpenWorkflows = async (): Promise<void> => {
     try {
       await connection.withDeadline(Date.now() + COUNT_TIMEOUT_MS, async () => {
@@ -35,8 +40,11 @@ export function startOpenWorkflowGauges({ connection, options }: Worker): NodeJS
         }
       });
       recordMetric(metricMeter, 'openCountedAt', Date.now() / 1_000, {}, { namespace });
+      lastProblem = undefined;
     } catch (error) {
-      logger.warn('could not count the open workflows', { error });
+      const problem = findGrpcError(error)?.text ?? String(error);
+      if (problem !== lastProblem) logger.warn(`${COUNT_FAILED}: ${problem}`, { namespace });
+      lastProblem = problem;
     }
   };
   void countOpenWorkflows();

@@ -15,7 +15,8 @@ import { initializeCounters } from '../contract/metrics';
 import { BATCH_WORKFLOW, FOLLOW_UP_WORKFLOW } from '../contract/names';
 import type { FollowUpActivities } from '../contract/activities';
 import { ACTIVATION_TIMEOUT } from '../temporal/sdk-internals';
-import { ensureSearchAttributes } from '../temporal/search-attributes';
+import { prepareSearchAttributes } from '../temporal/search-attributes';
+import { checkServerVersion } from '../temporal/server-version';
 import { startOpenWorkflowGauges } from './open-workflows';
 
 /** The task queues of the workflows, the reads and the sends. If two of them have one name, they share one rate limit. */
@@ -148,6 +149,7 @@ export class FollowUpPlugin implements WorkerPlugin, BundlerPlugin {
    * Runs the worker, and records metrics while it runs. The SDK calls this method.
    *
    * @throws SearchAttributesError before the worker polls, if search attributes are missing and can't be registered
+   * @throws FollowUpError `UNSUPPORTED_SERVER` before the worker polls, if the Temporal server is too old
    * @throws TypeError, ApiKeyError before the worker polls, if `notify` is invalid
    */
   async runWorker(worker: Worker, next: (worker: Worker) => Promise<void>): Promise<void> {
@@ -163,7 +165,10 @@ export class FollowUpPlugin implements WorkerPlugin, BundlerPlugin {
     if (runsWorkflows) {
       for (const workflowType of COUNTING_TYPES) initialize(workflowType, { workflowType });
       if (this.options.notify !== undefined) await checkNotifyOptions(this.options.notify);
-      if (worker.connection !== undefined) await ensureSearchAttributes(worker.connection, namespace);
+      if (worker.connection !== undefined) {
+        await checkServerVersion(worker.connection);
+        await prepareSearchAttributes(worker.connection, namespace, Runtime.instance().logger);
+      }
     }
     const gaugeTimer = runsWorkflows ? startOpenWorkflowGauges(worker) : undefined;
     try {

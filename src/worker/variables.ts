@@ -182,8 +182,3 @@ function addProblem(context: z.RefinementCtx, message: string): never {
 export function formatListenAddress({ host, port }: Omit<ListenAddress, 'isSetByOperator'>): string {
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 }
-
-/** Returns the host for Node's `listen`. Without a host, Node listens at [::], or at 0.0.0.0 if the machine has no IPv6. */
-export function toNodeHost({ host }: ListenAddress): string | undefined {
-  return host === '::' ? undefined : host;
-}

@@ -1,9 +1,24 @@
+import { cp, mkdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { type DevServer, type DevServerOptions, startDevServer } from '../../tools/lib/dev-server';
 import { temporal } from './temporal';
 import { temporaryFolder } from './temporary-folder';
 
 const folder = temporaryFolder();
+const BACKUP = path.join(folder, 'backup');
+const DATABASE_NAME = 'temporal.db';
+
+/** Copies the files of the database: the main file, and the log of SQLite if it exists. */
+async function copyDatabase(from: string, to: string): Promise<void> {
+  await mkdir(to, { recursive: true });
+  for (const suffix of ['', '-wal', '-shm']) {
+    const copy = path.join(to, DATABASE_NAME + suffix);
+    await rm(copy, { force: true });
+    await cp(path.join(from, DATABASE_NAME + suffix), copy).catch((error: unknown) => {
+      if (suffix === '') throw error;
+    });
+  }
+}
 
 /** A Temporal server with a SQLite file. A test can kill the server and start it again with the same file and port. */
 export class RestartableServer {
@@ -17,7 +32,7 @@ export class RestartableServer {
    * file.
    */
   static async with(test: (server: RestartableServer) => Promise<void>): Promise<void> {
-    const databaseFile = path.join(folder, 'temporal.db');
+    const databaseFile = path.join(folder, DATABASE_NAME);
     const options = { cli: temporal().cli, databaseFile, searchAttributes: true };
     const server = new RestartableServer(await startDevServer(options), options);
     await test(server).finally(() => server.server.stop());
@@ -29,6 +44,20 @@ export class RestartableServer {
 
   async kill(): Promise<void> {
     await this.server.stop();
+  }
+
+  /** Kills the server, copies its database, and starts the server again. */
+  async backUp(): Promise<void> {
+    await this.kill();
+    await copyDatabase(folder, BACKUP);
+    await this.restart();
+  }
+
+  /** Kills the server, and starts it with the copied database. The server has then lost all later writes. */
+  async restoreBackup(): Promise<void> {
+    await this.kill();
+    await copyDatabase(BACKUP, folder);
+    await this.restart();
   }
 
   async restart(): Promise<void> {

@@ -46,13 +46,20 @@ export class Hold {
   }
 }
 
+/** The response of a gateway that rejects a call: a gRPC status, or the page of an HTTP status. */
+export type Rejection = { readonly grpcStatus: number } | { readonly httpStatus: number };
+
 /**
- * A proxy between a worker and the Temporal server that holds chosen calls. A test can therefore kill a worker at an exact point,
- * for example between the agent service's response and the worker's report. The proxy passes on all other calls one by one.
+ * A proxy between a worker and the Temporal server that holds or rejects chosen calls. A test can therefore kill a worker at an
+ * exact point, for example between the agent service's response and the worker's report. A test can also imitate a gateway that
+ * rejects whole services. The proxy passes on all other calls one by one.
  */
 export class TemporalGate {
   private readonly server = createServer();
   private readonly holds: Hold[] = [];
+  private readonly rejections: { readonly path: RegExp; readonly rejection: Rejection }[] = [];
+  /** The methods of the rejected calls. */
+  readonly rejectedMethods = new Set<string>();
   private readonly calls: { readonly method: string; readonly message: Buffer }[] = [];
   private readonly polls: ClientHttp2Stream[] = [];
   private readonly upstreams: ClientHttp2Session[] = [];
@@ -88,6 +95,15 @@ export class TemporalGate {
     return hold;
   }
 
+  /** Rejects all further calls whose path, such as `/SERVICE/METHOD`, matches. @returns a function that ends the rejection */
+  reject(path: RegExp, rejection: Rejection): () => void {
+    const added = { path, rejection };
+    this.rejections.push(added);
+    return () => {
+      this.rejections.splice(this.rejections.indexOf(added), 1);
+    };
+  }
+
   /** Returns the methods of all calls so far whose message contains a text, in the order of the calls. */
   methodsContaining(containing: string): string[] {
     return this.calls.filter(({ message }) => message.includes(containing)).map(({ method }) => method);
@@ -114,8 +130,15 @@ export class TemporalGate {
     session: ClientHttp2Session,
   ): Promise<void> {
     stream.on('error', () => undefined);
-    const method = headers[':path']?.split('/').at(-1) ?? '';
+    const { ':path': path = '' } = headers;
+    const method = path.split('/').at(-1) ?? '';
     const call = await buffer(stream);
+    const rejected = this.rejections.find((each) => each.path.test(path));
+    if (rejected !== undefined) {
+      this.rejectedMethods.add(method);
+      rejectCall(stream, rejected.rejection);
+      return;
+    }
     this.calls.push({ method, message: messageContent(call) });
     for (const hold of this.holds) await hold.pass(method, 'call', call);
 
@@ -138,6 +161,19 @@ export class TemporalGate {
     stream.on('wantTrailers', () => stream.sendTrailers(trailers ?? {}));
     if (trailers !== undefined) stream.end(answer);
   }
+}
+
+function rejectCall(stream: ServerHttp2Stream, rejection: Rejection): void {
+  if ('httpStatus' in rejection) {
+    stream.respond({ ':status': rejection.httpStatus, 'content-type': 'text/html' });
+    stream.end('<h1>The gateway rejects the call.</h1>');
+    return;
+  }
+  const status = {
+    'grpc-status': String(rejection.grpcStatus),
+    'grpc-message': 'the gateway rejects the call',
+  };
+  stream.respond({ ':status': 200, 'content-type': 'application/grpc', ...status }, { endStream: true });
 }
 
 /**

@@ -42,3 +42,26 @@ export function respondWithGrpcStatus<T extends Http2Server | Http2SecureServer>
 export function grpcServer(status: number, message?: string): Promise<string> {
   return listen(respondWithGrpcStatus(createServer(), () => status, message));
 }
+
+/** Starts a server that responds only to GetSystemInfo, with a version of the Temporal server. @returns the server's address */
+export function serverWithVersion(version: string): Promise<string> {
+  const server = createServer();
+  server.on('stream', (stream, { ':path': path = '' }) => {
+    stream.on('error', () => undefined);
+    const isInfo = path.endsWith('/GetSystemInfo');
+    const status = isInfo ? '0' : String(UNIMPLEMENTED);
+    stream.respond({ ':status': 200, 'content-type': 'application/grpc' }, { waitForTrailers: true });
+    stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': status }));
+    stream.end(isInfo ? systemInfoMessage(version) : undefined);
+  });
+  return listen(server);
+}
+
+/** Returns a gRPC message whose protobuf field 1 (`server_version`) has the version. */
+function systemInfoMessage(version: string): Buffer {
+  const text = Buffer.from(version);
+  const field = Buffer.concat([Buffer.from([0x0a, text.length]), text]);
+  const header = Buffer.alloc(5);
+  header.writeUInt32BE(field.length, 1);
+  return Buffer.concat([header, field]);
+}

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { afterEach, expect, it } from '@jest/globals';
 import getPort from 'get-port';
-import { grpcServer } from '../temporal/grpc-server';
+import { grpcServer, serverWithVersion } from '../temporal/grpc-server';
 import { WorkerProcess } from '../harness/worker-process';
 
 const KEY = 'svc_9d2b7c41e0f6';
@@ -63,4 +63,14 @@ it('a worker whose credentials the Temporal server rejects exits with code 1, an
   const { level } = await worker.waitForLog(/^the worker cannot start: .* check TEMPORAL_API_KEY/);
   expect(level).toBe('error');
   expect(worker.stdout + worker.stderr).not.toContain('temporal-secret');
+});
+
+// Proves T7.
+it('a worker on a Temporal server that is too old exits with code 1, and names the oldest supported version', async () => {
+  const worker = await startWorker({ TEMPORAL_ADDRESS: await serverWithVersion('1.28.0') });
+  expect(await worker.exited).toEqual({ code: 1, signal: null });
+  const { level } = await worker.waitForLog(
+    /^the worker cannot start: The Temporal server at \S+ has the version "1\.28\.0"\. Upgrade it to version \d/,
+  );
+  expect(level).toBe('error');
 });

@@ -74,7 +74,7 @@ export class BenchEnvironment {
     closeSync(log);
     this.workers.push(worker);
     const timeoutAt = Date.now() + READY_LIMIT_MS;
-    while ((await listPollingWorkers(this.client, taskQueue)).length === 0) {
+    while (!(await listPollingWorkers(this.client, taskQueue))?.length) {
       if (hasEnded(worker) || Date.now() > timeoutAt) {
         throw new Error(`the worker of ${name} did not become ready; read the reason in ${logFile}`);
       }

@@ -30,7 +30,8 @@ async function measure(
   const requests = Array.from({ length: items }, (_, index) => newRequest(environment, index));
   const staying = await environment.startWorker(ours, IN_CONTAINER);
   const killed = await environment.startWorker(ours, IN_CONTAINER);
-  while ((await listPollingWorkers(client, DEFAULT_TASK_QUEUES.followUp)).length < 2) await sleep(500);
+  while (((await listPollingWorkers(client, DEFAULT_TASK_QUEUES.followUp))?.length ?? 0) < 2)
+    await sleep(500);
 
   const startedAt = performance.now();
   const elapsed = () => (performance.now() - startedAt) / 1_000;

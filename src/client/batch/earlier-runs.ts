@@ -8,6 +8,7 @@ import {
 } from '../../batch/started-items';
 import { SEND_PERMISSION_MS } from '../../contract/activities';
 import { eachConcurrently } from '../../temporal/each-concurrently';
+import { findGrpcError, isTransient, isUnimplemented } from '../../temporal/grpc-status';
 import { describeWorkflow, type RunState, toRunState } from '../../temporal/workflow-executions';
 import { type BatchReport, readBatchInput } from './describe';
 
@@ -33,9 +34,7 @@ export async function findStartedItems(
   await sleep(MAX_LATE_START_MS, undefined, { signal });
   // After a reset, the memo is as old as the reset point.
   const startLimit = wasReset ? count : Math.max(board.startLimit, started.cursor);
-  const { namespace } = client.options;
-  const { config } = await client.workflowService.describeNamespace({ namespace });
-  const retentionMs = 1_000 * Number(config?.workflowExecutionRetentionTtl?.seconds ?? 0);
+  const retentionMs = await readRetentionMs(client);
   const since = wasReset ? startedAt : (activityStartedAt ?? startedAt);
   // Retention may have removed items that were started, so every item before the limit counts as started.
   if (Date.now() - since >= retentionMs) return { cursor: startLimit, lanes: [] };
@@ -44,6 +43,22 @@ export async function findStartedItems(
     return found && toRunState(found.status.name);
   };
   return checkStartedItems(started, startLimit, itemReader.findLaneEnd, describeItem);
+}
+
+/** The shortest retention that a Temporal server accepts by default (source: server 1.32, `namespaceMinRetentionLocal`). */
+const SHORTEST_RETENTION_MS = 60 * 60_000;
+
+/** Returns the retention of the namespace. If a gateway rejects the call, the shortest retention is assumed. */
+async function readRetentionMs(client: Client): Promise<number> {
+  const { namespace } = client.options;
+  try {
+    const { config } = await client.workflowService.describeNamespace({ namespace });
+    return 1_000 * Number(config?.workflowExecutionRetentionTtl?.seconds ?? 0);
+  } catch (error) {
+    const isRejected = isUnimplemented(error) || (findGrpcError(error) && !isTransient(error));
+    if (!isRejected) throw error;
+    return SHORTEST_RETENTION_MS;
+  }
 }
 
 /**
