@@ -5,6 +5,8 @@ import type { JobLife, TurnPlan } from './job-life';
 import type { Random } from './random';
 import {
   closeConnection,
+  type Encoding,
+  ENCODINGS,
   errorResponse,
   type Reaction,
   resetConnection,
@@ -35,6 +37,8 @@ export type Effect =
   | { readonly kind: 'alter'; readonly alter: Alter }
   /** Waits for `ms` milliseconds, or until a release if `ms` is null. A message is processed before the wait, after it, or never. */
   | { readonly kind: 'wait'; readonly processed: 'before' | 'after' | 'never'; readonly ms: number | null }
+  /** Compresses a successful response. */
+  | { readonly kind: 'encode'; readonly encoding: Encoding }
   /** Replaces parts of the plan of the turn that a message starts. */
   | { readonly kind: 'turn'; readonly plan: (random: Random) => TurnPlan };
 
@@ -127,8 +131,13 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
   ),
   status: fault(
     'returns a status code and an error body',
-    { code: code(200).default(418), words: z.string().optional().describe('the error text of the body') },
-    (values) => rejectWith(values.code, values.words ?? `the fault returned ${values.code}`),
+    {
+      code: code(200).default(418),
+      words: z.string().optional().describe('the error text of the body'),
+      retryAfter: retryAfter.optional(),
+    },
+    (values) =>
+      rejectWith(values.code, values.words ?? `the fault returned ${values.code}`, values.retryAfter),
   ),
   html: fault(
     'returns the HTML page of a sign-in portal or a gateway',
@@ -234,6 +243,11 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
   ),
   'another-job': fault('returns a job with another ID', {}, () =>
     alter((job) => ({ ...job, id: `${job.id}-other` })),
+  ),
+  compressed: fault(
+    'compresses the response, although the request allows no encoding',
+    { encoding: z.enum(ENCODINGS).default('gzip').describe('the encoding') },
+    ({ encoding }) => ({ kind: 'encode', encoding }),
   ),
   'invisible-turn': fault(
     'ends the turn of a message at once, so that no read returns active',

@@ -6,7 +6,7 @@ import type { Effect, Operation } from './faults';
 import { readBody } from './input';
 import type { JobKey, Jobs } from './jobs';
 import type { Journal, JournalEntry } from './journal';
-import { closeConnection, jsonResponse, type Reaction } from './reaction';
+import { closeConnection, encodedJsonResponse, jsonResponse, type Reaction } from './reaction';
 
 /** The parts of a running sandbox. */
 export interface SandboxParts {
@@ -108,5 +108,6 @@ function applyContract(
   const current = turn === null ? life.read() : life.job();
   const { job, names } = faults.alter(current, life, context, operation, now());
   journal.update(entry, { faults: [...entry.faults, ...names] });
-  return jsonResponse(200, job);
+  const encoding = findEffect('encode')?.encoding;
+  return encoding === undefined ? jsonResponse(200, job) : encodedJsonResponse(200, job, encoding);
 }

@@ -1,7 +1,9 @@
+import { z } from 'zod';
 import { AgentService, type KeyAccess } from './agent-service';
 import { ActiveFaults, type FaultSetting } from './active-faults';
 import type { JobChange } from './job-life';
 import { type JobKey, type JobReport, Jobs, type NewJob } from './jobs';
+import { parseWithSchema } from './input';
 import { Journal } from './journal';
 import { seededRandom } from './random';
 import { SandboxServer } from './server';
@@ -91,13 +93,23 @@ export const SEED_JOBS: readonly SeedJob[] = (
 
 const HOST = '127.0.0.1';
 
+/** The numeric options. With a value such as NaN, a timer would fire at once and a limit would never apply. */
+const numbersSchema = z.object({
+  port: z.int().min(0).max(65_535).default(0),
+  seed: z.int().default(1),
+  turnMs: z.number().min(0).default(4_000),
+  messagesPerHour: z.int().min(0).nullable().default(100),
+});
+
 /**
  * Starts a sandbox agent service.
  *
- * @throws Error with a `code` such as `EADDRINUSE` if the sandbox can't listen at the port
+ * @throws InputError with the name of an invalid option; Error with a `code` such as `EADDRINUSE` if the sandbox can't listen at the
+ * port
  */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
-  const { port: wanted = 0, seed = 1, turnMs = 4_000, messagesPerHour = 100, now = Date.now } = options;
+  const { now = Date.now } = options;
+  const { port: wanted, seed, turnMs, messagesPerHour } = parseWithSchema(numbersSchema, options);
   const closing = new AbortController();
   let baseUrl = '';
   const jobs = new Jobs({ now, random: seededRandom(seed), turnMs, origin: () => baseUrl });

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 
 /**
  * The reaction to a request on the connection: a response, a part of a response, or nothing. A reaction that closes or resets the
@@ -18,7 +19,27 @@ export function errorResponse(status: number, error: string, headers: Record<str
   return jsonResponse(status, { error }, headers);
 }
 
-export function textResponse(status: number, body: string, headers: Record<string, string>): Reaction {
+/** The encodings of a response. Node 20 has no `zstd`, so such a response has the header and a body that is not encoded. */
+export const ENCODINGS = ['gzip', 'deflate', 'br', 'zstd'] as const;
+export type Encoding = (typeof ENCODINGS)[number];
+
+/** Responds with a compressed JSON body. */
+export function encodedJsonResponse(status: number, value: unknown, encoding: Encoding): Reaction {
+  const encode = {
+    gzip: gzipSync,
+    deflate: deflateSync,
+    br: brotliCompressSync,
+    zstd: (body: Buffer) => body,
+  }[encoding];
+  const body = encode(Buffer.from(JSON.stringify(value)));
+  return textResponse(status, body, { 'content-type': JSON_TYPE, 'content-encoding': encoding });
+}
+
+export function textResponse(
+  status: number,
+  body: string | Buffer,
+  headers: Record<string, string>,
+): Reaction {
   return (req, res) => {
     // If the request was not read to its end, its rest is still on the connection, so the connection can't be reused.
     const ending = req.complete ? {} : { connection: 'close' };

@@ -1,5 +1,5 @@
 import { Context } from '@temporalio/activity';
-import { ApplicationFailure } from '@temporalio/common';
+import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/common';
 import {
   describeCancellation,
   describeConflict,
@@ -48,6 +48,13 @@ export const followUpResult: FollowUpActivities['followUpResult'] = async (follo
     failureMessage = describeConflict(followUp.workflowId);
   const { details = { job: null, receipt } } = (failure && parseFollowUpFailure(failure)) ?? {};
   // The failure is converted, because the original failure may be retryable (for example, from another program's workflow). The
-  // Temporal server would then retry this activity indefinitely.
-  throw ApplicationFailure.nonRetryable(failureMessage, FAILURE_TYPE_BY_OUTCOME[outcome] ?? outcome, details);
+  // Temporal server would then retry this activity indefinitely. The SDK logs a benign failure without a warning, because the
+  // activity has done its work.
+  throw ApplicationFailure.create({
+    message: failureMessage ?? '',
+    type: FAILURE_TYPE_BY_OUTCOME[outcome] ?? outcome,
+    nonRetryable: true,
+    category: ApplicationFailureCategory.BENIGN,
+    details: [details],
+  });
 };

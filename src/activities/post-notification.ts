@@ -1,10 +1,13 @@
 import { activityInfo } from '@temporalio/activity';
 import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/common';
 import { Webhook } from 'standardwebhooks';
+import { type Dispatcher, Pool } from 'undici';
 import { ApiKeyError, type ApiKeySource } from '../agent-api/api-key';
-import { failureFromError } from '../agent-api/failure-from-error';
-import { parseRetryAfter } from '../agent-api/retry-after';
+import { createConnector } from '../agent-api/connector';
+import { sendHttpRequest } from '../agent-api/http-request';
+import { readRetryAfter } from '../agent-api/retry-after';
 import type { NotificationActivities } from '../contract/activities';
+import { serverClock } from './attempt';
 
 /** The receiver of notifications about follow-ups and batches, in the format of Standard Webhooks. */
 export interface NotifyOptions {
@@ -18,6 +21,7 @@ export interface NotifyOptions {
 }
 
 const RESPONSE_TIMEOUT_MS = 10_000;
+const TIMEOUTS = { timeoutMs: RESPONSE_TIMEOUT_MS, connectTimeoutMs: RESPONSE_TIMEOUT_MS };
 /**
  * The maximum number of concurrent notifications, so that a receiver that hangs can't take the slots of the worker's other
  * activities.
@@ -54,6 +58,11 @@ function createWebhooks(secrets: string): Webhook[] {
 export async function checkNotifyOptions({ url, secrets }: NotifyOptions): Promise<void> {
   if (!/^https?:/i.test(url) || !URL.canParse(url))
     throw new TypeError('notify.url must be the http:// or https:// URL of a receiver');
+  const { username, password } = new URL(url);
+  if (username !== '' || password !== '')
+    throw new TypeError(
+      'notify.url must have no user name and no password; the receiver checks the signature',
+    );
   createWebhooks(await secrets.current());
 }
 
@@ -61,8 +70,10 @@ export function createPostNotification({
   url,
   secrets,
 }: NotifyOptions): NotificationActivities['postNotification'] {
+  let connections: Dispatcher | undefined;
   let postsInProgress = 0;
   return async (notification) => {
+    const serverTime = serverClock();
     if (postsInProgress >= MAX_CONCURRENT_POSTS) {
       const category = ApplicationFailureCategory.BENIGN;
       throw notificationError(
@@ -75,12 +86,18 @@ export function createPostNotification({
     }
     postsInProgress += 1;
     try {
-      const { status, headers } = await post(url, await secrets.current(), JSON.stringify(notification));
+      // Created with the first notification, so that an invalid URL fails a notification and not the start of the worker.
+      connections ??= createConnections(url);
+      const request = signedRequest(url, await secrets.current(), serverTime(), JSON.stringify(notification));
+      const result = await sendHttpRequest(connections, request, TIMEOUTS, String);
+      // The failure's own message is not used, because it may show the URL, which may have a token.
+      if (result.kind === 'no response')
+        throw notificationError(`the receiver did not respond (${result.failure.label})`);
+      const { status } = result;
       if (status >= 200 && status < 300) return;
       const message = `the receiver returned ${status}`;
       if (status === 410) throw ApplicationFailure.nonRetryable(message, 'ReceiverGone');
-      const [wait, date] = ['retry-after', 'date'].map((name) => headers.get(name) ?? undefined);
-      const waitMs = parseRetryAfter(wait, date);
+      const waitMs = readRetryAfter(result);
       if (waitMs === undefined) throw notificationError(message);
       throw notificationError(message, {
         nextRetryDelay: Math.min(Math.max(waitMs, 1_000), MAX_RETRY_DELAY_MS),
@@ -91,25 +108,30 @@ export function createPostNotification({
   };
 }
 
-async function post(url: string, secrets: string, body: string) {
+/** Creates the connections to the receiver. Timeouts of the HTTP client are disabled, because `sendHttpRequest` has its own. */
+function createConnections(url: string): Dispatcher {
+  const connect = createConnector(RESPONSE_TIMEOUT_MS);
+  return new Pool(new URL(url).origin, { connect, headersTimeout: 0, bodyTimeout: 0 });
+}
+
+/**
+ * Signs one attempt.
+ *
+ * @param now the time by the Temporal server's clock, because a receiver rejects a timestamp that is some minutes off, and the
+ * worker's clock may be wrong
+ */
+function signedRequest(url: string, secrets: string, now: number, body: string): Dispatcher.DispatchOptions {
   const id = activityInfo().workflowExecution?.workflowId ?? '';
-  const at = new Date();
+  const at = new Date(now);
   const signatures = createWebhooks(secrets).map((webhook) => webhook.sign(id, at, body));
   const headers = {
     'content-type': 'application/json',
     'webhook-id': id,
-    'webhook-timestamp': String(Math.floor(at.getTime() / 1_000)),
+    'webhook-timestamp': String(Math.floor(now / 1_000)),
     'webhook-signature': signatures.join(' '),
   };
-  try {
-    const signal = AbortSignal.timeout(RESPONSE_TIMEOUT_MS);
-    const response = await fetch(url, { method: 'POST', redirect: 'manual', signal, headers, body });
-    await response.body?.cancel();
-    return response;
-  } catch (error) {
-    // The error's own message is not used, because it may show the URL, which may have a token.
-    throw notificationError(`the receiver did not respond (${failureFromError(error).label})`);
-  }
+  const { origin, pathname, search } = new URL(url);
+  return { origin, path: pathname + search, method: 'POST', headers, body };
 }
 
 function notificationError(message: string, options: Parameters<typeof ApplicationFailure.create>[0] = {}) {

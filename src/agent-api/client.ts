@@ -1,20 +1,16 @@
 import { type Dispatcher, EnvHttpProxyAgent, Pool } from 'undici';
 import type { JobAddress, JobResponse, PostOutcome } from '../contract/activities';
 import { idProblem } from '../contract/check-request';
-import { percentEncode } from '../contract/ids';
+import { isSameId, percentEncode } from '../contract/ids';
+import { quote } from '../contract/text';
 import { type ApiKeySource, parseApiKey } from './api-key';
+import { createConnector, type ResolveHost } from './connector';
 import { Cooldowns, type PostCooldown } from './cooldowns';
 import { failureFromError, requestFailure } from './failure-from-error';
 import { type HttpResult, sendHttpRequest, type HttpRequestOptions, type NoResponse } from './http-request';
-import {
-  INVALID_ID,
-  toJobResponse,
-  PROXY_CREDENTIALS,
-  toPostOutcome,
-  startsCooldown,
-} from './interpret-response';
+import { INVALID_ID, toJobResponse, PROXY_CREDENTIALS, toPostOutcome } from './interpret-response';
 import { Redactor } from './redaction';
-import { readRetryAfter } from './retry-after';
+import { isRateLimit, readRetryAfter } from './retry-after';
 
 /**
  * The agent service's two operations. Each operation makes one HTTP request, and returns a failure instead of throwing it. `getJob`
@@ -43,6 +39,8 @@ export interface AgentApiOptions {
   readonly proxy?: Proxy | undefined;
   /** @internal Simulations and tests replace the HTTP client with this function. @default a client that uses undici */
   readonly sendHttpRequest?: typeof sendHttpRequest;
+  /** @internal Tests replace the DNS queries with this function. @default the resolver of the operating system */
+  readonly resolveHost?: ResolveHost;
 }
 
 export interface Proxy {
@@ -65,7 +63,7 @@ const MAX_CONNECT_TIMEOUT_MS = 10_000;
 
 const CHECK_PROXY = 'check HTTPS_PROXY';
 
-/** The client requests uncompressed bodies (`identity`), because it would have to limit the size of a compressed body twice. */
+/** The client requests uncompressed bodies (`identity`), because a job is small. A compressed body is decoded nevertheless. */
 const HEADERS = {
   accept: 'application/json',
   'accept-encoding': 'identity',
@@ -80,11 +78,38 @@ const POST = {
   headers: { ...HEADERS, 'content-type': 'application/json' },
 } as const;
 
-/** Creates a client that follows no redirects and repeats no requests. @throws TypeError if `baseUrl` is invalid */
-export function createAgentApi(options: AgentApiOptions): AgentApi {
-  const { baseUrl, apiKey, timeoutMs, proxy, sendHttpRequest: sendRequest = sendHttpRequest } = options;
+/** The maximum timeout, which is also the maximum of `AGENT_API_TIMEOUT`. Node's timers fire at once if a time is not a number. */
+const MAX_TIMEOUT_MS = 600_000;
+
+/** Checks a timeout in milliseconds. @throws TypeError, RangeError with the name of the option */
+export function checkTimeoutMs(name: string, value: unknown): void {
+  if (typeof value !== 'number')
+    throw new TypeError(`${name} must be a number of milliseconds, such as 30_000; it is ${quote(value)}`);
+  if (Number.isInteger(value) && value >= 1 && value <= MAX_TIMEOUT_MS) return;
+  const range = `a whole number of milliseconds from 1 to ${MAX_TIMEOUT_MS}`;
+  throw new RangeError(`${name} must be ${range}, such as 30_000; it is ${quote(value)}`);
+}
+
+/** @throws TypeError, RangeError with the name of the option, before any request is made */
+function checkOptions({ baseUrl, apiKey, timeoutMs, proxy }: AgentApiOptions): void {
   if (!/^https?:\/\/[^?#]+$/i.test(baseUrl) || !URL.canParse(baseUrl))
     throw new TypeError('baseUrl must be an http:// or https:// URL without query and fragment');
+  if (typeof (apiKey as ApiKeySource | undefined)?.current !== 'function')
+    throw new TypeError('apiKey must be a key source, such as keyFromText(key) or await keyFromFile(path)');
+  checkTimeoutMs('timeoutMs', timeoutMs);
+  // The URL is not shown, because it may have a password.
+  if (proxy !== undefined && !(/^https?:\/\//i.test(proxy.url) && URL.canParse(proxy.url)))
+    throw new TypeError('proxy.url must be an http:// or https:// URL');
+}
+
+/**
+ * Creates a client that follows no redirects and repeats no requests.
+ *
+ * @throws TypeError, RangeError if an option is invalid
+ */
+export function createAgentApi(options: AgentApiOptions): AgentApi {
+  checkOptions(options);
+  const { baseUrl, apiKey, timeoutMs, proxy, sendHttpRequest: sendRequest = sendHttpRequest } = options;
   const { origin, pathname } = new URL(baseUrl);
   const prefix = pathname.replace(/\/+$/, '');
   const redactor = new Redactor();
@@ -94,7 +119,11 @@ export function createAgentApi(options: AgentApiOptions): AgentApi {
     connectTimeoutMs: Math.min(Math.ceil(requestTimeoutMs / 3), MAX_CONNECT_TIMEOUT_MS),
     connectHint,
   });
-  const reads = createConnections(origin, proxy, optionsFor(timeoutMs).connectTimeoutMs);
+  const createDispatcher = ({ connectTimeoutMs }: HttpRequestOptions, poolOptions: Pool.Options = {}) => {
+    const connect = createConnector(connectTimeoutMs, options.resolveHost);
+    return createConnections(origin, proxy, connectTimeoutMs, { ...poolOptions, connect });
+  };
+  const reads = createDispatcher(optionsFor(timeoutMs));
   const cooldowns = new Cooldowns();
 
   /** Makes one HTTP request, or returns the reason why the request could not be started. */
@@ -120,7 +149,7 @@ export function createAgentApi(options: AgentApiOptions): AgentApi {
     const path = `${prefix}/v2/agent/${percentEncode(projectId)}/job/${percentEncode(jobId)}${request.path}`;
     const headers = { ...request.headers, authorization: `Bearer ${key}` };
     // The requested job ID is not redacted, because the response's ID is compared with it.
-    const redact = (text: string) => (text === jobId ? text : redactor.redact(text));
+    const redact = (text: string) => (isSameId(text, jobId) ? text : redactor.redact(text));
     const options = { ...request, origin, path, headers };
     return sendRequest(connections, options, requestOptions, redact);
   }
@@ -140,17 +169,12 @@ export function createAgentApi(options: AgentApiOptions): AgentApi {
     },
     async sendMessage(message, { timeoutMs: requestTimeoutMs = timeoutMs, beforeFirstByte } = {}) {
       const requestOptions = { ...optionsFor(requestTimeoutMs), beforeFirstByte };
-      const connection = createConnections(
-        origin,
-        proxy,
-        requestOptions.connectTimeoutMs,
-        SINGLE_USE_CONNECTION,
-      );
+      const connection = createDispatcher(requestOptions, SINGLE_USE_CONNECTION);
       const body = JSON.stringify({ prompt: message.prompt });
       const result = await makeRequest(message, { ...POST, body }, connection, requestOptions);
       closeWithoutWaiting(connection);
       if (result.kind === 'response')
-        cooldowns.recordResponse(message.projectId, startsCooldown(result), readRetryAfter(result));
+        cooldowns.recordResponse(message.projectId, isRateLimit(result), readRetryAfter(result));
       return toPostOutcome(result, message.jobId);
     },
     cooldown: (projectId) => cooldowns.find(projectId),
@@ -172,16 +196,16 @@ function closeWithoutWaiting(connection: Dispatcher): void {
 const SINGLE_USE_CONNECTION: Pool.Options = { connections: 1, pipelining: 0 };
 
 /**
- * Disables undici's timeouts for headers and bodies, because `sendHttpRequest` has its own. undici's connect timeout stays, because
- * it also closes the socket of an abandoned connection attempt.
+ * Disables undici's timeouts for headers and bodies, because `sendHttpRequest` has its own. The connect timeout stays, because it
+ * also closes the socket of an abandoned connection attempt.
  */
 function createConnections(
   origin: string,
   proxy: Proxy | undefined,
   connectTimeoutMs: number,
-  poolOptions: Pool.Options = {},
+  poolOptions: Pool.Options & Required<Pick<Pool.Options, 'connect'>>,
 ): Dispatcher {
-  const options = { headersTimeout: 0, bodyTimeout: 0, connectTimeout: connectTimeoutMs, ...poolOptions };
+  const options = { headersTimeout: 0, bodyTimeout: 0, ...poolOptions };
   if (proxy === undefined) return new Pool(origin, options);
   // In a tunnel (CONNECT), the proxy can read neither the key nor the prompt. The request starts after the TLS handshake.
   return new EnvHttpProxyAgent({
@@ -190,10 +214,9 @@ function createConnections(
     // An http base URL is on this machine or is a mistake, so the proxy is not used.
     httpProxy: '',
     noProxy: proxy.noProxy ?? '',
-    proxyTls: { timeout: connectTimeoutMs },
     requestTls: { timeout: connectTimeoutMs },
-    clientFactory: (proxyUrl: URL, factoryOptions: object) =>
-      proxyConnections(proxyUrl, { ...factoryOptions, headersTimeout: connectTimeoutMs }),
+    clientFactory: (proxyUrl: URL) =>
+      proxyConnections(proxyUrl, { connect: options.connect, headersTimeout: connectTimeoutMs }),
   });
 }
 

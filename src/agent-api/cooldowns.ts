@@ -77,7 +77,7 @@ export class Cooldowns {
     const reason =
       backoffs === 0
         ? 'the agent service requested this wait with Retry-After'
-        : `the agent service returned 429 for ${pluralize(backoffs, 'POST')} in a row`;
+        : `the agent service did not process ${pluralize(backoffs, 'POST')} in a row because of its rate limit`;
     return {
       label: COOLDOWN_LABEL,
       message: `the project's POSTs are paused until ${untilText}, because ${reason}`,

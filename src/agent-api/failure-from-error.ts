@@ -12,10 +12,18 @@ export function requestFailure(label: string, message: string): RequestFailure {
 /** The maximum depth of nested causes. The limit also ends a cycle of causes. */
 const MAX_DEPTH = 5;
 
+/** The labels of errors whose code is private to the HTTP client, or has another code with the same meaning. */
+const LABEL_BY_CODE: Partial<Record<string, string>> = {
+  UND_ERR_SOCKET: 'connection_closed',
+  EPIPE: 'connection_closed',
+  ECONNABORTED: 'connection_closed',
+  UND_ERR_CONNECT_TIMEOUT: 'connect_timeout',
+};
+
 /**
  * Describes an error using its innermost cause. For a host with several addresses (Node's AggregateError), the message has the
- * failure of every address. The label is a code such as `ECONNREFUSED`, or `invalid_http`, or `network_error`. The message is a
- * phrase such as `ECONNREFUSED 127.0.0.1:4010`.
+ * failure of every address. The label is a code such as `ECONNREFUSED`, or `connection_closed`, `connect_timeout`, `invalid_http`
+ * or `network_error`. The message is a phrase such as `ECONNREFUSED 127.0.0.1:4010`.
  *
  * @param redact hides the key, because an error may repeat a part of the request
  */
@@ -47,13 +55,14 @@ function labelAndText(error: JsonObject): [label: string, text: string] {
     const label = name === 'HTTPParserError' ? 'invalid_http' : 'network_error';
     return [label, errorText || label];
   }
+  const label = code.startsWith('HPE_') ? 'invalid_http' : (LABEL_BY_CODE[code] ?? code);
   if (typeof address === 'string') {
     const host = address.includes(':') ? `[${address}]` : address;
-    return [code, `${code} ${host}${typeof port === 'number' ? `:${port}` : ''}`];
+    return [label, `${code} ${host}${typeof port === 'number' ? `:${port}` : ''}`];
   }
-  if (typeof hostname === 'string') return [code, `${code} ${hostname}`];
+  if (typeof hostname === 'string') return [label, `${code} ${hostname}`];
   const rest = errorText.replace(code, '').trim();
-  return [code, (rest === '' ? code : `${code}: ${rest}`) + certificateHint(code)];
+  return [label, (rest === '' ? code : `${code}: ${rest}`) + certificateHint(code)];
 }
 
 function certificateHint(code: string): string {

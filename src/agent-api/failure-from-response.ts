@@ -1,10 +1,11 @@
 import { STATUS_CODES } from 'node:http';
 import type { RequestFailure } from '../contract/activities';
 import { isRecord } from '../contract/checks';
-import { MAX_SERVICE_MESSAGE_CHARACTERS, singleLine, truncate } from '../contract/text';
+import { MAX_ID_CHARACTERS, MAX_SERVICE_MESSAGE_CHARACTERS, singleLine, truncate } from '../contract/text';
+import { BAD_ENCODING } from './decode-body';
 import { requestFailure } from './failure-from-error';
 import type { HttpResponse, Body } from './http-request';
-import { readRetryAfter } from './retry-after';
+import { isRateLimit } from './retry-after';
 
 const MAX_QUOTE_CHARACTERS = 200;
 
@@ -26,25 +27,46 @@ export function failureFromStatus(response: HttpResponse, operation: Operation):
   const { status, body } = response;
   const statusText = `http ${status}`;
   const quoted = truncate(serviceMessageFrom(response) ?? '', MAX_QUOTE_CHARACTERS);
+  const encodingProblem = describeBadEncoding(response);
   if (operation === 'read' && AMBIGUOUS_STATUSES.has(status) && !isRecord(body.value)) {
+    if (encodingProblem !== undefined)
+      return { ...requestFailure(BAD_ENCODING, `${statusText}: ${encodingProblem}`), gatewayStatus: status };
     const message = `${statusText}, probably from a gateway: the body is not a JSON object; ${CHECK_BASE_URL}`;
     const failure = requestFailure(NOT_A_JOB, quoted === '' ? message : `${message}; ${quoted}`);
     return { ...failure, gatewayStatus: status };
   }
-  const phrases = [hintFor(response, operation), quoted].filter(Boolean).join('; ');
+  const phrases = [hintFor(response, operation), encodingProblem, quoted].filter(Boolean).join('; ');
   const message = `${statusText}: ${phrases || (STATUS_CODES[status] ?? 'an unknown status')}`;
   return failureFromResponse(`http_${status}`, message, response);
 }
 
-/** Describes a 2xx response that does not have the requested job. @param otherId the ID of the job in the response, if any */
-export function failureFromBody(response: HttpResponse, otherId: string | undefined): RequestFailure {
+function describeBadEncoding({ failure }: HttpResponse): string | undefined {
+  return failure?.label === BAD_ENCODING ? failure.message : undefined;
+}
+
+/**
+ * Describes a 2xx response that does not have the requested job.
+ *
+ * @param jobId the requested ID
+ * @param otherId the ID of the job in the response, if the response has a job
+ */
+export function failureFromBody(
+  response: HttpResponse,
+  jobId: string,
+  otherId: string | undefined,
+): RequestFailure {
   const { failure } = response;
   const describe = (label: string, problem: string) =>
     failureFromResponse(label, `http ${response.status} ${problem}`, response);
   if (otherId !== undefined) {
-    const id = JSON.stringify(singleLine(otherId, MAX_QUOTE_CHARACTERS));
-    return describe('another_job', `with the job ${id} instead of the requested job`);
+    const [other, requested] = [otherId, jobId].map((id) =>
+      JSON.stringify(singleLine(id, MAX_ID_CHARACTERS)),
+    );
+    return describe('another_job', `with the job ${other} instead of the requested job ${requested}`);
   }
+  const encodingProblem = describeBadEncoding(response);
+  if (encodingProblem !== undefined)
+    return describe(BAD_ENCODING, `with an unreadable body: ${encodingProblem}`);
   if (failure !== null) return describe(failure.label, `but the body is incomplete (${failure.message})`);
   const page = `with an HTML page instead of a job: ${CHECK_BASE_URL}`;
   return describe(NOT_A_JOB, response.body.isHtml ? page : 'with a body that is not a job');
@@ -61,8 +83,7 @@ function hintFor(response: HttpResponse, operation: Operation): string | undefin
     return `${STATUS_CODES[status] ?? 'an unknown status'}, with an HTML page; ${CHECK_BASE_URL}`;
   if (status === 401) return 'the key is expired or wrong';
   if (status !== 403) return undefined;
-  if (operation === 'send' && readRetryAfter(response) !== undefined)
-    return 'the agent service requested a wait with Retry-After';
+  if (isRateLimit(response)) return 'the agent service requested a wait with Retry-After';
   const may = operation === 'send' ? 'may read but not write' : 'may not read this project';
   return `the key ${may}, or the agent service does not allow the worker's IP address`;
 }
@@ -77,6 +98,7 @@ function failureFromResponse(label: string, message: string, response: HttpRespo
   return {
     ...requestFailure(label, message),
     httpStatus: response.status,
+    ...(isRateLimit(response) && { isRateLimit: true }),
     ...(serviceMessage && { serviceMessage }),
   };
 }

@@ -3,11 +3,9 @@ import type { Dispatcher } from 'undici';
 import { isRecord } from '../contract/checks';
 import { formatDuration } from '../contract/duration';
 import type { RequestFailure } from '../contract/activities';
+import { decodeBody, MAX_BODY_BYTES, TOO_LARGE } from './decode-body';
 import { failureFromError } from './failure-from-error';
 import type { Redact } from './redaction';
-
-/** The maximum size of a body that is read. A job has a few hundred bytes. */
-const MAX_BODY_BYTES = 1_048_576;
 
 /** The result of one HTTP request. This module redacts every text of the result, so no text contains the key. */
 export type HttpResult = HttpResponse | NoResponse;
@@ -17,7 +15,7 @@ export interface HttpResponse {
   readonly status: number;
   readonly headers: Readonly<Record<'location' | 'retryAfter' | 'date', string | undefined>>;
   readonly body: Body;
-  /** The reason why the body is incomplete, or null if the body is complete. */
+  /** The reason why the body is incomplete or can't be decoded, or null if the whole body was read. */
   readonly failure: RequestFailure | null;
 }
 
@@ -114,8 +112,7 @@ export function sendHttpRequest(
         const room = MAX_BODY_BYTES - bytes;
         chunks.push(chunk.subarray(0, room));
         bytes += chunk.length;
-        if (chunk.length > room)
-          finish({ label: 'too_large', message: 'the response body has more than 1 MiB' });
+        if (chunk.length > room) finish(TOO_LARGE);
       },
       onResponseEnd() {
         finish(null);
@@ -140,8 +137,11 @@ function readResponse(
   redact: Redact,
 ): HttpResponse {
   try {
-    const body = parseBody(new TextDecoder().decode(Buffer.concat(chunks)), redact);
-    return { kind: 'response', status, headers: readHeaders(headers, redact), body, failure };
+    const response = { kind: 'response', status, headers: readHeaders(headers, redact) } as const;
+    const encoding = readHeader(headers, 'content-encoding', redact);
+    const bytes = decodeBody(Buffer.concat(chunks), encoding, failure === null);
+    if ('label' in bytes) return { ...response, body: { isHtml: false }, failure: failure ?? bytes };
+    return { ...response, body: parseBody(new TextDecoder().decode(bytes), redact), failure };
   } catch {
     // The error is not reported, because it may contain a part of the response, and thus of the key.
     const unreadable = { label: 'unreadable', message: 'the response could not be read' };
@@ -155,11 +155,13 @@ function readResponse(
  * used.
  */
 function readHeaders(headers: IncomingHttpHeaders, redact: Redact): HttpResponse['headers'] {
-  const read = (name: string) => {
-    const [first] = [headers[name]].flat();
-    return first === undefined ? undefined : redact(first);
-  };
+  const read = (name: string) => readHeader(headers, name, redact);
   return { location: read('location'), retryAfter: read('retry-after'), date: read('date') };
+}
+
+function readHeader(headers: IncomingHttpHeaders, name: string, redact: Redact): string | undefined {
+  const [first] = [headers[name]].flat();
+  return first === undefined ? undefined : redact(first);
 }
 
 /**

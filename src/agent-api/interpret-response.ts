@@ -1,5 +1,6 @@
 import type { JobResponse, PostOutcome, RequestFailure } from '../contract/activities';
 import { isRecord } from '../contract/checks';
+import { isSameId } from '../contract/ids';
 import type { AgentJob } from '../contract/job';
 import {
   MAX_FIELD_CHARACTERS,
@@ -9,7 +10,7 @@ import {
 } from '../contract/text';
 import type { HttpResponse, Body, HttpResult } from './http-request';
 import { failureFromBody, failureFromStatus, type Operation } from './failure-from-response';
-import { readRetryAfter } from './retry-after';
+import { isRateLimit, readRetryAfter } from './retry-after';
 
 export function toJobResponse(result: HttpResult, jobId: string): JobResponse {
   if (result.kind === 'no response') return { kind: 'failure', ...result.failure };
@@ -29,7 +30,7 @@ export function toPostOutcome(result: HttpResult, jobId: string): PostOutcome {
   }
   const read = readJobFromResponse(result, jobId, 'send');
   if ('job' in read) return { verdict: 'accepted', job: read.job };
-  const verdict = verdictFromStatus(result.status, readRetryAfter(result) !== undefined);
+  const verdict = verdictFromStatus(result);
   if (verdict !== 'not-sent') return { verdict, ...read.failure };
   return { verdict, reachedService: true, ...retryAfterField(result), ...read.failure };
 }
@@ -42,7 +43,8 @@ function readJobFromResponse(
   if (response.status < 200 || response.status >= 300)
     return { failure: failureFromStatus(response, operation) };
   const job = readJob(response.body);
-  return job?.id === jobId ? { job } : { failure: failureFromBody(response, job?.id) };
+  if (job !== undefined && isSameId(job.id, jobId)) return { job };
+  return { failure: failureFromBody(response, jobId, job?.id) };
 }
 
 /**
@@ -97,21 +99,11 @@ const REJECTED_STATUSES: ReadonlySet<number> = new Set([400, 403, 404, 405, 409,
  * forwarding a request.
  */
 export function verdictFromStatus(
-  status: number,
-  hasRetryAfter: boolean,
+  response: Pick<HttpResponse, 'status' | 'headers'>,
 ): 'rejected' | 'not-sent' | 'unknown' {
-  if (status === 401 || isRateLimited(status, hasRetryAfter)) return 'not-sent';
+  const { status } = response;
+  if (status === 401 || isRateLimit(response)) return 'not-sent';
   return REJECTED_STATUSES.has(status) ? 'rejected' : 'unknown';
-}
-
-/** Whether the response to a POST starts a cool-down of the project. */
-export function startsCooldown(response: HttpResponse): boolean {
-  return isRateLimited(response.status, readRetryAfter(response) !== undefined);
-}
-
-/** Some services return 403 with `Retry-After` instead of 429. */
-function isRateLimited(status: number, hasRetryAfter: boolean): boolean {
-  return status === 429 || (status === 403 && hasRetryAfter);
 }
 
 export const INVALID_ID = 'invalid_id';

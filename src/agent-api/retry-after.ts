@@ -6,6 +6,14 @@ export function readRetryAfter({ headers }: HttpResponse): number | undefined {
 }
 
 /**
+ * Returns whether a response means that a rate limit prevented the request. Some services return 403 with `Retry-After` instead of
+ * 429. Reads and POSTs use the same rule. The header's value has no influence, because some values can't be parsed.
+ */
+export function isRateLimit({ status, headers }: Pick<HttpResponse, 'status' | 'headers'>): boolean {
+  return status === 429 || (status === 403 && Boolean(headers.retryAfter?.trim()));
+}
+
+/**
  * Returns the wait of a `Retry-After` header in milliseconds: a safe integer, 0 if the wait is negative or in the past, or
  * undefined if the header is absent or invalid.
  *

@@ -43,6 +43,8 @@ const requestFailure = {
   serviceMessage: optional(text),
   /** The value of `Retry-After` in milliseconds, as the agent service sent it: no minimum or maximum is applied. */
   retryAfterMs: optional(number),
+  /** Whether a rate limit of the agent service prevented the request: the response is 429, or 403 with `Retry-After`. */
+  isRateLimit: optional(boolean),
   /** Whether the cause is a configuration error, so that every repetition would fail in the same way. */
   isPermanent: optional(boolean),
 };
@@ -267,7 +269,14 @@ export interface Notification {
   readonly type: 'follow-up.ended' | 'follow-up.needs-decision' | 'follow-up-batch.ended';
   /** The time of the event as ISO 8601 in UTC. */
   readonly timestamp: string;
-  readonly data: { readonly workflowId: string } & Readonly<Record<string, string | number | null>>;
+  readonly data: {
+    readonly workflowId: string;
+    /** The run that ended or needs a decision. A retry is another run of the same workflow. */
+    readonly runId: string;
+    readonly outcome: string | null;
+    /** The failure's message, or the reason why a decision is needed. The value is null for a result. */
+    readonly message: string | null;
+  } & Readonly<Record<string, string | number | null>>;
 }
 
 export interface NotificationActivities {

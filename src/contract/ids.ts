@@ -17,12 +17,24 @@ export function jobKeyFromWorkflowId(workflowId: string): string {
   return workflowId.slice(0, workflowId.lastIndexOf(':'));
 }
 
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+/** Returns a UUID in lower case, and any other ID unchanged. RFC 9562 defines UUIDs without regard to letter case. */
+function canonicalId(id: string): string {
+  return UUID.test(id) ? id.toLowerCase() : id;
+}
+
+/** Returns whether two IDs of the agent service are the same ID. Only UUIDs are compared without regard to letter case. */
+export function isSameId(one: string, other: string): boolean {
+  return canonicalId(one) === canonicalId(other);
+}
+
 /**
  * Returns the workflow ID `follow-up-job-lock:{projectId}:{jobId}` with both parts percent-encoded. If the ID would be too long, a
- * digest replaces the two parts.
+ * digest replaces the two parts. UUIDs are in lower case, because two spellings of one ID are one job.
  */
 export function jobLockWorkflowId(projectId: string, jobId: string): string {
-  const names = [projectId, jobId].map(percentEncode).join(':');
+  const names = [projectId, jobId].map(canonicalId).map(percentEncode).join(':');
   const workflowId = `follow-up-job-lock:${names}`;
   return utf8ByteLength(workflowId) <= MAX_WORKFLOW_ID_BYTES
     ? workflowId

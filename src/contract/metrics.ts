@@ -7,12 +7,14 @@ const OPERATIONS = ['read', 'send'] as const;
 
 /**
  * The values of the label `result`. `job` is a readable response, and the other values are failure labels. An HTTP
- * status that is not listed counts as its class, for example `http_5xx`. Every other failure counts as `other`.
+ * status that is not listed counts as its class, for example `http_5xx`, and so does a TLS error. Every other failure counts as
+ * `other`.
  */
 const RESULTS: readonly string[] = (
   'job,http_3xx,http_400,http_401,http_403,http_404,http_409,http_423,http_429,http_4xx,http_500,http_502,http_503,' +
-  'http_504,http_5xx,not_a_job,another_job,too_large,timeout,connect_timeout,ECONNREFUSED,ECONNRESET,ENOTFOUND,' +
-  'EAI_AGAIN,no_key,held_back,other'
+  'http_504,http_5xx,not_a_job,another_job,too_large,bad_encoding,timeout,connect_timeout,ECONNREFUSED,ECONNRESET,' +
+  'connection_closed,EHOSTUNREACH,ENETUNREACH,ETIMEDOUT,ENOTFOUND,EAI_AGAIN,tls_error,invalid_http,PROXY_ERROR,' +
+  'PROXY_CREDENTIALS,no_key,held_back,other'
 ).split(',');
 
 const OPEN_STATES = ['any', 'sending', 'needs-decision', 'unauthorized', 'batch'] as const;
@@ -165,10 +167,13 @@ export function initializeCounters(
   }
 }
 
+/** Matches the codes of Node's TLS and certificate errors. */
+const TLS_CODE = /^(ERR_(TLS|SSL)_\w+|EPROTO|UNABLE_TO_\w+|\w*CERT\w*)$/;
+
 function toAllowedLabelValue(text: string | null, values: readonly string[] | null = []): string {
   const value = text ?? 'none';
-  const statusClass = value.replace(/^(http_\d)\d\d$/, '$1xx');
-  return [value, statusClass].find((each) => values === null || values.includes(each)) ?? 'other';
+  const valueClass = TLS_CODE.test(value) ? 'tls_error' : value.replace(/^(http_\d)\d\d$/, '$1xx');
+  return [value, valueClass].find((each) => values === null || values.includes(each)) ?? 'other';
 }
 
 /** @returns the value of `histogramBucketOverrides` for the SDK's runtime */

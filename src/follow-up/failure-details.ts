@@ -1,8 +1,10 @@
 import { type Problem, problemTexts } from '../contract/checks';
-import { describeDelivery } from '../contract/outcome';
+import { describeCancellation, describeDelivery } from '../contract/outcome';
 import type { AgentJob } from '../contract/job';
 import type { FailureDetails, FailureType, Receipt } from '../contract/result';
-import type { RunStart } from './state';
+import { MAX_FAILURE_CHARACTERS, singleLine } from '../contract/text';
+import { toReceipt } from './receipt';
+import type { FollowUpState, RunStart } from './state';
 import type { FollowUpOutcome } from './step';
 
 /** The parts of the `ApplicationFailure` with which a follow-up ends. */
@@ -21,6 +23,19 @@ export function toFailureParts(
   const { httpStatus, serviceMessage } = cause ?? {};
   const message = `${reason} ${describeDelivery(receipt.delivery)}`;
   return { type, message, details: { job, receipt, httpStatus, serviceMessage } };
+}
+
+/** Returns the message with which a follow-up ends: of its failure or cancellation; null for a result. */
+export function toEndMessage(outcome: FollowUpOutcome, state: FollowUpState): string | null {
+  const receipt = toReceipt(state, null);
+  switch (outcome.kind) {
+    case 'result':
+      return null;
+    case 'failure':
+      return singleLine(toFailureParts(outcome, state.job, receipt).message, MAX_FAILURE_CHARACTERS);
+    case 'cancelled':
+      return describeCancellation(receipt);
+  }
 }
 
 /**

@@ -45,12 +45,14 @@ export function isJobMissing(
 }
 
 /**
- * Returns whether the agent service rejects the API key. A rotated key fixes this problem, so the problem only delays a follow-up.
- * A 403 with `Retry-After` is excluded, because it is a rate limit.
+ * Returns whether a failed request means that the agent service does not allow the request: the key is not accepted, or lacks a
+ * permission. A 403 with `Retry-After` is a rate limit.
  */
+export function isForbidden(failure: RequestFailure | null): failure is RequestFailure {
+  return failure?.httpStatus === 403 && failure.isRateLimit !== true;
+}
+
+/** Returns whether the agent service rejects the API key. A rotated key fixes this problem, so it only delays a follow-up. */
 export function isUnauthorized({ lastFailure }: FailureStreak): boolean {
-  return (
-    lastFailure?.httpStatus === 401 ||
-    (lastFailure?.httpStatus === 403 && lastFailure.retryAfterMs === undefined)
-  );
+  return lastFailure?.httpStatus === 401 || isForbidden(lastFailure);
 }

@@ -2,7 +2,7 @@ import type { RequestFailure } from '../contract/activities';
 import { isTerminal } from '../contract/job';
 import type { Random } from './cadence';
 import { canShowDelivery, canShowTurn, judgeEnd, linkWaitEndsAt } from './evidence';
-import { isJobMissing } from './failure-streak';
+import { isForbidden, isJobMissing } from './failure-streak';
 import { grantFirstPermit, type SendPermit } from './permits';
 import { lastResponseText, reportedDelivery, sentence, unknownDeliveryReason } from './receipt';
 import { type AcceptedDelivery, type DeliveryState, type FollowUpState, getDeliveryReads } from './state';
@@ -75,7 +75,7 @@ function endIfNotSendable(state: FollowUpState): Step | null {
       `The agent service has no such job: ${sentence(lastFailure.message)}`,
       lastFailure,
     );
-  if (lastFailure?.httpStatus === 400 || lastFailure?.httpStatus === 403)
+  if (lastFailure?.httpStatus === 400 || isForbidden(lastFailure))
     return endUndelivered(state, lastFailure, `The job can't be read: ${sentence(lastFailure.message)}`);
   return null;
 }

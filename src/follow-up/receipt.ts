@@ -55,7 +55,7 @@ export function toReceipt(state: FollowUpState, endedAt: number | null): Receipt
  */
 export function toFollowUpProgress(state: FollowUpState, step: Step, isSending: boolean): FollowUpProgress {
   const delivery = reportedDelivery(state);
-  const reason = state.delivery.kind === 'unknown' ? unknownDeliveryReason(state, state.delivery) : undefined;
+  const reason = decisionReason(state) ?? undefined;
   const common = {
     phase: step.phase,
     job: state.job,
@@ -74,6 +74,11 @@ export function toFollowUpProgress(state: FollowUpState, step: Step, isSending: 
       reason ?? 'the message is being sent, and the worker has not reported the result yet',
     deliveryBeforeSend: delivery,
   };
+}
+
+/** Returns why an operator must decide about the delivery; null if the delivery is not unknown. */
+export function decisionReason(state: FollowUpState): string | null {
+  return state.delivery.kind === 'unknown' ? unknownDeliveryReason(state, state.delivery) : null;
 }
 
 /** Returns why it is unknown whether the message arrived, in one or two sentences. */

@@ -17,7 +17,6 @@ import {
 
 /** Matches the error text of the Rust core if its metrics server can't listen (measured by test/worker/start.process.test.ts). */
 const EXPORTER_FAILED = /prometheus/i;
-/** Matches the error text if the machine has no IPv6 (EAFNOSUPPORT). */
 
 export type SdkRuntime = ReturnType<typeof installRuntime>;
 

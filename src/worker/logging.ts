@@ -3,7 +3,8 @@ import { DefaultLogger, type LogEntry, type Logger } from '@temporalio/worker';
 import pino from 'pino';
 import { isColorSupported, prettyFactory } from 'pino-pretty';
 import { MAX_EXAMINED_CHARACTERS, type Redactor } from '../agent-api/redaction';
-import { isRecord } from '../contract/checks';
+import { isRecord, type JsonObject } from '../contract/checks';
+import { BATCH_WORKFLOW, FOLLOW_UP_WORKFLOW, NOTIFICATION_WORKFLOW } from '../contract/names';
 import { truncate, replaceUnsafe } from '../contract/text';
 import type { LogLevelName } from './variables';
 
@@ -39,7 +40,8 @@ export function createLogger(
   const pretty = { singleLine: true, translateTime: 'SYS:HH:MM:ss.l', ignore: HIDDEN_FIELDS };
   const show = isTTY ? prettyFactory({ ...pretty, colorize: isColorSupported }) : String;
   const log = pino(options, { write: (line) => void write(show(limitLine(line))) });
-  return new DefaultLogger('TRACE', (entry) => {
+  return new DefaultLogger('TRACE', (received) => {
+    const entry = summarizeExpectedFailure(received);
     const { message, timestampNanos } = entry;
     // The time is from the record, because the SDK delays its records by up to 100 ms to sort them.
     const time = new Date(Number(timestampNanos / 1_000_000n)).toISOString();
@@ -56,6 +58,32 @@ function toPinoLevel({ level, message, meta }: LogEntry): LogLevelName {
   const isFromSdk = meta?.sdkComponent === 'worker' || meta?.sdkComponent === 'core';
   const isUnimportant = level === 'INFO' || EXPECTED_MESSAGE.test(message);
   return isFromSdk && isUnimportant ? 'debug' : (level.toLowerCase() as LogLevelName);
+}
+
+/** The workflows whose failure is an outcome: each has a type that docs/result.md or docs/batches.md describes. */
+const OUTCOME_WORKFLOWS: readonly unknown[] = [FOLLOW_UP_WORKFLOW, BATCH_WORKFLOW];
+
+/**
+ * Returns the record of a failed follow-up or batch, or of a failed notification, as one line without a stack trace. The SDK logs
+ * these failures as warnings with a stack trace, although they are outcomes that a caller handles and not bugs. A bug in workflow
+ * code fails the workflow's task, and has another record.
+ */
+function summarizeExpectedFailure(entry: LogEntry): LogEntry {
+  const { message, meta: { error, ...meta } = {} } = entry;
+  const isOutcome = message === 'Workflow failed' && OUTCOME_WORKFLOWS.includes(meta.workflowType);
+  const isNotification =
+    (message === 'Workflow failed' && meta.workflowType === NOTIFICATION_WORKFLOW) ||
+    (message === 'Activity failed' && meta.activityType === 'postNotification');
+  if (!isRecord(error) || !(isOutcome || isNotification)) return entry;
+  const summary = { ...entry, message: `${message}: ${errorText(error)}` };
+  // A notification that did not arrive needs an operator, so its record stays a warning.
+  if (isNotification) return { ...summary, meta };
+  return { ...summary, level: 'INFO', meta: { ...meta, sdkComponent: 'workflow' } };
+}
+
+function errorText({ message, cause }: JsonObject): string {
+  const text = typeof message === 'string' ? message : 'unknown error';
+  return isRecord(cause) && typeof cause.message === 'string' ? `${text}: ${cause.message}` : text;
 }
 
 /** Serializes errors, because JSON omits their message, stack and cause. Errors of the workflow sandbox are included. */

@@ -9,7 +9,7 @@ import {
 } from '@temporalio/worker';
 import { createActivities } from '../activities';
 import { checkNotifyOptions, type NotifyOptions } from '../activities/post-notification';
-import type { AgentApi } from '../agent-api/client';
+import { type AgentApi, checkTimeoutMs } from '../agent-api/client';
 import { FollowUpError } from '../contract/follow-up-error';
 import { initializeCounters } from '../contract/metrics';
 import { BATCH_WORKFLOW, FOLLOW_UP_WORKFLOW } from '../contract/names';
@@ -81,7 +81,10 @@ export class FollowUpPlugin implements WorkerPlugin, BundlerPlugin {
   private registration:
     { readonly taskQueues: TaskQueues; readonly activities: FollowUpActivities } | undefined;
 
-  constructor(private readonly options: FollowUpPluginOptions) {}
+  /** @throws TypeError, RangeError if the client of the agent service has no valid timeout */
+  constructor(private readonly options: FollowUpPluginOptions) {
+    checkTimeoutMs('agentApi.timeoutMs', (options.agentApi as AgentApi | undefined)?.timeoutMs);
+  }
 
   /**
    * Adds the workflows of follow-ups to the workflows of the program that uses the plugin. The SDK calls this method when it bundles

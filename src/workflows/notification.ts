@@ -12,8 +12,10 @@ import { NOTIFICATION_WORKFLOW } from '../contract/names';
 import type { Notification, NotificationActivities, WorkerSettings } from '../contract/activities';
 import { keywordAttributeKey } from '../contract/follow-up-start-options';
 import { workerSettings } from './activity-proxies';
-import { findEvidence, reportedDelivery } from '../follow-up/receipt';
+import { toEndMessage, toOutcomeName } from '../follow-up/failure-details';
+import { decisionReason, findEvidence, reportedDelivery } from '../follow-up/receipt';
 import type { FollowUpState } from '../follow-up/state';
+import type { FollowUpOutcome } from '../follow-up/step';
 
 /**
  * The receiver has ten seconds to respond, and an attempt has five more seconds to start and report. A failure may set the retry
@@ -71,18 +73,20 @@ export async function notify(
 /** Notifies the receiver that a follow-up has ended or, if the outcome is null, that the follow-up needs a decision. */
 export async function notifyOfFollowUp(
   state: FollowUpState,
-  outcome: string | null,
+  outcome: FollowUpOutcome | null,
   settings: WorkerSettings,
 ): Promise<void> {
   const { plan, job } = state;
-  const { workflowId, typedSearchAttributes } = workflowInfo();
+  const { workflowId, runId, typedSearchAttributes } = workflowInfo();
   const data = {
     workflowId,
+    runId,
     projectId: plan.projectId,
     jobId: plan.jobId,
     requestId: plan.requestId,
     batchId: typedSearchAttributes.get(keywordAttributeKey('FollowUpBatch')) ?? null,
-    outcome,
+    outcome: outcome && toOutcomeName(outcome),
+    message: outcome === null ? decisionReason(state) : toEndMessage(outcome, state),
     status: job?.status ?? null,
     prLink: job?.prLink ?? null,
     verdict: reportedDelivery(state).verdict,

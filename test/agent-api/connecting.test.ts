@@ -5,7 +5,7 @@ import { ApiKeyError } from '../../src/agent-api/api-key';
 import type { AgentApiOptions } from '../../src/agent-api/client';
 import { holdTimers } from '../harness/hold-timers';
 import { listen } from '../temporal/grpc-server';
-import { JOB_KEY, KEY, MESSAGE, passTimeout, AgentApiTest } from './agent-api-under-test';
+import { JOB_KEY, KEY, MESSAGE, passTimeout, AgentApiTest, resultLabel } from './agent-api-under-test';
 import { httpHead, MisbehavingServer } from './misbehaving-server';
 import { selfSignedCertificate } from './self-signed-certificate';
 
@@ -106,6 +106,7 @@ it.each<[string, RegExp, () => Options | Promise<Options>, number[]?]>([
     expect(outcome).toMatchObject({ verdict: 'not-sent', reachedService: false, message });
     expect('isPermanent' in outcome).toBe(isPermanent);
     expect(read).toMatchObject({ kind: 'failure', message });
+    expect('label' in outcome && resultLabel(outcome.label)).not.toBe('other');
     // The proxy receives one CONNECT for each request, or fewer if a busy machine let the timeout pass before the connection.
     await agentApiTest.server.waitUntilAllClosed();
     expect(requestCounts).toContain(agentApiTest.server.requests.length);

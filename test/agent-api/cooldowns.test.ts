@@ -8,13 +8,16 @@ const agentApiTest = new AgentApiTest();
 const REQUESTED = expect.stringMatching(
   /^the project's POSTs are paused until \S+Z, because the agent service requested this wait with Retry-After$/,
 );
-const BACKOFF = expect.stringMatching(/because the agent service returned 429 for 1 POST in a row$/);
+const BACKOFF = expect.stringMatching(
+  /because the agent service did not process 1 POST in a row because of its rate limit$/,
+);
 
 // Proves A4.
 it.each<['POST' | 'GET', number, Readonly<Record<string, string>>, unknown]>([
   ['POST', 429, { 'retry-after': '3600' }, REQUESTED],
   ['POST', 429, {}, BACKOFF],
   ['POST', 403, { 'retry-after': '3600' }, REQUESTED],
+  ['POST', 403, { 'retry-after': 'soon' }, BACKOFF],
   ['POST', 403, {}, null],
   ['POST', 401, { 'retry-after': '30' }, null],
   ['POST', 404, { 'retry-after': '30' }, null],

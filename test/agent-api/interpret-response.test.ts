@@ -12,7 +12,7 @@ import { serviceMessage } from '../../src/agent-api/failure-from-response';
 import { parseRetryAfter } from '../../src/agent-api/retry-after';
 import type { PostOutcome } from '../../src/contract/activities';
 import { JOB } from '../harness/fixtures';
-import { KEY } from './agent-api-under-test';
+import { KEY, resultLabel } from './agent-api-under-test';
 
 const NOON = 'Sun, 01 Mar 2026 12:00:00 GMT';
 
@@ -27,7 +27,9 @@ it('the status alone decides the verdict of a POST, and every status that shows 
     const [listed = 'unknown'] =
       STATUSES.find(([, statuses]) => statuses.some((each) => each === status)) ?? [];
     const [without, withRetryAfter] = status === 403 ? ['rejected', 'not-sent'] : [listed, listed];
-    const verdicts = [verdictFromStatus(status, false), verdictFromStatus(status, true)];
+    const verdicts = [undefined, '1'].map((retryAfter) =>
+      verdictFromStatus({ status, headers: { location: undefined, retryAfter, date: undefined } }),
+    );
     expect([status, ...verdicts]).toEqual([status, without, withRetryAfter]);
   }
 });
@@ -35,19 +37,19 @@ it('the status alone decides the verdict of a POST, and every status that shows 
 const NOT_ALLOWED =
   "the key may read but not write, or the agent service does not allow the worker's IP address; no";
 
-// Proves A2, A3.
+const WAIT = 'the agent service requested a wait with Retry-After; no';
+
+// Proves A2, A3, A4.
 it.each<[status: number, retryAfter: string | undefined, PostOutcome]>([
   [401, undefined, notProcessed(401, 'the key is expired or wrong; no')],
   [401, '60', { ...notProcessed(401, 'the key is expired or wrong; no'), retryAfterMs: 60_000 }],
-  [
-    403,
-    '60',
-    { ...notProcessed(403, 'the agent service requested a wait with Retry-After; no'), retryAfterMs: 60_000 },
-  ],
+  [403, '60', { ...notProcessed(403, WAIT), isRateLimit: true, retryAfterMs: 60_000 }],
+  // The value can't be parsed, so the worker chooses the wait.
+  [403, 'soon', { ...notProcessed(403, WAIT), isRateLimit: true }],
+  [403, ' ', rejected(403, NOT_ALLOWED)],
   [403, undefined, rejected(403, NOT_ALLOWED)],
-  [403, 'soon', rejected(403, NOT_ALLOWED)],
-  [429, undefined, notProcessed(429, 'no')],
-  [429, '60', { ...notProcessed(429, 'no'), retryAfterMs: 60_000 }],
+  [429, undefined, { ...notProcessed(429, 'no'), isRateLimit: true }],
+  [429, '60', { ...notProcessed(429, 'no'), isRateLimit: true, retryAfterMs: 60_000 }],
   [503, '60', { ...failureOf(503, 'no'), verdict: 'unknown' }],
 ])(
   'a POST that receives %i with the Retry-After %j has the verdict and wait of the contract',
@@ -116,6 +118,18 @@ it('describes an error by its innermost cause or by the errors of all addresses 
   ]);
 });
 
+it.each([
+  ['UND_ERR_SOCKET', 'connection_closed'],
+  ['EPIPE', 'connection_closed'],
+  ['UND_ERR_CONNECT_TIMEOUT', 'connect_timeout'],
+  ['HPE_INVALID_CONSTANT', 'invalid_http'],
+  ['ECONNRESET', 'ECONNRESET'],
+])('an error with the code %s has the label %s, and its message keeps the code', (code, label) => {
+  const failure = { label, message: `${code}: other side closed` };
+  expect(failureFromError({ code, message: 'other side closed' })).toEqual(failure);
+  expect(resultLabel(label)).toBe(label);
+});
+
 /** Interprets a response to a read with this status and body. */
 function readAs(status: number, body: string, retryAfter?: string) {
   const headers = { location: undefined, retryAfter, date: NOON };
@@ -127,14 +141,77 @@ function readAs(status: number, body: string, retryAfter?: string) {
 
 // Proves A4.
 it.each([
-  [401, 'the key is expired or wrong; no'],
-  [403, "the key may not read this project, or the agent service does not allow the worker's IP address; no"],
-  [404, 'no'],
-  [503, 'no'],
-])('a read that receives %i is a failed read, with the wait that Retry-After requests', (status, text) => {
-  const failure = { kind: 'failure', ...failureOf(status, text), retryAfterMs: 120_000 };
-  expect(readAs(status, '{"error":"no"}', '120')).toEqual(failure);
+  [401, 'the key is expired or wrong; no', {}],
+  [403, WAIT, { isRateLimit: true }],
+  [404, 'no', {}],
+  [429, 'no', { isRateLimit: true }],
+  [503, 'no', {}],
+])(
+  'a read that receives %i is a failed read, with the wait that Retry-After requests',
+  (status, text, rateLimit) => {
+    const failure = { kind: 'failure', ...failureOf(status, text), ...rateLimit, retryAfterMs: 120_000 };
+    expect(readAs(status, '{"error":"no"}', '120')).toEqual(failure);
+  },
+);
+
+it('a read that receives 403 without Retry-After is not a rate limit', () => {
+  const text =
+    "the key may not read this project, or the agent service does not allow the worker's IP address; no";
+  expect(readAs(403, '{"error":"no"}')).toEqual({ kind: 'failure', ...failureOf(403, text) });
 });
+
+const UUID = '0f8fad5b-d9cb-469f-a165-70867728950e';
+
+// Proves A13.
+it.each([
+  [UUID, UUID.toUpperCase(), true],
+  [UUID.toUpperCase(), UUID, true],
+  ['job-1', 'JOB-1', false],
+  [UUID, UUID.replace('0', '1'), false],
+  // An ID with other characters than a UUID is compared as it is.
+  [`${UUID}x`, `${UUID}X`, false],
+])('the job with the ID %j and the response with the ID %j are the same job: %j', (jobId, id, isSame) => {
+  const headers = { location: undefined, retryAfter: undefined, date: NOON };
+  const body = { isHtml: false, value: { id, status: 'active' } };
+  const response = { kind: 'response', status: 200, headers, body, failure: null } as const;
+  const message = `http 200 with the job ${JSON.stringify(id)} instead of the requested job ${JSON.stringify(jobId)}`;
+  const failure = { label: 'another_job', message, httpStatus: 200 };
+  const job = { ...JOB, id, status: 'active' };
+  expect(toJobResponse(response, jobId)).toEqual(
+    isSame ? { kind: 'job', job } : { kind: 'failure', ...failure },
+  );
+  expect(toPostOutcome(response, jobId)).toEqual(
+    isSame ? { verdict: 'accepted', job } : { verdict: 'unknown', ...failure },
+  );
+});
+
+const UNREADABLE = {
+  label: 'bad_encoding',
+  message: "the response has the encoding zstd, which the worker can't decode",
+};
+
+// Proves A12.
+it.each([
+  [200, 'http 200 with an unreadable body: ', { httpStatus: 200 }, 'unknown'],
+  [403, 'http 403: ', { gatewayStatus: 403 }, 'rejected'],
+  [404, 'http 404: ', { gatewayStatus: 404 }, 'rejected'],
+  [503, 'http 503: ', { httpStatus: 503, label: 'http_503' }, 'unknown'],
+])(
+  'a response %i whose body cannot be decoded names the encoding, is a failed read, and decides a POST with its status alone',
+  (status, start, fields, verdict) => {
+    const headers = { location: undefined, retryAfter: undefined, date: NOON };
+    const body = { isHtml: false };
+    const response = { kind: 'response', status, headers, body, failure: UNREADABLE } as const;
+    const read = toJobResponse(response, 'j');
+    expect(read).toMatchObject({ kind: 'failure', label: 'bad_encoding', ...fields });
+    expect(read).toMatchObject({ message: expect.stringMatching(`^${start}.*${UNREADABLE.message}$`) });
+    expect(JSON.stringify(read)).not.toContain('AGENT_API_BASE_URL');
+    expect(toPostOutcome(response, 'j')).toMatchObject({
+      verdict,
+      message: expect.stringContaining(UNREADABLE.message),
+    });
+  },
+);
 
 const GATEWAY = 'probably from a gateway: the body is not a JSON object; check AGENT_API_BASE_URL';
 

@@ -1,4 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
+import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { expect, it, jest } from '@jest/globals';
 import { sendHttpRequest } from '../../src/agent-api/http-request';
 import { WITHHELD } from '../../src/agent-api/redaction';
@@ -12,6 +13,7 @@ import {
   MESSAGE,
   passTimeout,
   AgentApiTest,
+  resultLabel,
 } from './agent-api-under-test';
 import { respondWith, httpHead, type OnRequest } from './misbehaving-server';
 
@@ -31,11 +33,21 @@ const after =
     respondWith(200, JOB)(socket, request);
   };
 
+/** Responds with an encoded body, although the request allows no encoding. */
+const encoded =
+  (status: number, encoding: string, body: Buffer): OnRequest =>
+  (socket, request) => {
+    socket.write(httpHead(status, { 'content-length': body.length, 'content-encoding': encoding }));
+    socket.write(body);
+    if (request.headers.connection === 'close') socket.end();
+  };
+const json = (value: unknown) => Buffer.from(JSON.stringify(value));
+
 const huge: OnRequest = (socket) =>
   socket.write(httpHead(200, { 'content-length': 1_000_000_000 }) + ' '.repeat(1_048_577));
 
 /** The verdict of each outcome of a POST after its connection is established (docs/guarantees.md). interpret-response.test.ts covers every status. */
-// Proves A2.
+// Proves A2, A12.
 it.each<[string, OnRequest, 'accepted' | 'rejected' | 'not-sent' | 'unknown', RegExp]>([
   ['the job', respondWith(202, JOB), 'accepted', /^$/],
   ['the job after 103 Early Hints', after('103 Early Hints'), 'accepted', /^$/],
@@ -63,6 +75,26 @@ it.each<[string, OnRequest, 'accepted' | 'rejected' | 'not-sent' | 'unknown', Re
     'unknown',
     /^http 200 .* incomplete \(the response body has more than 1 MiB\)$/,
   ],
+  ['the job, compressed with gzip', encoded(200, 'gzip', gzipSync(json(JOB))), 'accepted', /^$/],
+  ['the job, compressed with br', encoded(200, 'br', brotliCompressSync(json(JOB))), 'accepted', /^$/],
+  [
+    '400 with a compressed error text',
+    encoded(400, 'gzip', gzipSync(json({ error: 'no' }))),
+    'rejected',
+    /^http 400: no$/,
+  ],
+  [
+    '200 with an encoding that cannot be decoded',
+    encoded(200, 'zstd', json(JOB)),
+    'unknown',
+    /^http 200 with an unreadable body: the response has the encoding zstd, which the worker can't decode/,
+  ],
+  [
+    '200 and a compressed body of more than 1 MiB',
+    encoded(200, 'gzip', gzipSync(Buffer.alloc(4_000_000, ' '))),
+    'unknown',
+    /^http 200 .* incomplete \(the response body has more than 1 MiB\)$/,
+  ],
   ['a connection reset', (socket) => socket.resetAndDestroy(), 'unknown', /^(ECONNRESET|UND_ERR_SOCKET)/],
   ['bytes that are not HTTP', (socket) => socket.end('SSH-2.0-OpenSSH_9.6\r\n'), 'unknown', /./],
   [
@@ -80,6 +112,7 @@ it.each<[string, OnRequest, 'accepted' | 'rejected' | 'not-sent' | 'unknown', Re
     expect(JSON.stringify(outcome)).not.toContain(KEY);
     expect(outcome.verdict).toBe(verdict);
     expect('message' in outcome ? outcome.message : '').toMatch(message);
+    expect('label' in outcome && resultLabel(outcome.label)).not.toBe('other');
     expect([agentApiTest.server.requests.length, agentApiTest.server.connections]).toEqual([1, 1]);
     expect((await client.getJob(JOB_KEY)).kind).toBe(verdict === 'accepted' ? 'job' : 'failure');
   },
@@ -149,6 +182,8 @@ it.each<[string, OnRequest]>([
   ['an error text', respondWith(401, { error: `bad ${KEY}, ${encodeURIComponent(KEY)}\r\nX: "${KEY}"` })],
   ['an incomplete error text that ends within the key', cutOff(401, `bad ${KEY.slice(0, 20)}`)],
   ['a redirect', respondWith(307, '', { location: IN_URL })],
+  ['a compressed error text', encoded(401, 'gzip', gzipSync(json({ error: `bad ${KEY}` })))],
+  ['the name of an encoding', encoded(401, `x${KEY}`, json({ error: 'bad' }))],
   ['the id of another job', respondWith(200, { id: KEY, status: 'x' })],
   ['the fields of a job', respondWith(200, { ...JOB, status: KEY, prLink: IN_URL })],
 ])(

@@ -25,6 +25,12 @@ it('the job lock workflow ID has the percent-encoded project and job, or their d
   expect(jobLockWorkflowId('x'.repeat(128), 'y'.repeat(109))).not.toBe(digest);
 });
 
+it('two spellings of one UUID have the same job lock, and two spellings of any other ID do not', () => {
+  const uuid = '0f8fad5b-d9cb-469f-a165-70867728950e';
+  expect(jobLockWorkflowId('docs', uuid.toUpperCase())).toBe(jobLockWorkflowId('docs', uuid));
+  expect(jobLockWorkflowId('docs', 'JOB')).not.toBe(jobLockWorkflowId('docs', 'job'));
+});
+
 it('the fairness key of a project is its ID, or a hash if the ID has more than 64 bytes', () => {
   expect(fairnessKey('x'.repeat(64))).toBe('x'.repeat(64));
   const key = fairnessKey('ü'.repeat(33));

@@ -5,7 +5,9 @@ it.each([
   ['job', 'job'],
   ['http_503', 'http_503'],
   ['http_418', 'http_4xx'],
-  ['CERT_HAS_EXPIRED', 'other'],
+  ['CERT_HAS_EXPIRED', 'tls_error'],
+  ['ERR_TLS_CERT_ALTNAME_INVALID', 'tls_error'],
+  ['a bug', 'other'],
   ['http_299', 'other'],
   [null, 'other'],
 ])(

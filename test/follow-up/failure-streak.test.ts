@@ -55,7 +55,7 @@ it.each([
 });
 
 it('a 403 with Retry-After is a rate limit, and does not mean that the API key is rejected', () => {
-  const limited = httpFailure(403, { retryAfterMs: ms(60) });
+  const limited = httpFailure(403, { isRateLimit: true });
   expect(isUnauthorized(addFailure(NO_FAILURES, limited, 0))).toBe(false);
 });
 

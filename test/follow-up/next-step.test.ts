@@ -53,6 +53,8 @@ function expectStep(state: FollowUpState, when: string, phase: string | null, st
 }
 
 const COOLING_DOWN = { ...POSTPONED, retryAfterMs: ms(60) };
+/** The agent service returned 403 with `Retry-After`. */
+const LIMITED_READ = httpFailure(403, { isRateLimit: true, retryAfterMs: ms(60) });
 const CONFIGURATION_ERROR = { ...NOT_CONNECTED, label: 'ERR_INVALID_URL', isPermanent: true };
 
 it.each<Row>([
@@ -70,6 +72,13 @@ it.each<Row>([
   ['the project cools down', afterSend(COOLING_DOWN), '', 'send at 160, first permit'],
   ['the first read received 404', afterSend(notRead(404)), '', 'failed: JobNotFound'],
   ['the first read received 403', afterSend(notRead(403)), '', 'failed: FollowUpRejected'],
+  ['the first read met a rate limit', afterSend(notRead(LIMITED_READ)), '', 'send at 160, first permit'],
+  [
+    'the first read met a rate limit, and Retry-After had no valid wait',
+    afterSend(notRead({ ...LIMITED_READ, retryAfterMs: undefined })),
+    '',
+    'send at 105, first permit',
+  ],
   ['the first read received 400', afterSend(notRead(400)), '', 'failed: FollowUpRejected'],
   [
     'the first read is impossible',

@@ -307,7 +307,8 @@ class Sequence {
       httpFailure(404),
       httpFailure(401),
       httpFailure(403),
-      httpFailure(429),
+      httpFailure(403, { isRateLimit: true }),
+      httpFailure(429, { isRateLimit: true }),
       REFUSED,
     );
     const retryAfterMs = choose.pick(undefined, undefined, undefined, undefined, 0, ms(60), ms(1_000_000));

@@ -70,6 +70,27 @@ it.each([
   },
 );
 
+it('the fault compressed returns the job in the encoding of its parameter, and processes a message', async () => {
+  const { projectId, jobId } = sandbox.addJob();
+  const path = `/v2/agent/${projectId}/job/${jobId}`;
+  const headers = { authorization: `Bearer ${sandbox.apiKey}`, 'accept-encoding': 'identity' };
+  sandbox.setFault({ name: 'compressed', parameters: { encoding: 'br' }, times: 1, projectId, jobId });
+  // fetch decodes the body.
+  const response = await fetch(sandbox.baseUrl + path, { headers });
+  expect(response.headers.get('content-encoding')).toBe('br');
+  expect(await response.json()).toMatchObject({ id: jobId });
+  expect((await call(jobId)).body.id).toBe(jobId);
+});
+
+it.each([
+  [{ turnMs: NaN }, /^turnMs: /],
+  [{ messagesPerHour: Infinity }, /^messagesPerHour: /],
+  [{ port: 70_000 }, /^port: /],
+  [{ seed: 0.5 }, /^seed: /],
+])('does not start with the options %j', async (options, message) => {
+  await expect(startSandbox(options)).rejects.toThrow(message);
+});
+
 it('the journal has for every message whether it was processed, and the number of its turn, which increases per job', async () => {
   const { projectId, jobId } = sandbox.addJob();
   const job = { projectId, jobId };

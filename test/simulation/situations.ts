@@ -106,6 +106,13 @@ const FOLLOW_UP_SITUATIONS: Situations<FollowUpWorld> = {
     const rejected = requests.findIndex(({ point, answer }) => point === 'baseline' && answer === 'http_401');
     return rejected >= 0 && requests.slice(rejected).some(({ processedAt }) => processedAt !== null);
   },
+  'the first read receives 403 with Retry-After, and the message is sent later': ({
+    service: { requests },
+  }) => {
+    const [first] = requests;
+    const isLimited = first?.answer === 'http_403' && wasNotProcessed(first);
+    return isLimited && requests.some(({ processedAt }) => processedAt !== null);
+  },
   'a POST receives 401, or 403 with Retry-After': ({ service }) =>
     service.requests.some(
       (post) => post.point === 'post' && wasNotProcessed(post) && post.answer !== 'http_429',

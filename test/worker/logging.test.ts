@@ -127,6 +127,35 @@ it.each([
   },
 );
 
+const FAILED = { error: new Error('the agent service has no such job', { cause: new Error('http 404') }) };
+
+it.each([
+  ['Workflow failed', { workflowType: 'followUp' }, 'info'],
+  ['Workflow failed', { workflowType: 'followUpBatch' }, 'info'],
+  ['Workflow failed', { workflowType: 'followUpNotification' }, 'warn'],
+  ['Activity failed', { activityType: 'postNotification' }, 'warn'],
+])(
+  'logs an expected failure (%s, %j) as one line of the level %s, without a stack',
+  (message, type, level) => {
+    const { logger, records } = recorder();
+    logger.warn(message, { ...FAILED, ...type, workflowId: 'w', sdkComponent: 'worker' });
+    const msg = `${message}: the agent service has no such job: http 404`;
+    expect(records()).toMatchObject([{ msg, level, ...type, workflowId: 'w' }]);
+    expect(records()[0]).not.toHaveProperty('error');
+  },
+);
+
+it.each([
+  ['Workflow failed', { workflowType: 'workflowOfATeam' }],
+  ['Activity failed', { activityType: 'getJob' }],
+  ['Failing workflow task', { workflowType: 'followUp' }],
+])('logs any other failure (%s, %j) as a warning with its stack', (message, type) => {
+  const { logger, records } = recorder();
+  logger.warn(message, { ...FAILED, ...type, sdkComponent: 'worker' });
+  const error = { message: FAILED.error.message, stack: expect.stringContaining('logging.test') };
+  expect(records()).toMatchObject([{ msg: message, level: 'warn', error }]);
+});
+
 it('on a terminal, a record is one readable line without control sequences', () => {
   const { logger, written } = recorder('info', true);
   logger.info('poll \u001b[2J\u0007done', { workflowId: 'w', taskToken: 'abc', answer: 'a\u001b]0;x' });

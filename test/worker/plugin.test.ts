@@ -59,6 +59,39 @@ it('createAgentApi rejects a base URL that is not an http or https URL without a
     );
 });
 
+const NOT_IN_RANGE = 'must be a whole number of milliseconds from 1 to 600000, such as 30_000; it is ';
+
+// Node's timers fire at once if their time is NaN, Infinity or longer than 24 days.
+it.each([
+  [NaN, RangeError, `${NOT_IN_RANGE}NaN`],
+  [Infinity, RangeError, `${NOT_IN_RANGE}Infinity`],
+  [0, RangeError, `${NOT_IN_RANGE}0`],
+  [-1, RangeError, `${NOT_IN_RANGE}-1`],
+  [0.5, RangeError, `${NOT_IN_RANGE}0.5`],
+  [600_001, RangeError, `${NOT_IN_RANGE}600001`],
+  ['30s', TypeError, 'must be a number of milliseconds, such as 30_000; it is "30s"'],
+  [undefined, TypeError, 'must be a number of milliseconds, such as 30_000; it is undefined'],
+])('createAgentApi and FollowUpPlugin reject the timeout %j', (timeoutMs, error, problem) => {
+  const options = { baseUrl: 'https://agents.example', apiKey: keyFromText('key_of-the-service') };
+  expect(() => createAgentApi({ ...options, timeoutMs: timeoutMs as number })).toThrow(
+    new error(`timeoutMs ${problem}`),
+  );
+  const custom = { ...agentApi, timeoutMs: timeoutMs as number };
+  expect(() => new FollowUpPlugin({ agentApi: custom })).toThrow(new error(`agentApi.timeoutMs ${problem}`));
+});
+
+it.each([
+  [{ apiKey: 'key_of-the-service' }, /^apiKey must be a key source, such as keyFromText\(key\)/],
+  [{ proxy: { url: 'proxy.example:3128' } }, /^proxy\.url must be an http:\/\/ or https:\/\/ URL$/],
+])('createAgentApi rejects the option %j', (option, message) => {
+  const options = {
+    baseUrl: 'https://agents.example',
+    apiKey: keyFromText('key_of-the-service'),
+    timeoutMs: 1_000,
+  };
+  expect(() => createAgentApi({ ...options, ...(option as object) })).toThrow(message);
+});
+
 it('with three task queues, each worker of the process gets only the activities and workflows of its own task queue', () => {
   const taskQueues = { followUp: 'follow-ups', read: 'reads', send: 'sends' };
   const plugin = new FollowUpPlugin({ agentApi, taskQueues });

@@ -4,6 +4,7 @@ import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import type { WorkflowFailedError } from '@temporalio/client';
 import { Webhook } from 'standardwebhooks';
 import type { Notification } from '../../src/contract/activities';
 import { TestBatch, FASTEST_OPTIONS } from '../harness/test-batch';
@@ -66,8 +67,10 @@ it('sends a notification without the prompt when a follow-up ends, needs a decis
   const [ended] = await waitForNotifications(workflowId);
   const { projectId } = following.key;
   const { requestId, evidence } = receipt;
-  const ids = { workflowId, projectId, jobId, requestId, batchId: null };
-  const outcome = { outcome: 'completed', status: 'completed', prLink, verdict: 'accepted', evidence };
+  const { runId } = await following.handle.describe();
+  const ids = { workflowId, runId, projectId, jobId, requestId, batchId: null };
+  const job = { status: 'completed', prLink };
+  const outcome = { outcome: 'completed', message: null, ...job, verdict: 'accepted', evidence };
   expect(ended?.notification).toEqual({
     type: 'follow-up.ended',
     timestamp: expect.stringMatching(/^\d{4}-.*Z$/),
@@ -89,23 +92,51 @@ it('sends a notification without the prompt when a follow-up ends, needs a decis
   await (await resetToTask(asking.handle, tasks.at(-1))).cancel();
   const both = await waitForNotifications(asking.handle.workflowId, 2);
   expect(both.map(({ notification: { type, data } }) => ({ type, data }))).toMatchObject([
-    { type: 'follow-up.needs-decision', data: { outcome: null, verdict: 'unknown', status: 'active' } },
-    { type: 'follow-up.ended', data: { outcome: 'cancelled', verdict: 'unknown' } },
+    {
+      type: 'follow-up.needs-decision',
+      data: {
+        ...{ outcome: null, verdict: 'unknown', status: 'active' },
+        message: expect.stringMatching(/Reading the job can't show whether the message arrived/),
+      },
+    },
+    {
+      type: 'follow-up.ended',
+      data: {
+        ...{ outcome: 'cancelled', verdict: 'unknown' },
+        message: expect.stringMatching(/^The follow-up was cancelled\. It is unknown/),
+      },
+    },
   ]);
+  const [asked, cancelled] = both.map(({ notification }) => notification.data.runId);
+  expect(asked).not.toBe(cancelled);
 
   // A run that a reset made after the notification of the end has the same failure as the first run.
   const { handle } = await environment.follow({}, FASTEST_OPTIONS, { name: 'not-found' });
   await expect(handle.result()).rejects.toMatchObject({ cause: { type: 'JobNotFound' } });
+  const [notFound] = await waitForNotifications(handle.workflowId);
+  const failure: unknown = await handle.result().catch((error: unknown) => error);
+  const { cause } = failure as WorkflowFailedError;
+  expect(notFound?.notification.data).toMatchObject({ outcome: 'JobNotFound', message: cause?.message });
   const resetRun = await resetToTask(handle, (await workflowTasks(handle)).at(-1));
   await expect(resetRun.result()).rejects.toMatchObject({ cause: { type: 'JobNotFound' } });
 
   const batch = new TestBatch(environment).addItems(2);
   const [batchEnded] = await waitForNotifications((await batch.start()).workflowId);
-  const counts = { outcome: 'done', items: 2, ended: 2, unknownDeliveries: 0 };
+  const counts = { items: 2, ended: 2, unknownDeliveries: 0 };
+  const { runId: batchRunId } = await batch.workflow.describe();
   expect(batchEnded?.notification).toMatchObject({
     type: 'follow-up-batch.ended',
-    data: { batchId: batch.batchId, ...counts },
+    data: { batchId: batch.batchId, runId: batchRunId, outcome: 'done', message: null, ...counts },
   });
+});
+
+it('the outcome and the message in the notification of a batch are the state and the message that the client reports', async () => {
+  const batch = new TestBatch(environment);
+  batch.addItem({}, {}, { name: 'not-found' });
+  const [ended] = await waitForNotifications((await batch.start({ maxFailures: { items: 0 } })).workflowId);
+  const { state, message } = await batch.handle.result();
+  expect(state).toBe('max-failures-exceeded');
+  expect(ended?.notification.data).toMatchObject({ outcome: state, message });
 });
 
 // Proves N1.

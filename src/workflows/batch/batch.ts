@@ -163,10 +163,12 @@ class Batch {
     const endedAt = (this.endedAt = new Date(Date.now()).toISOString());
     recordMetric(metricMeter, 'batchesEnded', 1, { outcome: type });
     this.writeMemo();
-    const { workflowId } = workflowInfo();
-    const data = { workflowId, batchId, outcome: type, items, ended, unknownDeliveries };
+    const { workflowId, runId } = workflowInfo();
+    const cancelled = state === 'cancelled' ? 'The batch was cancelled.' : null;
+    const counts = { items, ended, unknownDeliveries };
+    const data = { workflowId, runId, batchId, outcome: state, message: message ?? cancelled, ...counts };
     await notify({ type: 'follow-up-batch.ended', data });
-    if (state === 'cancelled') throw new CancelledFailure('The batch was cancelled.');
+    if (cancelled !== null) throw new CancelledFailure(cancelled);
     const summary = { ...toSummaryFields(this.memo), endedAt };
     if (message !== null) throw nonRetryableError(type, message, summary);
     return summary;

@@ -39,7 +39,7 @@ export async function endFollowUp(
 ): Promise<FollowUpResult> {
   const { state } = run;
   const name = toOutcomeName(outcome);
-  await notifyOfFollowUp(state, name, settings);
+  await notifyOfFollowUp(state, outcome, settings);
   await releaseLock(state);
   // The timer makes the next workflow task end the run, see `shouldDeferRunEnd`.
   if (run.shouldDeferRunEnd) await sleep(1);

@@ -14,7 +14,7 @@ import {
 } from '../../contract/activities';
 import { POLL_AGAIN } from '../../contract/names';
 import { singleLine } from '../../contract/text';
-import type { FollowUpEvent } from '../../follow-up/apply';
+import { apply, type FollowUpEvent } from '../../follow-up/apply';
 import type { Step } from '../../follow-up/step';
 import { activitySummary, waitSummary } from '../../follow-up/web-ui';
 import { countPollReads, getJob, pollJob } from '../activity-proxies';
@@ -44,9 +44,12 @@ export async function perform(
       return performRead(step, run, settings);
     case 'poll':
       return performPoll(step, run, settings);
-    case 'conclude reconciling':
-      if (run.state.plan.onUnknownDelivery === 'ask') await notifyOfFollowUp(run.state, null, settings);
-      return { kind: 'reconciling ended' };
+    case 'conclude reconciling': {
+      const event = { kind: 'reconciling ended' } as const;
+      if (run.state.plan.onUnknownDelivery === 'ask')
+        await notifyOfFollowUp(apply(run.state, event), null, settings);
+      return event;
+    }
   }
 }
 

@@ -247,19 +247,20 @@ export const UNDISTURBED_RULES: readonly Rule[] = [
     if (next !== undefined)
       yield `request ${next.number} was made after the baseline read of an active job, although whenActive is reject`;
   },
-  /** After a 429 with `Retry-After`, the next request with this method waits for that time, between 1 second and 1 hour. */
+  /** After a 429 or 403 with `Retry-After`, the next request with this method waits for that time, between 1 second and 1 hour. */
   function* honoursRetryAfter({ plan, run, posts, gets, deadlineAt }) {
     for (const requests of [posts, gets])
       for (const [index, { answer, receivedAt, retryAfter }] of requests.entries()) {
-        if (answer !== 'http_429' || receivedAt === null || !/^-?\d+$/.test(retryAfter ?? '')) continue;
+        const isLimited = answer === 'http_429' || answer === 'http_403';
+        if (!isLimited || receivedAt === null || !/^-?\d+$/.test(retryAfter ?? '')) continue;
         const next = requests[index + 1];
         const waitMs = Math.max(1_000, Math.min(3_600_000, Number(retryAfter) * 1_000));
         const waited = (next?.requestedAt ?? run.closedAt) - receivedAt;
         if (next !== undefined && waited < waitMs && next.requestedAt < deadlineAt)
-          yield `the next request came ${waited} ms after a 429 that required a wait of ${waitMs} ms`;
+          yield `the next request came ${waited} ms after a response that required a wait of ${waitMs} ms`;
         // Jitter makes the wait up to 50% longer.
         if (requests === gets && waited > 1.5 * waitMs + plan.polling.maximumMs + END_DELAY_MS)
-          yield `the next read was late: it came ${waited} ms after a 429 that required a wait of ${waitMs} ms`;
+          yield `the next read was late: it came ${waited} ms after a response that required a wait of ${waitMs} ms`;
       }
   },
   /** After a POST of unknown delivery, the job is read soon, because a `Retry-After` on a POST does not delay reads. */

@@ -1,9 +1,18 @@
 import { isSendResult } from '../../../src/contract/activities';
 import type { FollowUpProgress, Receipt } from '../../../src/contract/result';
+import type { Request } from '../agent-service';
 import { isMachineOperation } from '../operations';
 import { START_MS } from '../clock';
 import { fromPayload, type HistoryEvent, isActivityEnd } from '../temporal/history';
-import { type Case, END_DELAY_MS, changesInEffect, isIdle, isPoll, type ReceiptRule } from './case';
+import {
+  type Case,
+  END_DELAY_MS,
+  changesInEffect,
+  isIdle,
+  isPoll,
+  type ReceiptRule,
+  wasNotProcessed,
+} from './case';
 
 /** If the heartbeat of a read is late, a second attempt also makes the read. */
 const ATTEMPTS = 2;
@@ -197,13 +206,14 @@ export const RECEIPT_RULES: readonly ReceiptRule[] = [
       yield `sentAt is ${String(sentAt)}, but no POST started at that time`;
   },
   /**
-   * Without a POST, `FollowUpRejected` needs a reason: `whenActive: reject`, or a rejected baseline read. After the job was read, a rejected
-   * read only delays the follow-up.
+   * Without a POST, `FollowUpRejected` needs a reason: `whenActive: reject`, or a rejected baseline read. A rate limit is not a reason. After
+   * the job was read, a rejected read only delays the follow-up.
    */
   function* rejectionHasAReason({ end, plan, posts, gets, shown }, { delivery }) {
     if (end.type !== 'FollowUpRejected' || delivery.verdict !== 'not-sent' || posts.length > 0) return;
     if (plan.whenActive === 'reject' && shown.some((get) => !isIdle(get.shown))) return;
-    if (shown.some(isPoll) || !gets.some(({ answer }) => /^http_40[013]$/.test(answer ?? '')))
+    const isRejected = (get: Request) => /^http_40[03]$/.test(get.answer ?? '') && !wasNotProcessed(get);
+    if (shown.some(isPoll) || !gets.some(isRejected))
       yield 'the follow-up ended as FollowUpRejected, but no response rejected it';
   },
   /** `DeliveryUnknown` needs a fresh read, or a later POST that was rejected or not sent. */

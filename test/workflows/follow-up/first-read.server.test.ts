@@ -73,15 +73,33 @@ describe('before the message is sent', () => {
     },
   );
 
-  it.concurrent('a read that receives 403 ends the follow-up as FollowUpRejected immediately', async () => {
-    const fault = { name: 'status', parameters: { code: 403 }, times: 1, ...READ };
-    const following = await followWithSkippedTime({}, {}, fault);
-    const { type, details } = await following.failure();
-    expect([type, details.httpStatus, details.receipt.delivery]).toEqual([
-      'FollowUpRejected',
-      403,
-      NOT_SENT_DELIVERY,
-    ]);
-    expect([following.readCount(), following.posts()]).toEqual([1, []]);
-  });
+  // Proves A4.
+  it.concurrent(
+    'a read that receives 403 with Retry-After met a rate limit, so the worker reads again and sends the message',
+    async () => {
+      const parameters = { code: 403, words: 'slow down', retryAfter: '1' };
+      const following = await follow({}, {}, { name: 'status', parameters, times: 2, ...READ });
+      const delivery = { verdict: 'accepted', confirmedBy: 'response', sends: 1 };
+      expect(await following.outcomeSummary()).toMatchObject({
+        status: 'completed',
+        delivery,
+        posts: [true],
+      });
+    },
+  );
+
+  it.concurrent(
+    'a read that receives 403 without Retry-After ends the follow-up as FollowUpRejected immediately',
+    async () => {
+      const fault = { name: 'status', parameters: { code: 403 }, times: 1, ...READ };
+      const following = await followWithSkippedTime({}, {}, fault);
+      const { type, details } = await following.failure();
+      expect([type, details.httpStatus, details.receipt.delivery]).toEqual([
+        'FollowUpRejected',
+        403,
+        NOT_SENT_DELIVERY,
+      ]);
+      expect([following.readCount(), following.posts()]).toEqual([1, []]);
+    },
+  );
 });

@@ -1,0 +1,80 @@
+import { brotliDecompressSync, constants, gunzipSync, inflateRawSync, inflateSync } from 'node:zlib';
+import type { RequestFailure } from '../contract/activities';
+import { isRecord } from '../contract/checks';
+import { singleLine } from '../contract/text';
+
+/** The maximum size of a body, before and after decoding. A job has a few hundred bytes. */
+export const MAX_BODY_BYTES = 1_048_576;
+
+export const TOO_LARGE: RequestFailure = {
+  label: 'too_large',
+  message: 'the response body has more than 1 MiB',
+};
+
+/** The label of a response whose `Content-Encoding` the worker can't decode. */
+export const BAD_ENCODING = 'bad_encoding';
+
+/** The maximum number of encodings of one body. More than one is already unusual, and each one costs time to decode. */
+const MAX_ENCODINGS = 3;
+
+const MAX_NAME_CHARACTERS = 60;
+
+type Decode = (body: Buffer, isComplete: boolean) => Buffer;
+
+const ofZlib = (isComplete: boolean) => ({
+  maxOutputLength: MAX_BODY_BYTES,
+  finishFlush: isComplete ? constants.Z_FINISH : constants.Z_SYNC_FLUSH,
+});
+const gunzip: Decode = (body, isComplete) => gunzipSync(body, ofZlib(isComplete));
+
+/** The encodings that HTTP clients decode (RFC 9110, 8.4.1). Each decoder ends as soon as its output is longer than the maximum. */
+const DECODERS: Readonly<Record<string, Decode>> = {
+  identity: (body) => body,
+  gzip: gunzip,
+  'x-gzip': gunzip,
+  // Some servers send raw data, without the header of zlib. In this header, the lower four bits of the first byte are 8.
+  deflate: (body, isComplete) =>
+    ((body[0] ?? 0) & 0x0f) === 8
+      ? inflateSync(body, ofZlib(isComplete))
+      : inflateRawSync(body, ofZlib(isComplete)),
+  br: (body, isComplete) =>
+    brotliDecompressSync(body, {
+      maxOutputLength: MAX_BODY_BYTES,
+      finishFlush: isComplete ? constants.BROTLI_OPERATION_FINISH : constants.BROTLI_OPERATION_FLUSH,
+    }),
+};
+
+/**
+ * Decodes a body. The worker requests an uncompressed response, but a gateway may compress the response nevertheless.
+ *
+ * @param contentEncoding the response's `Content-Encoding` header
+ * @param isComplete whether the whole body was received. The start of an incomplete body is decoded, as if it was not compressed.
+ * @returns the decoded body, or the reason why the body can't be decoded
+ */
+export function decodeBody(
+  body: Buffer,
+  contentEncoding: string | undefined,
+  isComplete: boolean,
+): Buffer | RequestFailure {
+  const name = singleLine(contentEncoding ?? '', MAX_NAME_CHARACTERS);
+  // A response without a body may name an encoding.
+  if (name === '' || body.length === 0) return body;
+  const encodings = name
+    .toLowerCase()
+    .split(/\s*,\s*/)
+    .reverse();
+  const decoders = encodings.map((each) => (Object.hasOwn(DECODERS, each) ? DECODERS[each] : undefined));
+  if (decoders.includes(undefined) || decoders.length > MAX_ENCODINGS)
+    return badEncoding(`${name}, which the worker can't decode; the worker requests no encoding`);
+  try {
+    return decoders.reduce((encoded, decode) => decode?.(encoded, isComplete) ?? encoded, body);
+  } catch (error) {
+    if (isRecord(error) && error.code === 'ERR_BUFFER_TOO_LARGE') return TOO_LARGE;
+    // The decoder's error is not shown, because it may contain a part of the body.
+    return badEncoding(`${name}, but its body is not valid ${name}`);
+  }
+}
+
+function badEncoding(text: string): RequestFailure {
+  return { label: BAD_ENCODING, message: `the response has the encoding ${text}` };
+}

@@ -1,0 +1,80 @@
+import { brotliCompressSync, constants, deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
+import { expect, it } from '@jest/globals';
+import { BAD_ENCODING, decodeBody, MAX_BODY_BYTES, TOO_LARGE } from '../../src/agent-api/decode-body';
+
+/** The default quality of brotli takes minutes for a large body on a busy machine. */
+const compressQuickly = (body: Buffer) =>
+  brotliCompressSync(body, { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } });
+
+const BODY = Buffer.from('{"id":"j","status":"active"}');
+
+// Proves A12.
+it.each<[string, Buffer]>([
+  ['', BODY],
+  ['identity', BODY],
+  ['gzip', gzipSync(BODY)],
+  [' GZIP ', gzipSync(BODY)],
+  ['x-gzip', gzipSync(BODY)],
+  ['deflate', deflateSync(BODY)],
+  ['deflate', deflateRawSync(BODY)],
+  ['br', brotliCompressSync(BODY)],
+  // The encodings were applied in the order of the header.
+  ['deflate, gzip,br', brotliCompressSync(gzipSync(deflateSync(BODY)))],
+])('decodes a body with the encoding %j', (encoding, body) => {
+  expect(decodeBody(body, encoding, true)).toEqual(BODY);
+});
+
+it('a body without an encoding, and an empty body with an encoding, stay the same', () => {
+  expect(decodeBody(BODY, undefined, true)).toEqual(BODY);
+  expect(decodeBody(Buffer.alloc(0), 'gzip', true)).toEqual(Buffer.alloc(0));
+});
+
+// A body of a few kilobytes can be a bomb, which decodes to gigabytes.
+// Proves A12.
+it.each([
+  ['gzip', gzipSync],
+  ['deflate', deflateSync],
+  ['deflate', deflateRawSync],
+  ['br', compressQuickly],
+  ['gzip, gzip', (body: Buffer) => gzipSync(gzipSync(body))],
+])('a body with the encoding %s may have at most 1 MiB after decoding', (encoding, encode) => {
+  const largest = encode(Buffer.alloc(MAX_BODY_BYTES));
+  const bomb = encode(Buffer.alloc(8 * MAX_BODY_BYTES));
+  for (const isComplete of [true, false]) {
+    expect(decodeBody(largest, encoding, isComplete)).toHaveLength(MAX_BODY_BYTES);
+    expect(decodeBody(bomb, encoding, isComplete)).toEqual(TOO_LARGE);
+  }
+});
+
+it.each([
+  ['zstd', "zstd, which the worker can't decode; the worker requests no encoding"],
+  ['gzip, zstd', "gzip, zstd, which the worker can't decode; the worker requests no encoding"],
+  [
+    'gzip,gzip,gzip,gzip',
+    "gzip,gzip,gzip,gzip, which the worker can't decode; the worker requests no encoding",
+  ],
+  ['constructor', "constructor, which the worker can't decode; the worker requests no encoding"],
+  ['gzip', 'gzip, but its body is not valid gzip'],
+  ['br', 'br, but its body is not valid br'],
+])('names the encoding %j of a body that cannot be decoded', (encoding, text) => {
+  const message = `the response has the encoding ${text}`;
+  expect(decodeBody(BODY, encoding, true)).toEqual({ label: BAD_ENCODING, message });
+});
+
+it.each([
+  ['gzip', gzipSync],
+  ['deflate', deflateSync],
+  ['br', brotliCompressSync],
+])(
+  'decodes the start of an incomplete %s body only if the response is known to be incomplete',
+  (encoding, encode) => {
+    const text = Array.from({ length: 5_000 }, (_, n) => String(n * 7_919)).join(' ');
+    const encoded = encode(Buffer.from(text));
+    const part = encoded.subarray(0, encoded.length - 10);
+    const decoded = decodeBody(part, encoding, false);
+    expect(decoded).toBeInstanceOf(Buffer);
+    expect(text.startsWith((decoded as Buffer).toString())).toBe(true);
+    // A text that ends within the API key would not be redacted, so a complete response with a part of its body is not decoded.
+    expect(decodeBody(part, encoding, true)).toMatchObject({ label: BAD_ENCODING });
+  },
+);
