@@ -11,6 +11,7 @@ import { describeCancellation, parseFollowUpFailure, DELIVERY_IN_HISTORY } from 
 import { FollowUpError } from '../contract/follow-up-error';
 import { type FollowUpResult, isFollowUpResult, type Receipt } from '../contract/result';
 import { isTransient } from '../temporal/grpc-status';
+import { getFirstRunId } from '../temporal/workflow-executions';
 import { describeFollowUp, findFollowUp } from './description';
 import {
   followUpFailureError,
@@ -18,6 +19,7 @@ import {
   FollowUpTerminatedError,
   notFoundError,
 } from './errors';
+import type { NamedRun } from './named-run';
 
 /** The interval of further attempts. The SDK has already retried the call for about 20 s. */
 const RETRY_INTERVAL_MS = 1_000;
@@ -36,30 +38,42 @@ export async function retryWhileUnavailable<T>(signal: AbortSignal, call: () => 
 }
 
 /**
- * Waits for the result of a follow-up. The wait continues if the workflow continues as new or is reset, and if the connection
- * fails.
+ * Waits for the result of a run of a follow-up. The wait continues if the run continues as new or is reset, and if the connection
+ * fails. A retry by another client starts another run, whose result is not awaited.
+ *
+ * @param run if it has no run ID, the run that is the latest at the start of the wait
  */
-export function awaitResult(client: Client, workflowId: string, signal: AbortSignal) {
-  return retryWhileUnavailable(signal, () => fetchResult(client, workflowId));
+export function awaitResult(client: Client, run: NamedRun, signal: AbortSignal): Promise<FollowUpResult> {
+  let { runId } = run;
+  return retryWhileUnavailable(signal, async () => {
+    runId ??= getFirstRunId(await findFollowUp(client, run));
+    return fetchResult(client, { ...run, runId }, signal);
+  });
 }
 
-async function fetchResult(client: Client, workflowId: string): Promise<FollowUpResult> {
+async function fetchResult(
+  client: Client,
+  run: NamedRun,
+  signal: AbortSignal,
+  awaitedRunId = run.runId,
+): Promise<FollowUpResult> {
+  const { workflowId } = run;
   try {
-    const result: unknown = await client.workflow.getHandle(workflowId).result();
+    const result: unknown = await client.workflow.getHandle(workflowId, awaitedRunId).result();
     if (isFollowUpResult(result)) return result;
   } catch (error) {
     if (error instanceof WorkflowNotFoundError)
       throw notFoundError('follow-up', workflowId, client.options.namespace);
     if (!(error instanceof WorkflowFailedError)) throw error;
-    const { state, receipt } = await describeFollowUp(client, workflowId);
-    // A reset terminates the awaited run, and the follow-up continues in a new run.
+    const { state, receipt, runId } = await describeFollowUp(client, run);
+    // A reset terminates the awaited Temporal run, and the follow-up continues in a new one.
     if (error.cause instanceof TerminatedFailure && state !== 'terminated') {
-      await sleep(RETRY_INTERVAL_MS);
-      return fetchResult(client, workflowId);
+      await sleep(RETRY_INTERVAL_MS, undefined, { signal });
+      return fetchResult(client, run, signal, runId);
     }
     throw resultError(workflowId, error.cause, receipt);
   }
-  await findFollowUp(client, workflowId);
+  await findFollowUp(client, run);
   throw unexpectedFailureError(workflowId, 'its result is not a job with a receipt');
 }
 

@@ -1,9 +1,11 @@
 import { setMaxListeners } from 'node:events';
 import type { Client } from '@temporalio/client';
 import { ValueError, WorkflowNotFoundError } from '@temporalio/common';
+import { isRecord } from '../contract/checks';
 import { FollowUpError } from '../contract/follow-up-error';
 import { quote } from '../contract/text';
 import { ConfigurationError } from '../temporal/connection-config';
+import { toStoppableClient } from '../temporal/sdk-internals';
 import { serverError } from '../temporal/server-error';
 import {
   interruptedCallError,
@@ -11,9 +13,8 @@ import {
   waitTimeoutError,
   NotFoundError,
   type CallState,
-  throwIfProblems,
 } from './errors';
-import { unknownOptions } from './options';
+import { checkOptions } from './options';
 
 /** The options of every call. */
 export interface CallOptions {
@@ -33,7 +34,7 @@ export interface CallOptions {
 /** The longest timer of Node, about 24 days. */
 const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
-interface CallContext extends CallOptions {
+interface CallContext {
   /** The progress of the call, which its steps update. */
   readonly callState?: CallState;
   /** The names of the options that this call accepts besides `signal` and `timeout`. */
@@ -42,14 +43,18 @@ interface CallContext extends CallOptions {
 
 /** Runs all calls of a client and its handles: checks the options, applies signal and timeout, and maps the errors. */
 export class CallRunner {
+  /** The client that sends the requests of all calls. */
+  readonly client: Client;
   readonly #pending = new Map<AbortController, CallState>();
   #isClosed = false;
 
   /** @param taskQueue the task queue that the workers poll for workflows */
   constructor(
-    readonly client: Client,
+    client: Client,
     readonly taskQueue: string,
-  ) {}
+  ) {
+    this.client = toStoppableClient(client);
+  }
 
   /**
    * Runs one call.
@@ -58,28 +63,30 @@ export class CallRunner {
    * @throws the reason of `signal` if the signal is aborted, and a FollowUpError for every other error
    */
   async run<T>(
-    { callState = {}, optionNames = [], ...options }: CallContext,
+    options: CallOptions,
     work: (client: Client, signal: AbortSignal) => Promise<T>,
+    { callState = {}, optionNames = [] }: CallContext = {},
   ): Promise<T> {
+    checkOptions(options, ['signal', 'timeout', ...optionNames]);
     const { signal, timeout } = options;
+    checkTimeout(timeout);
+    checkSignal(signal);
     signal?.throwIfAborted();
     if (this.#isClosed) throw clientClosedError();
-    throwIfProblems(unknownOptions(options, ['signal', 'timeout', ...optionNames]));
-    checkTimeout(timeout);
     const controller = new AbortController();
     const abort = (): void => {
       controller.abort(signal?.reason);
     };
+    // Node would warn about a leak if more than ten calls of a caller have the same signal.
+    if (signal instanceof EventTarget) setMaxListeners(0, signal);
     signal?.addEventListener('abort', abort);
-    const timer =
-      timeout === undefined
-        ? undefined
-        : setTimeout(() => {
-            controller.abort(waitTimeoutError(callState, timeout));
-          }, timeout);
+    const endWait = () => {
+      controller.abort(waitTimeoutError(callState, timeout ?? 0));
+    };
+    const timer = timeout === undefined ? undefined : setTimeout(endWait, timeout);
     this.#pending.set(controller, callState);
     try {
-      // SDK 1.24 cancels only the first attempt of an aborted request, so the call does not wait until the work has ended.
+      // Some work can't be cancelled, for example the caller's iterable of items, so the call does not wait until the work has ended.
       const aborted = new Promise<never>((_, reject) => {
         controller.signal.addEventListener('abort', reject);
       });
@@ -97,16 +104,25 @@ export class CallRunner {
     }
   }
 
-  /** Yields the entries of a list. Each entry is one call with its own timeout. */
+  /**
+   * Yields the entries of a list. Each entry is one call with its own timeout.
+   *
+   * @param list makes the list; its signal is aborted when the iteration ends, so that no timer of the list stays behind
+   */
   async *iterate<T>(
     options: CallOptions,
-    list: (client: Client) => AsyncIterator<T, void>,
+    list: (client: Client, signal: AbortSignal) => AsyncIterator<T, void>,
   ): AsyncGenerator<T, void, undefined> {
-    const entries = list(this.client);
-    for (;;) {
-      const next = await this.run(options, () => entries.next());
-      if (next.done === true) return;
-      yield next.value;
+    const ended = new AbortController();
+    const entries = list(this.client, ended.signal);
+    try {
+      for (;;) {
+        const next = await this.run(options, () => entries.next());
+        if (next.done === true) return;
+        yield next.value;
+      }
+    } finally {
+      ended.abort();
     }
   }
 
@@ -132,10 +148,24 @@ function notifyLateListeners(signal: AbortSignal): AbortSignal {
   return signal;
 }
 
+const HEADER_FIELD = "TEMPORAL_API_KEY, or a header of your Client's connection";
+const HEADER_PROBLEM = 'must have only printable ASCII characters, without a line break';
+
+/**
+ * Returns the error for a header that gRPC rejects; undefined for any other error. The message of gRPC contains the header, so it is
+ * neither a part nor the cause of this error.
+ */
+export function invalidHeaderError(error: unknown): ConfigurationError | undefined {
+  for (let inner = error; inner instanceof Error; inner = inner.cause)
+    if (inner.message.startsWith('Metadata string value'))
+      return new ConfigurationError([{ field: HEADER_FIELD, text: HEADER_PROBLEM }]);
+  return undefined;
+}
+
 function toFollowUpError({ options }: Client, error: unknown, callState: CallState): FollowUpError {
   if (error instanceof FollowUpError) return error;
   const { workflowId, unconfirmedStart } = callState;
-  const knownError = serverError(error, options);
+  const knownError = invalidHeaderError(error) ?? serverError(error, options);
   if (knownError?.code === 'UNREACHABLE' && unconfirmedStart !== undefined)
     return interruptedCallError('UNREACHABLE', knownError.message, callState, knownError);
   if (knownError !== undefined) return Object.assign(knownError, { workflowId: workflowId ?? null });
@@ -171,6 +201,14 @@ export function checkTimeout(timeout: unknown): void {
   if (typeof timeout === 'number' && timeout > 0 && timeout <= MAX_TIMEOUT_MS) return;
   const text = `must be a number of milliseconds, greater than 0 and at most ${MAX_TIMEOUT_MS}; it is ${quote(timeout)}`;
   throw invalidFieldError('timeout', text);
+}
+
+/** @throws InvalidRequestError if a call's `signal` is neither undefined nor an AbortSignal */
+export function checkSignal(signal: unknown): void {
+  if (signal === undefined) return;
+  const methods = ['addEventListener', 'removeEventListener', 'throwIfAborted'];
+  const isSignal = isRecord(signal) && methods.every((name) => typeof signal[name] === 'function');
+  if (!isSignal) throw invalidFieldError('signal', `must be an AbortSignal; it is ${quote(signal)}`);
 }
 
 function clientClosedError(callState: CallState = {}): FollowUpError {

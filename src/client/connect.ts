@@ -1,29 +1,56 @@
-import { Client, Connection, defaultGrpcRetryOptions, makeGrpcRetryInterceptor } from '@temporalio/client';
-import { loadDataConverter, loadTemporalConfig } from '../temporal/connection-config';
+import { Client } from '@temporalio/client';
+import { loadDataConverter, loadTemporalConfig, type TemporalConfig } from '../temporal/connection-config';
 import { hasGrpcStatus } from '../temporal/grpc-status';
 import { hideSecretsInErrors } from '../temporal/hide-secrets';
+import { StoppableConnection } from '../temporal/sdk-internals';
 import { connectionError } from '../temporal/server-error';
 import { requireSupportedVersion } from '../temporal/server-version';
+import { checkSignal, checkTimeout, invalidHeaderError } from './call-runner';
+import { invalidFieldError } from './errors';
+import { checkObject, checkOptions } from './options';
 
 const CONNECT_TIMEOUT_MS = 5_000;
 
 /** The time for retries of the first call. A restarting Temporal server is back within a second, so a longer wait has no use. */
 const RETRY_CONNECTING_MS = 1_000;
 
+/** The longest wait between two attempts to connect. With gRPC's default, a client would notice the server's return after 2 minutes. */
+const MAX_RECONNECT_WAIT_MS = 5_000;
+
 export interface ConnectOptions {
   /** The environment variables. @default process.env */
   // This type repeats `Environment` of connection-config.ts, because the type declarations of that file import @temporalio/worker,
   // which callers do not install.
-  readonly env?: Readonly<Record<string, string | undefined>>;
+  readonly env?: Readonly<Record<string, string | undefined>> | undefined;
+  /**
+   * If true, returns without a request, so that a service can start while the Temporal server is unreachable. The first call
+   * connects. @default false
+   */
+  readonly lazy?: boolean | undefined;
   /** Milliseconds until connecting fails. A rejected connection fails after at most a second. @default 5000 */
-  readonly timeout?: number;
+  readonly timeout?: number | undefined;
   /** Ends connecting with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
+}
+
+const CONNECT_OPTIONS = ['env', 'lazy', 'timeout', 'signal'];
+
+/** @param others the names of further options @throws InvalidRequestError */
+export function checkConnectOptions(options: ConnectOptions, others: readonly string[] = []): void {
+  // An unknown option, such as `address`, is an error: if it were ignored, the client would connect to another Temporal server.
+  checkOptions(options, [...CONNECT_OPTIONS, ...others]);
+  const { env, lazy, timeout, signal } = options;
+  if (env !== undefined) checkObject('env', env);
+  if (lazy !== undefined && typeof lazy !== 'boolean')
+    throw invalidFieldError('lazy', 'must be true or false');
+  checkTimeout(timeout);
+  checkSignal(signal);
 }
 
 /**
  * Connects using the `TEMPORAL_*` variables and the profile in `temporal.toml`, by default to localhost:7233.
  *
+ * @throws InvalidRequestError if an option is unknown or invalid
  * @throws TemporalUnreachableError with gRPC's reason if the connection fails
  * @throws FollowUpError `INVALID_CONFIGURATION` if a variable or the profile is invalid
  * @throws FollowUpError `UNAUTHORIZED` if the Temporal server rejects the credentials
@@ -32,66 +59,53 @@ export interface ConnectOptions {
 export async function connectClient(
   options: ConnectOptions = {},
 ): Promise<{ client: Client; address: string; close: () => Promise<void> }> {
-  const { env = process.env, signal, timeout = CONNECT_TIMEOUT_MS } = options;
-  signal?.throwIfAborted();
+  checkConnectOptions(options);
+  const { env = process.env, lazy = false } = options;
+  options.signal?.throwIfAborted();
   const config = loadTemporalConfig(env);
   const dataConverter = await loadDataConverter(env);
   const { address, namespace } = config;
-  const retries = createStoppableRetries(Math.min(RETRY_CONNECTING_MS, timeout / 2));
-  const connection = Connection.lazy({
-    ...config.connection,
-    interceptors: [makeGrpcRetryInterceptor(retries.options), hideSecretsInErrors(config.secrets)],
-  });
-  const aborted = new Promise<never>((_, reject) => {
-    signal?.addEventListener('abort', reject, { once: true });
-  });
-  // The SDK's `ensureConnected` waits until its timeout and then does not report the reason.
-  const firstCall = connection.withDeadline(Date.now() + timeout, () =>
-    connection.workflowService.getSystemInfo({}),
-  );
-  try {
-    const { serverVersion } = await Promise.race([firstCall, aborted]);
-    requireSupportedVersion(serverVersion, address);
-    retries.markConnected();
-  } catch (error) {
-    // A Temporal server that is too old for this call responds with UNIMPLEMENTED, so the connection works.
-    if (hasGrpcStatus(error, 'UNIMPLEMENTED')) retries.markConnected();
-    else {
-      await retries.closeConnection(connection);
-      signal?.throwIfAborted();
-      throw connectionError(error, config);
-    }
-  }
+  const connection = openConnection(config);
+  if (!lazy) await ensureConnected(connection, config, options);
   const client = new Client({ connection, namespace, ...(dataConverter && { dataConverter }) });
-  return { client, address, close: () => retries.closeConnection(connection) };
+  return { client, address, close: () => connection.close() };
 }
 
-/**
- * Returns the SDK's default retries with the option to stop them. In SDK 1.24, a retry that is due after its connection was
- * closed throws in a timer, which ends the process. `closeConnection` therefore closes the connection after its last retry.
- *
- * @param connectingMs the number of milliseconds for which the first call is retried
- */
-function createStoppableRetries(connectingMs: number) {
-  const defaults = defaultGrpcRetryOptions();
-  let dueAt = 0;
-  let retryUntil = performance.now() + connectingMs;
-  const options: typeof defaults = {
-    retryableDecider: (...failed) => performance.now() < retryUntil && defaults.retryableDecider(...failed),
-    delayFunction: (...failed) => {
-      const waitMs = defaults.delayFunction(...failed);
-      dueAt = Math.max(dueAt, performance.now() + waitMs);
-      return waitMs;
-    },
+function openConnection({ connection, secrets }: TemporalConfig): StoppableConnection {
+  return StoppableConnection.open({
+    ...connection,
+    channelArgs: { 'grpc.max_reconnect_backoff_ms': MAX_RECONNECT_WAIT_MS },
+    // The connection has its own retries, so the SDK's interceptor for retries is not in the list.
+    interceptors: [hideSecretsInErrors(secrets)],
+  });
+}
+
+/** Makes a first call, because the SDK's `ensureConnected` waits until its timeout and then does not report the reason. */
+async function ensureConnected(
+  connection: StoppableConnection,
+  config: TemporalConfig,
+  { signal, timeout = CONNECT_TIMEOUT_MS }: ConnectOptions,
+): Promise<void> {
+  connection.retries?.limit(performance.now() + Math.min(RETRY_CONNECTING_MS, timeout / 2));
+  const call = new AbortController();
+  const abort = (): void => {
+    call.abort();
   };
-  const closeConnection = async (connection: Connection): Promise<void> => {
-    retryUntil = 0;
-    const dueInMs = dueAt - performance.now();
-    if (dueInMs <= 0) return connection.close();
-    setTimeout(() => void connection.close().catch(() => undefined), dueInMs + 100);
-  };
-  const markConnected = (): void => {
-    retryUntil = Infinity;
-  };
-  return { options, markConnected, closeConnection };
+  signal?.addEventListener('abort', abort);
+  try {
+    const { serverVersion } = await connection.withAbortSignal(call.signal, () =>
+      connection.withDeadline(Date.now() + timeout, () => connection.workflowService.getSystemInfo({})),
+    );
+    requireSupportedVersion(serverVersion, config.address);
+  } catch (error) {
+    // A Temporal server that is too old for this call responds with UNIMPLEMENTED, so the connection works.
+    if (!hasGrpcStatus(error, 'UNIMPLEMENTED') || signal?.aborted === true) {
+      await connection.close();
+      signal?.throwIfAborted();
+      throw invalidHeaderError(error) ?? connectionError(error, config);
+    }
+  } finally {
+    signal?.removeEventListener('abort', abort);
+  }
+  connection.retries?.limit(Infinity);
 }

@@ -9,11 +9,13 @@ import { readProtoField } from '../temporal/proto-field';
 import { listWorkflows } from '../temporal/visibility';
 import { findPendingActivity } from '../temporal/sdk-internals';
 import { notFoundError, throwIfProblems } from './errors';
-import { nameProblems, unknownOptions } from './options';
+import { describeNamedRun, type NamedRun } from './named-run';
+import { checkObject, nameProblems, unknownOptions } from './options';
 
 /** A follow-up as the Temporal server describes it, without a worker. */
 export interface FollowUpDescription {
   readonly workflowId: string;
+  /** The run that is described. `getHandle(workflowId, runId)` returns its handle. */
   readonly runId: string;
   readonly state: RunState;
   /** When the workflow was started, before any `startDelay`. ISO 8601, UTC, like the other times. */
@@ -45,9 +47,16 @@ export interface FollowUpDescription {
   readonly receipt: Receipt | null;
 }
 
-/** Describes a follow-up's latest run. @throws NotFoundError */
-export async function describeFollowUp(client: Client, workflowId: string): Promise<FollowUpDescription> {
-  const info = await findFollowUp(client, workflowId);
+/** Describes a run of a follow-up. @throws NotFoundError */
+export async function describeFollowUp(client: Client, run: NamedRun): Promise<FollowUpDescription> {
+  return completeDescription(client, await findFollowUp(client, run));
+}
+
+/** Adds the facts to a description that a list does not have. */
+export async function completeDescription(
+  client: Client,
+  info: WorkflowExecutionDescription,
+): Promise<FollowUpDescription> {
   // The Temporal server schedules the first workflow task after the start delay, so until then the history has one event.
   const startsAt = info.historyLength === 1 ? (info.executionTime?.toISOString() ?? null) : null;
   const description = toDescription(info);
@@ -76,12 +85,23 @@ export function hasRecordedPermission({ details }: { readonly details: unknown }
   return details !== null && details !== undefined;
 }
 
-/** @throws NotFoundError if no workflow has this ID, or if the workflow is not a follow-up */
-export async function findFollowUp(client: Client, workflowId: string) {
-  const info = await describeWorkflow(client, workflowId);
+/** @throws NotFoundError if no workflow has this ID, if the workflow is not a follow-up, or if it no longer has the run */
+export async function findFollowUp(client: Client, run: NamedRun): Promise<WorkflowExecutionDescription> {
+  const { workflowId, runId } = run;
+  const info = await describeNamedRun(client, run);
   if (info?.type === FOLLOW_UP_WORKFLOW) return info;
-  const found = info ? `the workflow with this ID has the type ${JSON.stringify(info.type)}` : undefined;
-  throw notFoundError('follow-up', workflowId, client.options.namespace, found);
+  const { namespace } = client.options;
+  if (info !== null) {
+    const found = `the workflow with this ID has the type ${JSON.stringify(info.type)}`;
+    throw notFoundError('follow-up', workflowId, namespace, found);
+  }
+  const hasRunId = runId !== undefined && (await describeWorkflow(client, workflowId)) !== null;
+  throw notFoundError('follow-up', workflowId, namespace, hasRunId ? noRunText(runId) : undefined);
+}
+
+/** Returns the reason, as a clause, why a follow-up that exists does not have a run. */
+export function noRunText(runId: string): string {
+  return `it has no run ${JSON.stringify(runId)}; the run was deleted or is older than the retention period, or its ID is misspelled`;
 }
 
 function toDescription(info: Omit<WorkflowExecutionInfo, 'raw'>): FollowUpDescription {
@@ -157,6 +177,7 @@ const FILTER_ATTRIBUTES: Readonly<Record<Exclude<keyof FollowUpFilter, 'outcome'
 
 /** @throws InvalidRequestError with every problem of the filter */
 export function checkFilter(filter: FollowUpFilter): void {
+  checkObject('filter', filter);
   const problems = unknownOptions(filter, [...Object.keys(FILTER_ATTRIBUTES), 'outcome']);
   for (const [field, value] of Object.entries(filter)) {
     if (value !== undefined) problems.push(...nameProblems(field, value));

@@ -5,6 +5,8 @@ import { findGrpcError } from '../temporal/grpc-status';
 
 /** Thrown when an input is invalid, before anything is started or changed. */
 export class InvalidRequestError extends FollowUpError {
+  declare readonly code: 'INVALID_REQUEST';
+
   constructor(readonly problems: readonly Problem[]) {
     super('INVALID_REQUEST', `Invalid request: ${problemTexts(problems)}. Nothing was started or changed.`);
   }
@@ -23,16 +25,24 @@ export function throwIfProblems(problems: readonly Problem[]): void {
  * Thrown when another message, batch or schedule has the same ID, or when other clients change the schedule at the same time.
  * Nothing was started or changed.
  */
-export class ConflictError extends FollowUpError {}
+export class ConflictError extends FollowUpError {
+  declare readonly code: 'CONFLICT';
+}
 
 /** Thrown when the namespace has no follow-up, batch or schedule with the given ID. */
-export class NotFoundError extends FollowUpError {}
+export class NotFoundError extends FollowUpError {
+  declare readonly code: 'NOT_FOUND';
+}
 
 /** Thrown when it is unknown whether a call started a follow-up or batch. Repeat the same call; no message is sent twice. */
-export class StartUnconfirmedError extends FollowUpError {}
+export class StartUnconfirmedError extends FollowUpError {
+  declare readonly code: 'START_UNCONFIRMED';
+}
 
 /** Thrown when no worker responded in time, or the `timeout` of a call passed. A started follow-up or batch continues. */
-export class WaitTimeoutError extends FollowUpError {}
+export class WaitTimeoutError extends FollowUpError {
+  declare readonly code: 'WAIT_TIMEOUT';
+}
 
 /** The progress of a call. */
 export interface CallState {
@@ -58,22 +68,34 @@ export function interruptedCallError(
 }
 
 /** Thrown when the agent service rejected the message, or the job was not idle and `whenActive` is `reject`. */
-export class FollowUpRejectedError extends FollowUpError {}
+export class FollowUpRejectedError extends FollowUpError {
+  declare readonly code: 'REJECTED';
+}
 
 /** Thrown when it is unknown whether the message arrived. */
-export class DeliveryUnknownError extends FollowUpError {}
+export class DeliveryUnknownError extends FollowUpError {
+  declare readonly code: 'DELIVERY_UNKNOWN';
+}
 
 /** Thrown when the deadline passed. */
-export class DeadlineExceededError extends FollowUpError {}
+export class DeadlineExceededError extends FollowUpError {
+  declare readonly code: 'DEADLINE_EXCEEDED';
+}
 
 /** Thrown when the agent service does not have the job, or no longer has it. */
-export class JobNotFoundError extends FollowUpError {}
+export class JobNotFoundError extends FollowUpError {
+  declare readonly code: 'JOB_NOT_FOUND';
+}
 
 /** Thrown when a follow-up was cancelled. The agent continues. */
-export class FollowUpCancelledError extends FollowUpError {}
+export class FollowUpCancelledError extends FollowUpError {
+  declare readonly code: 'CANCELLED';
+}
 
 /** Thrown when a client terminated the workflow. Only its history shows whether the message was sent. */
-export class FollowUpTerminatedError extends FollowUpError {}
+export class FollowUpTerminatedError extends FollowUpError {
+  declare readonly code: 'TERMINATED';
+}
 
 const ERROR_BY_FAILURE_TYPE: Readonly<Record<FailureType, [typeof FollowUpError, FollowUpErrorCode]>> = {
   InvalidRequest: [FollowUpError, 'INVALID_REQUEST'],
@@ -168,6 +190,14 @@ export function retryNotAllowedError(
 ): FollowUpError {
   const message = `The ${labelFromId(workflowId)} can't be retried. ${reason} To send the message again, use a new requestId.`;
   return new FollowUpError('RETRY_NOT_ALLOWED', message, { workflowId, receipt });
+}
+
+/** @param latestRunId the run that a later retry started */
+export function retriedAlreadyError(workflowId: string, latestRunId: string): FollowUpError {
+  const message =
+    `This run of the ${labelFromId(workflowId)} was already retried, and the latest run ${latestRunId} has ended. Nothing was started. ` +
+    `To retry the latest run, use getHandle(${JSON.stringify(workflowId)}, ${JSON.stringify(latestRunId)}).retry().`;
+  return new FollowUpError('RETRY_NOT_ALLOWED', message, { workflowId });
 }
 
 function labelFromId(workflowId: string): string {

@@ -1,14 +1,14 @@
 import type { Client } from '@temporalio/client';
 import { DEFAULT_TASK_QUEUES } from '../contract/names';
 import type { FollowUpResult } from '../contract/result';
-import { type ConnectOptions, connectClient } from './connect';
+import { checkConnectOptions, type ConnectOptions, connectClient } from './connect';
 import { BatchClient } from './batch/batch-client';
-import { type CallOptions, CallRunner, checkTimeout } from './call-runner';
+import { type CallOptions, CallRunner } from './call-runner';
 import { checkFilter, type FollowUpDescription, type FollowUpFilter, listFollowUps } from './description';
 import { FollowUpHandle, type StartedFollowUp } from './follow-up-handle';
-import { InvalidRequestError, type CallState } from './errors';
+import { type CallState, invalidFieldError } from './errors';
 import { awaitResult } from './await-result';
-import { checkName, unknownOptions } from './options';
+import { checkName, checkOptions, checkRun } from './options';
 import { ScheduleClient } from './schedules';
 import { type NamedRequest, startFollowUp, type FollowUpStartResult, type StartOptions } from './start';
 
@@ -17,7 +17,10 @@ export interface FollowUpClientOptions {
   readonly taskQueue?: string | undefined;
 }
 
-const CONNECT_OPTIONS = ['taskQueue', 'env', 'timeout', 'signal'];
+/** @throws InvalidRequestError if the task queue is given and is not a non-empty string */
+function checkTaskQueue({ taskQueue }: FollowUpClientOptions): void {
+  if (taskQueue !== undefined) checkName('taskQueue', taskQueue);
+}
 
 /**
  * Sends follow-up messages to agent jobs and waits for the jobs. Workers do the work, and the Temporal server keeps the state
@@ -30,14 +33,21 @@ export class FollowUpClient {
   readonly batches: BatchClient;
   /** Creates and changes schedules that start batches. */
   readonly schedules: ScheduleClient;
+  readonly #client: Client;
   readonly #calls: CallRunner;
   #closeConnection: (() => Promise<void>) | undefined;
 
-  /** @param client the SDK's client, with the data converter and interceptors that the workers use. `close` does not close it */
-  constructor(
-    readonly client: Client,
-    options: FollowUpClientOptions = {},
-  ) {
+  /**
+   * @param client the SDK's client, with the data converter and interceptors that the workers use. `close` does not close it. The calls
+   *   use its connection, with retries that end when a call is aborted
+   * @throws InvalidRequestError if an argument is invalid
+   */
+  constructor(client: Client, options: FollowUpClientOptions = {}) {
+    checkOptions(options, ['taskQueue']);
+    checkTaskQueue(options);
+    if (!(client as Partial<Client> | null)?.workflow)
+      throw invalidFieldError('client', 'must be a Client of @temporalio/client');
+    this.#client = client;
     this.taskQueue = options.taskQueue ?? DEFAULT_TASK_QUEUES.followUp;
     this.#calls = new CallRunner(client, this.taskQueue);
     this.batches = new BatchClient(this.#calls);
@@ -47,25 +57,29 @@ export class FollowUpClient {
   /**
    * Connects using the `TEMPORAL_*` variables and the profile in `temporal.toml`. Close the client after its last use.
    *
-   * @throws InvalidRequestError if an option is unknown or `timeout` is invalid
-   * @throws TemporalUnreachableError if the connection fails
+   * @throws InvalidRequestError if an option is unknown or invalid
+   * @throws TemporalUnreachableError if the connection fails, unless `lazy` is true
    * @throws FollowUpError `INVALID_CONFIGURATION` if a variable or the profile is invalid
-   * @throws FollowUpError `UNAUTHORIZED` if the Temporal server rejects the credentials
-   * @throws FollowUpError `UNSUPPORTED_SERVER` if the Temporal server is too old
+   * @throws FollowUpError `UNAUTHORIZED` if the Temporal server rejects the credentials, unless `lazy` is true
+   * @throws FollowUpError `UNSUPPORTED_SERVER` if the Temporal server is too old, unless `lazy` is true
    */
   static async connect(options: FollowUpClientOptions & ConnectOptions = {}): Promise<FollowUpClient> {
-    // An unknown option, such as `address`, is an error: if it were ignored, the client would connect to another Temporal server.
-    const unknown = unknownOptions(options, CONNECT_OPTIONS);
-    if (unknown.length > 0) throw new InvalidRequestError(unknown);
-    checkTimeout(options.timeout);
-    const { client, close } = await connectClient(options);
-    const followUps = new FollowUpClient(client, options);
+    checkConnectOptions(options, ['taskQueue']);
+    checkTaskQueue(options);
+    const { taskQueue, ...connectOptions } = options;
+    const { client, close } = await connectClient(connectOptions);
+    const followUps = new FollowUpClient(client, { taskQueue });
     followUps.#closeConnection = close;
     return followUps;
   }
 
+  /** The SDK's client. This property is not enumerable, so that a logged client does not show the credentials. */
+  get client(): Client {
+    return this.#client;
+  }
+
   get namespace(): string {
-    return this.client.options.namespace;
+    return this.#client.options.namespace;
   }
 
   /**
@@ -78,14 +92,12 @@ export class FollowUpClient {
    */
   async start(request: NamedRequest, options: StartOptions = {}): Promise<StartedFollowUp> {
     const start = await this.#start(request, options, (started) => started);
-    return Object.assign(this.getHandle(start.workflowId), start);
+    return Object.assign(this.getHandle(start.workflowId, start.runId), start);
   }
 
   /** Starts a follow-up as {@link start} does, and waits for its result. @throws as `start` and `FollowUpHandle.result` do */
   execute(request: NamedRequest, options: StartOptions = {}): Promise<FollowUpResult> {
-    return this.#start(request, options, ({ workflowId }, signal, client) =>
-      awaitResult(client, workflowId, signal),
-    );
+    return this.#start(request, options, (started, signal, client) => awaitResult(client, started, signal));
   }
 
   #start<T>(
@@ -93,16 +105,24 @@ export class FollowUpClient {
     options: StartOptions,
     then: (started: FollowUpStartResult, signal: AbortSignal, client: Client) => T | Promise<T>,
   ): Promise<T> {
-    const given = { ...options, callState: { unconfirmedStart: 'follow-up' } satisfies CallState };
-    return this.#calls.run({ ...given, optionNames: ['startDelay'] }, async (client, signal) =>
-      then(await startFollowUp(client, this.taskQueue, request, given), signal, client),
+    const callState: CallState = { unconfirmedStart: 'follow-up' };
+    return this.#calls.run(
+      options,
+      async (client, signal) =>
+        then(await startFollowUp(client, this.taskQueue, request, { ...options, callState }), signal, client),
+      { callState, optionNames: ['startDelay'] },
     );
   }
 
-  /** Returns a handle for a workflow ID, without a request. @throws InvalidRequestError if the ID is not a non-empty string */
-  getHandle(workflowId: string): FollowUpHandle {
-    checkName('workflowId', workflowId);
-    return new FollowUpHandle(this.#calls, workflowId);
+  /**
+   * Returns a handle for a workflow ID, without a request.
+   *
+   * @param runId the run of the handle, from `start`, `retry`, `describe` or a list. @default the latest run at each call
+   * @throws InvalidRequestError if an ID is not a non-empty string
+   */
+  getHandle(workflowId: string, runId?: string): FollowUpHandle {
+    checkRun(workflowId, runId);
+    return new FollowUpHandle(this.#calls, workflowId, runId);
   }
 
   /**

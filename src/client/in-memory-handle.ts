@@ -1,17 +1,21 @@
-import { DELIVERY_DECISIONS, type DeliveryDecision, type FollowUpProgress } from '../contract/result';
-import { type DurationText, parseDuration } from '../contract/duration';
+import type { DeliveryDecision, FollowUpProgress } from '../contract/result';
+import type { DurationText } from '../contract/duration';
+import { decisionPhaseProblem } from '../follow-up/state';
 import type { CallOptions, CallRunner } from './call-runner';
 import type { FollowUpDescription } from './description';
 import {
   waitTimeoutError,
   type CallState,
   explainMissingResponse,
+  retriedAlreadyError,
   updateRejectedError,
   wrongStateError,
 } from './errors';
 import type { InMemoryFollowUp } from './in-memory-follow-up';
 import type { InMemoryServer } from './in-memory-server';
 import type { FollowUpHandleLike } from './interfaces';
+import type { NamedRun } from './named-run';
+import { checkDecision, checkDuration } from './options';
 import type { ProgressReport } from './progress';
 import { resultError } from './await-result';
 import { checkRetry } from './start';
@@ -28,6 +32,7 @@ export class InMemoryFollowUpHandle implements FollowUpHandleLike {
     calls: CallRunner,
     server: InMemoryServer,
     readonly workflowId: string,
+    readonly runId?: string,
   ) {
     this.#calls = calls;
     this.#server = server;
@@ -36,7 +41,7 @@ export class InMemoryFollowUpHandle implements FollowUpHandleLike {
   result(options: CallOptions = {}) {
     return this.#run(options, async () => {
       await this.#server.whenReachable();
-      return awaitInMemoryResult(this.#server, this.workflowId);
+      return awaitInMemoryResult(this.#server, this);
     });
   }
 
@@ -59,26 +64,18 @@ export class InMemoryFollowUpHandle implements FollowUpHandleLike {
     });
   }
 
-  extendDeadline(duration: DurationText, options: CallOptions = {}): Promise<FollowUpProgress> {
+  async extendDeadline(duration: DurationText, options: CallOptions = {}): Promise<FollowUpProgress> {
+    const ms = checkDuration('duration', duration);
     return this.#update(options, (followUp) => {
-      const parsed = parseDuration(duration);
-      if ('problem' in parsed) throw updateRejectedError(this.workflowId, `duration: ${parsed.problem}`);
-      followUp.extendDeadline(parsed.ms);
+      followUp.extendDeadline(ms);
     });
   }
 
-  resolveDelivery(decision: DeliveryDecision, options: CallOptions = {}): Promise<FollowUpProgress> {
+  async resolveDelivery(decision: DeliveryDecision, options: CallOptions = {}): Promise<FollowUpProgress> {
+    checkDecision(decision);
     return this.#update(options, (followUp) => {
       const { phase } = followUp.progress;
-      if (phase !== 'needs-decision') {
-        const problem = `the follow-up is in the phase ${phase}, and a decision is accepted only in needs-decision`;
-        throw updateRejectedError(this.workflowId, problem);
-      }
-      if (!DELIVERY_DECISIONS.some((each) => each === decision))
-        throw updateRejectedError(
-          this.workflowId,
-          `decision: must be one of ${DELIVERY_DECISIONS.join(', ')}`,
-        );
+      if (phase !== 'needs-decision') throw updateRejectedError(this.workflowId, decisionPhaseProblem(phase));
       followUp.resolveDelivery(decision);
     });
   }
@@ -92,16 +89,22 @@ export class InMemoryFollowUpHandle implements FollowUpHandleLike {
     });
   }
 
-  retry(options: CallOptions = {}): Promise<{ readonly runId: string }> {
+  async retry(options: CallOptions = {}): Promise<InMemoryFollowUpHandle & { readonly runId: string }> {
+    const { workflowId } = this;
     const start = (callState: CallState) => {
-      const { end, receipt, request } = this.#find(callState);
-      if (end === null) throw wrongStateError(this.workflowId, 'running');
+      this.#server.checkReachable(callState);
+      const latest = this.#server.find({ workflowId });
+      const { end, receipt, request } = latest;
+      if (end === null) throw wrongStateError(workflowId, 'running');
+      if (this.runId !== undefined && latest.runId !== this.runId)
+        throw retriedAlreadyError(workflowId, latest.runId);
       const hasReceipt = end.state !== 'terminated' && end.state !== 'timed-out';
-      checkRetry(this.workflowId, hasReceipt ? receipt : null);
-      const { runId } = this.#server.start(request);
-      return { runId };
+      checkRetry(workflowId, hasReceipt ? receipt : null);
+      return this.#server.start(request);
     };
-    return this.#run(options, start, 'follow-up');
+    const { runId } = await this.#run(options, start, 'follow-up');
+    const handle = new InMemoryFollowUpHandle(this.#calls, this.#server, workflowId, runId);
+    return handle as InMemoryFollowUpHandle & { readonly runId: string };
   }
 
   #run<T>(
@@ -110,12 +113,12 @@ export class InMemoryFollowUpHandle implements FollowUpHandleLike {
     unconfirmedStart?: CallState['unconfirmedStart'],
   ): Promise<T> {
     const callState: CallState = { workflowId: this.workflowId, unconfirmedStart };
-    return this.#calls.run({ ...options, callState }, async () => work(callState));
+    return this.#calls.run(options, async () => work(callState), { callState });
   }
 
   #find(callState: CallState): InMemoryFollowUp {
     this.#server.checkReachable(callState);
-    return this.#server.find(this.workflowId);
+    return this.#server.find(this);
   }
 
   #running(callState: CallState): InMemoryFollowUp {
@@ -138,11 +141,11 @@ export class InMemoryFollowUpHandle implements FollowUpHandleLike {
   }
 }
 
-/** Waits for the result of the latest run. @throws the same error as the real client if the run has no result */
-export async function awaitInMemoryResult(server: InMemoryServer, workflowId: string) {
-  const followUp = server.find(workflowId);
+/** Waits for the result of a run. @throws the same error as the real client if the run has no result */
+export async function awaitInMemoryResult(server: InMemoryServer, run: NamedRun) {
+  const followUp = server.find(run);
   await followUp.endPromise;
-  const { end, receipt } = followUp;
+  const { end, receipt, workflowId } = followUp;
   if (end?.result) return end.result;
   throw resultError(workflowId, end?.cause, receipt);
 }

@@ -1,18 +1,22 @@
 import { sha256Hex, followUpWorkflowId } from '../contract/ids';
 import { describeConflict } from '../contract/outcome';
 import { TemporalUnreachableError } from '../temporal/server-error';
+import { noRunText } from './description';
 import { ConflictError, interruptedCallError, notFoundError, type CallState } from './errors';
 import { InMemoryFollowUp } from './in-memory-follow-up';
+import type { NamedRun } from './named-run';
 import type { SimulatedOutcome } from './simulated-outcome';
 import type { NamedRequest, FollowUpStartResult } from './start';
 
 export const IN_MEMORY_NAMESPACE = 'in-memory';
 
+export const AVAILABILITIES = ['all', 'no-workers', 'unreachable'] as const;
+
 /**
- * With `no-workers`, a started follow-up stays in the phase `starting`, and no worker responds. With `unreachable`, the Temporal
- * server does not respond to any call. With `all`, both respond.
+ * With `no-workers`, no worker has polled the task queue for more than 90 s: a started follow-up stays in the phase `starting`, and no
+ * worker responds. With `unreachable`, the Temporal server does not respond to any call. With `all`, both respond.
  */
-export type Availability = 'all' | 'no-workers' | 'unreachable';
+export type Availability = (typeof AVAILABILITIES)[number];
 
 /** The longest timer of Node, about 24 days. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
@@ -61,11 +65,13 @@ export class InMemoryServer {
     else this.waitingActions.push(action);
   }
 
-  /** Returns the latest run of a follow-up. @throws NotFoundError */
-  find(workflowId: string): InMemoryFollowUp {
-    const found = this.followUps.findLast((followUp) => followUp.workflowId === workflowId);
-    if (found === undefined) throw notFoundError('follow-up', workflowId, IN_MEMORY_NAMESPACE);
-    return found;
+  /** Returns a run of a follow-up. @throws NotFoundError */
+  find({ workflowId, runId }: NamedRun): InMemoryFollowUp {
+    const runs = this.followUps.filter((followUp) => followUp.workflowId === workflowId);
+    const found = runId === undefined ? runs.at(-1) : runs.find((run) => run.runId === runId);
+    if (found !== undefined) return found;
+    const reason = runId === undefined || runs.length === 0 ? undefined : noRunText(runId);
+    throw notFoundError('follow-up', workflowId, IN_MEMORY_NAMESPACE, reason);
   }
 
   /** Returns the existing follow-up, or undefined if none exists. @throws ConflictError if its prompt differs */

@@ -9,7 +9,12 @@ import type { FollowUpStartResult } from './start';
 /** The public members of a class. No other class can have its private members. */
 type Public<Class> = Pick<Class, keyof Class>;
 
-export type FollowUpHandleLike = Public<FollowUpHandle>;
+export interface FollowUpHandleLike extends Omit<Public<FollowUpHandle>, 'retry'> {
+  retry(
+    ...args: Parameters<FollowUpHandle['retry']>
+  ): Promise<FollowUpHandleLike & { readonly runId: string }>;
+}
+
 export type ScheduleClientLike = Public<ScheduleClient>;
 
 export interface FollowUpClientLike extends Omit<
@@ -17,7 +22,7 @@ export interface FollowUpClientLike extends Omit<
   'client' | 'start' | 'getHandle' | 'batches' | 'schedules'
 > {
   start(...args: Parameters<FollowUpClient['start']>): Promise<FollowUpHandleLike & FollowUpStartResult>;
-  getHandle(workflowId: string): FollowUpHandleLike;
+  getHandle(...args: Parameters<FollowUpClient['getHandle']>): FollowUpHandleLike;
   readonly batches: BatchClientLike;
   readonly schedules: ScheduleClientLike;
 }

@@ -1,6 +1,8 @@
-import type { Problem } from '../contract/checks';
+import { isRecord, type Problem, typeName } from '../contract/checks';
+import { parseDuration } from '../contract/duration';
+import { DELIVERY_DECISIONS } from '../contract/result';
 import { quote } from '../contract/text';
-import { throwIfProblems } from './errors';
+import { invalidFieldError, throwIfProblems } from './errors';
 
 /** Returns a problem for each given option that is not in the list. */
 export function unknownOptions(given: object, options: readonly string[]): Problem[] {
@@ -8,9 +10,40 @@ export function unknownOptions(given: object, options: readonly string[]): Probl
   return Object.keys(given).flatMap((field) => (options.includes(field) ? [] : [{ field, text }]));
 }
 
+/**
+ * Checks that an argument is an object. Callers without TypeScript may pass any value. A string in place of an object would otherwise
+ * be treated as an object without options.
+ *
+ * @throws InvalidRequestError
+ */
+export function checkObject(field: string, value: unknown): void {
+  if (!isRecord(value)) throw invalidFieldError(field, `must be an object, not ${typeName(value)}`);
+}
+
+/** Checks the options of a call. @throws InvalidRequestError if they are not an object, or have an unknown option */
+export function checkOptions(given: unknown, options: readonly string[]): void {
+  checkObject('options', given);
+  throwIfProblems(unknownOptions(given as object, options));
+}
+
 /** @throws InvalidRequestError if the value is not a valid ID or name */
 export function checkName(field: string, value: unknown): void {
   throwIfProblems(nameProblems(field, value));
+}
+
+const EXAMPLE_RUN_ID = '01890a5d-ac96-774b-bcce-b302099a8057';
+
+/** The form of Temporal's run IDs. The Temporal server rejects every other ID with an internal error text. */
+const RUN_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+/** Checks the IDs of a handle. @throws InvalidRequestError */
+export function checkRun(workflowId: unknown, runId: unknown): void {
+  checkName('workflowId', workflowId);
+  if (runId === undefined || (typeof runId === 'string' && RUN_ID.test(runId))) return;
+  throw invalidFieldError(
+    'runId',
+    `must be the ID of a run, such as ${EXAMPLE_RUN_ID}; it is ${quote(runId)}`,
+  );
 }
 
 /**
@@ -20,4 +53,20 @@ export function checkName(field: string, value: unknown): void {
 export function nameProblems(field: string, value: unknown): Problem[] {
   if (typeof value === 'string' && value !== '' && value.isWellFormed()) return [];
   return [{ field, text: `must be a non-empty, well-formed string; it is ${quote(value)}` }];
+}
+
+/** Returns a duration in milliseconds. @throws InvalidRequestError if the value is not a duration such as `30s` */
+export function checkDuration(field: string, value: unknown): number {
+  const duration = parseDuration(value);
+  if ('problem' in duration) throw invalidFieldError(field, duration.problem);
+  return duration.ms;
+}
+
+/** @throws InvalidRequestError if the value is not a decision about a delivery */
+export function checkDecision(value: unknown): void {
+  if (DELIVERY_DECISIONS.some((each) => each === value)) return;
+  throw invalidFieldError(
+    'decision',
+    `must be one of ${DELIVERY_DECISIONS.join(', ')}; it is ${quote(value)}`,
+  );
 }

@@ -3,12 +3,10 @@ import {
   type Client,
   QueryNotRegisteredError,
   QueryRejectedError,
+  type WorkflowExecutionDescription,
   WorkflowNotFoundError,
-  WorkflowUpdateFailedError,
-  WorkflowUpdateRPCTimeoutOrCancelledError,
 } from '@temporalio/client';
 import { countReadsBeforeAttempt } from '../contract/activities';
-import { isRecord } from '../contract/checks';
 import { QUERY_PROGRESS } from '../contract/names';
 import type { Delivery, FollowUpProgress } from '../contract/result';
 import { singleLine } from '../contract/text';
@@ -18,12 +16,16 @@ import { readProtoField } from '../temporal/proto-field';
 import { optionalTsToDate, findPendingActivity, listPollingWorkers } from '../temporal/sdk-internals';
 import { SERVER_TIMEOUT_MS, withTimeout, WORKER_TIMEOUT_MS } from './call-runner';
 import {
+  completeDescription,
   describeFollowUp,
   findFollowUp,
   type FollowUpDescription,
   hasRecordedPermission,
 } from './description';
-import { waitTimeoutError, explainMissingResponse, updateRejectedError, wrongStateError } from './errors';
+import type { NamedRun } from './named-run';
+import { updateRunning, type WorkflowUpdate } from './update-running';
+
+type TemporalRun = Pick<WorkflowExecutionDescription, 'workflowId' | 'runId'>;
 
 /** The progress of a follow-up, or the Temporal server's description of the follow-up if no worker returns the progress. */
 export type ProgressReport =
@@ -32,26 +34,27 @@ export type ProgressReport =
       /** No worker returned the progress within 3 s. */
       readonly from: 'server';
       readonly description: FollowUpDescription;
-      /** The number of workers that poll the follow-up's task queue. Null if the Temporal server does not return the number. */
+      /**
+       * The number of workers whose last poll of the follow-up's task queue is at most 90 s old. A worker that has just ended
+       * therefore counts for up to 90 s, because the Temporal server does not report the end of a worker. Null if the Temporal
+       * server does not return the workers.
+       */
       readonly workers: number | null;
     };
 
 /** The maximum number of queries, because a follow-up that polls every 100 ms can change between any two requests. */
 const MAX_QUERIES = 3;
 
-/** Queries a worker for the progress, and adds the state of the pending activity from the Temporal server. */
-export async function readProgress(client: Client, workflowId: string): Promise<ProgressReport> {
+/** Queries a worker for the progress of a run, and adds the state of the pending activity from the Temporal server. */
+export async function readProgress(client: Client, named: NamedRun): Promise<ProgressReport> {
+  const run = await withTimeout(client, SERVER_TIMEOUT_MS, () => findFollowUp(client, named));
   try {
-    const progress = await queryProgress(client, workflowId);
-    // A batch has a query with the same name.
-    if (!isRecord(progress) || !('phase' in progress)) await findFollowUp(client, workflowId);
-    return { from: 'worker', progress: await withPendingActivity(client, workflowId, progress) };
+    const progress = await queryProgress(client, run);
+    return { from: 'worker', progress: await withPendingActivity(client, run, progress) };
   } catch (error) {
-    // The description shows the recorded state. The call throws NotFoundError if the follow-up does not exist.
+    // The description shows the recorded state.
     if (!isServerFailure(error)) throw error;
-    const description = await withTimeout(client, SERVER_TIMEOUT_MS, () =>
-      describeFollowUp(client, workflowId),
-    );
+    const description = await withTimeout(client, SERVER_TIMEOUT_MS, () => describeFollowUp(client, named));
     const workers = await listPollingWorkers(client, description.taskQueue);
     return { from: 'server', description, workers: workers?.length ?? null };
   }
@@ -63,8 +66,8 @@ function isServerFailure(error: unknown): boolean {
   return findGrpcError(error) !== undefined || others.some((each) => error instanceof each);
 }
 
-function queryProgress(client: Client, workflowId: string): Promise<FollowUpProgress> {
-  const handle = client.workflow.getHandle(workflowId);
+function queryProgress(client: Client, { workflowId, runId }: TemporalRun): Promise<FollowUpProgress> {
+  const handle = client.workflow.getHandle(workflowId, runId);
   return withTimeout(client, WORKER_TIMEOUT_MS, () => handle.query<FollowUpProgress>(QUERY_PROGRESS));
 }
 
@@ -80,13 +83,13 @@ function queryProgress(client: Client, workflowId: string): Promise<FollowUpProg
  */
 async function withPendingActivity(
   client: Client,
-  workflowId: string,
+  run: TemporalRun,
   first: FollowUpProgress,
 ): Promise<FollowUpProgress> {
   let progress = first;
   for (let queries = 1; queries < MAX_QUERIES && isActivityExpected(progress); queries += 1) {
-    const pending = await describePending(client, workflowId, progress);
-    const later = await queryProgress(client, workflowId);
+    const pending = await describePending(client, run, progress);
+    const later = await queryProgress(client, run);
     if (isDeepStrictEqual(later, progress)) return toCompleteProgress(progress, pending);
     progress = later;
   }
@@ -99,8 +102,12 @@ function isActivityExpected({ deliveryBeforeSend, nextPollAt }: FollowUpProgress
   return deliveryBeforeSend !== undefined || (nextPollAt !== null && Date.parse(nextPollAt) <= Date.now());
 }
 
-async function describePending(client: Client, workflowId: string, progress: FollowUpProgress) {
-  const handle = client.workflow.getHandle(workflowId);
+async function describePending(
+  client: Client,
+  { workflowId, runId }: TemporalRun,
+  progress: FollowUpProgress,
+) {
+  const handle = client.workflow.getHandle(workflowId, runId);
   const description = await withTimeout(client, SERVER_TIMEOUT_MS, () => handle.describe());
   const type = progress.deliveryBeforeSend === undefined ? 'pollJob' : 'sendMessage';
   return findPendingActivity(client, description, type);
@@ -158,69 +165,23 @@ function nextAttemptAt({
   return optionalTsToDate(nextAttemptScheduleTime ?? scheduledTime)?.toISOString() ?? null;
 }
 
-type UpdateTarget = Pick<FollowUpDescription, 'workflowId' | 'taskQueue' | 'state' | 'runId'> & {
-  readonly startsAt?: string | null;
-};
-
-export interface WorkflowUpdate {
-  readonly name: string;
-  /** Makes the arguments from the description of the running workflow. @default no arguments */
-  readonly args?: (found: UpdateTarget) => readonly unknown[];
-}
-
-/** Updates a follow-up. @returns the progress after the update @throws as {@link updateRunning} does */
+/** Updates a run of a follow-up. @returns the progress after the update @throws as {@link updateRunning} does */
 export async function updateFollowUp(
   client: Client,
-  workflowId: string,
+  named: NamedRun,
   update: WorkflowUpdate,
 ): Promise<FollowUpProgress> {
-  const find = () => describeFollowUp(client, workflowId);
-  const progress = await updateRunning<FollowUpProgress>(client, find, update);
+  const find = async (runId = named.runId) => {
+    const info = await findFollowUp(client, { ...named, runId });
+    const { state, startsAt } = await completeDescription(client, info);
+    return { ...info, state, startsAt };
+  };
+  const { run, result } = await updateRunning(client, find, update);
+  const progress = result as FollowUpProgress;
   // The update has already taken effect, so a failure of these requests must not fail the call.
-  const completeProgress = await withPendingActivity(client, workflowId, progress).catch(() =>
+  const completeProgress = await withPendingActivity(client, run, progress).catch(() =>
     toCompleteProgress(progress, undefined),
   );
   // If the update requested a read, the caller gets the response to that read, not the pending activity's latest response.
   return { ...completeProgress, lastResponse: progress.lastResponse };
-}
-
-/** The timeout of an update. `pollNow` waits for one read of the job, which takes at most 30 s with the default timeout. */
-const UPDATE_TIMEOUT_MS = 45_000;
-
-/** The timeout of an update if no worker polls the task queue. The time is short, but a starting worker can still respond. */
-const NO_WORKER_TIMEOUT_MS = 2_000;
-
-/**
- * Updates a running workflow.
- *
- * @throws WaitTimeoutError, FollowUpError `ALREADY_ENDED` or `UPDATE_REJECTED`, or an error of `find`
- */
-export async function updateRunning<Result>(
-  client: Client,
-  find: () => Promise<UpdateTarget>,
-  { name, args = () => [] }: WorkflowUpdate,
-): Promise<Result> {
-  const target = await find();
-  const { workflowId, taskQueue, state, startsAt = null } = target;
-  if (state !== 'running') throw wrongStateError(workflowId, state);
-  // On Temporal server 1.32.0, every update ends a start delay, even a rejected update. The message would be sent now.
-  if (startsAt !== null)
-    throw updateRejectedError(workflowId, `the follow-up has not started; it starts at ${startsAt}`);
-  const workers = (await listPollingWorkers(client, taskQueue))?.length ?? null;
-  const limitMs = workers === 0 ? NO_WORKER_TIMEOUT_MS : UPDATE_TIMEOUT_MS;
-  try {
-    const handle = client.workflow.getHandle(workflowId);
-    const options = { args: args(target) as [unknown, ...unknown[]] };
-    return await withTimeout(client, limitMs, () => handle.executeUpdate(name, options));
-  } catch (error) {
-    if (error instanceof WorkflowUpdateFailedError)
-      throw updateRejectedError(workflowId, error.cause?.message ?? error.message);
-    const { status, text = '' } = findGrpcError(error) ?? {};
-    // The Temporal server rejects an update after 2,000 updates in one run, or if the worker that processed the update died.
-    const isRejected = status === 'FAILED_PRECONDITION';
-    if (isRejected && /\blimit\b/i.test(text)) throw updateRejectedError(workflowId, text);
-    if (isRejected || error instanceof WorkflowUpdateRPCTimeoutOrCancelledError)
-      throw waitTimeoutError({ workflowId }, limitMs, explainMissingResponse(taskQueue, workers));
-    throw error instanceof WorkflowNotFoundError ? wrongStateError(workflowId, (await find()).state) : error;
-  }
 }

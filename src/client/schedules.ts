@@ -23,7 +23,7 @@ import {
   scheduleConflictError,
   scheduleUpdateConflictError,
 } from './errors';
-import { checkName } from './options';
+import { checkName, checkObject } from './options';
 
 /** The times at which a schedule starts batches, and the options of these batches. */
 export type CreateScheduleOptions = Pick<ScheduleOptions, 'spec' | 'policies' | 'state'> & RunOptions;
@@ -70,13 +70,16 @@ export class ScheduleClient {
   async create(
     scheduleId: string,
     requests: BatchItems,
-    { signal, timeout, ...options }: CreateScheduleOptions & CallOptions,
+    createOptions: CreateScheduleOptions & CallOptions,
   ): Promise<ScheduleHandle> {
+    checkObject('options', createOptions);
+    const { signal, timeout, ...options } = createOptions;
     const noSpec = {
       field: 'spec',
       text: 'is missing; set it to the times at which the schedule starts a batch',
     };
     checkRunOptions(options, ['spec', 'policies', 'state'], isRecord(options.spec) ? [] : [noSpec]);
+    checkScheduleParts(options);
     const { spec, policies = {}, state = {}, ...settings } = options;
     const items = await checkSchedule(scheduleId, requests);
     const action = {
@@ -111,8 +114,10 @@ export class ScheduleClient {
   }
 
   async #update(client: Client, scheduleId: string, change: UpdateScheduleOptions): Promise<void> {
+    checkObject('change', change);
     const { items: requests, spec, policies = {}, state = {}, ...settings } = change;
     checkRunOptions(settings);
+    checkScheduleParts(change);
     const items = requests && (await checkSchedule(scheduleId, requests));
     const applyChange = ({ action, ...current }: ScheduleDescription) => {
       if (action.workflowType !== BATCH_WORKFLOW)
@@ -140,10 +145,17 @@ export class ScheduleClient {
   }
 }
 
+/** @throws InvalidRequestError if a part of a schedule is given and is not an object */
+function checkScheduleParts({ spec, policies, state }: Partial<CreateScheduleOptions>): void {
+  for (const [field, part] of Object.entries({ spec, policies, state }))
+    if (part !== undefined) checkObject(field, part);
+}
+
 const NO_REQUEST_IDS = 'is not allowed in a schedule, because only the first firing would send the message';
 
 /** Checks the ID and the requests of a schedule, and returns the requests. @throws InvalidRequestError with every problem */
 export async function checkSchedule(scheduleId: string, requests: BatchItems<unknown>) {
+  checkName('scheduleId', scheduleId);
   // The batch ID of every firing has this length.
   const batchId = `${scheduleId}-2006-01-02T15:04:05Z`;
   const text = batchIdProblem(batchId);

@@ -3,25 +3,27 @@ import { SEND_PERMISSION_MS } from '../contract/activities';
 import { checkRequest } from '../contract/check-request';
 import { describeConflict, describeReceipt } from '../contract/outcome';
 import { FollowUpError } from '../contract/follow-up-error';
-import { sha256Hex } from '../contract/ids';
+import { followUpWorkflowId, sha256Hex } from '../contract/ids';
 import { FOLLOW_UP_WORKFLOW, MEMO_START_DELAY } from '../contract/names';
 import type { FollowUpPlan, FollowUpRequest } from '../contract/request';
 import { canRetry, type Receipt } from '../contract/result';
 import { keywordAttributeKey } from '../contract/follow-up-start-options';
-import { type DurationText, parseDuration } from '../contract/duration';
-import { readPromptDigest, readFirstRunInput } from '../temporal/workflow-executions';
+import type { DurationText } from '../contract/duration';
+import { getFirstRunId, readPromptDigest, readFirstRunInput } from '../temporal/workflow-executions';
 import { retryOptions, startOptions } from '../temporal/start-options';
 import type { CallOptions } from './call-runner';
 import { describeFollowUp, findFollowUp } from './description';
 import {
   ConflictError,
-  invalidFieldError,
   InvalidRequestError,
   type CallState,
+  retriedAlreadyError,
   retryNotAllowedError,
   wrongStateError,
 } from './errors';
 import { awaitResult } from './await-result';
+import type { NamedRun } from './named-run';
+import { checkDuration, checkName } from './options';
 
 /** A request with a `requestId`. Without a `requestId`, a repeated start would send the message twice. */
 export type NamedRequest = FollowUpRequest & { readonly requestId: string };
@@ -34,11 +36,22 @@ export interface StartOptions extends CallOptions {
 export interface FollowUpStartResult {
   readonly workflowId: string;
   readonly requestId: string;
+  /** The run that was started, or the run to which the call attached. A later retry has another run ID. */
   readonly runId: string;
   /** False if this call started the follow-up; otherwise the state of the existing follow-up, which keeps its options. */
   readonly attached: false | 'running' | 'ended';
   /** False if the existing follow-up's prompt is no longer stored and was therefore not compared. */
   readonly promptCompared: boolean;
+}
+
+/**
+ * Returns the workflow ID `follow-up:{projectId}:{jobId}:{requestId}` with each part percent-encoded.
+ *
+ * @throws InvalidRequestError if a part is not a non-empty, well-formed string
+ */
+export function checkedWorkflowId(projectId: string, jobId: string, requestId: string): string {
+  for (const [field, value] of Object.entries({ projectId, jobId, requestId })) checkName(field, value);
+  return followUpWorkflowId(projectId, jobId, requestId);
 }
 
 /** Checks a request. @throws InvalidRequestError with every problem of the request */
@@ -73,11 +86,12 @@ export async function startFollowUp(
     if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
   }
   callState.unconfirmedStart = undefined;
-  const existing = await findFollowUp(client, workflowId);
+  const existing = await findFollowUp(client, { workflowId });
   const digest = await readPromptDigest(client, existing);
   if (digest !== undefined && digest !== sha256Hex(plan.prompt))
     throw new ConflictError('CONFLICT', describeConflict(workflowId), { workflowId });
-  const { runId, closeTime } = existing;
+  const runId = getFirstRunId(existing);
+  const { closeTime } = existing;
   // A paused follow-up has no close time, because it has not ended.
   const attached = closeTime === undefined ? 'running' : 'ended';
   return { workflowId, requestId, runId, attached, promptCompared: digest !== undefined };
@@ -93,36 +107,30 @@ export function checkRetry(workflowId: string, receipt: Receipt | null): void {
 
 /** Returns the start delay in milliseconds, 0 if it is undefined. @throws InvalidRequestError */
 export function parseStartDelay(startDelay: DurationText | undefined): number {
-  if (startDelay === undefined) return 0;
-  const delay = parseDuration(startDelay);
-  if ('problem' in delay) throw invalidFieldError('startDelay', delay.problem);
-  return delay.ms;
+  return startDelay === undefined ? 0 : checkDuration('startDelay', startDelay);
 }
 
-/** Starts another run of a follow-up that has ended. @throws as `FollowUpHandle.retry` does */
+/** Starts another run of a follow-up whose named run has ended. @throws as `FollowUpHandle.retry` does */
 export async function retryFollowUp(
   client: Client,
-  workflowId: string,
+  named: NamedRun,
   signal: AbortSignal,
 ): Promise<{ readonly runId: string }> {
   // The receipt is trusted for as long as a send permission is valid. After that time, another run may have sent the message and
   // ended.
   const startBy = Date.now() + SEND_PERMISSION_MS;
-  const existing = await findFollowUp(client, workflowId);
-  const { runId, taskQueue, closeTime, priority } = existing;
+  const latest = await findFollowUp(client, { workflowId: named.workflowId });
+  const { workflowId, runId, taskQueue, closeTime, priority } = latest;
   if (closeTime === undefined) throw wrongStateError(workflowId, 'running');
-  const receipt = await awaitResult(client, workflowId, signal).then(
-    ({ receipt }) => receipt,
-    (error: unknown) => {
-      if (error instanceof FollowUpError) return error.receipt;
-      throw error;
-    },
-  );
+  // Only the receipt of the latest run decides, because this run may have sent the message after the named run had ended.
+  const isLatest = named.runId === undefined || [runId, getFirstRunId(latest)].includes(named.runId);
+  if (!isLatest) throw retriedAlreadyError(workflowId, getFirstRunId(latest));
+  const receipt = await readReceipt(client, { workflowId, runId }, signal);
   checkRetry(workflowId, receipt);
   const input = (await readFirstRunInput(client, workflowId, runId))?.input;
   if (input === undefined)
     throw retryNotAllowedError(workflowId, 'The history, which has the message, was deleted.', receipt);
-  const batchId = existing.typedSearchAttributes.get(keywordAttributeKey('FollowUpBatch'));
+  const batchId = latest.typedSearchAttributes.get(keywordAttributeKey('FollowUpBatch'));
   signal.throwIfAborted();
   try {
     const { firstExecutionRunId } = await client.withDeadline(startBy, () =>
@@ -138,6 +146,17 @@ export async function retryFollowUp(
     return { runId: firstExecutionRunId };
   } catch (error) {
     if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
-    throw wrongStateError(workflowId, (await describeFollowUp(client, workflowId)).state);
+    throw wrongStateError(workflowId, (await describeFollowUp(client, { workflowId })).state);
   }
+}
+
+/** Returns the receipt of a run that has ended; null if the run has none. */
+function readReceipt(client: Client, run: NamedRun, signal: AbortSignal): Promise<Receipt | null> {
+  return awaitResult(client, run, signal).then(
+    ({ receipt }) => receipt,
+    (error: unknown) => {
+      if (error instanceof FollowUpError) return error.receipt;
+      throw error;
+    },
+  );
 }

@@ -5,11 +5,11 @@ import { DEFAULT_TASK_QUEUES } from '../contract/names';
 import type { FollowUpResult } from '../contract/result';
 import { type CallOptions, CallRunner } from './call-runner';
 import { checkFilter, type FollowUpDescription, type FollowUpFilter } from './description';
-import type { CallState } from './errors';
+import { type CallState, invalidFieldError } from './errors';
 import { awaitInMemoryResult, InMemoryFollowUpHandle } from './in-memory-handle';
-import { type Availability, IN_MEMORY_NAMESPACE, InMemoryServer } from './in-memory-server';
+import { AVAILABILITIES, type Availability, IN_MEMORY_NAMESPACE, InMemoryServer } from './in-memory-server';
 import type { BatchClientLike, FollowUpClientLike, ScheduleClientLike } from './interfaces';
-import { checkName } from './options';
+import { checkName, checkObject, checkRun } from './options';
 import type { SimulatedOutcome } from './simulated-outcome';
 import {
   type NamedRequest,
@@ -56,11 +56,15 @@ export class InMemoryFollowUpClient implements FollowUpClientLike {
 
   /** Sets the outcome of a running follow-up. @throws Error if the follow-up does not exist or can't get this outcome */
   setOutcome(workflowId: string, outcome: SimulatedOutcome): void {
-    this.#server.find(workflowId).simulate(outcome);
+    checkName('workflowId', workflowId);
+    checkObject('outcome', outcome);
+    this.#server.find({ workflowId }).simulate(outcome);
   }
 
   /** Sets whether the Temporal server and the workers respond to later calls. By default, both respond (`all`). */
   setAvailability(availability: Availability): void {
+    if (!AVAILABILITIES.includes(availability))
+      throw invalidFieldError('availability', `must be one of ${AVAILABILITIES.join(', ')}`);
     this.#server.setAvailability(availability);
   }
 
@@ -69,16 +73,16 @@ export class InMemoryFollowUpClient implements FollowUpClientLike {
     options: StartOptions = {},
   ): Promise<InMemoryFollowUpHandle & FollowUpStartResult> {
     const start = await this.#start(request, options, (started) => started);
-    return Object.assign(this.getHandle(start.workflowId), start);
+    return Object.assign(this.getHandle(start.workflowId, start.runId), start);
   }
 
   execute(request: NamedRequest, options: StartOptions = {}): Promise<FollowUpResult> {
-    return this.#start(request, options, ({ workflowId }) => awaitInMemoryResult(this.#server, workflowId));
+    return this.#start(request, options, (started) => awaitInMemoryResult(this.#server, started));
   }
 
-  getHandle(workflowId: string): InMemoryFollowUpHandle {
-    checkName('workflowId', workflowId);
-    return new InMemoryFollowUpHandle(this.#calls, this.#server, workflowId);
+  getHandle(workflowId: string, runId?: string): InMemoryFollowUpHandle {
+    checkRun(workflowId, runId);
+    return new InMemoryFollowUpHandle(this.#calls, this.#server, workflowId, runId);
   }
 
   list(filter: FollowUpFilter = {}, options: CallOptions = {}): AsyncIterable<FollowUpDescription> {
@@ -97,13 +101,13 @@ export class InMemoryFollowUpClient implements FollowUpClientLike {
 
   #start<T>(
     request: NamedRequest,
-    { startDelay, ...options }: StartOptions,
+    options: StartOptions,
     then: (started: FollowUpStartResult) => T | Promise<T>,
   ): Promise<T> {
     const callState: CallState = { unconfirmedStart: 'follow-up' };
-    return this.#calls.run({ ...options, callState }, async () => {
+    const work = async () => {
       const plan = planFromRequest(request);
-      const delayMs = parseStartDelay(startDelay);
+      const delayMs = parseStartDelay(options.startDelay);
       const { workflowId } = startOptions(plan);
       callState.workflowId = workflowId;
       this.#server.checkReachable(callState);
@@ -112,7 +116,8 @@ export class InMemoryFollowUpClient implements FollowUpClientLike {
       const { runId } = attached ?? this.#server.start(request, delayMs);
       callState.unconfirmedStart = undefined;
       return then(attached ?? { workflowId, requestId, runId, attached: false, promptCompared: true });
-    });
+    };
+    return this.#calls.run(options, work, { callState, optionNames: ['startDelay'] });
   }
 
   async *#list({ outcome, ...exact }: FollowUpFilter): AsyncGenerator<FollowUpDescription, void> {

@@ -36,7 +36,7 @@ export type ErrorFacts = ErrorOptions &
 
 /**
  * The error that the client throws. Errors that a caller handles differently are subclasses. All other errors differ only in
- * their code.
+ * their code. Each subclass declares its code, because TypeScript would otherwise treat the subclass as the same type.
  */
 export class FollowUpError extends Error {
   /** The ID of the workflow that the error concerns. The value is null if the error does not concern a workflow. */
@@ -68,6 +68,13 @@ export class FollowUpError extends Error {
   }
 }
 
-export function hasCode(error: unknown, ...codes: readonly FollowUpErrorCode[]): error is FollowUpError {
-  return error instanceof FollowUpError && codes.includes(error.code);
+/**
+ * Returns whether an error is a {@link FollowUpError} with one of the codes. If the result is true, the type of `code` is one of these
+ * codes. If the result is false, the error keeps its type.
+ */
+export function hasCode<Code extends FollowUpErrorCode>(
+  error: unknown,
+  ...codes: readonly Code[]
+): error is FollowUpError & { readonly code: Code } {
+  return error instanceof FollowUpError && codes.some((code) => code === error.code);
 }

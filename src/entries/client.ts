@@ -35,12 +35,16 @@ export {
   ScheduleClient,
   type ScheduleHandle,
 } from '../client/schedules';
-export type { NamedRequest, StartOptions } from '../client/start';
+export { ensureSearchAttributes } from '../client/set-up';
+export {
+  checkedWorkflowId as followUpWorkflowId,
+  type NamedRequest,
+  type StartOptions,
+} from '../client/start';
 export type { BatchItem, MaxFailures } from '../batch/items';
 export type { BatchProgress, BatchSummary, BatchView, BatchItemResult } from '../batch/progress';
 export type { Outcome } from '../contract/outcome';
 export { FollowUpError, type FollowUpErrorCode, hasCode } from '../contract/follow-up-error';
-export { followUpWorkflowId } from '../contract/ids';
 export type { AgentJob } from '../contract/job';
 export type { Problem } from '../contract/checks';
 export type { FollowUpRequest } from '../contract/request';
@@ -56,5 +60,4 @@ export type {
 } from '../contract/result';
 export { type ConnectOptions, connectClient } from '../client/connect';
 export type { RunState } from '../temporal/workflow-executions';
-export { ensureSearchAttributes } from '../temporal/search-attributes';
 export { SearchAttributesError, TemporalUnreachableError } from '../temporal/server-error';

@@ -14,7 +14,7 @@ import {
 import { sha256Hex } from '../contract/ids';
 import { isAgentJob, isJobState } from '../contract/job';
 import { type FollowUpPlan, isPlanWithoutPrompt } from '../contract/request';
-import type { ConfirmedBy } from '../contract/result';
+import type { ConfirmedBy, Phase } from '../contract/result';
 import { isObservations, type Observations } from './evidence';
 import { isFailureStreak, NO_FAILURES } from './failure-streak';
 import type { SendPermit } from './permits';
@@ -110,6 +110,11 @@ export interface FollowUpState extends Checked<ReturnType<typeof objectOf<typeof
 export function isDecisionNeeded({ delivery, plan }: FollowUpState): boolean {
   const isOpen = delivery.kind === 'unknown' && delivery.isReconcilingOver && delivery.permit === null;
   return isOpen && plan.onUnknownDelivery === 'ask';
+}
+
+/** Returns why a follow-up in a phase accepts no decision about its delivery, as a clause. */
+export function decisionPhaseProblem(phase: Phase): string {
+  return `the follow-up is ${phase}; a decision is accepted only in the phase needs-decision`;
 }
 
 /**

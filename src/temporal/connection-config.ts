@@ -25,6 +25,8 @@ const DEFAULT_ADDRESS = 'localhost:7233';
 
 /** Thrown when the configuration is invalid. The message names every problem and contains no secret. */
 export class ConfigurationError extends FollowUpError {
+  declare readonly code: 'INVALID_CONFIGURATION';
+
   /** @param problems the field of each problem is the name of a variable */
   constructor(
     readonly problems: readonly Problem[],

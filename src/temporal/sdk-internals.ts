@@ -3,7 +3,17 @@
  * no method. A table in docs/architecture.md lists the missing features. For most of them, test/temporal/sdk-features.test.ts fails
  * as soon as the SDK has the feature. The table shows the features without a test.
  */
-import type { Client, WorkflowExecutionDescription } from '@temporalio/client';
+import {
+  Client,
+  Connection,
+  type ConnectionOptions,
+  defaultGrpcRetryOptions,
+  makeGrpcRetryInterceptor,
+  OperatorService,
+  type WorkflowExecutionDescription,
+  WorkflowService,
+} from '@temporalio/client';
+import type { ConnectionCtorOptions, RPCImplOptions } from '@temporalio/client/lib/connection';
 import { InternalWorkflowStartOptionsSymbol } from '@temporalio/client/lib/internal';
 import { decodeFromPayloadsAtIndex } from '@temporalio/common/lib/internal-non-workflow';
 import { optionalTsToDate } from '@temporalio/common/lib/time';
@@ -11,6 +21,7 @@ import { tomlLoadClientConfigProfile } from '@temporalio/envconfig/lib/envconfig
 import type { JsonObject } from '../contract/checks';
 import { findGrpcError } from './grpc-status';
 import { readProtoField } from './proto-field';
+import { StoppableRetries } from './stoppable-retries';
 
 /** Converts the protobuf timestamps of raw responses. The SDK has this conversion for internal use only. */
 export { optionalTsToDate } from '@temporalio/common/lib/time';
@@ -145,4 +156,75 @@ export async function listPollingWorkers(client: Client, taskQueue: string): Pro
     ({ lastAccessTime }) => Number(optionalTsToDate(lastAccessTime)) > expiredBefore,
   );
   return [...new Set(activePollers.map(({ identity }) => readProtoField(identity) ?? 'unnamed'))];
+}
+
+/** The source text of the SDK's retry interceptor, which is the same for every interceptor that the SDK makes. */
+const RETRY_INTERCEPTOR_TEXT = String(makeGrpcRetryInterceptor(defaultGrpcRetryOptions()));
+
+/** The retries of each gRPC client. Several connection objects can share one gRPC client. */
+const retriesByGrpcClient = new WeakMap<object, StoppableRetries>();
+
+/** The properties of a connection that have credentials, or functions that return them. */
+const PRIVATE_PROPERTIES = ['options', 'client', 'apiKeyFnRef', 'callContextStorage'];
+
+/** A connection whose retries end when the signal of a call is aborted. A logged connection shows no credentials. */
+export class StoppableConnection extends Connection {
+  protected constructor(options: ConnectionCtorOptions) {
+    super(options);
+    for (const name of PRIVATE_PROPERTIES) Object.defineProperty(this, name, { enumerable: false });
+  }
+
+  /** Returns a connection that connects with its first request. */
+  static open(options: ConnectionOptions): StoppableConnection {
+    return new this(this.createCtorOptions(options));
+  }
+
+  /** Returns a connection that uses the channel, the credentials and the other interceptors of an existing connection. */
+  static share(connection: Connection): StoppableConnection {
+    if (connection instanceof StoppableConnection) return connection;
+    const existing = connection as unknown as ConnectionCtorOptions;
+    const { options, client, callContextStorage, apiKeyFnRef } = existing;
+    const interceptors = options.interceptors.filter((each) => String(each) !== RETRY_INTERCEPTOR_TEXT);
+    const staticMetadata = options.metadata;
+    const createRpc = (serviceName: string) =>
+      this.generateRPCImplementation({
+        ...{ serviceName, client, callContextStorage, interceptors, staticMetadata, apiKeyFnRef },
+      });
+    return new this({
+      ...{ client, callContextStorage, apiKeyFnRef },
+      testService: connection.testService,
+      healthService: connection.healthService,
+      // The plugins of the existing connection have already changed its options.
+      options: { ...options, plugins: [] },
+      workflowService: WorkflowService.create(createRpc('temporal.api.workflowservice.v1.WorkflowService')),
+      operatorService: OperatorService.create(createRpc('temporal.api.operatorservice.v1.OperatorService')),
+    });
+  }
+
+  protected static override generateRPCImplementation(
+    options: RPCImplOptions,
+  ): ReturnType<typeof Connection.generateRPCImplementation> {
+    const { client, callContextStorage } = options;
+    const retries = retriesByGrpcClient.get(client) ?? new StoppableRetries();
+    retriesByGrpcClient.set(client, retries);
+    return retries.wrap(super.generateRPCImplementation(options), callContextStorage);
+  }
+
+  get retries(): StoppableRetries | undefined {
+    return retriesByGrpcClient.get(this.client);
+  }
+
+  override async close(): Promise<void> {
+    this.retries?.stop();
+    await super.close();
+  }
+}
+
+/** Returns a client that sends its requests with a {@link StoppableConnection}. Other kinds of connections are used as they are. */
+export function toStoppableClient(client: Client): Client {
+  const { connection, options } = client;
+  if (!(connection instanceof Connection) || connection instanceof StoppableConnection) return client;
+  const { identity, namespace, interceptors, workflow, loadedDataConverter: dataConverter } = options;
+  const shared = StoppableConnection.share(connection);
+  return new Client({ identity, namespace, interceptors, workflow, dataConverter, connection: shared });
 }

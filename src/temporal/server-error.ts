@@ -6,6 +6,8 @@ import { findGrpcError, isTransient } from './grpc-status';
 
 /** Thrown when the Temporal server can't be reached or did not respond in time. */
 export class TemporalUnreachableError extends FollowUpError {
+  declare readonly code: 'UNREACHABLE';
+
   constructor(message: string, options?: ErrorOptions) {
     super('UNREACHABLE', message, options);
   }
@@ -16,6 +18,8 @@ export class TemporalUnreachableError extends FollowUpError {
  * has the required commands.
  */
 export class SearchAttributesError extends FollowUpError {
+  declare readonly code: 'NAMESPACE_NOT_SET_UP';
+
   constructor(message: string, options?: ErrorOptions) {
     super('NAMESPACE_NOT_SET_UP', message, options);
   }

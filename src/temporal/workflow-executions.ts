@@ -13,13 +13,14 @@ import { hasGrpcStatus } from './grpc-status';
 import { readProtoField } from './proto-field';
 import { unsupportedServerError } from './server-version';
 
-/** Describes the latest run of a workflow; null if no workflow has this ID. */
+/** Describes a run of a workflow; null if it does not exist. @param runId undefined for the latest run */
 export async function describeWorkflow(
   client: Pick<Client, 'workflow'>,
   workflowId: string,
+  runId?: string,
 ): Promise<WorkflowExecutionDescription | null> {
   try {
-    return await client.workflow.getHandle(workflowId).describe();
+    return await client.workflow.getHandle(workflowId, runId).describe();
   } catch (error) {
     if (error instanceof WorkflowNotFoundError) return null;
     throw error;

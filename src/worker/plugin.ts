@@ -110,7 +110,8 @@ export class FollowUpPlugin implements WorkerPlugin, BundlerPlugin {
   /**
    * Adds the workflows and activities of the worker's task queue. The SDK calls this method before it creates the worker.
    *
-   * @throws TypeError if the worker's task queue is not one of `taskQueues`, or if the worker has an activity of the same name
+   * @throws TypeError if the worker's task queue is not one of `taskQueues`, if the worker has an activity of the same name, or if
+   *   the worker has workflows and the plugin uses its task queue only for activities
    * @throws FollowUpError if the worker has a prebuilt bundle without the workflows
    */
   configureWorker(worker: WorkerOptions): WorkerOptions {
@@ -137,6 +138,7 @@ export class FollowUpPlugin implements WorkerPlugin, BundlerPlugin {
     const { workflowsPath, workflowBundle } = worker;
     if (runsWorkflows && workflowBundle !== undefined) checkBundle(workflowBundle, taskQueue);
     const hasWorkflows = workflowsPath !== undefined || workflowBundle !== undefined;
+    if (hasWorkflows && !runsWorkflows) throw workflowsOnOtherQueueError(taskQueue, taskQueues.followUp);
     return {
       // The SDK cancels running activities only after the grace time.
       shutdownGraceTime: 2 * agentApi.timeoutMs + REPORT_TIMEOUT_MS,
@@ -196,6 +198,14 @@ export class FollowUpPlugin implements WorkerPlugin, BundlerPlugin {
     this.registration = { taskQueues, activities: createActivities(agentApi, settings, notify) };
     return this.registration;
   }
+}
+
+/** Creates the error for workflows whose follow-ups, by default, would wait for a worker on a task queue without follow-ups. */
+function workflowsOnOtherQueueError(taskQueue: string, followUpQueue: string): TypeError {
+  return new TypeError(
+    `the worker of the task queue ${taskQueue} has workflows, but the follow-up plugin uses this queue only for activities; run the ` +
+      `workflows on the task queue ${followUpQueue}, or in a worker without the plugin`,
+  );
 }
 
 /**

@@ -9,6 +9,7 @@ import {
   ChildWorkflowFailure,
   ParentClosePolicy,
   startChild,
+  workflowInfo,
 } from '@temporalio/workflow';
 import type { FollowUpReference } from '../contract/activities';
 import { checkRequest } from '../contract/check-request';
@@ -19,11 +20,15 @@ import type { FollowUpRequest } from '../contract/request';
 import type { FollowUpResult } from '../contract/result';
 import { followUpStartOptions } from '../contract/follow-up-start-options';
 import { serverCallProxy } from './activity-proxies';
+import { areWorkflowsBundled } from './bundled';
 import { nonRetryableError } from './non-retryable-error';
 
 export interface ChildFollowUpOptions {
-  /** The task queue of the follow-ups' worker. @default 'follow-up' */
-  readonly taskQueue?: string;
+  /**
+   * The task queue of the follow-ups' worker, for example `follow-up`. @default the task queue of the calling workflow if its worker has
+   * the follow-up plugin; otherwise, this option is required
+   */
+  readonly taskQueue?: string | undefined;
 }
 
 export interface ChildFollowUp {
@@ -45,12 +50,14 @@ export interface ChildFollowUp {
  * Starts a follow-up as a child workflow, or attaches to the follow-up with the same `requestId`. The follow-up continues after its
  * parent has ended. To cancel the follow-up, use `getExternalWorkflowHandle(workflowId).cancel()`.
  *
- * @throws ApplicationFailure `InvalidRequest` with the problems, before anything is started
+ * @throws ApplicationFailure `InvalidRequest` with the problems, before anything is started. A missing `taskQueue` is such a problem if
+ *   the worker of the calling workflow does not have the follow-up plugin
  */
 export async function startFollowUp(
   request: FollowUpRequest & { readonly requestId: string },
-  { taskQueue = DEFAULT_TASK_QUEUES.followUp }: ChildFollowUpOptions = {},
+  options: ChildFollowUpOptions = {},
 ): Promise<ChildFollowUp> {
+  const taskQueue = toTaskQueue(options);
   const checked = checkRequest(request);
   if (!checked.ok)
     throw nonRetryableError('InvalidRequest', problemTexts(checked.problems), { job: null, receipt: null });
@@ -77,6 +84,20 @@ export async function startFollowUp(
     if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
     return { workflowId, attached: true, result: awaitExisting };
   }
+}
+
+const NO_TASK_QUEUE =
+  "taskQueue: is missing; set it to the task queue of the follow-ups' worker, for example " +
+  `${JSON.stringify(DEFAULT_TASK_QUEUES.followUp)}, because the worker of this workflow does not have the follow-up plugin`;
+
+/**
+ * Returns the task queue of the follow-ups. Without the option, only a worker that also runs follow-ups is known to poll the queue.
+ * On any other queue, the follow-up could wait indefinitely for a worker.
+ */
+function toTaskQueue(options: ChildFollowUpOptions): string {
+  const { taskQueue = areWorkflowsBundled() ? workflowInfo().taskQueue : undefined } = options;
+  if (typeof taskQueue === 'string' && taskQueue !== '') return taskQueue;
+  throw nonRetryableError('InvalidRequest', NO_TASK_QUEUE, { job: null, receipt: null });
 }
 
 /** Starts a follow-up with `startFollowUp` and waits for its result. */

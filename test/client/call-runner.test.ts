@@ -1,9 +1,9 @@
 import { createServer } from 'node:http2';
 import { inspect } from 'node:util';
-import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { Client } from '@temporalio/client';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { Client, Connection, defaultGrpcRetryOptions, makeGrpcRetryInterceptor } from '@temporalio/client';
 import type { Payload } from '@temporalio/common';
-import { type CallOptions, FollowUpClient } from '../../src/entries/client';
+import { type CallOptions, connectClient, FollowUpClient } from '../../src/entries/client';
 import { CallRunner } from '../../src/client/call-runner';
 import { eventually } from '../../tools/lib/eventually';
 import { respondWithGrpcStatus, UNIMPLEMENTED, listen } from '../temporal/grpc-server';
@@ -33,11 +33,68 @@ beforeEach(async () => {
 
 afterEach(() => followUps.close());
 
-it('logging a client, a handle or a part of a client does not show the API key', () => {
-  const { batches, schedules } = followUps;
-  const handles = [followUps, batches, schedules].map((each) => each.getHandle('x'));
-  for (const part of [batches, schedules, ...handles])
-    expect(inspect(part, { depth: 12 }) + JSON.stringify(part)).not.toContain('tmprl_secret');
+/** Returns the forms in which a value can reach a log. */
+function logged(value: unknown): string {
+  return [inspect(value, { depth: Infinity }), inspect(value), toJson(value), String(value)].join('\n');
+}
+
+/** Returns the JSON of a value. Some objects of the SDK contain themselves, so they have no JSON. */
+function toJson(value: unknown): string {
+  try {
+    return JSON.stringify(value);
+  } catch {
+    return 'no JSON';
+  }
+}
+
+it('logging a client, a handle, a connection or an error does not show the API key or another secret', async () => {
+  const TEMPORAL_ADDRESS = await listen(respondWithGrpcStatus(createServer(), () => 16));
+  const secrets = { TEMPORAL_API_KEY: 'tmprl_secret', TEMPORAL_GRPC_META_X_SECRET: 'tmprl_secret_header' };
+  const env = { TEMPORAL_ADDRESS, TEMPORAL_TLS: 'false', ...secrets };
+  const lazy = await FollowUpClient.connect({ env, lazy: true });
+  const connected = await connectClient({ env, lazy: true });
+  const { batches, schedules } = lazy;
+  const handles = [lazy, batches, schedules].map((each) => each.getHandle('x'));
+  const errors = await Promise.all(
+    [
+      lazy.getHandle('x').describe(),
+      lazy.start(REQUEST),
+      batches.start([REQUEST]),
+      FollowUpClient.connect({ env }),
+      FollowUpClient.connect({ env: { ...env, TEMPORAL_API_KEY: 'tmprl_secret\u0001' } }),
+    ].map((call) =>
+      call.then(
+        () => 'no error',
+        (error: unknown) => error,
+      ),
+    ),
+  );
+  for (const part of [
+    lazy,
+    batches,
+    schedules,
+    connected,
+    connected.client,
+    lazy.client,
+    ...handles,
+    ...errors,
+  ]) {
+    expect(logged(part)).not.toContain('tmprl_secret');
+    expect(part).not.toBe('no error');
+  }
+  await lazy.close();
+  await connected.close();
+});
+
+it('a header that gRPC rejects is reported without its value', async () => {
+  const connection = Connection.lazy({ address: '127.0.0.1:1', metadata: { 'x-secret': 'tmprl_secret\n' } });
+  const error: unknown = await new FollowUpClient(new Client({ connection }))
+    .getHandle('x')
+    .describe()
+    .catch((reason: unknown) => reason);
+  expect(error).toMatchObject({ code: 'INVALID_CONFIGURATION' });
+  expect(logged(error)).not.toContain('tmprl_secret');
+  await connection.close();
 });
 
 it('connect rejects an unknown option, such as an address', async () => {
@@ -212,24 +269,29 @@ it('close closes the connection of connect, but not the connection of an SDK cli
   expect(calls).toEqual([]);
 });
 
-it('a retry that is due after its client was closed throws no error in a timer', async () => {
+it('a caller’s own connection keeps its interceptors, and its requests are retried only by the client', async () => {
   status = 14;
-  const { setTimeout } = globalThis;
-  // The test calls the retry itself, because Node ends a process if a timer throws.
-  const due = new Promise<() => void>((resolve) => {
-    jest.spyOn(globalThis, 'setTimeout').mockImplementation(((then: () => void, ...more: [number]) => {
-      if (then.name !== 'retry') return setTimeout(then, ...more);
-      resolve(then);
-      return setTimeout(() => undefined);
-    }) as typeof setTimeout);
+  let attempts = 0;
+  const { address } = (followUps.client.connection as Connection).options;
+  const connection = Connection.lazy({
+    address,
+    interceptors: [
+      (options, nextCall) => {
+        attempts += 1;
+        return nextCall(options) as never;
+      },
+      makeGrpcRetryInterceptor(defaultGrpcRetryOptions()),
+    ],
   });
-  const result = followUps.getHandle('f').result();
-  const end = result.catch((error: unknown) => error);
-  const retry = await due;
-  await followUps.close();
-  expect(await end).toMatchObject({ code: 'CLIENT_CLOSED' });
-  calls.length = 0;
-  retry();
-  await eventually('the retried call has reached the server', () => calls.length > 0, { intervalMs: 5 });
-  jest.restoreAllMocks();
+  const caller = new AbortController();
+  const own = new FollowUpClient(new Client({ connection }));
+  const call = own
+    .getHandle('f')
+    .describe({ signal: caller.signal })
+    .catch((error: unknown) => error);
+  await eventually('the third attempt has failed', () => calls.length === 3, { intervalMs: 1 });
+  expect(attempts).toBe(3);
+  caller.abort();
+  expect(await call).toMatchObject({ name: 'AbortError' });
+  await connection.close();
 });

@@ -3,6 +3,7 @@ import { FollowUpRejectedError, hasCode } from '../../src/entries/client';
 import { SEND_PERMISSION_MS } from '../../src/contract/activities';
 import { keywordAttributeKey } from '../../src/contract/follow-up-start-options';
 import { readFirstRunInput } from '../../src/temporal/workflow-executions';
+import { ENDLESS_TURN } from '../harness/follow-up-under-test';
 import { sharedEnvironment } from '../harness/shared-environment';
 
 const { open, newBatch } = sharedEnvironment();
@@ -36,13 +37,14 @@ describe('a retry of a follow-up', () => {
       expect(others).toEqual([]);
       expect(runId).not.toBe(handle.runId);
       const receipt = { requestId: request.requestId, delivery: { verdict: 'accepted', sends: 1 } };
-      expect(await handle.result()).toMatchObject({ status: 'completed', receipt });
+      const latest = environment.followUps.getHandle(handle.workflowId);
+      expect(await latest.result()).toMatchObject({ status: 'completed', receipt });
       expect(environment.posts(request)).toHaveLength(1);
       const run = await readFirstRunInput(environment.client, handle.workflowId, runId);
       expect(run?.input).toEqual(request);
       const again = await environment.followUps.start(request);
       expect(again).toMatchObject({ runId, attached: 'ended' });
-      await expect(handle.retry()).rejects.toMatchObject({
+      await expect(latest.retry()).rejects.toMatchObject({
         ...{ code: 'RETRY_NOT_ALLOWED', receipt: { delivery: { verdict: 'accepted' } } },
         message: expect.stringContaining('was accepted'),
       });
@@ -59,6 +61,31 @@ describe('a retry of a follow-up', () => {
     await expect(late).rejects.toMatchObject({ code: 'START_UNCONFIRMED', workflowId: handle.workflowId });
     expect(environment.posts(request)).toHaveLength(0);
   });
+
+  // Proves P8.
+  it.concurrent(
+    'by another client changes nothing for a handle of the earlier run: its result and receipt stay, and no call waits for the new run',
+    async () => {
+      const environment = await open();
+      const request = environment.newRequest(ENDLESS_TURN);
+      environment.sandbox.setFault({ ...FORBIDDEN, projectId: request.projectId, jobId: request.jobId });
+      const first = await environment.followUps.start(request);
+      const waiting = first.result().catch((error: unknown) => error);
+      expect(await waiting).toBeInstanceOf(FollowUpRejectedError);
+      const second = await environment.followUps.getHandle(first.workflowId).retry();
+      const receipt = { delivery: { verdict: 'not-sent', sends: 0 } };
+      await expect(first.result()).rejects.toMatchObject({ code: 'REJECTED', receipt });
+      const described = { runId: first.runId, state: 'failed', verdict: 'not-sent' };
+      expect(await first.describe()).toMatchObject(described);
+      const stillRunning = { code: 'STILL_RUNNING', state: 'running' };
+      await expect(first.retry()).rejects.toMatchObject(stillRunning);
+      for (const update of [() => first.pollNow(), () => first.extendDeadline('2h'), () => first.cancel()])
+        await expect(update()).rejects.toMatchObject({ code: 'ALREADY_ENDED', state: 'failed' });
+      expect(await second.describe()).toMatchObject({ runId: second.runId, state: 'running' });
+      await second.cancel();
+      await expect(second.result()).rejects.toMatchObject({ code: 'CANCELLED' });
+    },
+  );
 
   it.concurrent('keeps the batch and the priority if the follow-up is an item of a batch', async () => {
     const { client, followUps } = await open();

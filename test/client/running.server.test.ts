@@ -41,7 +41,8 @@ describe('a running follow-up', () => {
   it.concurrent('is started once if ten clients start it at the same time', async () => {
     const environment = await open();
     const request = environment.newRequest();
-    const start = () => new FollowUpClient(environment.client, environment).start(request);
+    const start = () =>
+      new FollowUpClient(environment.client, { taskQueue: environment.taskQueue }).start(request);
     const all = await Promise.all(Array.from({ length: 10 }, start));
     expect(all.filter(({ attached }) => attached === false)).toHaveLength(1);
     expect(new Set(all.map(({ runId }) => runId)).size).toBe(1);

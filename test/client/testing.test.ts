@@ -123,8 +123,7 @@ describe('InMemoryFollowUpClient', () => {
     const handle = await followUps.start(REQUEST);
     await expect(handle.result()).rejects.toMatchObject({ code: 'REJECTED' });
     expect(followUps.sent).toEqual([]);
-    await handle.retry();
-    expect(await handle.result()).toMatchObject({ status: 'completed', prLink: null });
+    expect(await (await handle.retry()).result()).toMatchObject({ status: 'completed', prLink: null });
     expect([requests, followUps.sent]).toEqual([[REQUEST, REQUEST], [REQUEST]]);
   });
 
@@ -142,17 +141,17 @@ describe('InMemoryFollowUpClient', () => {
     const handle = await followUps.start(REQUEST);
     expect(await collectWorkflowIds(followUps.list({ phase: 'watching' }))).toEqual([]);
     await expect(handle.resolveDelivery('nonsense' as 'delivered')).rejects.toMatchObject({
-      code: 'UPDATE_REJECTED',
+      code: 'INVALID_REQUEST',
       message: expect.stringContaining('decision: must be one of delivered, not-delivered'),
     });
     expect(await handle.resolveDelivery('not-delivered')).toMatchObject({
       phase: 'watching',
       delivery: { verdict: 'accepted', confirmedBy: 'response', sends: 2 },
     });
-    const words = 'the follow-up is in the phase watching, and a decision is accepted only in needs-decision';
+    const words = 'the follow-up is watching; a decision is accepted only in the phase needs-decision';
     const rejection = { code: 'UPDATE_REJECTED', message: expect.stringContaining(words) };
     await expect(handle.resolveDelivery('delivered')).rejects.toMatchObject(rejection);
-    await expect(handle.extendDeadline('48' as '48h')).rejects.toMatchObject({ code: 'UPDATE_REJECTED' });
+    await expect(handle.extendDeadline('48' as '48h')).rejects.toMatchObject({ code: 'INVALID_REQUEST' });
     const { deadlineAt } = await handle.extendDeadline('48h');
     const { startedAt } = await handle.describe();
     expect(Date.parse(deadlineAt) - Date.parse(startedAt)).toBeGreaterThan(24 * 3_600_000);

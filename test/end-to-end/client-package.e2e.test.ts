@@ -16,15 +16,26 @@ jest.setTimeout(300_000);
 
 /** This program only uses the in-memory client. Other end-to-end tests send follow-ups with the package. */
 const PROGRAM = `
-import { FollowUpClient, hasCode } from 'agent-follow-up-client';
+import { FollowUpClient, FollowUpError, hasCode } from 'agent-follow-up-client';
 import { InMemoryFollowUpClient } from 'agent-follow-up-client/testing';
 const followUps = new InMemoryFollowUpClient(() => ({ end: 'JobNotFound' }));
 const request = { projectId: 'docs', jobId: 'missing', requestId: 'one', prompt: 'Please fix the typo.' };
 followUps.execute(request).catch((error: unknown) => {
+  if (error instanceof FollowUpError && hasCode(error, 'CONFLICT')) throw error;
+  if (error instanceof FollowUpError) error.code satisfies string;
   console.log(typeof FollowUpClient.connect, hasCode(error, 'JOB_NOT_FOUND'));
 });
 `;
+/** A file that uses the types of each sub-path of the package. */
+const ENTRIES = `
+import type { SimulatedOutcome } from 'agent-follow-up-client/testing';
+import type { ChildFollowUpOptions } from 'agent-follow-up-client/workflow';
+export const outcome: SimulatedOutcome = { end: 'completed' };
+export const options: ChildFollowUpOptions = { taskQueue: 'follow-up' };
+`;
 const SOURCES = ['commonjs.cts', 'module.mts'];
+/** Many NestJS projects use these settings. TypeScript then ignores the `exports` of a package. */
+const NODE10_OPTIONS = '--module commonjs --moduleResolution node10 --ignoreDeprecations 6.0'.split(' ');
 const BUNDLER_OPTIONS = ['--module', 'esnext', '--moduleResolution', 'bundler', '--noEmit', 'module.mts'];
 
 const cwd = temporaryFolder();
@@ -32,11 +43,13 @@ const cwd = temporaryFolder();
 it('the client package compiles strictly, loads from CommonJS and ES modules, and installs one copy of each SDK package in the tested version, no native code, and neither zod nor undici', async () => {
   await writeFile(path.join(cwd, 'package.json'), '{ "private": true }');
   for (const source of SOURCES) await writeFile(path.join(cwd, source), PROGRAM);
+  await writeFile(path.join(cwd, 'entries.cts'), ENTRIES);
   const compiler = (['typescript', '@types/node'] as const).map((name) => `${name}@${devDependencies[name]}`);
   await mustRun('npm', [...NPM_INSTALL, artifactPath('client'), ...compiler, ...CONFLICTING_DEPENDENCIES], {
     cwd,
   });
-  for (const options of [['--module', 'node16', ...SOURCES], BUNDLER_OPTIONS])
+  const node10 = [...NODE10_OPTIONS, '--noEmit', 'commonjs.cts', 'entries.cts'];
+  for (const options of [node10, ['--module', 'node16', ...SOURCES], BUNDLER_OPTIONS])
     await mustRun('npx', ['tsc', ...STRICT_COMPILER_FLAGS, ...options], { cwd });
   for (const program of ['commonjs.cjs', 'module.mjs'])
     expect(await mustRun('node', [program], { cwd })).toBe('function true\n');

@@ -170,7 +170,7 @@ export class FollowUpWorld extends World<Plan, Operation, UpdateEnd> {
     const { latest: run } = this;
     if (!run.isOpen) return;
     const posts = this.startedPosts;
-    const report = await readProgress(caller, run.workflowId).catch((error: unknown) => {
+    const report = await readProgress(caller, run).catch((error: unknown) => {
       // The call may fail because the Temporal server does not respond in time.
       if (!isClientError(error) && findGrpcError(error) === undefined) throw error;
     });

@@ -48,6 +48,10 @@ it('has no method that lists the pollers of a task queue (listPollingWorkers)', 
   expect(sdkType('client', 'task-queue-client', 'TaskQueueClient')).not.toMatch(/describe|poller/i);
 });
 
+it('does not end a retry if its call is cancelled (StoppableConnection)', () => {
+  expect(sdkFile('client', 'grpc-retry.js')).not.toMatch(/withCancel|clearTimeout/);
+});
+
 it('sends no conflict token when it updates a schedule', () => {
   const code = sdkFile('client', 'schedule-client.js');
   const [update = ''] = /async _updateSchedule\([^]*?workflowService\.updateSchedule\(/.exec(code) ?? [];

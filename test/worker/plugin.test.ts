@@ -32,6 +32,18 @@ it('sets shutdown times that are long enough for a send, keeps the options and a
   );
 });
 
+it('rejects workflows in a worker whose task queue the plugin uses only for activities, because their follow-ups would wait indefinitely', () => {
+  const taskQueues = { followUp: 'team', read: 'team-reads', send: 'team-sends' };
+  const plugin = new FollowUpPlugin({ agentApi, taskQueues });
+  const configure = (taskQueue: string) =>
+    plugin.configureWorker({ taskQueue, workflowsPath: '/team/workflows' });
+  expect(configure('team')).toMatchObject({ workflowsPath: '/team/workflows' });
+  expect(() => configure('team-reads')).toThrow(
+    'the worker of the task queue team-reads has workflows, but the follow-up plugin uses this queue only for activities; run the ' +
+      'workflows on the task queue team, or in a worker without the plugin',
+  );
+});
+
 it.each([
   [
     'hooks.example',

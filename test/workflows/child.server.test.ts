@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { WorkflowFailedError } from '@temporalio/client';
+import { WorkflowFailedError, WorkflowNotFoundError } from '@temporalio/client';
 import { CancelledFailure, TerminatedFailure } from '@temporalio/common';
 import { NativeConnection, Worker } from '@temporalio/worker';
 import { followUpWorkflowId } from '../../src/contract/ids';
+import { createAgentApi, FollowUpPlugin, keyFromText } from '../../src/entries/plugin';
 import { eventually } from '../../tools/lib/eventually';
 import { ENDLESS_TURN } from '../harness/follow-up-under-test';
 import { sharedEnvironment } from '../harness/shared-environment';
@@ -107,6 +108,45 @@ describe('a parent workflow of another team', () => {
       expect(messages()).toBeLessThanOrEqual(1);
     },
   );
+});
+
+describe('a workflow that starts a follow-up without a task queue', () => {
+  const executeWaits = async (taskQueue: string) => {
+    const environment = await open();
+    const request = environment.newRequest();
+    const followUpId = followUpWorkflowId(request.projectId, request.jobId, request.requestId);
+    const parent = { taskQueue, workflowId: `waits-${randomUUID()}`, args: [request] };
+    const result = environment.client.workflow.execute('waits', parent);
+    return { result, followUp: environment.client.workflow.getHandle(followUpId) };
+  };
+
+  it('runs it on its own task queue if its worker has the plugin', async () => {
+    const { sandbox } = await open();
+    const taskQueue = `team-${randomUUID()}`;
+    const apiKey = keyFromText(sandbox.apiKey);
+    const agentApi = createAgentApi({ baseUrl: sandbox.baseUrl, apiKey, timeoutMs: 2_000 });
+    const teamWorker = await Worker.create({
+      ...{ connection, taskQueue, workflowsPath: path.join(__dirname, 'callers.ts') },
+      plugins: [new FollowUpPlugin({ agentApi })],
+    });
+    await teamWorker.runUntil(async () => {
+      const { result, followUp } = await executeWaits(taskQueue);
+      expect(await result).toContain('/pull/');
+      expect(await followUp.describe()).toMatchObject({ type: 'followUp', taskQueue });
+    });
+    await agentApi.close();
+  });
+
+  it('fails and starts nothing if its worker does not have the plugin', async () => {
+    const { result, followUp } = await executeWaits(QUEUE);
+    expect(await causeOf(result)).toMatchObject({
+      ...{ type: 'InvalidRequest', details: NOTHING },
+      message: expect.stringContaining(
+        "taskQueue: is missing; set it to the task queue of the follow-ups' worker",
+      ),
+    });
+    await expect(followUp.describe()).rejects.toThrow(WorkflowNotFoundError);
+  });
 });
 
 it('the example workflow in examples/typescript calls an activity of its team after the end of its follow-up', async () => {

@@ -10,6 +10,7 @@ import type { Notification } from '../../src/contract/activities';
 import { TestBatch, FASTEST_OPTIONS } from '../harness/test-batch';
 import { Environment } from '../harness/environment';
 import { eventually } from '../../tools/lib/eventually';
+import { computeCost, type HistoryEvent } from '../../tools/lib/history-cost';
 import { ENDLESS_TURN } from '../harness/follow-up-under-test';
 import { resetToTask, workflowTasks } from '../harness/reset';
 
@@ -153,4 +154,31 @@ it('a receiver without a response does not delay a result; a rejected notificati
   await expect(notification.result()).rejects.toMatchObject({
     cause: { cause: { type: 'ReceiverGone', message: 'the receiver returned 410' } },
   });
+});
+
+// docs/notifications.md and docs/batches.md state these numbers.
+it('costs one more workflow with 11 events for each item of a batch and for the batch', async () => {
+  const batch = new TestBatch(environment).addItems(2);
+  await batch.start();
+  await batch.handle.result();
+  const items = await batch.itemIds();
+  const workflowIds = [...items, `follow-up-batch:${batch.batchId}`];
+  const notifications = await Promise.all(workflowIds.map((workflowId) => waitForNotifications(workflowId)));
+  const { workflow } = environment.client;
+  const costs = await Promise.all(
+    notifications.flat().map(async ({ id }) => {
+      const handle = workflow.getHandle(id);
+      await handle.result();
+      return computeCost((await handle.fetchHistory()).events ?? []);
+    }),
+  );
+  const cost = { events: 11, workflowTasks: 2, actions: 2 };
+  expect(costs).toMatchObject([cost, cost, cost]);
+  const { events } = await workflow.getHandle(items[0] ?? '').fetchHistory();
+  const isOfChild = ({
+    startChildWorkflowExecutionInitiatedEventAttributes,
+    childWorkflowExecutionStartedEventAttributes,
+  }: HistoryEvent) =>
+    startChildWorkflowExecutionInitiatedEventAttributes ?? childWorkflowExecutionStartedEventAttributes;
+  expect(events?.filter(isOfChild)).toHaveLength(2);
 });

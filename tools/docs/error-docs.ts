@@ -9,7 +9,7 @@ const SEE_HISTORY = "The workflow's history shows whether the message was sent."
 const ERRORS: Readonly<Record<FollowUpErrorCode, readonly [cause: string, effect: string, action: string]>> =
   {
     INVALID_REQUEST: [
-      'An input is invalid. `problems` names every invalid field. If the error has a receipt, the workflow rejected the request.',
+      'An argument, an option or a field of the request is invalid, and `problems` names each one. If the error has a receipt, the workflow rejected the request.',
       'Without a receipt, nothing was started, sent or changed. With a receipt, the workflow has ended, and the receipt states whether the message was sent.',
       'Correct the input. If the error has a receipt, use a new `requestId`.',
     ],
@@ -78,7 +78,7 @@ const ERRORS: Readonly<Record<FollowUpErrorCode, readonly [cause: string, effect
     STILL_RUNNING: [
       'The follow-up or batch is running, and the call needs one that has ended.',
       NOTHING,
-      'Wait for the result.',
+      'Wait for the result of the latest run.',
     ],
     UPDATE_REJECTED: [
       'The workflow rejected the update, or its start delay has not passed. The message has the reason.',
@@ -86,9 +86,9 @@ const ERRORS: Readonly<Record<FollowUpErrorCode, readonly [cause: string, effect
       'Read the message of the error.',
     ],
     RETRY_NOT_ALLOWED: [
-      'The receipt does not prove that the message was not sent or was rejected, or the message was deleted with its history.',
+      'The receipt does not prove that the message was not sent or was rejected, or the message was deleted with its history. Without a receipt, the run may have been retried before.',
       NOTHING,
-      'To send the message again, start a follow-up with a new `requestId`.',
+      'If the message of the error names a later run, use its handle. Otherwise, start a follow-up with a new `requestId` to send the message again.',
     ],
     BATCH_ITEMS_UNAVAILABLE: [
       'The Temporal server no longer has the items of the batch. They were deleted, or are older than the retention.',

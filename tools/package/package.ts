@@ -47,6 +47,8 @@ interface NpmPackage {
   readonly published: readonly string[];
 }
 
+const WORKFLOWS = 'workflows/index';
+
 const PACKAGES: Readonly<Record<string, NpmPackage>> = {
   'agent-follow-up-client': {
     description: 'Starts and watches durable follow-ups to agent jobs, using any Temporal server.',
@@ -59,7 +61,7 @@ const PACKAGES: Readonly<Record<string, NpmPackage>> = {
     description: 'Runs durable follow-ups to agent jobs in your own Temporal worker.',
     readme: 'plugin.md',
     compiled: COMPILED,
-    entries: { '.': 'entries/plugin', './workflows': 'workflows/index' },
+    entries: { '.': 'entries/plugin', './workflows': WORKFLOWS },
     published: PUBLISHED,
   },
   'agent-follow-up-sandbox': {
@@ -140,6 +142,12 @@ function findPackages(folder: string): Record<string, string> {
   return Object.fromEntries(Object.entries(dependencies).filter(([name]) => found.has(name)));
 }
 
+/** Returns the type declarations of each entry whose path follows the name of the package. */
+function subPathTypes(entries: NpmPackage['entries']): Record<string, string[]> {
+  const subPaths = Object.entries(entries).filter(([entry]) => entry !== '.');
+  return Object.fromEntries(subPaths.map(([entry, file]) => [entry.slice(2), [`./dist/${file}.d.ts`]]));
+}
+
 function packForNpm([name, each]: [string, NpmPackage]): string {
   const { description, readme, compiled, entries, program, published } = each;
   const folder = path.join(STAGING, name);
@@ -168,6 +176,8 @@ function packForNpm([name, each]: [string, NpmPackage]): string {
     engines,
     main: `./dist/${entries['.']}.js`,
     types: `./dist/${entries['.']}.d.ts`,
+    // TypeScript's module resolution `node10` ignores `exports`. The option `--module commonjs` often implies it.
+    typesVersions: { '*': subPathTypes(entries) },
     ...(program === undefined ? {} : { bin: `./dist/${program}.js` }),
     exports: {
       ...Object.fromEntries(
@@ -178,7 +188,10 @@ function packForNpm([name, each]: [string, NpmPackage]): string {
       ),
       ...Object.fromEntries([...published, 'package.json'].map((file) => [`./${file}`, `./${file}`])),
     },
-    sideEffects: false,
+    // The workflows mark the global object when they load, so a bundler must not remove their index.
+    sideEffects: Object.values(entries)
+      .filter((file) => file === WORKFLOWS)
+      .map((file) => `./dist/${file}.js`),
     dependencies: { ...(peers.length === 0 ? {} : TYPES_FOR_THE_SDK), ...Object.fromEntries(others) },
     peerDependencies: Object.fromEntries(peers.map(([peer, from]) => [peer, `~${from}`])),
     peerDependenciesMeta: Object.fromEntries(

@@ -1,7 +1,5 @@
 import { Command } from 'commander';
-import { ensureSearchAttributes } from '../../entries/client';
-import { listPollingWorkers } from '../../temporal/sdk-internals';
-import { checkServerVersion } from '../../temporal/server-version';
+import { setUpNamespace } from '../../client/set-up';
 import { columns } from '../render/text';
 import type { Session } from '../session';
 
@@ -13,10 +11,8 @@ export function setupCommand(session: Session): Command {
     )
     .option('--json', 'print one JSON document')
     .action(async () => {
-      const { client, namespace, taskQueue } = await session.connect();
-      const serverVersion = await checkServerVersion(client.connection);
-      const registered = await ensureSearchAttributes(client.connection, namespace);
-      const workers = await listPollingWorkers(client, taskQueue);
+      const report = await setUpNamespace(await session.connect());
+      const { serverVersion, namespace, registered, taskQueue, workers } = report;
       const text = columns([
         ['Temporal server', serverVersion ?? 'the Temporal server does not return its version'],
         ['namespace', namespace],
@@ -24,7 +20,7 @@ export function setupCommand(session: Session): Command {
         ['task queue', taskQueue],
         ['workers', workersText(workers)],
       ]);
-      session.print({ serverVersion, namespace, registered, taskQueue, workers }, text);
+      session.print(report, text);
     });
 }
 

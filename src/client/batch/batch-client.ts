@@ -1,25 +1,34 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { WorkflowFailedError } from '@temporalio/client';
+import { type Client, WorkflowFailedError } from '@temporalio/client';
 import type { BatchProgress, BatchView, BatchItemResult } from '../../batch/progress';
 import type { BatchUpdate } from '../../batch/memo';
 import { hasCode } from '../../contract/follow-up-error';
 import { toBatchId, batchWorkflowId } from '../../contract/ids';
-import { cancelWorkflows, ignoreClosedWorkflow } from '../../temporal/workflow-executions';
+import { cancelWorkflows, getFirstRunId, ignoreClosedWorkflow } from '../../temporal/workflow-executions';
 import { listRunningIds } from '../../temporal/visibility';
 import { type CallOptions, type CallRunner, SERVER_TIMEOUT_MS, withTimeout } from '../call-runner';
-import { type CallState, wrongStateError } from '../errors';
-import { checkName } from '../options';
-import { updateRunning } from '../progress';
+import { type CallState, invalidFieldError, wrongStateError } from '../errors';
+import { getHandleOfRun } from '../named-run';
+import { checkName, checkObject } from '../options';
+import { updateRunning } from '../update-running';
 import { retryWhileUnavailable } from '../await-result';
 import {
   type BatchItems,
   checkBatch,
+  checkConcurrency,
   type CheckedBatch,
   checkRunOptions,
   isCheckedBatch,
   type StartBatchOptions,
 } from './check';
-import { BatchResultReader, type BatchWatchUpdate, findBatch, watchBatch, readBatchView } from './describe';
+import {
+  type BatchReport,
+  BatchResultReader,
+  type BatchWatchUpdate,
+  findBatch,
+  watchBatch,
+  readBatchView,
+} from './describe';
 import { MAX_LATE_START_MS } from './earlier-runs';
 import { retryBatch, type RetryOptions, startBatch, type BatchStartResult } from './start';
 
@@ -48,17 +57,20 @@ export class BatchClient {
    */
   async start(
     items: BatchItems | CheckedBatch,
-    { signal, timeout, ...options }: StartBatchOptions & CallOptions = {},
+    startOptions: StartBatchOptions & CallOptions = {},
   ): Promise<StartedBatch> {
+    checkObject('options', startOptions);
+    const { signal, timeout, ...options } = startOptions;
     const callState: CallState = { unconfirmedStart: 'batch' };
-    const start = await this.#calls.run({ signal, timeout, callState }, async (client, callSignal) => {
+    const work = async (client: Client, callSignal: AbortSignal) => {
       // A checked batch is not checked again, because the check of 100,000 items takes seconds.
       if (isCheckedBatch(items)) checkRunOptions(options);
       const batch = isCheckedBatch(items) ? items : await checkBatch(items, options);
       callSignal.throwIfAborted();
       callState.workflowId = batchWorkflowId(batch.batchId);
       return startBatch({ client, taskQueue: this.#calls.taskQueue, options, signal: callSignal }, batch);
-    });
+    };
+    const start = await this.#calls.run({ signal, timeout }, work, { callState });
     return Object.assign(this.getHandle(start.batchId), start);
   }
 
@@ -100,21 +112,28 @@ export class BatchHandle {
     );
   }
 
-  /** Waits until the batch has ended, also while the Temporal server restarts. A failed or cancelled batch has a result too. */
+  /**
+   * Waits until the run of the batch that is the latest when the call begins has ended, also while the Temporal server restarts. A
+   * failed or cancelled batch has a result too.
+   */
   result(options: CallOptions = {}): Promise<BatchView> {
     const callState: CallState = {};
-    return this.#calls.run({ ...options, callState }, async (client, signal) => {
-      const { workflowId } = await findBatch(client, this.batchId);
+    const work = async (client: Client, signal: AbortSignal) => {
+      let batch = await findBatch(client, this.batchId);
+      const { workflowId } = batch;
+      const runId = getFirstRunId(batch);
       callState.workflowId = workflowId;
-      await retryWhileUnavailable(signal, () => client.workflow.getHandle(workflowId).result()).catch(
-        (error: unknown) => {
+      while (batch.state === 'running') {
+        const awaited = client.workflow.getHandle(workflowId, batch.runId);
+        await retryWhileUnavailable(signal, () => awaited.result()).catch((error: unknown) => {
           if (!(error instanceof WorkflowFailedError)) throw error;
-        },
-      );
-      const batch = await findBatch(client, this.batchId);
-      // If the batch is running, another client started the batch again.
-      return batch.state === 'running' ? this.result({ ...options, signal }) : readBatchView(client, batch);
-    });
+        });
+        // If a reset terminated the awaited Temporal run, the batch continues in a new one.
+        batch = await retryWhileUnavailable(signal, () => findBatch(client, this.batchId, runId));
+      }
+      return readBatchView(client, batch);
+    };
+    return this.#calls.run(options, work, { callState });
   }
 
   /** Yields the outcome of each item soon after the item has ended, until the batch has ended. */
@@ -131,7 +150,7 @@ export class BatchHandle {
 
   /** Yields an update every two seconds until the batch has ended. The last update has the remaining outcomes. */
   watch(options: CallOptions = {}): AsyncGenerator<BatchWatchUpdate, void, undefined> {
-    return this.#calls.iterate(options, (client) => watchBatch(client, this.batchId, options.signal));
+    return this.#calls.iterate(options, (client, signal) => watchBatch(client, this.batchId, signal));
   }
 
   /** Pauses the batch: no further item starts until {@link resume}. Running items continue. */
@@ -146,7 +165,7 @@ export class BatchHandle {
 
   /** Sets how many items may run at the same time. @param concurrency 1 to 1,000 @throws InvalidRequestError */
   async setConcurrency(concurrency: number, options: CallOptions = {}): Promise<BatchProgress> {
-    checkRunOptions({ concurrency });
+    checkConcurrency(concurrency);
     return this.#update(options, 'setConcurrency', concurrency);
   }
 
@@ -158,43 +177,49 @@ export class BatchHandle {
    * @returns the number of running follow-ups that were cancelled
    * @throws FollowUpError `ALREADY_ENDED` if the batch has ended and `cancelRunning` is false
    */
-  cancel({
-    cancelRunning = false,
-    ...options
-  }: CallOptions & { readonly cancelRunning?: boolean } = {}): Promise<number> {
+  async cancel(
+    cancelOptions: CallOptions & { readonly cancelRunning?: boolean | undefined } = {},
+  ): Promise<number> {
+    checkObject('options', cancelOptions);
+    const { cancelRunning = false, ...options } = cancelOptions;
+    if (typeof cancelRunning !== 'boolean') throw invalidFieldError('cancelRunning', 'must be true or false');
     return this.#calls.run(options, async (client, signal) => {
-      const { batchId } = this;
-      const { workflowId, state, endedAt } = await findBatch(client, batchId);
-      if (state !== 'running' && !cancelRunning) throw wrongStateError(workflowId, state);
-      const batch = client.workflow.getHandle(workflowId);
-      if (!cancelRunning) {
-        await batch.cancel().catch(async (error: unknown) => {
+      const batch = await findBatch(client, this.batchId);
+      if (cancelRunning) return this.#cancelWithItems(client, batch, signal);
+      if (batch.state !== 'running') throw wrongStateError(batch.workflowId, batch.state);
+      await getHandleOfRun(client, batch)
+        .cancel()
+        .catch(async (error: unknown) => {
           ignoreClosedWorkflow(error);
-          throw wrongStateError(workflowId, (await findBatch(client, batchId)).state);
+          const { workflowId, state } = await findBatch(client, this.batchId, getFirstRunId(batch));
+          throw wrongStateError(workflowId, state);
         });
-        return 0;
-      }
-      const cancelledIds = await listRunningIds(client, batchId);
-      if (state === 'running') {
-        await this.#update({ signal }, 'cancelRunning').catch((error: unknown) => {
-          if (!hasCode(error, 'ALREADY_ENDED')) throw error;
-        });
-        await batch.cancel().catch(ignoreClosedWorkflow);
-      }
-      await cancelWorkflows(client, cancelledIds);
-      // For some seconds after its termination, a batch may still start items.
-      const until = state === 'terminated' ? Date.parse(endedAt ?? '') + MAX_LATE_START_MS : 0;
-      for (let listsWithoutNewIds = 0; ;) {
-        const newIds = [...(await listRunningIds(client, batchId))].filter(
-          (followUp) => !cancelledIds.has(followUp),
-        );
-        await cancelWorkflows(client, newIds);
-        for (const followUp of newIds) cancelledIds.add(followUp);
-        listsWithoutNewIds = newIds.length > 0 || Date.now() < until ? 0 : listsWithoutNewIds + 1;
-        if (listsWithoutNewIds === 2) return cancelledIds.size;
-        await sleep(LIST_INTERVAL_MS);
-      }
+      return 0;
     });
+  }
+
+  async #cancelWithItems(client: Client, found: BatchReport, signal: AbortSignal): Promise<number> {
+    const { batchId, state, endedAt } = found;
+    const cancelledIds = await listRunningIds(client, batchId);
+    if (state === 'running') {
+      await this.#update({ signal }, 'cancelRunning').catch((error: unknown) => {
+        if (!hasCode(error, 'ALREADY_ENDED')) throw error;
+      });
+      await getHandleOfRun(client, found).cancel().catch(ignoreClosedWorkflow);
+    }
+    await cancelWorkflows(client, cancelledIds);
+    // For some seconds after its termination, a batch may still start items.
+    const until = state === 'terminated' ? Date.parse(endedAt ?? '') + MAX_LATE_START_MS : 0;
+    for (let listsWithoutNewIds = 0; ;) {
+      const newIds = [...(await listRunningIds(client, batchId))].filter(
+        (followUp) => !cancelledIds.has(followUp),
+      );
+      await cancelWorkflows(client, newIds);
+      for (const followUp of newIds) cancelledIds.add(followUp);
+      listsWithoutNewIds = newIds.length > 0 || Date.now() < until ? 0 : listsWithoutNewIds + 1;
+      if (listsWithoutNewIds === 2) return cancelledIds.size;
+      await sleep(LIST_INTERVAL_MS, undefined, { signal });
+    }
   }
 
   /**
@@ -207,19 +232,23 @@ export class BatchHandle {
    * @throws FollowUpError `STILL_RUNNING`; `BATCH_ITEMS_UNAVAILABLE` if the items are no longer stored
    */
   async retry(retry: RetryOptions & CallOptions = {}): Promise<StartedBatch | null> {
+    checkObject('options', retry);
     const { signal, timeout, ...options } = retry;
     const { taskQueue } = this.#calls;
     const start = await this.#calls.run(
-      { signal, timeout, callState: { unconfirmedStart: 'batch' } },
+      { signal, timeout },
       (client, callSignal) => retryBatch({ client, taskQueue, options, signal: callSignal }, this.batchId),
+      { callState: { unconfirmedStart: 'batch' } },
     );
     return start && Object.assign(new BatchHandle(this.#calls, start.batchId), start);
   }
 
   #update(options: CallOptions, name: BatchUpdate, ...args: number[]): Promise<BatchProgress> {
-    return this.#calls.run(options, (client) =>
-      updateRunning(client, () => findBatch(client, this.batchId), { name, args: () => args }),
-    );
+    return this.#calls.run(options, async (client) => {
+      const find = (runId?: string) => findBatch(client, this.batchId, runId);
+      const { result } = await updateRunning(client, find, { name, args: () => args });
+      return result as BatchProgress;
+    });
   }
 }
 

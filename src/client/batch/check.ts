@@ -13,7 +13,7 @@ import { toBatchId, sha256Hex } from '../../contract/ids';
 import { FollowUpError } from '../../contract/follow-up-error';
 import type { FollowUpRequest } from '../../contract/request';
 import { invalidFieldError, throwIfProblems } from '../errors';
-import { unknownOptions } from '../options';
+import { checkName, checkObject, unknownOptions } from '../options';
 
 /** The settings of one run of a batch. If the batch has earlier runs, an omitted setting keeps its value. */
 export interface RunOptions {
@@ -37,6 +37,12 @@ export function checkRunOptions(
   const problemsOfSettings = settingProblems(concurrency ?? CONCURRENCY.default, maxFailures ?? null);
   const unknown = unknownOptions(options, ['concurrency', 'maxFailures', ...others]);
   throwIfProblems([...problems, ...problemsOfSettings, ...unknown]);
+}
+
+/** @throws InvalidRequestError if the value is not a valid concurrency; undefined is invalid too */
+export function checkConcurrency(concurrency: unknown): void {
+  const problems = settingProblems(concurrency, null);
+  throwIfProblems(problems);
 }
 
 export interface CheckedBatch {
@@ -71,8 +77,11 @@ export interface StartBatchOptions extends RunOptions {
  */
 export async function checkBatch(
   requests: BatchItems<unknown>,
-  { batchId: given, ...options }: StartBatchOptions = {},
+  startOptions: StartBatchOptions = {},
 ): Promise<CheckedBatch> {
+  checkObject('options', startOptions);
+  const { batchId: given, ...options } = startOptions;
+  if (given !== undefined && given !== '') checkName('batchId', given);
   const givenBatchId = given && toBatchId(given);
   const text = given === undefined ? undefined : batchIdProblem(givenBatchId);
   checkRunOptions(options, ['batchId'], text === undefined ? [] : [{ field: 'batchId', text }]);

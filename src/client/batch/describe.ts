@@ -11,7 +11,7 @@ import { batchWorkflowId } from '../../contract/ids';
 import { BATCH_WORKFLOW, POLL_AGAIN } from '../../contract/names';
 import { BatchItemsUnavailableError, BatchItemReader, type ItemIdentity } from '../../temporal/batch-items';
 import { eachConcurrently } from '../../temporal/each-concurrently';
-import { describeWorkflow, readRunInput, toRunState } from '../../temporal/workflow-executions';
+import { readRunInput, toRunState } from '../../temporal/workflow-executions';
 import { fetchOutcome } from '../../temporal/fetch-outcome';
 import { isTransient } from '../../temporal/grpc-status';
 import {
@@ -23,16 +23,17 @@ import {
 } from '../../temporal/visibility';
 import { findPendingActivity, listPollingWorkers } from '../../temporal/sdk-internals';
 import { SERVER_TIMEOUT_MS, withTimeout } from '../call-runner';
-import { readTaskFailure } from '../description';
+import { noRunText, readTaskFailure } from '../description';
 import { notFoundError, explainMissingResponse } from '../errors';
+import { describeNamedRun } from '../named-run';
 import { itemsDigest } from './check';
 
 /** The Temporal server's description of a batch's latest run. After a reset, the memo may be as old as the reset point. */
 export type BatchReport = NonNullable<Awaited<ReturnType<typeof describeBatch>>>;
 
-/** Describes the latest run of a batch; null if no batch has this ID. */
-export async function describeBatch(client: Client, batchId: string) {
-  const info = await describeWorkflow(client, batchWorkflowId(batchId));
+/** Describes a run of a batch; null if no batch has this ID or run. @param runId undefined for the latest run */
+export async function describeBatch(client: Client, batchId: string, runId?: string) {
+  const info = await describeNamedRun(client, { workflowId: batchWorkflowId(batchId), runId });
   if (info?.type !== BATCH_WORKFLOW) return null;
   const pending = await findPendingActivity(client, info, 'runItems');
   const details = pending?.details;
@@ -49,10 +50,11 @@ export async function describeBatch(client: Client, batchId: string) {
   };
 }
 
-/** Describes the latest run of a batch. @throws NotFoundError */
-export async function findBatch(client: Client, batchId: string) {
-  const found = await describeBatch(client, batchId);
-  if (found === null) throw notFoundError('batch', batchId, client.options.namespace);
+/** Describes a run of a batch. @param runId undefined for the latest run @throws NotFoundError */
+export async function findBatch(client: Client, batchId: string, runId?: string) {
+  const found = await describeBatch(client, batchId, runId);
+  const reason = runId === undefined ? undefined : noRunText(runId);
+  if (found === null) throw notFoundError('batch', batchId, client.options.namespace, reason);
   return found;
 }
 
@@ -185,7 +187,7 @@ export interface BatchWatchUpdate {
 const REFRESH_MS = 2_000;
 
 /** Yields updates until the batch has ended. @throws NotFoundError */
-export async function* watchBatch(client: Client, batchId: string, signal: AbortSignal | undefined) {
+export async function* watchBatch(client: Client, batchId: string, signal: AbortSignal) {
   await findBatch(client, batchId);
   const reader = new BatchResultReader(client);
   let lastEndedCount: number | undefined = -1;

@@ -72,8 +72,11 @@ export async function retryBatch(
   batchId: string,
 ): Promise<BatchStartResult | null> {
   const { client, options } = start;
-  checkRunOptions(options, ['includeUnknown']);
-  const retryScope: RetryScope = options.includeUnknown === true ? 'unsent-or-unknown' : 'unsent';
+  const { includeUnknown } = options;
+  const isValid = includeUnknown === undefined || typeof includeUnknown === 'boolean';
+  const problem = { field: 'includeUnknown', text: 'must be true or false' };
+  checkRunOptions(options, ['includeUnknown'], isValid ? [] : [problem]);
+  const retryScope: RetryScope = includeUnknown === true ? 'unsent-or-unknown' : 'unsent';
   const before = await findBatch(client, batchId);
   const source = await readBatchInput(client, before);
   if (before.state !== 'running') {
@@ -221,19 +224,16 @@ async function storeChunks(
   await eachConcurrently(firsts.keys(), async (chunk) => {
     const items = await read(chunk);
     signal.throwIfAborted();
-    // The SDK keeps a reference to each request as long as its signal exists, so each chunk has its own signal.
-    await client.withAbortSignal(new AbortController().signal, () =>
-      client.workflow.start(CHUNK_WORKFLOW, {
-        ...batchStart(batchId),
-        workflowId: chunkWorkflowId(batchId, digest ?? '', chunk),
-        taskQueue,
-        args: [{ items }],
-        startDelay: CHUNK_DELAY,
-        // Chunks with the same ID have the same content. A chunk that has ended is started again, because retention removes it.
-        workflowIdConflictPolicy: 'USE_EXISTING',
-        workflowIdReusePolicy: 'ALLOW_DUPLICATE',
-        staticSummary: `Chunk ${chunk + 1} of the items of a batch`,
-      }),
-    );
+    await client.workflow.start(CHUNK_WORKFLOW, {
+      ...batchStart(batchId),
+      workflowId: chunkWorkflowId(batchId, digest ?? '', chunk),
+      taskQueue,
+      args: [{ items }],
+      startDelay: CHUNK_DELAY,
+      // Chunks with the same ID have the same content. A chunk that has ended is started again, because retention removes it.
+      workflowIdConflictPolicy: 'USE_EXISTING',
+      workflowIdReusePolicy: 'ALLOW_DUPLICATE',
+      staticSummary: `Chunk ${chunk + 1} of the items of a batch`,
+    });
   });
 }

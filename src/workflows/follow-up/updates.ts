@@ -10,7 +10,7 @@ import { quote } from '../../contract/text';
 import { parseDuration } from '../../contract/duration';
 import { isHistoryFull } from '../../follow-up/history-budget';
 import { toFollowUpProgress } from '../../follow-up/receipt';
-import { isDecisionNeeded } from '../../follow-up/state';
+import { decisionPhaseProblem, isDecisionNeeded } from '../../follow-up/state';
 import { registerUpdate, rejectUpdateIf } from '../register-update';
 import type { FollowUpRun } from './run';
 
@@ -86,7 +86,7 @@ function decisionTimeProblem({ state, step }: FollowUpRun): string | undefined {
   if (isDecisionNeeded(state)) return undefined;
   return step.phase === 'needs-decision'
     ? 'another decision was accepted, and the follow-up applies it now'
-    : `the follow-up is ${step.phase}; a decision is accepted only in the phase needs-decision`;
+    : decisionPhaseProblem(step.phase);
 }
 
 function decisionProblem(decision: unknown, namedRunId: unknown): string | undefined {

@@ -37,7 +37,8 @@ it('watchBatch returns the last results with the next update if the Temporal ser
   readNew.mockRejectedValueOnce(new ServiceError('away', { cause }));
   jest.spyOn(timers, 'setTimeout').mockResolvedValue(undefined);
   const updates: unknown[] = [];
-  for await (const { results } of watchBatch(client, 'b', undefined)) updates.push(results);
+  for await (const { results } of watchBatch(client, 'b', new AbortController().signal))
+    updates.push(results);
   jest.restoreAllMocks();
   expect(updates).toEqual([[], [ITEM_RESULT]]);
 });

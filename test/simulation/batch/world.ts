@@ -98,7 +98,7 @@ export class BatchWorld extends World<BatchPlan, BatchOperation> {
     },
     'retry item': ({ item }) =>
       this.performOnItem(item, false, ({ workflowId }) =>
-        this.calls.run({}, (client, signal) => retryFollowUp(client, workflowId, signal)),
+        this.calls.run({}, (client, signal) => retryFollowUp(client, { workflowId }, signal)),
       ),
     'delete item': ({ item }) =>
       this.performOnItem(item, false, (run) => {
