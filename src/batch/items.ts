@@ -54,10 +54,16 @@ const KEY_DIGITS = 16;
 /**
  * Makes batch items from requests. Equal requests become equal JSON. Clients also call this function for a batch whose input the
  * workflow rejected. The requests may then be any values.
+ *
+ * @param reportRepeat is called for each request without a `requestId` whose message an earlier request has; both are numbered from 0
  */
-export function toBatchItems(requests: readonly FollowUpRequest[]): BatchItem[] {
-  const occurrences = new Map<string, number>();
-  return requests.map((each) => {
+export function toBatchItems(
+  requests: readonly FollowUpRequest[],
+  reportRepeat: (request: number, earlier: number) => void = () => undefined,
+): BatchItem[] {
+  // The map has a digest of each prompt, because 100,000 prompts may have 200 MB.
+  const messages = new Map<string, { readonly first: number; occurrences: number }>();
+  return requests.map((each, index) => {
     const tidy = { ...(withBatchPolling(each) as JsonObject) };
     const fields = Object.keys(REQUEST_FIELDS).map((field) => [field, getField(tidy, field)] as const);
     const request = buildRequest(fields) as unknown as FollowUpRequest;
@@ -65,9 +71,12 @@ export function toBatchItems(requests: readonly FollowUpRequest[]): BatchItem[] 
     if (requestId !== undefined) return { key: null, request };
     const message = [projectId, jobId, sha256Hex(prompt)];
     const name = JSON.stringify(message);
-    const occurrence = (occurrences.get(name) ?? 0) + 1;
-    occurrences.set(name, occurrence);
-    return { key: sha256Hex(JSON.stringify([...message, occurrence])).slice(0, KEY_DIGITS), request };
+    const known = messages.get(name) ?? { first: index, occurrences: 0 };
+    messages.set(name, known);
+    known.occurrences += 1;
+    if (known.occurrences > 1) reportRepeat(index, known.first);
+    const key = sha256Hex(JSON.stringify([...message, known.occurrences])).slice(0, KEY_DIGITS);
+    return { key, request };
   });
 }
 
@@ -128,7 +137,8 @@ export function cutChunks(items: readonly BatchItem[], maxBytes: number = MAX_CH
  * @param batchId the batch ID, which is part of the items' request IDs. If the ID is not known yet, any text of the same length is
  * valid.
  * @param maxProblems the number of problems after which the check ends
- * @returns the valid items, and every problem in the order of the items. Items are numbered from 1 in problems.
+ * @returns the valid items, every problem in the order of the items, and the repeats: the items without a `requestId` whose
+ * message an earlier item has. Items are numbered from 1 in problems and repeats.
  */
 export function checkItems(inputs: readonly unknown[], batchId: string, maxProblems = Infinity) {
   const requestId = `${batchId}-${'x'.repeat(KEY_DIGITS)}`;
@@ -147,18 +157,27 @@ export function checkItems(inputs: readonly unknown[], batchId: string, maxProbl
       requests.push(request as FollowUpRequest);
     } else problems.push(...checked.problems.map((problem) => ({ ...problem, item })));
   }
-  const items = toBatchItems(requests);
+  const repeats: { readonly item: number; readonly earlierItem: number }[] = [];
+  const toNumber = (index: number) => numbers[index] ?? 0;
+  const items = toBatchItems(requests, (index, earlier) =>
+    repeats.push({ item: toNumber(index), earlierItem: toNumber(earlier) }),
+  );
   const named = items.map((each, index) => {
     const { projectId, jobId } = each.request;
     const name = toItemRequestId(batchId, each);
-    return { item: numbers[index] ?? 0, name, workflowId: followUpWorkflowId(projectId, jobId, name) };
+    return { item: toNumber(index), name, workflowId: followUpWorkflowId(projectId, jobId, name) };
   });
   for (const same of groupsBy(named, ({ workflowId }) => workflowId).filter(({ length }) => length > 1))
     for (const { item, name } of same) {
       const text = `${quote(name)} is the request ID of ${same.length} items for the same job; set a different ID for each item`;
       problems.push({ item, field: 'requestId', text });
     }
-  return { items, problems: problems.sort((one, other) => (one.item ?? 0) - (other.item ?? 0)) };
+  return { items, repeats, problems: problems.sort(byItem) };
+}
+
+/** Compares two problems by their items. */
+export function byItem(one: Problem, other: Problem): number {
+  return (one.item ?? 0) - (other.item ?? 0);
 }
 
 /** Returns why a value is not a batch ID, or undefined if the value is valid. */

@@ -27,6 +27,8 @@ export const EXIT_CODE = {
   maxFailuresExceeded: 30,
   usage: 2,
   other: 1,
+  // As with the program `timeout` of GNU coreutils.
+  timedOut: 124,
   // As in a shell, the exit code after a signal is 128 and the number of SIGINT, SIGTERM or SIGPIPE.
   interrupted: 130,
   terminated: 143,
@@ -58,6 +60,7 @@ const LABEL_BY_FIELD: Readonly<Record<string, string>> = {
   scheduleId: 'ID',
   items: 'FILE',
   spec: 'timing',
+  outcome: '--outcome',
 };
 
 export interface CommandOutcome {

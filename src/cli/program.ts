@@ -6,7 +6,10 @@ import { scheduleCommand } from './commands/schedule';
 import { addSendCommand } from './commands/send';
 import { commandOutcomeFromError, EXIT_CODE, EXIT_CODES_HELP, printOutcome } from './command-outcome';
 import { printableLines } from './render/text';
-import { type OutputStream, Session } from './session';
+import { runUntilEarlyEnd, startTimeout } from './early-end';
+import { parseTimeoutFlag } from './flags/request-flags';
+import type { OutputStream } from './render/progress-line';
+import { Session } from './session';
 
 const ENVIRONMENT_HELP = `Environment:
   TEMPORAL_*, temporal.toml    the connection, as for the Temporal CLI and every SDK (default: localhost:7233)
@@ -14,6 +17,13 @@ const ENVIRONMENT_HELP = `Environment:
                                must be the same as on the workers; only the workers need the agent service's API key
   TEMPORAL_UI_URL              print the address of each follow-up in the Web UI at this URL
   DEBUG                        print the stack traces of errors`;
+
+/** Every command has this option. */
+const TIMEOUT = [
+  '--timeout <duration>',
+  'end the command after this time; follow-ups and batches continue (default: no timeout)',
+  parseTimeoutFlag,
+] as const;
 
 /** Creates the program. Usage errors are thrown, so that `runCli` converts every error into an exit code. */
 function createProgram(session: Session, version: string, streams: OutputConfiguration): Command {
@@ -46,6 +56,7 @@ ${ENVIRONMENT_HELP}`,
   program.addCommand(setupCommand(session));
   // The loop is needed, because commander does not apply a program's settings to commands that are added with `addCommand`.
   for (const [command, words] of allCommands(program)) {
+    if (command.commands.length === 0) command.option(...TIMEOUT);
     command.exitOverride().configureOutput(streams);
     command.showHelpAfterError(`(for usage, run ${session.command(...words, '--help')})`);
     // The list of commands shows the first sentence of each description.
@@ -81,23 +92,28 @@ export async function runCli(invocation: Invocation): Promise<number> {
   // A usage error is reported before commander knows the command and its flags.
   session.isJson = args.includes('--json');
   program.hook('preAction', (_, command) => {
-    session.isJson = command.opts<{ readonly json?: boolean }>().json === true;
+    const { json, timeout } = command.opts<{ readonly json?: boolean; readonly timeout?: number }>();
+    session.isJson = json === true;
+    if (timeout !== undefined) startTimeout(session, timeout);
   });
   try {
-    await program.parseAsync(args, { from: 'user' });
-    return session.exitCode;
+    await runUntilEarlyEnd(session, () => program.parseAsync(args, { from: 'user' }));
   } catch (error) {
-    if (error instanceof CommanderError) {
-      // If the exit code is 0, commander has printed the help or the version. Otherwise, commander has printed the error.
-      if (error.exitCode === 0) return EXIT_CODE.completed;
-      const message = error.message.replace(/^error: /, '');
-      session.print({ type: 'Usage', message, details: null });
-      return EXIT_CODE.usage;
-    }
-    printOutcome(session, commandOutcomeFromError(error));
-    if (env.DEBUG && error instanceof Error) session.printStatus(error.stack ?? '');
-    return session.exitCode;
+    printError(session, error);
   } finally {
     await session.close();
   }
+  return session.exitCode;
+}
+
+function printError(session: Session, error: unknown): void {
+  if (!(error instanceof CommanderError)) {
+    printOutcome(session, commandOutcomeFromError(error));
+    if (session.env.DEBUG && error instanceof Error) session.printStatus(error.stack ?? '');
+    return;
+  }
+  // If the exit code is 0, commander has printed the help or the version. Otherwise, commander has printed the error.
+  if (error.exitCode === 0) return;
+  session.exitCode = EXIT_CODE.usage;
+  session.print({ type: 'Usage', message: error.message.replace(/^error: /, ''), details: null });
 }

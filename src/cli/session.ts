@@ -1,14 +1,8 @@
 import { FollowUpClient } from '../entries/client';
 import { safeJson } from '../contract/text';
 import { type Environment, readVariable } from '../temporal/connection-config';
+import { type OutputStream, ProgressLine } from './render/progress-line';
 import { printableLines } from './render/text';
-
-export interface OutputStream {
-  write(text: string): unknown;
-  once?(event: 'error', listener: () => void): unknown;
-  readonly isTTY?: boolean;
-  readonly columns?: number;
-}
 
 /** The state and the output of one run of the CLI. */
 export class Session {
@@ -19,6 +13,10 @@ export class Session {
   isJsonLines = false;
   /** Resolves when the reader of stdout exits, as in `batch run --json | head -1`. */
   readonly stdoutClosed: Promise<'SIGPIPE'>;
+  /** The text that follows the reason of an early end: the work that continues, and the commands for it. */
+  continuation = '';
+  private readonly controller = new AbortController();
+  private line: ProgressLine | undefined;
   private connected: Promise<FollowUpClient> | undefined;
 
   /** @param commandPrefix the words with which the user runs the CLI, for the commands in hints */
@@ -26,7 +24,7 @@ export class Session {
     readonly env: Environment,
     readonly stdin: AsyncIterable<Uint8Array>,
     private readonly stdout: OutputStream,
-    readonly stderr: OutputStream,
+    private readonly stderr: OutputStream,
     private readonly commandPrefix: string,
   ) {
     this.stdoutClosed = new Promise((resolve) => {
@@ -47,10 +45,30 @@ export class Session {
     this.stderr.write(printableLines(text) + '\n');
   }
 
+  /** The signal that ends the command early. Every call of the command has this signal. */
+  get signal(): AbortSignal {
+    return this.controller.signal;
+  }
+
+  /** Ends the command early. Only the first reason has an effect. */
+  abort(reason: Error): void {
+    this.controller.abort(reason);
+  }
+
+  /** Starts a progress line, which replaces the previous one. */
+  startLine(): ProgressLine {
+    this.clearLine();
+    return (this.line = new ProgressLine(this.stderr, this.env));
+  }
+
+  clearLine(): void {
+    this.line?.clear();
+  }
+
   connect(): Promise<FollowUpClient> {
-    const { env } = this;
+    const { env, signal } = this;
     const taskQueue = readVariable(env, 'FOLLOW_UP_TASK_QUEUE');
-    return (this.connected ??= FollowUpClient.connect({ env, taskQueue }));
+    return (this.connected ??= FollowUpClient.connect({ env, taskQueue, signal }));
   }
 
   command(...words: string[]): string {

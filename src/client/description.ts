@@ -1,16 +1,16 @@
 import type { Client, WorkflowExecutionDescription, WorkflowExecutionInfo } from '@temporalio/client';
 import { FOLLOW_UP_WORKFLOW, type KeywordName, MEMO_RECEIPT } from '../contract/names';
-import { isReceipt, isVerdict, type Phase, type Receipt, type Verdict } from '../contract/result';
-import { keywordAttribute, keywordAttributeKey, OUTCOME_KEY } from '../contract/follow-up-start-options';
+import { isReceipt, isVerdict, type Receipt, type Verdict } from '../contract/result';
+import { keywordAttributeKey, OUTCOME_KEY } from '../contract/follow-up-start-options';
 import { singleLine } from '../contract/text';
 import { describeWorkflow, type RunState, toRunState } from '../temporal/workflow-executions';
 import { findGrpcError } from '../temporal/grpc-status';
 import { readProtoField } from '../temporal/proto-field';
-import { listWorkflows } from '../temporal/visibility';
+import { latestRuns, listWorkflows } from '../temporal/visibility';
 import { findPendingActivity } from '../temporal/sdk-internals';
-import { notFoundError, throwIfProblems } from './errors';
+import { notFoundError } from './errors';
+import { attributesFromFilter, type FollowUpFilter, matchesFilter, queryFromFilter } from './filter';
 import { describeNamedRun, type NamedRun } from './named-run';
-import { checkObject, nameProblems, unknownOptions } from './options';
 
 /** A follow-up as the Temporal server describes it, without a worker. */
 export interface FollowUpDescription {
@@ -158,47 +158,16 @@ export async function readTaskFailure(
   return message ? `its workflow task keeps failing and is retried: ${singleLine(message, 500)}` : null;
 }
 
-/** The conditions of a list, all of which must hold. An omitted field does not restrict the list. */
-export interface FollowUpFilter {
-  readonly phase?: Phase | undefined;
-  /** The outcome, such as `completed` or `DeadlineExceeded`, or the verdict, such as `unknown`. */
-  readonly outcome?: string | undefined;
-  readonly projectId?: string | undefined;
-  readonly jobId?: string | undefined;
-  readonly batchId?: string | undefined;
-}
-
-const FILTER_ATTRIBUTES: Readonly<Record<Exclude<keyof FollowUpFilter, 'outcome'>, KeywordName>> = {
-  phase: 'FollowUpPhase',
-  projectId: 'AgentProject',
-  jobId: 'AgentJob',
-  batchId: 'FollowUpBatch',
-};
-
-/** @throws InvalidRequestError with every problem of the filter */
-export function checkFilter(filter: FollowUpFilter): void {
-  checkObject('filter', filter);
-  const problems = unknownOptions(filter, [...Object.keys(FILTER_ATTRIBUTES), 'outcome']);
-  for (const [field, value] of Object.entries(filter)) {
-    if (value !== undefined) problems.push(...nameProblems(field, value));
-    if (field === 'outcome' && !/^[a-z-]*$/i.test(String(value)))
-      problems.push({ field, text: 'must be an outcome or a verdict, such as completed or unknown' });
-  }
-  throwIfProblems(problems);
-}
-
+/** Lists the latest run of each follow-up that matches the filter. */
 export async function* listFollowUps(
   client: Client,
-  { outcome, ...exact }: FollowUpFilter,
+  filter: FollowUpFilter,
 ): AsyncGenerator<FollowUpDescription, void, undefined> {
-  const filters = Object.entries(exact).flatMap(([field, value]) =>
-    value === undefined
-      ? []
-      : [keywordAttribute(FILTER_ATTRIBUTES[field as keyof typeof FILTER_ATTRIBUTES], value)],
-  );
-  const restriction = outcome === undefined ? '' : ` AND ${OUTCOME_KEY.name} = '${outcome}'`;
-  for await (const info of listWorkflows(client, filters, { restriction })) {
+  // A run that was continued as new is never the latest run.
+  const restriction = ` AND ExecutionStatus != 'ContinuedAsNew'${queryFromFilter(filter)}`;
+  const runs = listWorkflows(client, attributesFromFilter(filter), { restriction });
+  for await (const info of latestRuns(client, runs)) {
     const found = toDescription(info);
-    if (outcome === undefined || outcome === found.outcome || outcome === found.verdict) yield found;
+    if (matchesFilter(found, filter)) yield found;
   }
 }

@@ -4,11 +4,13 @@ import type { FollowUpResult } from '../contract/result';
 import { checkConnectOptions, type ConnectOptions, connectClient } from './connect';
 import { BatchClient } from './batch/batch-client';
 import { type CallOptions, CallRunner } from './call-runner';
-import { checkFilter, type FollowUpDescription, type FollowUpFilter, listFollowUps } from './description';
+import { type FollowUpDescription, listFollowUps } from './description';
+import { checkFilter, type FollowUpFilter } from './filter';
 import { FollowUpHandle, type StartedFollowUp } from './follow-up-handle';
 import { type CallState, invalidFieldError } from './errors';
 import { awaitResult } from './await-result';
 import { checkName, checkOptions, checkRun } from './options';
+import { checkRetryAll, retryAll, type RetryAllOptions, type RetryResult } from './retry-all';
 import { ScheduleClient } from './schedules';
 import { type NamedRequest, startFollowUp, type FollowUpStartResult, type StartOptions } from './start';
 
@@ -126,14 +128,27 @@ export class FollowUpClient {
   }
 
   /**
-   * Lists the follow-ups of the namespace that match the filter. Running follow-ups come first. The list is eventually
-   * consistent.
+   * Lists the follow-ups of the namespace that match the filter, each with its latest run. An earlier run is never listed, even if
+   * only that run matches the filter. Running follow-ups come first. The list is eventually consistent.
    *
    * @throws InvalidRequestError if the filter is invalid; SearchAttributesError if the namespace is not set up
    */
   list(filter: FollowUpFilter = {}, options: CallOptions = {}): AsyncIterable<FollowUpDescription> {
     checkFilter(filter);
     return this.#calls.iterate(options, (client) => listFollowUps(client, filter));
+  }
+
+  /**
+   * Retries every follow-up that matches the filter and may be sent again, as {@link FollowUpHandle.retry} does. The receipt decides
+   * for each follow-up, so a message of unknown delivery is never sent again. A cancelled follow-up is retried only if
+   * `filter.outcome` is `cancelled`. The call does not wait for the outcomes. It can be repeated after an error.
+   *
+   * @returns a result for each follow-up, in an iteration that retries the follow-ups
+   * @throws InvalidRequestError if the filter is invalid or empty; SearchAttributesError if the namespace is not set up
+   */
+  retryAll(filter: FollowUpFilter, options: RetryAllOptions = {}): AsyncIterable<RetryResult> {
+    checkRetryAll(filter, options);
+    return retryAll(this, filter, options);
   }
 
   /** Ends every call in progress. Closes the connection if {@link connect} opened it. */

@@ -14,7 +14,13 @@ import { BATCH_WORKFLOW } from '../contract/names';
 import type { FollowUpRequest } from '../contract/request';
 import { jsonByteLength, markdownCode } from '../contract/text';
 import { findGrpcError, hasGrpcStatus } from '../temporal/grpc-status';
-import { type BatchItems, checkBatch, checkRunOptions, type RunOptions } from './batch/check';
+import {
+  type BatchItems,
+  checkBatch,
+  checkRunOptions,
+  type DuplicateOptions,
+  type RunOptions,
+} from './batch/check';
 import type { CallOptions, CallRunner } from './call-runner';
 import {
   invalidFieldError,
@@ -26,7 +32,9 @@ import {
 import { checkName, checkObject } from './options';
 
 /** The times at which a schedule starts batches, and the options of these batches. */
-export type CreateScheduleOptions = Pick<ScheduleOptions, 'spec' | 'policies' | 'state'> & RunOptions;
+export type CreateScheduleOptions = Pick<ScheduleOptions, 'spec' | 'policies' | 'state'> &
+  RunOptions &
+  DuplicateOptions;
 
 /** An omitted field keeps its value. A given `spec` or `items` replaces the whole earlier value. */
 export interface UpdateScheduleOptions extends Partial<CreateScheduleOptions> {
@@ -78,10 +86,11 @@ export class ScheduleClient {
       field: 'spec',
       text: 'is missing; set it to the times at which the schedule starts a batch',
     };
-    checkRunOptions(options, ['spec', 'policies', 'state'], isRecord(options.spec) ? [] : [noSpec]);
+    const others = ['spec', 'policies', 'state', 'allowDuplicates'];
+    checkRunOptions(options, others, isRecord(options.spec) ? [] : [noSpec]);
     checkScheduleParts(options);
-    const { spec, policies = {}, state = {}, ...settings } = options;
-    const items = await checkSchedule(scheduleId, requests);
+    const { spec, policies = {}, state = {}, allowDuplicates, ...settings } = options;
+    const items = await checkSchedule(scheduleId, requests, { allowDuplicates });
     const action = {
       type: 'startWorkflow' as const,
       workflowType: BATCH_WORKFLOW,
@@ -115,10 +124,10 @@ export class ScheduleClient {
 
   async #update(client: Client, scheduleId: string, change: UpdateScheduleOptions): Promise<void> {
     checkObject('change', change);
-    const { items: requests, spec, policies = {}, state = {}, ...settings } = change;
-    checkRunOptions(settings);
+    const { items: requests, spec, policies = {}, state = {}, allowDuplicates, ...settings } = change;
+    checkRunOptions({ ...settings, allowDuplicates }, ['allowDuplicates']);
     checkScheduleParts(change);
-    const items = requests && (await checkSchedule(scheduleId, requests));
+    const items = requests && (await checkSchedule(scheduleId, requests, { allowDuplicates }));
     const applyChange = ({ action, ...current }: ScheduleDescription) => {
       if (action.workflowType !== BATCH_WORKFLOW)
         throw notABatchScheduleError(client, scheduleId, action.workflowType);
@@ -154,13 +163,19 @@ function checkScheduleParts({ spec, policies, state }: Partial<CreateScheduleOpt
 const NO_REQUEST_IDS = 'is not allowed in a schedule, because only the first firing would send the message';
 
 /** Checks the ID and the requests of a schedule, and returns the requests. @throws InvalidRequestError with every problem */
-export async function checkSchedule(scheduleId: string, requests: BatchItems<unknown>) {
+export async function checkSchedule(
+  scheduleId: string,
+  requests: BatchItems<unknown>,
+  options: DuplicateOptions = {},
+) {
   checkName('scheduleId', scheduleId);
+  checkObject('options', options);
   // The batch ID of every firing has this length.
   const batchId = `${scheduleId}-2006-01-02T15:04:05Z`;
   const text = batchIdProblem(batchId);
   if (text !== undefined) throw invalidFieldError('scheduleId', text);
-  const { items } = await checkBatch(requests, { batchId });
+  const remedy = 'change one of them';
+  const { items } = await checkBatch(requests, { ...options, batchId }, remedy);
   const checked = items.map(({ request }) => request);
   const problems: Problem[] = [];
   for (const [index, { key }] of items.entries())

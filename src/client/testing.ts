@@ -4,12 +4,14 @@ import { FollowUpError } from '../contract/follow-up-error';
 import { DEFAULT_TASK_QUEUES } from '../contract/names';
 import type { FollowUpResult } from '../contract/result';
 import { type CallOptions, CallRunner } from './call-runner';
-import { checkFilter, type FollowUpDescription, type FollowUpFilter } from './description';
+import type { FollowUpDescription } from './description';
 import { type CallState, invalidFieldError } from './errors';
+import { checkFilter, type FollowUpFilter, matchesFilter } from './filter';
 import { awaitInMemoryResult, InMemoryFollowUpHandle } from './in-memory-handle';
 import { AVAILABILITIES, type Availability, IN_MEMORY_NAMESPACE, InMemoryServer } from './in-memory-server';
 import type { BatchClientLike, FollowUpClientLike, ScheduleClientLike } from './interfaces';
 import { checkName, checkObject, checkRun } from './options';
+import { checkRetryAll, retryAll, type RetryAllOptions, type RetryResult } from './retry-all';
 import type { SimulatedOutcome } from './simulated-outcome';
 import {
   type NamedRequest,
@@ -90,6 +92,11 @@ export class InMemoryFollowUpClient implements FollowUpClientLike {
     return this.#calls.iterate(options, () => this.#list(filter));
   }
 
+  retryAll(filter: FollowUpFilter, options: RetryAllOptions = {}): AsyncIterable<RetryResult> {
+    checkRetryAll(filter, options);
+    return retryAll(this, filter, options);
+  }
+
   close(): Promise<void> {
     this.#calls.close();
     return Promise.resolve();
@@ -120,18 +127,21 @@ export class InMemoryFollowUpClient implements FollowUpClientLike {
     return this.#calls.run(options, work, { callState, optionNames: ['startDelay'] });
   }
 
-  async *#list({ outcome, ...exact }: FollowUpFilter): AsyncGenerator<FollowUpDescription, void> {
+  async *#list(filter: FollowUpFilter): AsyncGenerator<FollowUpDescription, void> {
     this.#server.checkReachable({});
-    const found = this.#server.followUps.map((followUp) => followUp.describe());
+    const runs = this.#server.followUps;
+    const latestRuns = new Map(runs.map((run) => [run.workflowId, run]));
+    const found = runs.filter((run) => latestRuns.get(run.workflowId) === run).map((run) => run.describe());
     const running = found.filter(({ state }) => state === 'running');
     const ended = found.filter(({ state }) => state !== 'running').reverse();
     for (const each of [...running.reverse(), ...ended]) {
-      const values: Partial<Record<keyof FollowUpFilter, string | null>> = { ...each, batchId: null };
-      const isListed = Object.entries(exact).every(
-        ([field, value]) => value === undefined || values[field as keyof FollowUpFilter] === value,
+      const values = { ...each, batchId: null };
+      const fields = ['phase', 'projectId', 'jobId', 'batchId'] as const;
+      const isListed = fields.every(
+        (field) => filter[field] === undefined || values[field] === filter[field],
       );
-      const hasOutcome = outcome === undefined || outcome === each.outcome || outcome === each.verdict;
-      if (isListed && hasOutcome) yield await Promise.resolve({ ...each, startsAt: null, receipt: null });
+      if (isListed && matchesFilter(each, filter))
+        yield await Promise.resolve({ ...each, startsAt: null, receipt: null });
     }
   }
 }

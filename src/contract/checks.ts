@@ -20,14 +20,22 @@ export interface Problem {
   readonly text: string;
   /** The number of the batch item, from 1. The field is absent if the problem concerns the whole input. */
   readonly item?: number;
+  /** The number of the earlier item that has the same message, if the problem is that the message occurs twice. */
+  readonly earlierItem?: number;
 }
 
 /** @param nameOf the flag or the column of each field. A field without a name keeps its path. */
 export function problemText(
-  { item, field, text }: Problem,
+  { item, earlierItem, field, text }: Problem,
   nameOf: Readonly<Record<string, string>> = {},
 ): string {
-  return `${item === undefined ? '' : `item ${item}: `}${nameOf[field] ?? field}: ${text}`;
+  const place = item === undefined ? '' : `${itemPlace('item', item, earlierItem)}: `;
+  return `${place}${nameOf[field] ?? field}: ${text}`;
+}
+
+/** Returns where a problem is, such as `item 7` or `line 7 repeats line 3`. @param unit `item` or `line` */
+export function itemPlace(unit: string, item: number, earlierItem: number | undefined): string {
+  return `${unit} ${item}${earlierItem === undefined ? '' : ` repeats ${unit} ${earlierItem}`}`;
 }
 
 /** The maximum number of problems in one message, because a batch may have 100,000 problems. */

@@ -10,7 +10,7 @@ export {
 } from '../client/batch/check';
 export type { RetryOptions } from '../client/batch/start';
 export type { CallOptions } from '../client/call-runner';
-export type { FollowUpDescription, FollowUpFilter } from '../client/description';
+export type { FollowUpDescription } from '../client/description';
 export {
   ConflictError,
   DeadlineExceededError,
@@ -24,10 +24,12 @@ export {
   StartUnconfirmedError,
   NotFoundError,
 } from '../client/errors';
+export type { FollowUpFilter } from '../client/filter';
 export * from '../client/interfaces';
 export * from '../client/follow-up-client';
 export * from '../client/follow-up-handle';
 export type { ProgressReport } from '../client/progress';
+export type { RetryAllOptions, RetryResult } from '../client/retry-all';
 export {
   checkSchedule,
   type CreateScheduleOptions,

@@ -20,3 +20,18 @@ export async function eachConcurrently<T>(
   const results = await Promise.allSettled(Array.from({ length: concurrency }, loop));
   for (const result of results) if (result.status === 'rejected') throw result.reason;
 }
+
+/** Groups the items of a list. The last group may be smaller. */
+export async function* groupsOf<T>(
+  items: AsyncIterable<T>,
+  size: number,
+): AsyncGenerator<T[], void, undefined> {
+  let group: T[] = [];
+  for await (const item of items) {
+    group.push(item);
+    if (group.length < size) continue;
+    yield group;
+    group = [];
+  }
+  if (group.length > 0) yield group;
+}

@@ -4,7 +4,8 @@ import { type RecordedOutcome, outcomeFromMemo, createOutcomeWithoutReceipt } fr
 import { FOLLOW_UP_WORKFLOW, MEMO_RECEIPT } from '../contract/names';
 import { canRetry } from '../contract/result';
 import { keywordAttribute } from '../contract/follow-up-start-options';
-import { toRunState } from './workflow-executions';
+import { eachConcurrently, groupsOf } from './each-concurrently';
+import { describeWorkflow, toRunState } from './workflow-executions';
 import { decodeFirstPayload } from './sdk-internals';
 
 type AttributeFilters = readonly ReturnType<typeof keywordAttribute>[];
@@ -19,6 +20,66 @@ export async function* listWorkflows(
   const undecoded = new WorkflowClient(undecodedClientOptions(client));
   for await (const info of undecoded.list({ query, pageSize }))
     if (filters.every(({ key, value }) => info.typedSearchAttributes.get(key) === value)) yield info;
+}
+
+/** The number of workflow IDs in one query. An ID has at most 255 bytes. */
+const IDS_PER_QUERY = 50;
+
+/**
+ * Yields the runs that are the latest run of their workflow. A visibility list has every run of a workflow, and no attribute of a run
+ * shows whether a later run exists. A workflow has at most one open run, so an open run is the latest one. For each group of
+ * {@link IDS_PER_QUERY} ended runs, one more query lists all runs of their workflows.
+ *
+ * @param runs the listed runs; a run that ends during the list may be listed twice, and is yielded once
+ */
+export async function* latestRuns(
+  client: Client,
+  runs: AsyncIterable<WorkflowExecutionInfo>,
+): AsyncGenerator<WorkflowExecutionInfo, void, undefined> {
+  const openIds = new Set<string>();
+  for await (const group of groupsOf(runs, IDS_PER_QUERY)) {
+    const ended = group.filter(({ closeTime }) => closeTime !== undefined);
+    const latestRunIds = await findLatestRunIds(client, ended);
+    for (const run of group) {
+      const { workflowId, runId, closeTime } = run;
+      if (openIds.has(workflowId) || (latestRunIds.get(workflowId) ?? runId) !== runId) continue;
+      if (closeTime === undefined) openIds.add(workflowId);
+      yield run;
+    }
+  }
+}
+
+/** Returns the ID of the latest run of each workflow. The runs of one workflow end one after another, so the latest run ends last. */
+async function findLatestRunIds(
+  client: Client,
+  ended: readonly WorkflowExecutionInfo[],
+): Promise<ReadonlyMap<string, string>> {
+  const runIds = new Map<string, string>();
+  const undecoded = new WorkflowClient(undecodedClientOptions(client));
+  const ids = [...new Set(ended.map(({ workflowId }) => workflowId))];
+  // A query can't compare some characters (see `visibilityQuery`), and only IDs that another program chose have them.
+  const [exact, others] = [ids.filter(isComparable), ids.filter((id) => !isComparable(id))];
+  await eachConcurrently(others, async (workflowId) => {
+    const latest = await describeWorkflow({ workflow: undecoded }, workflowId);
+    if (latest !== null) runIds.set(workflowId, latest.runId);
+  });
+  if (exact.length === 0) return runIds;
+  const since = new Date(Math.min(...ended.map(({ closeTime }) => Number(closeTime))));
+  const query =
+    visibilityQuery([]) +
+    ` AND WorkflowId IN (${exact.map((id) => `'${id}'`).join(', ')})` +
+    ` AND (CloseTime IS NULL OR CloseTime >= '${since.toISOString()}')`;
+  const endTimes = new Map<string, number>();
+  for await (const { workflowId, runId, closeTime } of undecoded.list({
+    query,
+    pageSize: OUTCOMES_PER_PAGE,
+  })) {
+    const endTime = closeTime?.getTime() ?? Infinity;
+    if (endTime < (endTimes.get(workflowId) ?? 0)) continue;
+    endTimes.set(workflowId, endTime);
+    runIds.set(workflowId, runId);
+  }
+  return runIds;
 }
 
 const RUNNING = ' AND CloseTime IS NULL';
@@ -126,8 +187,16 @@ function visibilityQuery(filters: AttributeFilters): string {
   return [`WorkflowType = '${FOLLOW_UP_WORKFLOW}'`, ...filters.map(visibilityClause)].join(' AND ');
 }
 
+function isComparable(value: string): boolean {
+  return comparablePrefix(value) === value;
+}
+
+function comparablePrefix(value: string): string | undefined {
+  return /^[^'"\\\p{Cc}]+/u.exec(value)?.[0];
+}
+
 function visibilityClause({ key: { name }, value }: AttributeFilters[number]): string {
-  const prefix = /^[^'"\\\p{Cc}]+/u.exec(value)?.[0];
+  const prefix = comparablePrefix(value);
   if (prefix === undefined) return `${name} IS NOT NULL`;
   return `${name} ${prefix === value ? '=' : 'STARTS_WITH'} '${prefix}'`;
 }

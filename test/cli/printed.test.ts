@@ -5,7 +5,7 @@ import { batchLine, itemLine } from '../../src/cli/render/batch';
 import { progressKey, progressRows, progressText } from '../../src/cli/render/follow-up';
 import { printable, table } from '../../src/cli/render/text';
 import { Session } from '../../src/cli/session';
-import { ProgressLine } from '../../src/cli/wait';
+import { ProgressLine } from '../../src/cli/render/progress-line';
 import {
   type BatchProgress,
   ConflictError,
@@ -131,7 +131,9 @@ it.each<[Partial<FollowUpProgress>, object]>([
   [{ phase: 'verifying' as never }, { phase: 'verifying', action: expect.stringContaining('newer') }],
   [{ phase: 'unauthorized' }, { 'what to do': expect.stringContaining('AGENT_API_KEY') }],
 ])('formats the status rows of the progress %j', (change, rows) => {
-  expect(Object.fromEntries(progressRows(session, 'w', { ...WATCHING, ...change }))).toMatchObject(rows);
+  expect(
+    Object.fromEntries(progressRows(session, { workflowId: 'w' }, { ...WATCHING, ...change })),
+  ).toMatchObject(rows);
 });
 
 it('formats batch progress with percentage, counts and unusual states, and an item with its error', () => {

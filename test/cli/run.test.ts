@@ -5,6 +5,7 @@ const CREATE = ['schedule', 'create', 'nightly', '-'];
 const HOURLY = [...CREATE, '--every', '1h'];
 const SEND = ['send', '--project', 'p', '--job', 'j'];
 const UPDATE = ['schedule', 'update', 'nightly'];
+const CSV = 'project,job,prompt\np,j,m\n';
 
 it('prints help with examples, exit codes and environment variables on stdout', async () => {
   const { code, stdout, stderr } = await runCliOffline(['--help']);
@@ -37,7 +38,19 @@ it.each<[string[], string, string?]>([
   [[...SEND, '--prompt', 'x', '--deadline', '--json'], '--deadline:'],
   [['extend', 'w', '30'], `'30' is invalid for argument 'duration'. "30" needs a unit (ms, s, m, h, d), `],
   [['list', '--limit', '0'], "argument '0' is invalid. The value must be a whole number from 1 to 10000."],
+  [['list', '--ended-after', '2026-11-21T03:00:00'], 'A time needs a time zone, such as Z or +02:00.'],
+  [['status', 'w', '--timeout', '0s'], 'The value must be greater than 0 and at most 24d.'],
+  [['status', 'w', '--timeout', '25d'], 'The value must be greater than 0 and at most 24d.'],
+  [['retry'], 'WORKFLOW-ID is missing; add the ID, or options such as --outcome and --ended-after'],
+  [['retry', '--dry-run', '--limit', '5'], 'WORKFLOW-ID is missing'],
+  [['retry', 'w', '--outcome', 'rejected'], 'the options that choose follow-ups are not allowed'],
+  [['retry', 'w', '--dry-run'], 'the options that choose follow-ups are not allowed'],
+  [['retry', '--outcome', "a'b"], 'error: --outcome: must be an outcome or a verdict'],
   [['batch', 'run', '-', '--max-failures', '5 %'], '--max-failures: must be'],
+  [['batch', 'run', '-'], 'line 4 repeats line 2: prompt: both', `${CSV}p,k,m\np,j,m\n`],
+  [HOURLY, 'line 3 repeats line 2: prompt: both', `${CSV}p,j,m\n`],
+  [[...UPDATE, '--allow-duplicates'], 'FILE is missing, but --allow-duplicates is set; add the file'],
+  [[...UPDATE, '--timeout', '1m'], 'no change is given'],
   ...['{"hours":"3"}', '{"hour":"3 4"}', '{"toString":"3"}', 'hour=3'].map((calendar): [string[], string] => [
     [...CREATE, '--calendar', calendar],
     'The value must be JSON such as {"dayOfWeek":"Fri","hour":"3"}. The fields are second, minute',
@@ -53,13 +66,13 @@ it.each<[string[], string, string?]>([
   [
     HOURLY,
     'FILE: 1.1 MiB as JSON exceeds the maximum of 1 MiB; run "batch run" with cron instead of a schedule',
-    `project,job,prompt\n${`p,j,${'x'.repeat(200_000)}\n`.repeat(6)}`,
+    `project,job,prompt\n${Array.from({ length: 6 }, (_, job) => `p,${job},${'x'.repeat(200_000)}\n`).join('')}`,
   ],
   [UPDATE, 'no change is given; add an option of the schedule or a file of items'],
   [[...UPDATE, '--timezone', 'UTC'], 'timing is missing'],
   [[...UPDATE, '--prompt', 'Fix the links.'], 'FILE is missing'],
   [[...UPDATE, '--overlap', 'x'], 'Allowed choices are skip, '],
-])('%j is rejected with the required fix', async (args, message, stdin = 'project,job,prompt\np,j,m\n') => {
+])('%j is rejected with the required fix', async (args, message, stdin = CSV) => {
   const stderr = expect.stringContaining(message);
   expect(await runCliOffline(args, stdin)).toEqual({ code: 2, stdout: '', stderr });
 });

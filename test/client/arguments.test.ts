@@ -45,7 +45,11 @@ const FOLLOW_UP_CLIENT: Readonly<Record<string, readonly Parameter[]>> = {
   start: [REQUEST_PARAMETER, [{}, [...NO_CALL_OPTIONS, { startDelay: 5 }]]],
   execute: [REQUEST_PARAMETER, [{}, [...NO_CALL_OPTIONS, { startDelay: '5' }]]],
   getHandle: [ID, [undefined, NO_RUN_IDS]],
-  list: [[{}, [...NO_OBJECTS, { unknown: 1 }, { phase: 5 }, { outcome: "a'b" }]], OPTIONS],
+  list: [[{}, [...NO_OBJECTS, { unknown: 1 }, { phase: 5 }, { outcome: "a'b" }, { canRetry: 1 }, { endedAfter: 'noon' }]], OPTIONS],
+  retryAll: [
+    [{ outcome: 'rejected' }, [...NO_OBJECTS, undefined, {}, { unknown: 1 }, { startedBefore: 5 }]],
+    [{}, [...NO_CALL_OPTIONS, { limit: 0 }, { limit: '5' }, { dryRun: 1 }]],
+  ],
 };
 const FOLLOW_UP_HANDLE: Readonly<Record<string, readonly Parameter[]>> = {
   ...Object.fromEntries(
@@ -140,7 +144,7 @@ const PARTS: readonly [string, () => object, Readonly<Record<string, readonly Pa
       ],
       connectClient: [[{}, [...NO_CALL_OPTIONS, { env: 5 }, { taskQueue: 'q' }]]],
       checkBatch: [ITEMS, [{}, [...NO_OBJECTS, { unknown: 1 }, { batchId: '' }]]],
-      checkSchedule: [ID, ITEMS],
+      checkSchedule: [ID, ITEMS, [{}, [...NO_OBJECTS, { unknown: 1 }, { allowDuplicates: 1 }]]],
       ensureSearchAttributes: [[{ workflowService: {} }, [null, undefined, 5, {}]], ID],
       followUpWorkflowId: [ID, ID, ID],
     },

@@ -122,7 +122,7 @@ function callsOf(name: string, part: (client: FollowUpClient) => object, methods
 }
 
 const CALLS: readonly [string, Call][] = [
-  ...callsOf('', (client) => client, { start: [REQUEST], execute: [REQUEST], list: [{}] }),
+  ...callsOf('', (client) => client, { start: [REQUEST], execute: [REQUEST], list: [{}], retryAll: [{ jobId: 'j' }] }),
   ...callsOf('handle.', (client) => client.getHandle('f'), {
     ...{ result: [], progress: [], describe: [], pollNow: [], cancel: [], retry: [] },
     ...{ extendDeadline: ['1h'], resolveDelivery: ['delivered'] },

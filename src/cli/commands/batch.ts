@@ -8,11 +8,11 @@ import {
 } from '../../entries/client';
 import { CONCURRENCY } from '../../batch/items';
 import { pluralize } from '../../contract/text';
-import { addRunFlags, COLUMNS, readBatchFile } from '../flags/batch-input';
-import { addLineFlags, type RequestFlags, wholeNumberParser } from '../flags/request-flags';
+import { addFileFlags, addRunFlags, COLUMNS, type FileFlags, readBatchFile } from '../flags/batch-input';
+import { wholeNumberParser } from '../flags/request-flags';
 import { itemLine, printBatch, printBatchOutcome } from '../render/batch';
 import type { Session } from '../session';
-import { cancelAndWait, detachMessage, runInterruptible, waitForBatch } from '../wait';
+import { batchContinuation, cancelAndWait, MAY_TAKE_EFFECT, waitForBatch } from '../wait';
 import { NO_WAIT, type WaitFlags } from './send';
 
 const JSON_HELP =
@@ -20,6 +20,7 @@ const JSON_HELP =
   'with --no-wait, run and retry print only { batchId, attached, … }';
 
 export function batchCommand(session: Session): Command {
+  const { signal } = session;
   const batches = new Command('batch').description(
     'Sends many follow-ups from a file, with limited concurrency. Workers do the work, so a batch continues when this ' +
       'program exits.',
@@ -40,23 +41,21 @@ export function batchCommand(session: Session): Command {
       );
   // The progress is read after the update, because the result of the update may be older than the latest round of the batch.
   const printAfterUpdate = async (batch: BatchHandle, change: Promise<unknown>): Promise<void> => {
+    session.continuation = MAY_TAKE_EFFECT;
     await change;
-    printBatch(session, batch.batchId, await batch.progress());
+    printBatch(session, batch.batchId, await batch.progress({ signal }));
   };
   addRunCommand(batches, session);
   addSubcommand(
     'status',
     'Prints the status of a batch. The exit code is 0 while the batch is running, and afterwards the exit code of "batch run".',
     async (batch) => {
-      printBatchOutcome(session, batch.batchId, await batch.progress());
+      printBatchOutcome(session, batch.batchId, await batch.progress({ signal }));
     },
   );
   addSubcommand('watch', 'Waits for a batch, and prints its result as "batch run" does.', (batch) => {
     session.isJsonLines = true;
-    const createMessage = () => detachMessage(session, batch.batchId, 'batch');
-    return runInterruptible(session, createMessage, (signal, line) =>
-      waitForBatch(session, batch, signal, line),
-    );
+    return waitForBatch(session, batch);
   });
   addSubcommand(
     'results',
@@ -66,18 +65,18 @@ export function batchCommand(session: Session): Command {
   addSubcommand(
     'pause',
     'Pauses a batch: no further item starts until it is resumed, and running items continue.',
-    (batch) => printAfterUpdate(batch, batch.pause()),
+    (batch) => printAfterUpdate(batch, batch.pause({ signal })),
   );
   addSubcommand(
     'resume',
     'Resumes a paused batch. To continue a batch that has ended, use "batch run".',
-    (batch) => printAfterUpdate(batch, batch.resume()),
+    (batch) => printAfterUpdate(batch, batch.resume({ signal })),
   );
   const { minimum, maximum } = CONCURRENCY;
   addSubcommand(
     'concurrency',
     'Changes the maximum number of follow-ups of a batch that run at the same time. A lower number ends no running follow-up.',
-    (batch, concurrency: number) => printAfterUpdate(batch, batch.setConcurrency(concurrency)),
+    (batch, concurrency: number) => printAfterUpdate(batch, batch.setConcurrency(concurrency, { signal })),
   ).argument('<concurrency>', `${minimum} to ${maximum}`, wholeNumberParser(minimum, maximum));
   addSubcommand(
     'cancel',
@@ -110,9 +109,10 @@ export function batchCommand(session: Session): Command {
 
 async function printResults(session: Session, batch: BatchHandle): Promise<void> {
   session.isJsonLines = true;
-  const results = await batch.listResults();
+  const { signal } = session;
+  const results = await batch.listResults({ signal });
   for (const result of results) session.print(result, itemLine(result));
-  const view = await batch.progress();
+  const view = await batch.progress({ signal });
   const { state, message, summary } = view;
   const ended = `${results.length}${summary === null ? '' : ` of ${summary.items}`} ended`;
   if (session.isJson) session.print({ batchId: batch.batchId, ...view });
@@ -121,8 +121,10 @@ async function printResults(session: Session, batch: BatchHandle): Promise<void>
 
 async function cancelBatch(session: Session, batch: BatchHandle, cancelRunning: boolean): Promise<void> {
   const { batchId } = batch;
-  const { cancelResult, end } = await cancelAndWait(session, batch.cancel({ cancelRunning }), () =>
-    batch.result(),
+  const { signal } = session;
+  session.continuation = MAY_TAKE_EFFECT;
+  const { cancelResult, end } = await cancelAndWait(session, batch.cancel({ cancelRunning, signal }), () =>
+    batch.result({ signal }),
   );
   const cancelled = cancelResult ?? 0;
   const document = { batchId, ended: end !== null, cancelled, end: end && { batchId, ...end } };
@@ -150,7 +152,7 @@ function addRunCommand(batches: Command, session: Session): void {
       'ID of the batch (default: a hash of its projects, jobs, prompts and request IDs)',
     )
     .option('--json', JSON_HELP);
-  addLineFlags(addRunFlags(run.option(...NO_WAIT)))
+  addFileFlags(addRunFlags(run.option(...NO_WAIT)))
     .addHelpText(
       'after',
       `
@@ -160,15 +162,16 @@ The first line of CSV names the columns. The fields and columns are ${COLUMNS.jo
 Example:
   $ ${session.command('batch', 'run', '-', '--prompt', 'Rebase on main.', '--max-failures', '5%', '--json')} < jobs.csv`,
     )
-    .action(async (file: string, flags: StartFlags & RequestFlags & { readonly batchId?: string }) => {
-      const { batchId: name, concurrency, maxFailures } = flags;
+    .action(async (file: string, flags: StartFlags & FileFlags & { readonly batchId?: string }) => {
+      const { batchId: name, concurrency, maxFailures, allowDuplicates } = flags;
       const batch = await readBatchFile(session.stdin, file, flags, (requests) =>
-        checkBatch(requests, { batchId: name, concurrency, maxFailures }),
+        checkBatch(requests, { batchId: name, concurrency, maxFailures, allowDuplicates }),
       );
       const { batchId, items } = batch;
       // The ID is printed before the start, so that an interrupted user can attach to the batch.
       session.printStatus(`batch       ${batchId} (${pluralize(items.length, 'item')})`);
-      const nothingToDo = `already run as ${batchId}; give --batch-id to send it once more. Nothing was sent. Result of the batch:`;
+      const another = name === undefined ? 'add --batch-id with a new ID' : 'use another --batch-id';
+      const nothingToDo = `already run as ${batchId}. Nothing was sent. To send the file once more, ${another}. Result of the batch:`;
       const { batches: client } = await session.connect();
       await startAndWait(session, client.getHandle(batchId), flags, nothingToDo, (settings) =>
         client.start(batch, settings),
@@ -190,29 +193,24 @@ async function startAndWait(
   start: (options: RunOptions & CallOptions) => Promise<StartedBatch | null>,
 ): Promise<void> {
   const { batchId } = batch;
+  const { signal } = session;
   session.isJsonLines = wait;
-  let detachText =
-    'Stopped while the batch was being submitted. To start the batch or to attach to it, run the same command again.';
-  await runInterruptible(
-    session,
-    () => detachText,
-    async (signal, line) => {
-      const started = await start({ concurrency, maxFailures, signal });
-      detachText = detachMessage(session, batchId, 'batch');
-      const { workflowId, attached = 'ended', resumedAfter = null } = started ?? {};
-      if (workflowId !== undefined) await session.printWebUiLink(workflowId);
-      if (resumedAfter !== null)
-        session.printStatus(
-          `resumed     the batch had ended (${resumedAfter}); messages that may have arrived are not sent again`,
-        );
-      if (attached === 'running')
-        session.printStatus(
-          'attached    this batch is already running with its own settings; no message is sent again',
-        );
-      if (attached === 'ended') session.printStatus(nothingToDo);
-      if (wait) return waitForBatch(session, batch, signal, line);
-      session.print(started ?? { batchId, attached }, batchId);
-      session.printStatus(`to watch    ${session.command('batch', 'watch', batchId)}`);
-    },
-  );
+  session.continuation =
+    'The batch was being submitted. To start the batch or to attach to it, run the same command again.';
+  const started = await start({ concurrency, maxFailures, signal });
+  session.continuation = batchContinuation(session, batchId);
+  const { workflowId, attached = 'ended', resumedAfter = null } = started ?? {};
+  if (workflowId !== undefined) await session.printWebUiLink(workflowId);
+  if (resumedAfter !== null)
+    session.printStatus(
+      `resumed     the batch had ended (${resumedAfter}); messages that may have arrived are not sent again`,
+    );
+  if (attached === 'running')
+    session.printStatus(
+      'attached    this batch is already running with its own settings; no message is sent again',
+    );
+  if (attached === 'ended') session.printStatus(nothingToDo);
+  if (wait) return waitForBatch(session, batch);
+  session.print(started ?? { batchId, attached }, batchId);
+  session.printStatus(`to watch    ${session.command('batch', 'watch', batchId)}`);
 }

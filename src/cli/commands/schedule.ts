@@ -7,15 +7,10 @@ import {
   type ScheduleHandle,
 } from '../../entries/client';
 import { isRecord } from '../../contract/checks';
-import { addRunFlags, readBatchFile } from '../flags/batch-input';
-import {
-  addLineFlags,
-  parseDurationFlag,
-  invalid,
-  type RequestFlags,
-  requestFromFlags,
-} from '../flags/request-flags';
+import { addFileFlags, addRunFlags, type FileFlags, readBatchFile } from '../flags/batch-input';
+import { parseDurationFlag, invalid, requestFromFlags } from '../flags/request-flags';
 import type { Session } from '../session';
+import { MAY_TAKE_EFFECT } from '../wait';
 
 const FILE_HELP = 'JSON Lines or CSV, as for "batch run"; - reads stdin';
 
@@ -41,8 +36,12 @@ export function scheduleCommand(session: Session): Command {
     .action(async (id: string, file: string, flags: ScheduleFlags) => {
       const { spec, ...options } = scheduleFromFlags(flags);
       if (spec === undefined) throw missingTimingError();
+      const { allowDuplicates } = flags;
+      const { signal } = session;
       const items = await readItems(session, id, file, flags);
-      const handle = await (await session.connect()).schedules.create(id, items, { spec, ...options });
+      session.continuation = MAY_TAKE_EFFECT;
+      const { schedules } = await session.connect();
+      const handle = await schedules.create(id, items, { spec, ...options, allowDuplicates, signal });
       await printNextFiring(session, 'created', handle, items.length);
     });
   const update = addSubcommand(
@@ -58,14 +57,18 @@ export function scheduleCommand(session: Session): Command {
         'FILE',
         'is missing, but options of its items are set (--project, --prompt, …); add the file',
       );
-    if (file === undefined && Object.keys(flags).every((flag) => flag === 'json'))
+    if (file === undefined && flags.allowDuplicates === true)
+      throw invalid('FILE', 'is missing, but --allow-duplicates is set; add the file');
+    if (file === undefined && Object.keys(flags).every((flag) => ['json', 'timeout'].includes(flag)))
       throw invalid(
         'schedule update',
         'no change is given; add an option of the schedule or a file of items',
       );
     const items = file === undefined ? undefined : await readItems(session, id, file, flags);
+    session.continuation = MAY_TAKE_EFFECT;
     const handle = (await session.connect()).schedules.getHandle(id);
-    await handle.update({ ...change, items });
+    const { allowDuplicates } = flags;
+    await handle.update({ ...change, items, allowDuplicates }, { signal: session.signal });
     await printNextFiring(session, 'updated', handle, items?.length ?? null);
   });
   return schedules;
@@ -88,11 +91,14 @@ async function printNextFiring(
   session.printStatus(`${action}\nnext        ${next ?? none}`);
 }
 
-function readItems(session: Session, id: string, file: string, flags: RequestFlags) {
-  return readBatchFile(session.stdin, file, flags, (requests) => checkSchedule(id, requests));
+function readItems(session: Session, id: string, file: string, flags: ScheduleFlags) {
+  const { allowDuplicates } = flags;
+  return readBatchFile(session.stdin, file, flags, (requests) =>
+    checkSchedule(id, requests, { allowDuplicates }),
+  );
 }
 
-interface ScheduleFlags extends RunOptions, RequestFlags {
+interface ScheduleFlags extends RunOptions, FileFlags {
   readonly cron?: string[];
   readonly calendar?: string[];
   readonly every?: number[];
@@ -135,7 +141,7 @@ function addScheduleFlags(command: Command): Command {
     )
     .option('--no-pause-on-failure', 'do not pause the schedule if a batch fails')
     .option('--paused', 'pause the schedule; "temporal schedule toggle --unpause" resumes it');
-  return addLineFlags(addRunFlags(command));
+  return addFileFlags(addRunFlags(command));
 }
 
 function scheduleFromFlags(flags: ScheduleFlags): Partial<CreateScheduleOptions> {

@@ -1,13 +1,18 @@
 import { randomUUID } from 'node:crypto';
 import type { Command } from 'commander';
-import type { NamedRequest } from '../../entries/client';
+import type { FollowUpHandle, NamedRequest } from '../../entries/client';
 import { planFromRequest } from '../../client/start';
 import { addRequestFlags, readPrompt, type RequestFlags, requestFromFlags } from '../flags/request-flags';
 import type { Session } from '../session';
-import { waitForFollowUp } from '../wait';
+import { commandForRun, followUpContinuation, waitForFollowUp } from '../wait';
 
 export const RESULT_JSON_HELP = 'print one JSON document: the result, or { type, message, details }';
 export const NO_WAIT = ['--no-wait', 'print the ID and do not wait for the outcome'] as const;
+
+export const RUN_ID = [
+  '--run-id <id>',
+  'a run of the follow-up, as send and retry print it (default: the latest run)',
+] as const;
 
 export interface WaitFlags {
   readonly wait: boolean;
@@ -41,13 +46,17 @@ Examples:
       });
       // The request is checked before the CLI connects.
       planFromRequest(request);
+      session.continuation =
+        'The follow-up may have been started. To start it or to attach to it, run the same command again with ' +
+        `--request-id ${requestId}.`;
+      const { signal } = session;
       const followUps = await session.connect();
       // The ID is printed before the start, so that an interrupted user can attach to the follow-up.
       if (flags.requestId === undefined)
         session.printStatus(
           `request ID  ${requestId} (generated; to attach to this follow-up later, add --request-id ${requestId})`,
         );
-      const started = await followUps.start(request as unknown as NamedRequest);
+      const started = await followUps.start(request as unknown as NamedRequest, { signal });
       const { attached, promptCompared } = started;
       if (attached === 'running')
         session.printStatus(
@@ -61,20 +70,26 @@ Examples:
         session.printStatus(
           'note        the message of this follow-up is no longer stored, so the two messages could not be compared',
         );
-      await waitIfRequested(session, started, flags);
+      await waitIfRequested(session, started, { requestId, attached, promptCompared }, flags);
     });
 }
 
-/** Waits for a follow-up that was started. With `--no-wait`, prints the command that waits for it. */
+/**
+ * Waits for a run that was started. With `--no-wait`, prints the command that waits for it.
+ *
+ * @param facts further fields of the JSON document
+ */
 export async function waitIfRequested(
   session: Session,
-  started: { readonly workflowId: string; readonly runId: string },
+  started: FollowUpHandle & { readonly runId: string },
+  facts: object,
   { wait }: WaitFlags,
 ): Promise<void> {
-  const { workflowId } = started;
-  session.printStatus(`workflow    ${workflowId}`);
+  const { workflowId, runId } = started;
+  session.continuation = followUpContinuation(session, started);
+  session.printStatus(`workflow    ${workflowId}\nrun         ${runId}`);
   await session.printWebUiLink(workflowId);
-  if (wait) return waitForFollowUp(session, workflowId);
-  session.print(started, workflowId);
-  session.printStatus(`to watch    ${session.command('watch', workflowId)}`);
+  if (wait) return waitForFollowUp(session, started);
+  session.print({ workflowId, runId, ...facts }, workflowId);
+  session.printStatus(`to watch    ${commandForRun(session, 'watch', started)}`);
 }

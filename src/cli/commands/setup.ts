@@ -2,6 +2,7 @@ import { Command } from 'commander';
 import { setUpNamespace } from '../../client/set-up';
 import { columns } from '../render/text';
 import type { Session } from '../session';
+import { MAY_TAKE_EFFECT } from '../wait';
 
 export function setupCommand(session: Session): Command {
   return new Command('setup')
@@ -11,7 +12,8 @@ export function setupCommand(session: Session): Command {
     )
     .option('--json', 'print one JSON document')
     .action(async () => {
-      const report = await setUpNamespace(await session.connect());
+      session.continuation = MAY_TAKE_EFFECT;
+      const report = await setUpNamespace(await session.connect(), { signal: session.signal });
       const { serverVersion, namespace, registered, taskQueue, workers } = report;
       const text = columns([
         ['Temporal server', serverVersion ?? 'the Temporal server does not return its version'],

@@ -3,10 +3,12 @@ import { CsvError, parse } from 'csv-parse/sync';
 import { parse as parseJson } from 'lossless-json';
 import { InvalidRequestError, type Problem } from '../../entries/client';
 import { checkItems, CONCURRENCY, MAX_BATCH_ITEMS } from '../../batch/items';
-import { isRecord, type JsonObject, problemText, typeName } from '../../contract/checks';
+import { isRecord, itemPlace, type JsonObject, problemText, typeName } from '../../contract/checks';
 import { type RequestField, buildRequest } from '../../contract/request';
 import { quote } from '../../contract/text';
+import { explainCells, explainCsvForm } from './csv-form';
 import {
+  addLineFlags,
   FIELDS,
   invalid,
   type RequestFlags,
@@ -26,6 +28,16 @@ export function addRunFlags(command: Command): Command {
   return command
     .option('--concurrency <n>', concurrencyHelp, toNumberOrText)
     .option('--max-failures <n|p%>', maxFailures, parseMaxFailures);
+}
+
+/** The options for a file with many requests. */
+export interface FileFlags extends RequestFlags {
+  readonly allowDuplicates?: boolean;
+}
+
+export function addFileFlags(command: Command): Command {
+  const help = 'send a message several times if several lines have the same project, job and prompt';
+  return addLineFlags(command.option('--allow-duplicates', help));
 }
 
 /** Parses the value without checking it. */
@@ -50,7 +62,7 @@ const MAX_FILE_BYTES = 256 * 1_024 * 1_024;
 
 /** A line of the input with its number, which counts from 1, and its fields. */
 type Line = readonly [line: number, given: JsonObject];
-type Report = (line: number, text: string) => void;
+type Report = (line: number, text: string, earlierLine?: number) => void;
 
 /**
  * Reads and checks the input of a batch from a file or, for `-`, from stdin.
@@ -77,8 +89,9 @@ export async function readBatchFile<Checked>(
   const lines: number[] = [];
   const requests: JsonObject[] = [];
   const problems: (Problem & { readonly line: number })[] = [];
-  const report: Report = (line, text) => {
-    if (problems.length < MAX_BATCH_ITEMS) problems.push({ line, field: `line ${line}`, text });
+  const report: Report = (line, text, earlierLine) => {
+    const field = itemPlace('line', line, earlierLine);
+    if (problems.length < MAX_BATCH_ITEMS) problems.push({ line, field, text });
   };
   const defaultFields = readFields(defaults, 0, report);
   // CSV can't start with a brace or a bracket, because no column's name does.
@@ -94,9 +107,10 @@ export async function readBatchFile<Checked>(
     if (problems.length === 0) return checked;
   } catch (error) {
     if (!(error instanceof InvalidRequestError)) throw error;
-    for (const { item, ...problem } of error.problems) {
-      const line = lines[(item ?? 0) - 1];
-      if (line !== undefined) report(line, problemText(problem, COLUMN_BY_FIELD));
+    const toLine = (item = 0) => lines[item - 1];
+    for (const { item, earlierItem, ...problem } of error.problems) {
+      const line = toLine(item);
+      if (line !== undefined) report(line, problemText(problem, COLUMN_BY_FIELD), toLine(earlierItem));
       // If no line can be read, the problem that the batch has no items is omitted.
       else if (requests.length > 0 || problems.length === 0) problems.push({ line: 0, ...problem });
     }
@@ -125,12 +139,39 @@ function* parseJsonLines(text: string, report: Report): Generator<Line> {
   }
 }
 
+type CsvRecord = readonly [line: number, cells: readonly string[]];
+
 /**
  * Parses CSV (RFC 4180). The first record names the columns, and empty records are skipped. The rest after a misplaced quote is not
  * read, because the start of the next record is unknown.
  */
 function* parseCsvLines(text: string, report: Report): Generator<Line> {
-  const records: (readonly [line: number, cells: readonly string[]])[] = [];
+  const form = explainCsvForm(text, (name) => findField(name) !== undefined);
+  if (form !== undefined) {
+    report(text.slice(0, text.search(/\S/)).split('\n').length, form);
+    return;
+  }
+  const [[first, names] = [1, COLUMNS], ...records] = parseCsvRecords(text, report);
+  const problem = headerProblem(names);
+  // Without the names of the columns, the other records can't be checked.
+  if (problem !== undefined) {
+    report(first, problem);
+    return;
+  }
+  const fields = names.map(findField);
+  for (const [firstLine, cells] of records) {
+    // An empty cell does not set its field. Any other cell is used unchanged, with its white space.
+    const given = fields.map((field, index) => [
+      field,
+      field && cells[index] ? parseFieldValue(field, cells[index]) : null,
+    ]);
+    if (cells.length === names.length) yield [firstLine, Object.fromEntries(given)];
+    else report(firstLine, explainCells(cells, names.length));
+  }
+}
+
+function parseCsvRecords(text: string, report: Report): CsvRecord[] {
+  const records: CsvRecord[] = [];
   let line = 1;
   const onRecord = (cells: readonly string[]): null => {
     if (cells.some((cell) => cell.trim() !== '')) records.push([line, cells]);
@@ -145,30 +186,22 @@ function* parseCsvLines(text: string, report: Report): Generator<Line> {
   } catch (error) {
     if (!(error instanceof CsvError)) throw error;
     const reason = error.code.replace(/^CSV_/, '').replaceAll('_', ' ').toLowerCase();
-    report(
-      line,
-      `is not CSV (${reason}); enclose every cell that contains a quote in quotes, and double the quotes inside. Later lines were not read`,
-    );
+    const fix = 'enclose every cell that contains a quote in quotes, and double the quotes inside';
+    report(line, `is not CSV (${reason}); ${fix}. Later lines were not read`);
   }
-  const [[first, names] = [1, COLUMNS], ...dataRecords] = records;
+  return records;
+}
+
+/** Returns the problem of the record that names the columns, if there is one. */
+function headerProblem(names: readonly string[]): string | undefined {
   const fields = names.map(findField);
-  const invalidName = names.find((_, index) => !fields[index] || fields.indexOf(fields[index]) < index);
-  // Without the names of the columns, the other records can't be checked.
-  if (invalidName !== undefined) {
-    const text = `must name the columns, separated by commas; ${unknownFieldText(invalidName)}`;
-    report(first, findField(invalidName) ? `the column ${invalidName} duplicates an earlier column` : text);
-    return;
-  }
-  for (const [firstLine, cells] of dataRecords) {
-    // An empty cell does not set its field. Any other cell is used unchanged, with its white space.
-    const given = fields.map((field, index) => [
-      field,
-      field && cells[index] ? parseFieldValue(field, cells[index]) : null,
-    ]);
-    const text = `has ${cells.length} cells, but the first line names ${names.length} columns; put a cell with a comma, a quote or a line break in quotes`;
-    if (cells.length === names.length) yield [firstLine, Object.fromEntries(given)];
-    else report(firstLine, text);
-  }
+  const index = fields.findIndex((field, position) => !field || fields.indexOf(field) < position);
+  const name = names[index];
+  if (name === undefined) return undefined;
+  if (fields[index]) return `the column ${name} duplicates an earlier column`;
+  return name.trim() === ''
+    ? `column ${index + 1} has no name; name the column, or remove it if its cells are empty`
+    : `must name the columns, separated by commas; ${unknownFieldText(name)}`;
 }
 
 /** Reads the fields of a line. Null means that the field is not set. */

@@ -14,6 +14,7 @@ import {
 } from '../../contract/request';
 import { MAX_PROMPT_BYTES } from '../../contract/text';
 import { parseDuration } from '../../contract/duration';
+import { explainEncoding } from './csv-form';
 
 /** The options with the names that commander gives them, such as `pollingInitial`. */
 export interface RequestFlags extends JsonObject {
@@ -104,6 +105,15 @@ export function parseDurationFlag(text: string): number {
   throw new InvalidArgumentError(`${parsed.problem}.`);
 }
 
+/** The longest timer of Node, in milliseconds. */
+const MAX_TIMEOUT_MS = 2 ** 31 - 1;
+
+export function parseTimeoutFlag(text: string): number {
+  const timeoutMs = parseDurationFlag(text);
+  if (timeoutMs > 0 && timeoutMs <= MAX_TIMEOUT_MS) return timeoutMs;
+  throw new InvalidArgumentError('The value must be greater than 0 and at most 24d.');
+}
+
 export { invalidFieldError as invalid };
 
 /** Returns the unchanged message, or undefined if no option sets a message. @throws InvalidRequestError */
@@ -142,9 +152,6 @@ export async function readText(
   if (size > maxBytes)
     throw invalidFieldError(field, `${name} has more than ${maxBytes} bytes, which is the maximum`);
   const bytes = Buffer.concat(chunks);
-  const text = bytes.toString();
-  if (isUtf8(bytes)) return text;
-  // The first replacement character shows the line with the invalid bytes.
-  const line = text.slice(0, text.indexOf('\ufffd')).split('\n').length;
-  throw invalidFieldError(field, `${name} is not UTF-8 (line ${line}); save it as UTF-8`);
+  if (isUtf8(bytes)) return bytes.toString();
+  throw invalidFieldError(field, `${name} ${explainEncoding(bytes)}`);
 }

@@ -1,4 +1,5 @@
 import type { AgentJob, FollowUpProgress, ProgressReport, Receipt } from '../../entries/client';
+import type { NamedRun } from '../../client/named-run';
 import { phaseRows } from '../../contract/result';
 import { pluralize } from '../../contract/text';
 import { formatDuration } from '../../contract/duration';
@@ -67,22 +68,27 @@ function toRelativeTime(at: string, now: number): string {
   return ms <= 0 ? 'now' : `in ${formatDuration(Math.ceil(ms / 1_000) * 1_000)}`;
 }
 
-export function progressRows(session: Session, workflowId: string, progress: FollowUpProgress): Row[] {
+export function progressRows(session: Session, run: NamedRun, progress: FollowUpProgress): Row[] {
   const { job, nextPollAt, deadlineAt, lastResponse } = progress;
   const now = Date.now();
   return [
-    ...phaseRows(progress, decideCommand(session, workflowId)),
+    ...phaseRows(progress, decideCommand(session, run)),
     ...(job === null ? optionalRows('status', 'not read yet') : jobRows(job)),
     ['last response', lastResponse ?? 'none yet'],
     ...receiptRows(progress),
     // The time is null while an attempt reads the job, and while the activity is paused.
     ...optionalRows('next read', nextPollAt && `${nextPollAt} (${toRelativeTime(nextPollAt, now)})`),
     ['deadline', `${deadlineAt} (${toRelativeTime(deadlineAt, now)})`],
-    ['workflow', workflowId],
+    ...runRows(run),
   ];
 }
 
-export function decideCommand(session: Session, workflowId: string): string {
+/** Returns the rows with the IDs of a run. The run ID is undefined if the latest run is meant. */
+export function runRows({ workflowId, runId }: NamedRun): Row[] {
+  return [['workflow', workflowId], ...optionalRows('run', runId)];
+}
+
+export function decideCommand(session: Session, { workflowId }: NamedRun): string {
   return `${session.command('resolve', workflowId, 'delivered')} (or not-delivered)`;
 }
 

@@ -2,14 +2,16 @@ import { createHash } from 'node:crypto';
 import {
   batchIdProblem,
   type BatchItem,
+  byItem,
   checkItems,
   CONCURRENCY,
   MAX_BATCH_ITEMS,
   settingProblems,
   type MaxFailures,
 } from '../../batch/items';
-import { isRecord, type Problem, typeName } from '../../contract/checks';
+import { boolean, isRecord, optional, type Problem, typeName } from '../../contract/checks';
 import { toBatchId, sha256Hex } from '../../contract/ids';
+import { quote } from '../../contract/text';
 import { FollowUpError } from '../../contract/follow-up-error';
 import type { FollowUpRequest } from '../../contract/request';
 import { invalidFieldError, throwIfProblems } from '../errors';
@@ -23,18 +25,24 @@ export interface RunOptions {
   readonly maxFailures?: MaxFailures | undefined;
 }
 
+const isOptionalBoolean = optional(boolean);
+
 /**
  * @param others the names of further options
  * @param problems the problems found so far
  * @throws InvalidRequestError with every problem
  */
 export function checkRunOptions(
-  options: RunOptions,
+  options: RunOptions & DuplicateOptions,
   others: readonly string[] = [],
   problems: readonly Problem[] = [],
 ): void {
-  const { concurrency, maxFailures } = options;
+  const { concurrency, maxFailures, allowDuplicates } = options;
   const problemsOfSettings = settingProblems(concurrency ?? CONCURRENCY.default, maxFailures ?? null);
+  if (!isOptionalBoolean(allowDuplicates)) {
+    const text = `must be true or false; it is ${quote(allowDuplicates)}`;
+    problemsOfSettings.push({ field: 'allowDuplicates', text });
+  }
   const unknown = unknownOptions(options, ['concurrency', 'maxFailures', ...others]);
   throwIfProblems([...problems, ...problemsOfSettings, ...unknown]);
 }
@@ -54,6 +62,14 @@ export interface CheckedBatch {
   readonly digest: string;
 }
 
+export interface DuplicateOptions {
+  /**
+   * Accepts several items with the same project, job and prompt, whose message is then sent several times. Items with their own
+   * `requestId` are always accepted. @default false
+   */
+  readonly allowDuplicates?: boolean | undefined;
+}
+
 /** The requests of a batch, as an array or another iterable. */
 export type BatchItems<Item = FollowUpRequest> = Iterable<Item> | AsyncIterable<Item>;
 
@@ -63,7 +79,7 @@ export function isCheckedBatch(items: unknown): items is CheckedBatch {
 
 const BATCH_ID_DIGITS = 20;
 
-export interface StartBatchOptions extends RunOptions {
+export interface StartBatchOptions extends RunOptions, DuplicateOptions {
   /** The batch ID of 1 to 100 characters, or the workflow ID. @default a hash of the items: the same items are the same batch */
   readonly batchId?: string | undefined;
 }
@@ -73,18 +89,44 @@ export interface StartBatchOptions extends RunOptions {
  *
  * @throws InvalidRequestError with every problem of the options. If the options are valid, the error has every problem of the
  *   items, which are numbered from 1.
+ * @param remedy the change that makes a repeated item acceptable
  * @throws FollowUpError `UNEXPECTED_FAILURE` if iterating over `requests` throws an error, which is the `cause`
  */
 export async function checkBatch(
   requests: BatchItems<unknown>,
   startOptions: StartBatchOptions = {},
+  remedy = 'give each of them its own request ID',
 ): Promise<CheckedBatch> {
   checkObject('options', startOptions);
   const { batchId: given, ...options } = startOptions;
   if (given !== undefined && given !== '') checkName('batchId', given);
   const givenBatchId = given && toBatchId(given);
   const text = given === undefined ? undefined : batchIdProblem(givenBatchId);
-  checkRunOptions(options, ['batchId'], text === undefined ? [] : [{ field: 'batchId', text }]);
+  const optionProblems = text === undefined ? [] : [{ field: 'batchId', text }];
+  checkRunOptions(options, ['batchId', 'allowDuplicates'], optionProblems);
+  const inputs = await readRequests(requests);
+  const { items, problems, repeats } = checkItems(inputs, givenBatchId ?? 'x'.repeat(BATCH_ID_DIGITS));
+  if (options.allowDuplicates !== true) {
+    for (const repeat of repeats) problems.push(repeatProblem(repeat, remedy));
+    problems.sort(byItem);
+  }
+  if (inputs.length === 0) problems.push({ field: 'items', text: 'must have at least one item' });
+  const tooMany = `must have at most ${MAX_BATCH_ITEMS} items; split them into several batches`;
+  if (inputs.length > MAX_BATCH_ITEMS) problems.push({ field: 'items', text: tooMany });
+  throwIfProblems(problems);
+  return { batchId: givenBatchId ?? defaultBatchId(items), items, digest: itemsDigest(items) };
+}
+
+/** Creates the problem of an item whose message an earlier item has. */
+function repeatProblem(place: Pick<Problem, 'item' | 'earlierItem'>, remedy: string): Problem {
+  const text =
+    'both have the same project, job and prompt, so the agent would receive the message twice; remove one of them, ' +
+    `${remedy}, or set allowDuplicates (in the CLI: --allow-duplicates)`;
+  return { ...place, field: 'prompt', text };
+}
+
+/** Reads the requests, at most one more than a batch may have. */
+async function readRequests(requests: BatchItems<unknown>): Promise<unknown[]> {
   const isList = isRecord(requests) || Array.isArray(requests);
   if (!isList || !(Symbol.iterator in requests || Symbol.asyncIterator in requests))
     throw invalidFieldError(
@@ -110,12 +152,7 @@ export async function checkBatch(
       { cause: error },
     );
   }
-  const { items, problems } = checkItems(inputs, givenBatchId ?? 'x'.repeat(BATCH_ID_DIGITS));
-  if (inputs.length === 0) problems.push({ field: 'items', text: 'must have at least one item' });
-  const tooMany = `must have at most ${MAX_BATCH_ITEMS} items; split them into several batches`;
-  if (inputs.length > MAX_BATCH_ITEMS) problems.push({ field: 'items', text: tooMany });
-  throwIfProblems(problems);
-  return { batchId: givenBatchId ?? defaultBatchId(items), items, digest: itemsDigest(items) };
+  return inputs;
 }
 
 /**

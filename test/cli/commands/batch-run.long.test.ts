@@ -37,7 +37,7 @@ async function holdChunks(gate: TemporalGate): Promise<void> {
 // Proves B3.
 it.concurrent.each([
   ['SIGKILL', { code: null, signal: 'SIGKILL' }],
-  ['SIGINT', { code: 130, stderr: expect.stringContaining('Stopped while the batch was being submitted.') }],
+  ['SIGINT', { code: 130, stderr: expect.stringContaining('Stopped. The batch was being submitted.') }],
 ] as const)(
   'batch run that is ended by %s while it stores the items starts no item; a second batch run sends each item once',
   async (signal, expected) => {

@@ -86,7 +86,9 @@ it.concurrent(
     const nothing = await command('retry', '--no-wait', '--json');
     expect(JSON.parse(nothing.stdout)).toEqual({ batchId, attached: 'ended' });
     expect(nothing.stderr).toMatch(/Nothing to retry.* --include-unknown also sends items/);
-    const done = expect.stringContaining(`already run as ${batchId}; give --batch-id to send it once more`);
+    const done = expect.stringContaining(
+      `already run as ${batchId}. Nothing was sent. To send the file once more, use another --batch-id.`,
+    );
     expect(await run()).toMatchObject({ code: 0, stderr: done });
     const ended = expect.stringContaining('has already ended: completed');
     expect(await command('pause')).toMatchObject({ code: 1, stderr: ended });

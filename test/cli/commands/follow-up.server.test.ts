@@ -112,6 +112,58 @@ it.concurrent(
   },
 );
 
+it.concurrent(
+  'retry with a filter prints with --dry-run the follow-up that it would retry, and otherwise retries it and prints its new run',
+  async () => {
+    const { projectId, jobId, posts, workflowId, send } = await prepareSend();
+    const { sandbox, followUps } = await open();
+    sandbox.setFault({
+      name: 'status',
+      projectId,
+      jobId,
+      operation: 'get',
+      times: 1,
+      parameters: { code: 403 },
+    });
+    const { code, stderr } = await send();
+    expect(code).toBe(20);
+    const runId = /^run {9}(\S+)$/m.exec(stderr)?.[1];
+    const filter = ['--outcome', 'FollowUpRejected', '--project', projectId, '--ended-after', '1h'];
+    const list = async () => (await run('list', ...filter, '--can-retry', '--json')).stdout;
+    const listed = await eventually('the follow-up is listed', list, { until: (text) => text !== '[]\n' });
+    expect(JSON.parse(listed)).toMatchObject([{ workflowId, runId }]);
+    const dryRun = await run('retry', ...filter, '--dry-run');
+    expect(dryRun.stdout).toMatch(RegExp(`^found  .* FollowUpRejected  not-sent  ${workflowId}\n$`));
+    expect(dryRun).toMatchObject({
+      code: 0,
+      stderr: expect.stringContaining('1 follow-up can be retried. Nothing was sent.'),
+    });
+    expect(posts()).toEqual([]);
+    const retried = await run('retry', ...filter, '--json');
+    expect(retried).toMatchObject({
+      code: 0,
+      stderr: '1 follow-up retried, 0 skipped because another client has retried them, 0 failed.\n',
+    });
+    const [item, counts] = retried.stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { runId?: string });
+    expect(item).toMatchObject({
+      workflowId,
+      retriedRunId: runId,
+      outcome: 'FollowUpRejected',
+      verdict: 'not-sent',
+      error: null,
+    });
+    expect(counts).toEqual({ found: 1, retried: 1, skipped: 0, failed: 0, dryRun: false });
+    await followUps.getHandle(workflowId, item?.runId).result();
+    // The first run keeps its outcome, and the ID alone means the latest run.
+    expect(await run('status', workflowId, '--run-id', String(runId))).toMatchObject({ code: 20 });
+    expect(await run('status', workflowId)).toMatchObject({ code: 0 });
+    expect(posts()).toHaveLength(1);
+  },
+);
+
 it.concurrent('status shows why the workflow task of a follow-up fails', async () => {
   const { client, taskQueue } = await open();
   const foreign = new Client({ connection: client.connection, dataConverter: ENCRYPTING });

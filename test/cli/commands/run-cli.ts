@@ -29,7 +29,12 @@ export function runCli({ taskQueues }: FollowUpTestClient, args: readonly string
 
 /** Runs the CLI with an address at which no server listens, for tests of errors before or during connecting. */
 export function runCliOffline(args: readonly string[], stdin?: string) {
-  const env = { TEMPORAL_CONFIG_FILE: '/nowhere/temporal.toml', TEMPORAL_ADDRESS: '127.0.0.1:1' };
+  return runCliAt('127.0.0.1:1', args, stdin);
+}
+
+/** Runs the CLI with another Temporal server. @param address `host:port` of the server */
+export function runCliAt(address: string, args: readonly string[], stdin?: string) {
+  const env = { TEMPORAL_CONFIG_FILE: '/nowhere/temporal.toml', TEMPORAL_ADDRESS: address };
   return runInProcess(args, env, stdin);
 }
 

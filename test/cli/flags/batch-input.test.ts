@@ -2,8 +2,8 @@ import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { Readable } from 'node:stream';
 import { describe, expect, it } from '@jest/globals';
-import { COLUMNS, readBatchFile } from '../../../src/cli/flags/batch-input';
-import { FLAG_BY_FIELD, type RequestFlags } from '../../../src/cli/flags/request-flags';
+import { COLUMNS, type FileFlags, readBatchFile } from '../../../src/cli/flags/batch-input';
+import { FLAG_BY_FIELD } from '../../../src/cli/flags/request-flags';
 import { checkBatch } from '../../../src/client/batch/check';
 import { InvalidRequestError } from '../../../src/client/errors';
 import { problemText } from '../../../src/contract/checks';
@@ -17,13 +17,16 @@ function* piecesOf(text: Text) {
   for (let from = 0; from < bytes.length; from = from * 3 + 3) yield bytes.subarray(from, from * 3 + 3);
 }
 
-async function requestsOf(text: Text, flags: RequestFlags = {}, file = '-'): Promise<unknown> {
+async function requestsOf(text: Text, flags: FileFlags = {}, file = '-'): Promise<unknown> {
   let requests: unknown;
-  await readBatchFile(Readable.from(piecesOf(text)), file, flags, (given) => checkBatch((requests = given)));
+  const { allowDuplicates } = flags;
+  await readBatchFile(Readable.from(piecesOf(text)), file, flags, (given) =>
+    checkBatch((requests = given), { allowDuplicates }),
+  );
   return requests;
 }
 
-async function problemsOf(text: Text, flags?: RequestFlags): Promise<readonly string[]> {
+async function problemsOf(text: Text, flags?: FileFlags): Promise<readonly string[]> {
   const error: unknown = await requestsOf(text, flags).catch((thrown: unknown) => thrown);
   if (!(error instanceof InvalidRequestError))
     throw new Error('No InvalidRequestError was thrown.', { cause: error });
@@ -83,7 +86,7 @@ describe('a batch as JSON Lines', () => {
     const text = [
       ...['{"project":"p"', '[1]', '{"job":"j","job":"k"}'],
       line({ deadlin: '2h', polling: { intial: '1s' } }).trim(),
-      line({ projectId: 'q' }).trim(),
+      line({ projectId: 'q', job: 'k' }).trim(),
       line({ polling: '1s', polling_growth: '0.5', prompt: '' }).trim(),
       '{"projectId":".","jobId":"j","prompt":"m"}',
     ].join('\n');
@@ -112,12 +115,11 @@ describe('a batch as JSON Lines', () => {
 
 it.each<[string, Text]>([
   ['line 1: must name the columns, separated by commas; "dedline" is', 'job,prompt,dedline\nj,m,\n'],
-  ['line 1: must name the columns, separated by commas; "job;prompt" is', 'job;prompt\nj;m\n'],
   ['line 1: the column jobId duplicates an earlier column', 'project,job,prompt,jobId\np,j,m,k\n'],
   ['line 4: is not CSV (quote not closed', 'project,job,prompt\np,j,"\n"\np,j,"x,\np,,\n'],
   [
-    'items: stdin is not UTF-8 (line 4); save it as UTF-8',
-    Buffer.concat([Buffer.from(`${CSV}p,j,"ü\n`), Uint8Array.of(0xc3, 0x28, 0x0a)]),
+    'items: stdin is not UTF-8 (line 4); save it as UTF-8 (in Excel, as "CSV UTF-8")',
+    Buffer.concat([Buffer.from(`${CSV}p,j,"ü\n`), Uint8Array.of(0xc3, 0x28, 0x81, 0x0a)]),
   ],
   ['line 2: is not a JSON object (it is nested too deep', `${line()}{"project":${'['.repeat(200_000)}\n`],
   ...['', ' \n\r\n\t', '\ufeff', 'project,job,prompt\n'].map((text): [string, Text] => [
@@ -127,6 +129,94 @@ it.each<[string, Text]>([
 ])('a batch that can’t be read has exactly one problem: %s', async (problem, text) => {
   expect(await problemsOf(text)).toEqual([expect.stringContaining(problem)]);
 });
+
+const SEMICOLONS =
+  /^line 1: separates the columns with semicolons, as a German Excel does; save the file with commas\. In Excel, /;
+const WHOLE_LINE =
+  /the whole line is one cell in quotes, which happens if Excel opens a file with commas and uses semicolons itself/;
+
+it.each<[string, Text, RegExp]>([
+  ['with semicolons', 'project;job;prompt\r\np;j;"Fix ""it"", then test"\r\n', SEMICOLONS],
+  [
+    'with semicolons, quotes and a byte order mark',
+    '\ufeff"project";"job";"prompt"\r\n"p";"j";"m"\r\n',
+    SEMICOLONS,
+  ],
+  [
+    'with semicolons and an empty last column',
+    'project;job;prompt;\r\np;j;m;\r\n',
+    /semicolons.*\. Also remove the last column, which has no name$/,
+  ],
+  [
+    'with tabs',
+    'project\tjob\tprompt\np\tj\tm\n',
+    /^line 1: separates the columns with tabs, as Excel does in/,
+  ],
+  [
+    'with the line sep=;',
+    '\r\nsep=;\r\nproject;job;prompt\r\n',
+    /^line 2: is "sep=;", which only Excel reads; remove the/,
+  ],
+  ['with a whole first line in quotes', '"project,job,prompt"\r\n"p,j,m"\r\n', WHOLE_LINE],
+  [
+    'with a whole line in quotes',
+    'project,job,prompt\r\n"p,j,""Rebase, please"" now"\r\n',
+    RegExp(`^line 2: has 1 cell, but the first line names 3 columns: ${WHOLE_LINE.source}`),
+  ],
+  [
+    'with semicolons after the first line',
+    'project,job,prompt\np;j;m\n',
+    /^line 2: has 1 cell, but the first line names 3 columns: the cells are separated with semicolons/,
+  ],
+  [
+    'with an empty last column',
+    'project,job,prompt,\np,j,m,\n',
+    /^line 1: column 4 has no name; name the column, or remove it if its cells are empty$/,
+  ],
+  [
+    'with empty cells at the end of a line',
+    'project,job,prompt\np,j,m,,\n',
+    /^line 2: has 5 cells, but the first line names 3 columns: the cells at the end are empty; remove the empty columns/,
+  ],
+  ['of a Macintosh', 'project,job,prompt\rp,j,m\r', /^line 1: ends with a carriage return and no line feed/],
+  [
+    'in Windows-1252',
+    Buffer.from(`${CSV}p,j,Gr\u00fc\u00dfe\n`, 'latin1'),
+    /^items: stdin is not UTF-8 \(line 3\), but probably Windows-1252, as Excel writes it in the format "CSV"; save it as UTF-8 \(in Excel, as "CSV UTF-8"\), or convert it with iconv -f WINDOWS-1252 -t UTF-8$/,
+  ],
+  [
+    'in UTF-16',
+    Buffer.from(`\ufeff${CSV}`, 'utf16le'),
+    /^items: stdin is UTF-16; save it as UTF-8 .*, or convert it with iconv -f UTF-16 -t UTF-8$/,
+  ],
+])(
+  'a CSV file %s is rejected with one problem, which names the cause and the fix',
+  async (_form, text, problem) => {
+    expect(await problemsOf(text)).toEqual([expect.stringMatching(problem)]);
+  },
+);
+
+// Proves B14.
+it.each([
+  ['CSV', 'project,job,prompt\np,j,m\n\np,j,n\np,j,m\np,,m\n', [5, 2, 6]],
+  [
+    'JSON Lines',
+    `\n${line()}${line({ prompt: 'n' })}${line({ deadline: '2h' })}{"job":"j","prompt":"m"}\n`,
+    [4, 2, 5],
+  ],
+])(
+  'two lines of %s with the same message are rejected with both line numbers, unless duplicates are allowed',
+  async (_format, text, [later = 0, earlier = 0, invalid = 0]) => {
+    expect(await problemsOf(text)).toEqual([
+      expect.stringMatching(
+        RegExp(`^line ${later} repeats line ${earlier}: prompt: both have the same project, job and`),
+      ),
+      expect.stringMatching(RegExp(`^line ${invalid}: (project|job): is missing`)),
+    ]);
+    const valid = text.replace(/\n[^\n]*\n$/, '\n');
+    expect(await requestsOf(valid, { allowDuplicates: true })).toHaveLength(3);
+  },
+);
 
 const folder = temporaryFolder();
 it('the format of a file is detected from its content, not from its name', async () => {

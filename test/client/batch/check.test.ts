@@ -2,6 +2,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from '@jest/globals';
 import { checkBatch } from '../../../src/client/batch/check';
+import { checkSchedule } from '../../../src/client/schedules';
 import { toItemRequestId } from '../../../src/batch/items';
 import type { FollowUpRequest } from '../../../src/contract/request';
 
@@ -17,16 +18,16 @@ describe('checkBatch', () => {
     // eslint-disable-next-line @typescript-eslint/require-await -- a database cursor is asynchronous too
     async function* cursor() {
       yield request;
-      yield newRequest({ polling: { maximum: '10s' } });
-      yield newRequest({ deadline: '2h', polling: { maximum: '1m' } });
+      yield newRequest({ jobId: 'k', polling: { maximum: '10s' } });
+      yield newRequest({ jobId: 'l', deadline: '2h', polling: { maximum: '1m' } });
     }
     const { items } = await checkBatch(cursor());
     request.prompt = 'Changed';
     request.polling.growth = 2;
     expect(items.map((item) => item.request)).toEqual([
       newRequest({ polling: { initial: '30s', growth: 1 } }),
-      newRequest({ polling: { initial: '10s', maximum: '10s' } }),
-      newRequest({ deadline: '2h', polling: { initial: '30s', maximum: '1m' } }),
+      newRequest({ jobId: 'k', polling: { initial: '10s', maximum: '10s' } }),
+      newRequest({ jobId: 'l', deadline: '2h', polling: { initial: '30s', maximum: '1m' } }),
     ]);
     expect((await checkBatch(new Set([newRequest()]))).items).toHaveLength(1);
   });
@@ -54,6 +55,68 @@ describe('checkBatch', () => {
   });
 });
 
+describe('items with the same project, job and prompt', () => {
+  const repeated = [
+    newRequest(),
+    newRequest({ prompt: 'Other' }),
+    newRequest({ deadline: '2h' }),
+    newRequest(),
+  ];
+  const reason =
+    'both have the same project, job and prompt, so the agent would receive the message twice; remove one';
+
+  // Proves B14.
+  it('are rejected with the numbers of both items and the ways to accept them', async () => {
+    const problem = (item: number) => `item ${item} repeats item 1: prompt: ${reason}`;
+    const error: unknown = await checkBatch(repeated).catch((thrown: unknown) => thrown);
+    expect(String(error)).toContain(problem(3));
+    expect(String(error)).toContain(problem(4));
+    expect(String(error)).toContain(
+      'give each of them its own request ID, or set allowDuplicates (in the CLI: --allow-duplicates)',
+    );
+    expect(error).toMatchObject({
+      problems: [
+        { item: 3, earlierItem: 1, field: 'prompt' },
+        { item: 4, earlierItem: 1, field: 'prompt' },
+      ],
+    });
+  });
+
+  it('are accepted with allowDuplicates or with their own request IDs, and are then several messages', async () => {
+    const { items } = await checkBatch(repeated, { allowDuplicates: true });
+    expect(new Set(items.map(({ key }) => key)).size).toBe(4);
+    const named = [newRequest(), newRequest({ requestId: 'a' }), newRequest({ requestId: 'b' })];
+    expect((await checkBatch(named)).items).toHaveLength(3);
+    const wrong = checkBatch(repeated, { allowDuplicates: 'yes' as never });
+    await expect(wrong).rejects.toThrow('allowDuplicates: must be true or false; it is "yes"');
+  });
+
+  it('of a schedule are rejected too, and the message names no request IDs, which a schedule rejects', async () => {
+    const rejected = expect.stringMatching(
+      /^Invalid request: item 2 repeats item 1: .*, change one of them, or set allowDuplicates/,
+    );
+    const requests = [newRequest(), newRequest()];
+    await expect(checkSchedule('nightly', requests)).rejects.toMatchObject({ message: rejected });
+    expect(await checkSchedule('nightly', requests, { allowDuplicates: true })).toHaveLength(2);
+  });
+
+  it('are found without a copy of their prompts', async () => {
+    // Each prompt is another string, because equal prompts share one string.
+    const prompts = Array.from({ length: 100 }, (_, number) => `${number} `.repeat(50_000));
+    const requests = (JSON.parse(JSON.stringify(prompts)) as string[]).map((prompt) =>
+      newRequest({ prompt }),
+    );
+    await checkBatch(requests.slice(0, 1));
+    collectGarbage();
+    const before = process.memoryUsage().heapUsed;
+    const { items } = await checkBatch(requests);
+    collectGarbage();
+    expect(items).toHaveLength(100);
+    // The prompts have 15 MB.
+    expect(process.memoryUsage().heapUsed - before).toBeLessThan(2 * 1_024 * 1_024);
+  });
+});
+
 it('checkBatch holds a prompt only once in memory if many requests share the prompt', async () => {
   const line = JSON.stringify(newRequest({ prompt: 'x'.repeat(256 * 1_024) }));
   const bytes: number[] = [];
@@ -66,7 +129,7 @@ it('checkBatch holds a prompt only once in memory if many requests share the pro
       }
     }
   }
-  await checkBatch(file());
+  await checkBatch(file(), { allowDuplicates: true });
   // Forty separate copies of the prompt would need ten MiB.
   const [first = 0, last = Infinity] = bytes;
   expect(last - first).toBeLessThan(2 * 1_024 * 1_024);
@@ -95,7 +158,7 @@ describe('the default batch ID', () => {
   it.each<[string, boolean, readonly FollowUpRequest[]]>([
     ['the same items in another order', true, items.toReversed()],
     ['other options', true, items.map((item) => ({ ...item, deadline: '2h' }))],
-    ['one more item', false, [...items, newRequest({ jobId: 'a' })]],
+    ['one more item', false, [...items, newRequest({ jobId: 'd' })]],
     ['another request ID', false, items.map((item) => ({ ...item, requestId: 's' }))],
     [
       'another prompt with the same request ID',

@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import { startDevServer } from '../../../tools/lib/dev-server';
-import { ConflictError } from '../../../src/entries/client';
+import { ConflictError, type FollowUpDescription } from '../../../src/entries/client';
 import { followUpWorkflowId } from '../../../src/contract/ids';
 import { FOLLOW_UP_WORKFLOW } from '../../../src/contract/names';
 import { TestBatch } from '../../harness/test-batch';
@@ -10,6 +10,7 @@ import { ACCEPTED_BY_RESPONSE, ENDLESS_TURN, FAST_OPTIONS } from '../../harness/
 import { eventsOf } from '../../harness/reset';
 import { sharedEnvironment } from '../../harness/shared-environment';
 import { DYNAMIC_CONFIG, temporal } from '../../harness/temporal';
+import { collectAll } from '../../harness/workflow-ids';
 import { TemporalGate } from '../../harness/temporal-gate';
 
 const textOf = ({ data }: { data?: Uint8Array | null }) => Buffer.from(data ?? []).toString();
@@ -46,6 +47,11 @@ it.concurrent(
     const receipt = { delivery: ACCEPTED_BY_RESPONSE, evidence: 'seen-active' };
     expect(await result).toMatchObject({ status: 'completed', receipt });
     expect(environment.posts(request)).toHaveLength(1);
+    const { projectId } = request;
+    const list = () => collectAll(followUps.list({ projectId }));
+    const isEnded = (found: readonly FollowUpDescription[]) => found[0]?.state === 'completed';
+    const listed = await eventually('the list has the end', list, { until: isEnded });
+    expect(listed.map((found) => found.runId)).toEqual([await currentRun()]);
   },
 );
 

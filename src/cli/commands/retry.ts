@@ -1,0 +1,137 @@
+import type { Command } from 'commander';
+import { type FollowUpClient, type FollowUpFilter, hasCode, type RetryResult } from '../../entries/client';
+import type { NamedRun } from '../../client/named-run';
+import { pluralize } from '../../contract/text';
+import { commandOutcomeFromError, EXIT_CODE } from '../command-outcome';
+import { addFilterFlags, type FilterFlags, filterFromFlags } from '../flags/filter-flags';
+import { invalid, wholeNumberParser } from '../flags/request-flags';
+import type { Session } from '../session';
+import { commandForRun } from '../wait';
+import { NO_WAIT, RUN_ID, waitIfRequested, type WaitFlags } from './send';
+
+interface RetryFlags extends FilterFlags, WaitFlags {
+  readonly dryRun?: boolean | undefined;
+  readonly limit?: number | undefined;
+  readonly runId?: string | undefined;
+}
+
+export function addRetryCommand(program: Command, session: Session): void {
+  const command = program
+    .command('retry')
+    .argument(
+      '[workflow-id]',
+      'the follow-up; without this ID, the command retries every follow-up that matches the options',
+    )
+    .option(
+      '--json',
+      'print one JSON document as send does; without a workflow ID, print one line per follow-up and a last line with the counts',
+    )
+    .description(
+      'Runs ended follow-ups again with the same IDs. The receipt must prove that the message was not sent or was rejected; ' +
+        'otherwise, nothing is sent, and the command prints the reason. With a workflow ID, the command waits as send does.',
+    )
+    .option(...NO_WAIT)
+    .option(...RUN_ID)
+    .option('--dry-run', 'print the follow-ups that the other options match, and send nothing')
+    .option(
+      '--limit <number>',
+      'maximum number of follow-ups (default: unlimited)',
+      wholeNumberParser(1, Number.MAX_SAFE_INTEGER),
+    );
+  const retry = session.command('retry');
+  addFilterFlags(command)
+    .addHelpText(
+      'after',
+      `
+Without a workflow ID, at least one option must restrict the follow-ups. Such a command does not wait for the outcomes. Cancelled
+follow-ups are retried only with --outcome cancelled. Follow-ups of unknown delivery are never retried. The command can be repeated.
+The exit code is 1 if a follow-up could not be retried.
+
+Examples:
+  $ ${retry} follow-up:docs:job-1:order-4711
+  $ ${retry} --outcome FollowUpRejected --ended-after 2h --dry-run
+  $ ${retry} --outcome FollowUpRejected --ended-after 2026-11-21T03:00:00Z --ended-before 2026-11-21T05:30:00Z`,
+    )
+    .action(async (workflowId: string | undefined, flags: RetryFlags) => {
+      const { wait, dryRun, limit, runId, ...filterFlags } = flags;
+      const filter = filterFromFlags(filterFlags);
+      const isFiltered = Object.values(filter).some((value) => value !== undefined);
+      if (workflowId !== undefined && (isFiltered || dryRun === true || limit !== undefined))
+        throw invalid('WORKFLOW-ID', 'is given, so the options that choose follow-ups are not allowed');
+      if (workflowId !== undefined) return retryOne(session, { workflowId, runId }, { wait });
+      if (runId !== undefined) throw invalid('--run-id', 'needs a workflow ID; add the ID of the follow-up');
+      if (!isFiltered)
+        throw invalid(
+          'WORKFLOW-ID',
+          'is missing; add the ID, or options such as --outcome and --ended-after',
+        );
+      await retryMatching(session, await session.connect(), filter, { dryRun, limit });
+    });
+}
+
+async function retryOne(session: Session, run: NamedRun, flags: WaitFlags): Promise<void> {
+  const { signal } = session;
+  const { workflowId, runId } = run;
+  // The command `watch` has no run ID, because the ID of the new run is not known yet.
+  const [watch, again] = [session.command('watch', workflowId), commandForRun(session, 'retry', run)];
+  session.continuation = `The follow-up may have been started again.\n  to watch:   ${watch}\n  to retry:   ${again}`;
+  const retried = await (await session.connect()).getHandle(workflowId, runId).retry({ signal });
+  await waitIfRequested(session, retried, {}, flags);
+}
+
+/** Retries the follow-ups that match the filter, and prints a line for each of them and the counts. */
+async function retryMatching(
+  session: Session,
+  followUps: FollowUpClient,
+  filter: FollowUpFilter,
+  { dryRun = false, limit }: Pick<RetryFlags, 'dryRun' | 'limit'>,
+): Promise<void> {
+  session.isJsonLines = true;
+  const counts = { found: 0, retried: 0, skipped: 0, failed: 0, dryRun };
+  session.continuation =
+    'The follow-ups that were retried continue. To retry the others, run the same command again; no message is sent twice.';
+  for await (const result of followUps.retryAll(filter, { dryRun, limit, signal: session.signal })) {
+    counts.found += 1;
+    const state = stateOf(result);
+    if (state !== 'found') counts[state] += 1;
+    printResult(session, state, result);
+  }
+  if (session.isJson) session.print(counts);
+  if (counts.failed > 0) session.exitCode = EXIT_CODE.other;
+  const { found, retried, skipped, failed } = counts;
+  session.printStatus(
+    dryRun
+      ? `${pluralize(found, 'follow-up')} can be retried. Nothing was sent. To retry, run the command without --dry-run.`
+      : `${pluralize(retried, 'follow-up')} retried, ${skipped} skipped because another client has retried them, ${failed} failed.`,
+  );
+}
+
+/**
+ * Returns the state of a follow-up after the command. Another client may have retried the follow-up since it was listed. Then the
+ * latest run has not ended, or the error has no receipt, because it does not concern the run that was listed.
+ */
+function stateOf({ runId, error }: RetryResult) {
+  if (error === null) return runId === null ? 'found' : 'retried';
+  const isRetried =
+    hasCode(error, 'STILL_RUNNING') || (hasCode(error, 'RETRY_NOT_ALLOWED') && error.receipt === null);
+  return isRetried ? 'skipped' : 'failed';
+}
+
+function printResult(session: Session, state: string, { followUp, runId, error }: RetryResult): void {
+  const { workflowId, runId: retriedRunId, outcome, verdict, endedAt } = followUp;
+  const document = error && commandOutcomeFromError(error).document;
+  const columns = [
+    state.padEnd('retried'.length),
+    endedAt === null ? '-' : endedAt.slice(0, 19) + 'Z',
+    (outcome ?? '-').padEnd('FollowUpRejected'.length),
+    (verdict ?? '-').padEnd('rejected'.length),
+    workflowId,
+    state === 'skipped'
+      ? 'another client has retried it'
+      : (error?.message ?? (runId === null ? '' : `run ${runId}`)),
+  ];
+  session.print(
+    { workflowId, retriedRunId, outcome, verdict, endedAt, runId, error: document },
+    columns.join('  ').trimEnd(),
+  );
+}

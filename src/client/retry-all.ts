@@ -1,0 +1,100 @@
+import { count } from '../contract/checks';
+import { FollowUpError, hasCode } from '../contract/follow-up-error';
+import { quote } from '../contract/text';
+import { groupsOf } from '../temporal/each-concurrently';
+import type { CallOptions } from './call-runner';
+import type { FollowUpDescription } from './description';
+import { throwIfProblems } from './errors';
+import { checkFilter, type FollowUpFilter } from './filter';
+import type { FollowUpClientLike } from './interfaces';
+import { checkObject, unknownOptions } from './options';
+
+export interface RetryAllOptions extends CallOptions {
+  /** If true, nothing is started, and the results show the follow-ups that the call would retry. @default false */
+  readonly dryRun?: boolean | undefined;
+  /** The maximum number of follow-ups. @default unlimited */
+  readonly limit?: number | undefined;
+}
+
+/** The result for one follow-up. */
+export interface RetryResult {
+  /** The follow-up before the retry. Its `runId` is the run that had ended. */
+  readonly followUp: FollowUpDescription;
+  /** The ID of the new run. Null if no run was started. */
+  readonly runId: string | null;
+  /** Why the follow-up was not retried. Null if it was retried, and in a dry run. */
+  readonly error: FollowUpError | null;
+}
+
+/** The number of follow-ups that are retried at the same time. */
+const GROUP_SIZE = 16;
+
+/** The errors that concern every follow-up, and therefore end the call. Any other error concerns one follow-up. */
+const FINAL_ERRORS = [
+  'UNREACHABLE',
+  'START_UNCONFIRMED',
+  'WAIT_TIMEOUT',
+  'CLIENT_CLOSED',
+  'UNAUTHORIZED',
+] as const;
+
+/** Checks the input of `retryAll`. @throws InvalidRequestError with every problem */
+export function checkRetryAll(filter: FollowUpFilter, options: RetryAllOptions): void {
+  checkFilter(filter);
+  checkObject('options', options);
+  const problems = unknownOptions(options, ['dryRun', 'limit', 'signal', 'timeout']);
+  const { dryRun, limit } = options;
+  if (Object.values(filter).every((value) => value === undefined))
+    problems.push({
+      field: 'filter',
+      text: 'is empty; set at least one condition, such as outcome or endedAfter',
+    });
+  if (dryRun !== undefined && typeof dryRun !== 'boolean')
+    problems.push({ field: 'dryRun', text: `must be true or false; it is ${quote(dryRun)}` });
+  if (limit !== undefined && (!count(limit) || limit === 0))
+    problems.push({ field: 'limit', text: `must be a whole number, at least 1; it is ${quote(limit)}` });
+  throwIfProblems(problems);
+}
+
+/**
+ * Retries each follow-up that matches the filter, with the handle's `retry`. The receipt therefore decides for each follow-up, and a
+ * message of unknown delivery is never sent again. No follow-up is retried twice by one call.
+ */
+export async function* retryAll(
+  followUps: Pick<FollowUpClientLike, 'list' | 'getHandle'>,
+  filter: FollowUpFilter,
+  { dryRun = false, limit = Infinity, ...options }: RetryAllOptions,
+): AsyncGenerator<RetryResult, void, undefined> {
+  const retry = async (followUp: FollowUpDescription): Promise<RetryResult> => {
+    if (dryRun) return { followUp, runId: null, error: null };
+    try {
+      const { runId } = await followUps.getHandle(followUp.workflowId, followUp.runId).retry(options);
+      return { followUp, runId, error: null };
+    } catch (error) {
+      if (error instanceof FollowUpError && !hasCode(error, ...FINAL_ERRORS))
+        return { followUp, runId: null, error };
+      throw error;
+    }
+  };
+  for await (const group of groupsOf(retryable(followUps, filter, { limit, ...options }), GROUP_SIZE)) {
+    const settled = await Promise.allSettled(group.map(retry));
+    for (const each of settled) if (each.status === 'fulfilled') yield each.value;
+    for (const each of settled) if (each.status === 'rejected') throw each.reason;
+  }
+}
+
+/** Lists the follow-ups that can be retried. A cancelled follow-up is listed only if the filter names this outcome. */
+async function* retryable(
+  followUps: Pick<FollowUpClientLike, 'list'>,
+  filter: FollowUpFilter,
+  { limit, ...options }: CallOptions & { readonly limit: number },
+): AsyncGenerator<FollowUpDescription, void, undefined> {
+  const listedIds = new Set<string>();
+  for await (const followUp of followUps.list({ ...filter, canRetry: true }, options)) {
+    const { workflowId, outcome } = followUp;
+    if (listedIds.has(workflowId) || (outcome === 'cancelled' && filter.outcome !== outcome)) continue;
+    listedIds.add(workflowId);
+    yield followUp;
+    if (listedIds.size === limit) return;
+  }
+}
