@@ -7,6 +7,8 @@ import { temporaryFolder } from '../harness/temporary-folder';
 import {
   artifactPath,
   CONFLICTING_DEPENDENCIES,
+  NODE_VERSIONS,
+  nodePath,
   NPM_INSTALL,
   STRICT_COMPILER_FLAGS,
 } from './end-to-end-environment';
@@ -40,7 +42,7 @@ const BUNDLER_OPTIONS = ['--module', 'esnext', '--moduleResolution', 'bundler', 
 
 const cwd = temporaryFolder();
 
-it('the client package compiles strictly, loads from CommonJS and ES modules, and installs one copy of each SDK package in the tested version, no native code, and neither zod nor undici', async () => {
+it('the client package compiles strictly, loads from CommonJS and ES modules with every supported version of Node, and installs one copy of each SDK package in the tested version, no native code, and neither zod nor undici', async () => {
   await writeFile(path.join(cwd, 'package.json'), '{ "private": true }');
   for (const source of SOURCES) await writeFile(path.join(cwd, source), PROGRAM);
   await writeFile(path.join(cwd, 'entries.cts'), ENTRIES);
@@ -51,8 +53,9 @@ it('the client package compiles strictly, loads from CommonJS and ES modules, an
   const node10 = [...NODE10_OPTIONS, '--noEmit', 'commonjs.cts', 'entries.cts'];
   for (const options of [node10, ['--module', 'node16', ...SOURCES], BUNDLER_OPTIONS])
     await mustRun('npx', ['tsc', ...STRICT_COMPILER_FLAGS, ...options], { cwd });
-  for (const program of ['commonjs.cjs', 'module.mjs'])
-    expect(await mustRun('node', [program], { cwd })).toBe('function true\n');
+  for (const node of NODE_VERSIONS.map(nodePath))
+    for (const program of ['commonjs.cjs', 'module.mjs'])
+      expect(await mustRun(node, [program], { cwd })).toBe('function true\n');
 
   const listed = await mustRun('npm', ['ls', '--all', '--parseable', '--long'], { cwd });
   const copies = listed.split('\n').map((line) => line.split(':')[1] ?? '');

@@ -17,6 +17,9 @@ export const CONFLICTING_DEPENDENCIES = ['zod@3.25.76', 'undici@6.23.0'] as cons
 export const STRICT_COMPILER_FLAGS =
   '--ignoreConfig --target es2022 --types node --strict --skipLibCheck false'.split(' ');
 
+/** The oldest supported version of Node, and a recent version of each later line that Node's developers support. */
+export const NODE_VERSIONS = ['20.19.0', '22.23.5', '24.22.3', '26.12.1'] as const;
+
 /** The environment variable with the folder that set-up.ts creates. */
 export const SETUP_FOLDER_VARIABLE = 'FOLLOW_UP_TEST_SETUP_FOLDER';
 /** The path of the TypeScript example, both in the repository and in the folder of set-up.ts. */
@@ -47,6 +50,10 @@ export function readPageExamples(page: string, language = 'ts'): string[] {
   const blocks = text.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, 'gms'));
   return [...blocks].map(([, code = '']) => code);
 }
+
+/** The path of Node's executable, which set-up.ts installs. */
+export const nodePath = (version: (typeof NODE_VERSIONS)[number]): string =>
+  inSetupFolder(`nodes/node_modules/node-${version}/bin/node`);
 
 export type EndToEndEnvironment = Awaited<ReturnType<typeof openEndToEndEnvironment>>;
 

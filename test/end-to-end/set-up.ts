@@ -10,6 +10,7 @@ import {
   artifactPath,
   CONFLICTING_DEPENDENCIES,
   NPM_INSTALL,
+  NODE_VERSIONS,
   SETUP_FOLDER_VARIABLE,
   EXAMPLE_PROJECT,
   unpackedPath,
@@ -17,7 +18,8 @@ import {
 
 /**
  * Builds the artifacts with `npm run package`, as an adopter does, and unpacks them. Installs the packages next to the SDK in one
- * project for all end-to-end tests. Finds the Temporal CLI for the servers that the tests start.
+ * project for all end-to-end tests. Installs the supported versions of Node. Finds the Temporal CLI for the servers that the tests
+ * start.
  */
 export default async function setUpEndToEnd(): Promise<void> {
   const report = (line: string): void => void process.stderr.write(`[test set-up] ${line}\n`);
@@ -27,7 +29,7 @@ export default async function setUpEndToEnd(): Promise<void> {
   process.env[SETUP_FOLDER_VARIABLE] = folder;
   // The worker runs as another user, who must be able to read this folder.
   await chmod(folder, 0o755);
-  await Promise.all([...ARTIFACTS.map(unpack), installExampleProject(folder)]);
+  await Promise.all([...ARTIFACTS.map(unpack), installExampleProject(folder), installNodes(folder)]);
 }
 
 export async function removeSetupFolder(): Promise<void> {
@@ -35,6 +37,15 @@ export async function removeSetupFolder(): Promise<void> {
   // Without this, only root can remove files from the read-only folders.
   await mustRun('chmod', ['-R', 'u+w', folder], { cwd: folder });
   await rm(folder, { recursive: true });
+}
+
+/** Installs every version of Node from the packages that the npm package `node` depends on. */
+async function installNodes(setupFolder: string): Promise<void> {
+  const cwd = path.join(setupFolder, 'nodes');
+  await mkdir(cwd);
+  const platform = `${process.platform}-${process.arch}`;
+  const programs = NODE_VERSIONS.map((version) => `node-${version}@npm:node-${platform}@${version}`);
+  await mustRun('npm', [...NPM_INSTALL, '--prefix', cwd, ...programs], { cwd });
 }
 
 async function unpack(name: (typeof ARTIFACTS)[number]): Promise<void> {
