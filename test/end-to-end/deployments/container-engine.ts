@@ -10,7 +10,7 @@ shift
 case $command in
   build)
     # Two workers of this machine can't listen at the same ports.
-    sed -i "s/:9464/:$METRICS_PORT/; s/:9465/:$HEALTH_PORT/" "$2"
+    sed -i "s/:9464/:$METRICS_PORT/; s/:9465/:$HEALTH_PORT/" deploy/Dockerfile deploy/compose.yaml
     exec buildah $STORAGE bud --isolation chroot --pull-never "$@" ;;
   run)
     exec podman $STORAGE $RUNTIME run --network host --ulimit nofile=1024:1024 --ulimit nproc=4096:4096 "$@" ;;
