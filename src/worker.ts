@@ -36,7 +36,8 @@ async function main(): Promise<number> {
   const controller = new AbortController();
   const { signal: stop } = controller;
   let endedCode: number = EXIT_CODE.drained;
-  // Node would end the process at once, and the delivery of a POST in progress would be unknown. Node's report would not be redacted.
+  // Node would end the process at once, and the delivery of a POST in progress would be unknown. Node's report would not be
+  // redacted.
   process.on('uncaughtException', (error) => {
     logger.error('the worker exits because of a bug (uncaught exception)', { error });
     endedCode = EXIT_CODE.failed;
@@ -104,8 +105,8 @@ async function runWorkers(
 }
 
 /**
- * Reports why the worker exits: a wrong configuration on stderr, any other reason in the log (or on stderr before the log exists), and a
- * bug with its stack trace.
+ * Reports why the worker exits, and returns the exit code. A wrong configuration goes to stderr. Any other reason goes to the
+ * log, or to stderr before the log exists. A bug has its stack trace.
  */
 function exitCode(error: unknown, logger?: Logger): number {
   if (error instanceof ConfigurationError) {

@@ -29,7 +29,7 @@ export const EXIT_CODE = {
   other: 1,
   // As with the program `timeout` of GNU coreutils.
   timedOut: 124,
-  // As in a shell, the exit code after a signal is 128 and the number of SIGINT, SIGTERM or SIGPIPE.
+  // As in a shell, the exit code after a signal is 128 plus the number of the signal (SIGINT, SIGTERM or SIGPIPE).
   interrupted: 130,
   terminated: 143,
   outputClosed: 141,
@@ -123,7 +123,7 @@ export function commandOutcomeFromError(error: unknown): CommandOutcome {
     return createErrorOutcome(EXIT_CODE.other, name.replace(/(?!^)Error$/, ''), message, null);
   }
   const { code, workflowId, message, receipt, job } = error;
-  // The types of `--json` are in camel case: the code `BATCH_ITEMS_UNAVAILABLE` becomes `BatchItemsUnavailable`.
+  // The types of `--json` are in Pascal case: the code `BATCH_ITEMS_UNAVAILABLE` becomes `BatchItemsUnavailable`.
   const typeName = code.toLowerCase().replace(/(?:^|_)(.)/g, (_, letter: string) => letter.toUpperCase());
   const type = code === 'REJECTED' ? 'FollowUpRejected' : typeName;
   const exitCode = EXIT_CODE_BY_ERROR[code];

@@ -7,7 +7,7 @@ import { printableLines } from './render/text';
 /** The state and the output of one run of the CLI. */
 export class Session {
   exitCode = 0;
-  /** Whether the command has the option `--json`. */
+  /** Whether `--json` was given. */
   isJson = false;
   /** Whether `--json` prints each document on one line (JSON Lines, jsonlines.org). */
   isJsonLines = false;

@@ -26,7 +26,7 @@ export interface CallOptions {
   /**
    * Milliseconds until the call ends as `START_UNCONFIRMED` or `WAIT_TIMEOUT`. In a list, the timeout applies to each entry.
    *
-   * @default none; if the Temporal server is unreachable, the SDK retries for about 20 s
+   * @default none, but an update ends after 45 s, or after 2 s if no worker polls. If the Temporal server is unreachable, a call fails after about 20 s; `result` keeps waiting
    */
   readonly timeout?: number | undefined;
 }
@@ -86,7 +86,8 @@ export class CallRunner {
     const timer = timeout === undefined ? undefined : setTimeout(endWait, timeout);
     this.#pending.set(controller, callState);
     try {
-      // Some work can't be cancelled, for example the caller's iterable of items, so the call does not wait until the work has ended.
+      // Some work can't be cancelled, for example the caller's iterable of items, so the call does not wait until the work has
+      // ended.
       const aborted = new Promise<never>((_, reject) => {
         controller.signal.addEventListener('abort', reject);
       });
@@ -152,8 +153,8 @@ const HEADER_FIELD = "TEMPORAL_API_KEY, or a header of your Client's connection"
 const HEADER_PROBLEM = 'must have only printable ASCII characters, without a line break';
 
 /**
- * Returns the error for a header that gRPC rejects; undefined for any other error. The message of gRPC contains the header, so it is
- * neither a part nor the cause of this error.
+ * Returns the error for a header that gRPC rejects; undefined for any other error. The message of gRPC contains the header, so
+ * it is neither a part nor the cause of this error.
  */
 export function invalidHeaderError(error: unknown): ConfigurationError | undefined {
   for (let inner = error; inner instanceof Error; inner = inner.cause)

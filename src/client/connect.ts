@@ -11,10 +11,13 @@ import { checkObject, checkOptions } from './options';
 
 const CONNECT_TIMEOUT_MS = 5_000;
 
-/** The time for retries of the first call. A restarting Temporal server is back within a second, so a longer wait has no use. */
+/** The time for retries of the first call. It covers a short interruption. A caller learns of a longer outage soon. */
 const RETRY_CONNECTING_MS = 1_000;
 
-/** The longest wait between two attempts to connect. With gRPC's default, a client would notice the server's return after 2 minutes. */
+/**
+ * The longest wait between two attempts to connect. With gRPC's default, a client would notice the server's return after 2
+ * minutes.
+ */
 const MAX_RECONNECT_WAIT_MS = 5_000;
 
 export interface ConnectOptions {

@@ -27,7 +27,10 @@ export interface FollowUpDescription {
   readonly taskQueue: string;
   /** The latest phase that the workflow recorded. Null if none is recorded, as for `jobStatus`, `projectId` and `jobId`. */
   readonly phase: string | null;
-  /** How the follow-up ended, such as `completed` or `DeliveryUnknown`. Null while it runs, and if it was terminated. */
+  /**
+   * How the follow-up ended, such as `completed` or `DeliveryUnknown`. Null while it runs, and if it was terminated or timed
+   * out.
+   */
   readonly outcome: string | null;
   /**
    * The delivery's verdict when the follow-up ended. For a running follow-up, the verdict is `unknown` if a send in progress has a
@@ -155,7 +158,7 @@ export async function readTaskFailure(
     (event) => event.workflowTaskFailedEventAttributes ?? event.workflowTaskCompletedEventAttributes,
   );
   const message = latest?.workflowTaskFailedEventAttributes?.failure?.message;
-  return message ? `its workflow task keeps failing and is retried: ${singleLine(message, 500)}` : null;
+  return message ? `the workflow task keeps failing and is retried: ${singleLine(message, 500)}` : null;
 }
 
 /** Lists the latest run of each follow-up that matches the filter. */

@@ -113,7 +113,7 @@ export function followUpFailureError(type: FailureType, message: string, facts: 
 export function batchConflictError(batchId: string): ConflictError {
   return new ConflictError(
     'CONFLICT',
-    `The batch ${JSON.stringify(batchId)} exists with different items, options or order. Nothing was started. ` +
+    `The batch ${JSON.stringify(batchId)} exists with other items, other request options or another order. Nothing was started. ` +
       'Use the original input to continue the batch, or another batch ID to start another batch.',
   );
 }
@@ -154,19 +154,24 @@ export function notFoundError(
 export function waitTimeoutError(callState: CallState, waitedMs: number, reason?: string): FollowUpError {
   const { workflowId, unconfirmedStart } = callState;
   const isStarted = workflowId !== undefined && unconfirmedStart === undefined;
-  const subject = isStarted
-    ? `The ${labelFromId(workflowId)} did not respond`
-    : 'The call received no response';
-  const suffix = reason === undefined ? '' : `: ${reason}`;
-  return interruptedCallError('WAIT_TIMEOUT', `${subject} within ${waitedMs / 1_000} s${suffix}.`, callState);
+  const limit = `within ${waitedMs / 1_000} s`;
+  const text = isStarted
+    ? reason === undefined
+      ? `The ${labelFromId(workflowId)} did not end or respond ${limit}. It continues.`
+      : `The ${labelFromId(workflowId)} did not respond ${limit}: ${reason}.`
+    : `The call received no response ${limit}${reason === undefined ? '' : `: ${reason}`}.`;
+  return interruptedCallError('WAIT_TIMEOUT', text, callState);
 }
 
-/** Explains, as a clause, why no worker responds. @param workers the number of workers that poll the task queue; null if it is not known */
+/**
+ * Explains, as a clause, why no worker responds. @param workers the number of workers that poll the task queue; null if it is
+ * not known
+ */
 export function explainMissingResponse(taskQueue: string, workers: number | null): string {
   const queue = `the task queue ${JSON.stringify(taskQueue)}`;
   if (workers === null)
     return `check that a worker polls ${queue}, because the Temporal server does not return its workers; then try again`;
-  if (workers === 0) return `no worker polls ${queue}; start a worker and try again`;
+  if (workers === 0) return `no worker polls ${queue}; start a worker`;
   return `the worker on ${queue} is busy, waits for the agent service, or has just stopped; try again`;
 }
 

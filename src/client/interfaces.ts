@@ -6,7 +6,7 @@ import type { FollowUpHandle } from './follow-up-handle';
 import type { ScheduleClient } from './schedules';
 import type { FollowUpStartResult } from './start';
 
-/** The public members of a class. No other class can have its private members. */
+/** The public members of a class. In TypeScript, no other class can implement a type with private members. */
 type Public<Class> = Pick<Class, keyof Class>;
 
 export interface FollowUpHandleLike extends Omit<Public<FollowUpHandle>, 'retry'> {

@@ -75,9 +75,9 @@ function queryProgress(client: Client, { workflowId, runId }: TemporalRun): Prom
  * Adds the state of the pending send or poll from the Temporal server to the workflow's progress. The workflow reports a send in
  * progress as `unknown`. If the Temporal server has not recorded a send permission, nothing was sent yet.
  *
- * The pending activity belongs to the progress only if the workflow reports the same progress before and after the description.
- * Example: the progress describes send 1, which has its permission, and the description shows send 2, which has none. The client
- * would then report the delivery from before send 1.
+ * The pending activity belongs to the progress only if the workflow reports the same progress before and after the client reads
+ * the activity from the Temporal server. Example: the progress describes send 1, which has its permission, and the description
+ * shows send 2, which has none. The client would then report the delivery from before send 1.
  *
  * @param first the progress that the workflow has just reported
  */

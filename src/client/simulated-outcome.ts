@@ -5,8 +5,8 @@ import type { FollowUpState } from '../follow-up/state';
 import type { Step } from '../follow-up/step';
 
 /**
- * The outcome that a test gives to a follow-up. The simulation runs the code that decides in the workflow until this outcome, so
- * phase, receipt and error are real.
+ * The outcome that a test gives to a follow-up. The simulation runs the workflow's own decision code until it reaches this
+ * outcome, so phase, receipt and error are real.
  */
 export interface SimulatedOutcome extends Pick<FailureDetails, 'httpStatus' | 'serviceMessage'> {
   /** How the follow-up ends. @default 'completed' */

@@ -116,8 +116,8 @@ export async function retryFollowUp(
   named: NamedRun,
   signal: AbortSignal,
 ): Promise<{ readonly runId: string }> {
-  // The receipt is trusted for as long as a send permission is valid. After that time, another run may have sent the message and
-  // ended.
+  // The start must follow within ten seconds. After that time, another run may have sent the message and ended, so the receipt
+  // may no longer be that of the latest run. docs/guarantees.md states the cases that this limit does not cover.
   const startBy = Date.now() + SEND_PERMISSION_MS;
   const latest = await findFollowUp(client, { workflowId: named.workflowId });
   const { workflowId, runId, taskQueue, closeTime, priority } = latest;

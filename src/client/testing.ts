@@ -1,4 +1,4 @@
-/** The entry `agent-follow-up-client/testing`: a client for the tests of callers, without a Temporal server. */
+/** The client for the tests of callers, without a Temporal server. src/entries/testing.ts exports it. */
 import type { Client } from '@temporalio/client';
 import { FollowUpError } from '../contract/follow-up-error';
 import { DEFAULT_TASK_QUEUES } from '../contract/names';

@@ -11,7 +11,7 @@ export const COUNT_TIMEOUT_MS = 10_000;
 const FOLLOW_UPS = `WorkflowType = '${FOLLOW_UP_WORKFLOW}'`;
 const QUERIES: Readonly<Record<OpenState, string>> = {
   any: FOLLOW_UPS,
-  // A follow-up has the phase `sending` only while a send is retried.
+  // Until the job was read once, a send has the phase `starting`.
   sending: `${FOLLOW_UPS} AND FollowUpPhase IN ('starting', 'sending')`,
   'needs-decision': `${FOLLOW_UPS} AND FollowUpPhase = 'needs-decision'`,
   unauthorized: `${FOLLOW_UPS} AND FollowUpPhase = 'unauthorized'`,
@@ -22,8 +22,8 @@ const COUNT_FAILED =
   'the metrics of open follow-ups are not updated, because the call CountWorkflowExecutions fails';
 
 /**
- * Records the number of open workflows as metrics, once a minute, until the returned timer is cleared. Returns undefined if the process
- * has no metrics. A failure is logged once until its reason changes, because a gateway may reject each of these calls.
+ * Records the number of open workflows as metrics, once a minute, until the returned timer is cleared. Returns undefined if the
+ * process has no metrics. A failure is logged once until its reason changes, because a gateway may reject each of these calls.
  */
 export function startOpenWorkflowGauges({ connection, options }: Worker): NodeJS.Timeout | undefined {
   const { logger, metricMeter } = Runtime.instance();

@@ -19,7 +19,7 @@ import { prepareSearchAttributes } from '../temporal/search-attributes';
 import { checkServerVersion } from '../temporal/server-version';
 import { startOpenWorkflowGauges } from './open-workflows';
 
-/** The task queues of the workflows, the reads and the sends. If two of them have one name, they share one rate limit. */
+/** The task queues of the workflows, the reads and the sends. If two of them have the same name, they share one rate limit. */
 export interface TaskQueues {
   readonly followUp: string;
   readonly read: string;
@@ -71,8 +71,8 @@ export function shutdownLimitMs(httpTimeoutMs: number): number {
 }
 
 /**
- * Adds the activities and workflows of follow-ups to a Temporal worker (docs/plugin.md). Options that the worker sets are not changed.
- * One plugin serves all workers of a process.
+ * Adds the activities and workflows of follow-ups to a Temporal worker (docs/plugin.md). Options that the worker sets are not
+ * changed. One plugin serves all workers of a process.
  */
 export class FollowUpPlugin implements WorkerPlugin, BundlerPlugin {
   readonly name = 'agent-follow-up';
@@ -87,8 +87,8 @@ export class FollowUpPlugin implements WorkerPlugin, BundlerPlugin {
   }
 
   /**
-   * Adds the workflows of follow-ups to the workflows of the program that uses the plugin. The SDK calls this method when it bundles
-   * a `workflowsPath`.
+   * Adds the workflows of follow-ups to the workflows of the program that uses the plugin. The SDK calls this method when it
+   * bundles a `workflowsPath`.
    */
   configureBundler(options: BundleOptions): BundleOptions {
     const { workflowsPath, webpackConfigHook } = options;
@@ -209,7 +209,8 @@ function workflowsOnOtherQueueError(taskQueue: string, followUpQueue: string): T
 }
 
 /**
- * Checks that a prebuilt bundle has the workflows of follow-ups. Otherwise, every follow-up would fail its workflow tasks indefinitely.
+ * Checks that a prebuilt bundle has the workflows of follow-ups. Otherwise, every follow-up would fail its workflow tasks
+ * indefinitely.
  *
  * @throws FollowUpError
  */

@@ -32,7 +32,7 @@ const DEFAULT_QUEUES = {
 
 /** Checks a URL. No error message shows the value, because an operator may have put a key into the wrong variable. */
 const httpUrlSchema = (form: RegExp, without: string, action: string) => {
-  const error = `is not an http:// or https:// URL without ${without}; ${action}`;
+  const error = `must be an http:// or https:// URL without ${without}; ${action}`;
   return z
     .string(`is not set; ${action}`)
     .refine((text) => form.test(text) && URL.canParse(text), { error, abort: true })
@@ -167,8 +167,8 @@ export function throwOrExplainListenFailure(
 const NO_IPV6 = /address family not supported|address not available|cannot assign requested address/i;
 
 /**
- * Returns the host to listen on after an error, or undefined if the error is final. `::` serves IPv6 and IPv4, but a kernel without IPv6
- * rejects it. There, 0.0.0.0 serves the same clients.
+ * Returns the host to listen on after an error, or undefined if the error is final. `::` serves IPv6 and IPv4, but a kernel
+ * without IPv6 rejects it. There, 0.0.0.0 serves the same clients.
  */
 export function ipv4Fallback(host: string, error: unknown): string | undefined {
   return host === '::' && NO_IPV6.test(String(error)) ? '0.0.0.0' : undefined;

@@ -7,14 +7,14 @@ import type { FollowUpPlugin, TaskQueues } from './plugin';
 const CONCURRENT_READS = 200;
 
 /**
- * The maximum number of concurrent sends. Each send holds several copies of its prompt (up to 256 KiB) in memory. More slots are not
- * needed, because the agent service accepts 100 messages per project and hour.
+ * The maximum number of concurrent sends. Each send holds several copies of its prompt (up to 256 KiB) in memory. More slots
+ * are not needed, because an agent service accepts few messages (for example 100 per project and hour).
  */
 const CONCURRENT_SENDS = 50;
 
 /**
- * The maximum number of concurrent activities on the workflow task queue: requests to the Temporal server, rounds of batches (a
- * minute or more), and notifications. An activity that waits for its next attempt takes no slot.
+ * The maximum number of concurrent activities on the workflow task queue: requests to the Temporal server, rounds of batches
+ * (up to a minute or more while items start), and notifications. An activity that waits for its next attempt takes no slot.
  */
 const CONCURRENT_OTHER_ACTIVITIES = 50;
 

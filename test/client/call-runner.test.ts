@@ -15,6 +15,8 @@ let calls: string[];
 /** The gRPC status with which this server responds to these calls. If the status is null, the server does not respond. */
 let status: number | null;
 let followUps: FollowUpClient;
+/** The address of the test's Temporal server. */
+let address: string;
 
 beforeEach(async () => {
   // Each test has its own list, because a server can receive a call after the test that made it has ended.
@@ -26,8 +28,8 @@ beforeEach(async () => {
     callsOfTest.push(method);
     return status;
   });
-  const TEMPORAL_ADDRESS = await listen(server);
-  const env = { TEMPORAL_ADDRESS, TEMPORAL_TLS: 'false', TEMPORAL_API_KEY: 'tmprl_secret' };
+  address = await listen(server);
+  const env = { TEMPORAL_ADDRESS: address, TEMPORAL_TLS: 'false', TEMPORAL_API_KEY: 'tmprl_secret' };
   followUps = await FollowUpClient.connect({ env });
 });
 
@@ -272,7 +274,6 @@ it('close closes the connection of connect, but not the connection of an SDK cli
 it('a caller’s own connection keeps its interceptors, and its requests are retried only by the client', async () => {
   status = 14;
   let attempts = 0;
-  const { address } = (followUps.client.connection as Connection).options;
   const connection = Connection.lazy({
     address,
     interceptors: [

@@ -212,7 +212,7 @@ describe('InMemoryFollowUpClient', () => {
     const handle = await followUps.start(REQUEST);
     const description = { phase: 'starting', state: 'running' };
     expect(await handle.progress()).toMatchObject({ from: 'server', workers: 0, description });
-    const words = 'no worker polls the task queue "follow-up"; start a worker and try again';
+    const words = 'no worker polls the task queue "follow-up"; start a worker';
     await expect(handle.pollNow()).rejects.toMatchObject({
       code: 'WAIT_TIMEOUT',
       message: `The follow-up ${ID} did not respond within 2 s: ${words}.`,

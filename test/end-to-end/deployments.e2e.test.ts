@@ -6,14 +6,13 @@ import { temporaryFolder } from '../harness/temporary-folder';
 import { ROOT } from '../harness/worker-process';
 import { ContainerDeployments } from './deployments/container-deployments';
 import { ContainerEngine } from './deployments/container-engine';
-import { installDebian, requirePrograms } from './deployments/debian';
-import { runDeploymentSteps } from './deployments/deployment-steps';
-import { buildDockerCompose } from './deployments/docker-compose';
+import { DOCKER_COMPOSE, installDebian, requirePrograms } from './deployments/debian';
+import { expectDeploymentSteps } from './deployments/deployment-steps';
 import { installUnit } from './deployments/systemd-deployment';
 import { SystemdMachine } from './deployments/systemd-machine';
 import { type EndToEndEnvironment, nodePath, openEndToEndEnvironment } from './end-to-end-environment';
 
-// A first run installs Debian twice and builds Docker Compose.
+// A first run installs Debian twice.
 jest.setTimeout(900_000);
 
 // Jest calls these functions in this order, so the folder is removed last.
@@ -54,7 +53,10 @@ it.each([
     try {
       expect(await machine.run('systemctl --version')).toContain(`systemd ${version} `);
       const ports = [await getPort(), await getPort()] as const;
-      await runDeploymentSteps(await installUnit(machine, environment, nodePath(node), ports), environment);
+      await expectDeploymentSteps(
+        await installUnit(machine, environment, nodePath(node), ports),
+        environment,
+      );
     } finally {
       await machine.close();
     }
@@ -72,13 +74,13 @@ describe('the image', () => {
   });
 
   it('in a read-only container without capabilities, the worker of docs/deployment.md returns a prLink, uses a rotated key, drains, and starts again after a kill', async () => {
-    await runDeploymentSteps(containers.docker(), environment);
+    await expectDeploymentSteps(containers.docker(), environment);
     await engine.run('docker rm --force agent-follow-up-worker');
   });
 
   it('with deploy/compose.yaml and Docker Compose, the worker becomes healthy, returns a prLink, uses a rotated key, drains, and starts again after a kill', async () => {
-    await engine.enableCompose(await buildDockerCompose());
+    await engine.enableCompose(path.join(await installDebian('trixie'), DOCKER_COMPOSE));
     engine.startHealthChecks('agent-follow-up-worker-1');
-    await runDeploymentSteps(containers.compose(), environment);
+    await expectDeploymentSteps(containers.compose(), environment);
   });
 });

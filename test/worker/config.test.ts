@@ -88,7 +88,7 @@ it('reports every problem of the configuration in one message', async () => {
 
 const version = { TEMPORAL_DEPLOYMENT_NAME: 'follow-up', TEMPORAL_WORKER_BUILD_ID: '1' };
 it.each<[Record<string, string>, string]>([
-  [{ AGENT_API_BASE_URL: 'agents.example.com' }, 'AGENT_API_BASE_URL: is not an http:// or https:// URL'],
+  [{ AGENT_API_BASE_URL: 'agents.example.com' }, 'AGENT_API_BASE_URL: must be an http:// or https:// URL'],
   [{ AGENT_API_BASE_URL: 'https://me:hunter-two@agents.example.com' }, 'URL without user name, password'],
   [{ AGENT_API_BASE_URL: 'https://agents.example.com/?a=b' }, 'query and fragment; set it to the base URL'],
   [{ AGENT_API_TIMEOUT: '0.9s' }, 'AGENT_API_TIMEOUT: must be between 1s and 10m; it is 900ms'],
@@ -108,7 +108,7 @@ it.each<[Record<string, string>, string]>([
   [{ ...version, TEMPORAL_DEPLOYMENT_NAME: 'a.b' }, 'TEMPORAL_DEPLOYMENT_NAME: has a dot or a colon'],
   [{ AGENT_API_KEY: `${KEY} ${KEY}` }, 'AGENT_API_KEY: must contain only the admin key'],
   [{ AGENT_API_KEY: '', AGENT_API_KEY_FILE: KEY }, "AGENT_API_KEY_FILE: can't be read: ENOENT"],
-  [{ AGENT_API_KEY: 'another-one', AGENT_API_BASE_URL: KEY }, 'AGENT_API_BASE_URL: is not an http'],
+  [{ AGENT_API_KEY: 'another-one', AGENT_API_BASE_URL: KEY }, 'AGENT_API_BASE_URL: must be an http'],
   [
     { TEMPORAL_CONFIG_FILE: fileHolding('toml', `[profile.default]\napi_key = "${KEY}\n`) },
     'temporal.toml: Invalid TOML',
@@ -119,7 +119,7 @@ it.each<[Record<string, string>, string]>([
   [{ TEMPORAL_TLS_CLIENT_CERT_DATA: 'pem' }, 'mutual TLS needs the certificate and its key'],
   [{ FOLLOW_UP_DATA_CONVERTER: join(folder, 'nowhere.js') }, "can't be loaded (Cannot find module"],
   [{ FOLLOW_UP_DATA_CONVERTER: foreignModule }, 'foreign.js must export a DataConverter'],
-  [notifyEnv('hooks'), 'FOLLOW_UP_NOTIFY_URL: is not an http'],
+  [notifyEnv('hooks'), 'FOLLOW_UP_NOTIFY_URL: must be an http'],
   [notifyEnv('https://me:hunter-two@hooks.example.com'), 'without user name and password'],
   [{ FOLLOW_UP_NOTIFY_URL: NOTIFY_URL }, 'FOLLOW_UP_NOTIFY_SECRET_FILE: is not set, but'],
   [notifyEnv(NOTIFY_URL, 'whsec_not-a-secret-of-theirs-at-all!'), 'whsec_ and 24 to 64 bytes'],

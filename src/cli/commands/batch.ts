@@ -94,15 +94,18 @@ export function batchCommand(session: Session): Command {
       'does. Every other item keeps its outcome.',
     (batch, { includeUnknown, ...flags }: StartFlags & { readonly includeUnknown?: boolean }) => {
       const unknown = includeUnknown ? '' : ' --include-unknown also sends items whose delivery is unknown.';
-      const nothingToDo = `Nothing to retry: in the batch ${batch.batchId}, no message is unsent or rejected.${unknown} Result of the batch:`;
-      return startAndWait(session, batch, flags, nothingToDo, (settings) =>
+      const nothingToDo = `Nothing to retry: in the batch ${batch.batchId}, no message is unsent or rejected.${unknown}`;
+      const scope = includeUnknown
+        ? 'messages of unknown delivery are sent again'
+        : 'messages that may have arrived are not sent again';
+      return startAndWait(session, batch, flags, { nothingToDo, scope }, (settings) =>
         batch.retry({ includeUnknown, ...settings }),
       );
     },
   );
   addRunFlags(retry.option(...NO_WAIT)).option(
     '--include-unknown',
-    'also send items whose delivery is unknown; if such a message did arrive, it is sent twice',
+    'also send items whose delivery is unknown and items without a readable receipt; a message that did arrive is sent twice',
   );
   return batches;
 }
@@ -171,9 +174,12 @@ Example:
       // The ID is printed before the start, so that an interrupted user can attach to the batch.
       session.printStatus(`batch       ${batchId} (${pluralize(items.length, 'item')})`);
       const another = name === undefined ? 'add --batch-id with a new ID' : 'use another --batch-id';
-      const nothingToDo = `already run as ${batchId}. Nothing was sent. To send the file once more, ${another}. Result of the batch:`;
+      const nothingToDo =
+        `Nothing was sent, because these items have already run as the batch ${batchId}. To send the items without a request ID ` +
+        `once more, ${another}.`;
       const { batches: client } = await session.connect();
-      await startAndWait(session, client.getHandle(batchId), flags, nothingToDo, (settings) =>
+      const scope = 'messages that may have arrived are not sent again';
+      await startAndWait(session, client.getHandle(batchId), flags, { nothingToDo, scope }, (settings) =>
         client.start(batch, settings),
       );
     });
@@ -183,13 +189,14 @@ Example:
  * Starts a batch and waits for it.
  *
  * @param nothingToDo the text that is printed if nothing is started
+ * @param scope the text about messages that may have arrived, which is printed if the batch had ended and is resumed
  * @param start returns null if nothing has to be started
  */
 async function startAndWait(
   session: Session,
   batch: BatchHandle,
   { wait, concurrency, maxFailures }: StartFlags,
-  nothingToDo: string,
+  { nothingToDo, scope }: { readonly nothingToDo: string; readonly scope: string },
   start: (options: RunOptions & CallOptions) => Promise<StartedBatch | null>,
 ): Promise<void> {
   const { batchId } = batch;
@@ -202,13 +209,9 @@ async function startAndWait(
   const { workflowId, attached = 'ended', resumedAfter = null } = started ?? {};
   if (workflowId !== undefined) await session.printWebUiLink(workflowId);
   if (resumedAfter !== null)
-    session.printStatus(
-      `resumed     the batch had ended (${resumedAfter}); messages that may have arrived are not sent again`,
-    );
+    session.printStatus(`resumed     the batch had ended (${resumedAfter}); ${scope}`);
   if (attached === 'running')
-    session.printStatus(
-      'attached    this batch is already running with its own settings; no message is sent again',
-    );
+    session.printStatus('attached    this batch is already running with its own settings');
   if (attached === 'ended') session.printStatus(nothingToDo);
   if (wait) return waitForBatch(session, batch);
   session.print(started ?? { batchId, attached }, batchId);

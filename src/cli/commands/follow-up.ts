@@ -76,8 +76,8 @@ export function addFollowUpCommands(program: Command, session: Session): void {
   ).addArgument(new Argument('<decision>', 'whether the message arrived').choices(DELIVERY_DECISIONS));
   addSubcommand(
     'cancel',
-    'Cancels a follow-up; the agent continues. The command waits for a POST in progress, so that the receipt states ' +
-      'whether the message arrived.',
+    'Cancels a follow-up; the agent continues. The command waits up to 10 s for a POST in progress and for the receipt. ' +
+      'After that, the cancellation continues without the command.',
     (followUp) => cancelFollowUp(session, followUp),
     'print one JSON document: { workflowId, ended, end }',
   );

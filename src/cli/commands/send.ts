@@ -6,7 +6,8 @@ import { addRequestFlags, readPrompt, type RequestFlags, requestFromFlags } from
 import type { Session } from '../session';
 import { commandForRun, followUpContinuation, waitForFollowUp } from '../wait';
 
-export const RESULT_JSON_HELP = 'print one JSON document: the result, or { type, message, details }';
+export const RESULT_JSON_HELP =
+  'print one JSON document: the result, or { type, message, details, workflowId }; with --no-wait, the IDs of the started run';
 export const NO_WAIT = ['--no-wait', 'print the ID and do not wait for the outcome'] as const;
 
 export const RUN_ID = [

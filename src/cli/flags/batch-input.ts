@@ -186,7 +186,7 @@ function parseCsvRecords(text: string, report: Report): CsvRecord[] {
   } catch (error) {
     if (!(error instanceof CsvError)) throw error;
     const reason = error.code.replace(/^CSV_/, '').replaceAll('_', ' ').toLowerCase();
-    const fix = 'enclose every cell that contains a quote in quotes, and double the quotes inside';
+    const fix = 'put every cell that contains a " between two ", and write each " inside as ""';
     report(line, `is not CSV (${reason}); ${fix}. Later lines were not read`);
   }
   return records;

@@ -50,7 +50,7 @@ export class BatchClient {
    * The call can be repeated, because no message is sent twice.
    *
    * @throws InvalidRequestError with every problem, before anything is started
-   * @throws ConflictError if the batch with this ID has other items, options or another order
+   * @throws ConflictError if the batch with this ID has other items, other request options or another order
    * @throws FollowUpError `BATCH_ITEMS_UNAVAILABLE` if the items of the existing batch are no longer stored, because it is then
    *   unknown which items were sent
    * @throws SearchAttributesError if the namespace is not set up
@@ -82,8 +82,8 @@ export class BatchClient {
 }
 
 /**
- * The interval between visibility lists, which lag. `cancel` ends after two lists in a row that show no further running item. The
- * workflow of a running batch cancels items that a list shows later.
+ * The interval between visibility lists, which lag. `cancel` ends after two lists in a row that show no further running item.
+ * If a later list shows another running item of a batch that is still running, the activity `runItems` cancels this item.
  */
 const LIST_INTERVAL_MS = 1_000;
 
@@ -229,7 +229,7 @@ export class BatchHandle {
    *
    * @returns null if no item can be retried
    * @throws InvalidRequestError if an option is invalid
-   * @throws FollowUpError `STILL_RUNNING`; `BATCH_ITEMS_UNAVAILABLE` if the items are no longer stored
+   * @throws FollowUpError `STILL_RUNNING` if a run other than the same retry is in progress; `BATCH_ITEMS_UNAVAILABLE` if the items are no longer stored
    */
   async retry(retry: RetryOptions & CallOptions = {}): Promise<StartedBatch | null> {
     checkObject('options', retry);

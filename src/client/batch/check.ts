@@ -21,7 +21,10 @@ import { checkName, checkObject, unknownOptions } from '../options';
 export interface RunOptions {
   /** The number of items that may run at the same time, 1 to 1,000. @default 50 */
   readonly concurrency?: number | undefined;
-  /** The number or percentage of items that may fail. If more fail, the batch starts no further item and fails. @default any */
+  /**
+   * The number or percentage of items that may fail. If more fail, the batch starts no further item and fails. @default
+   * unlimited
+   */
   readonly maxFailures?: MaxFailures | undefined;
 }
 
@@ -58,7 +61,10 @@ export interface CheckedBatch {
   readonly batchId: string;
   /** The items in the order of the input. */
   readonly items: readonly BatchItem[];
-  /** The SHA-256 of items, options and order, in hexadecimal digits. The same digest means the same batch. */
+  /**
+   * The SHA-256 of the items, their options and their order, in hexadecimal digits. The digest shows whether an existing batch
+   * with this ID has the same items.
+   */
   readonly digest: string;
 }
 

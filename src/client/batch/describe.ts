@@ -61,7 +61,7 @@ export async function findBatch(client: Client, batchId: string, runId?: string)
 export async function readBatchView(client: Client, batch: BatchReport): Promise<BatchView> {
   const { pending, memo, taskQueue, state, endedAt } = batch;
   const progress = memo && toBatchProgress(memo, state, endedAt);
-  const withoutMemo = state === 'running' ? state : state === 'failed' ? 'incomplete' : 'terminated';
+  const stateWithoutMemo = state === 'running' ? state : state === 'failed' ? 'incomplete' : 'terminated';
   const messages = [progress?.message];
   // The Temporal server describes an activity as pending even after its workflow has ended.
   if (endedAt === null) {
@@ -76,7 +76,7 @@ export async function readBatchView(client: Client, batch: BatchReport): Promise
   } else if (state === 'terminated' || state === 'timed-out' || (state === 'failed' && !progress))
     messages.push(await readFailureText(client, batch));
   return {
-    state: progress?.state ?? withoutMemo,
+    state: progress?.state ?? stateWithoutMemo,
     message: messages.filter(Boolean).join('; ') || null,
     summary: state === 'terminated' ? null : progress,
   };
@@ -158,6 +158,8 @@ export class BatchResultReader {
       else if (known || wasItemStarted || (endedAt !== null && number < board.startLimit))
         unlistedItems.push([item, wasItemStarted]);
     }
+    // In the first run of a batch, a follow-up with another prompt that started before the batch belongs to another client. In a
+    // later run, an earlier run may have started this follow-up.
     const foreignBefore = board.startedEarlier === null ? startedAt : 0;
     const isCancelled = endedAt !== null && memo?.stopReason === 'cancel-running';
     await eachConcurrently(unlistedItems, async ([item, wasStarted]) => {

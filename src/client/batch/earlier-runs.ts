@@ -12,12 +12,15 @@ import { findGrpcError, isTransient, isUnimplemented } from '../../temporal/grpc
 import { describeWorkflow, type RunState, toRunState } from '../../temporal/workflow-executions';
 import { type BatchReport, readBatchInput } from './describe';
 
-/** The time for which a run may still start items after its early end: the validity of a permission, and 5 s of reserve. */
+/**
+ * The time for which the activity of a run that was terminated or reset may still start items: the validity of its send
+ * permission, and 5 s of reserve.
+ */
 export const MAX_LATE_START_MS = SEND_PERMISSION_MS + 5_000;
 
 /**
- * Returns the items that an ended run and all runs before it started. If the run may have started items that its memo does not
- * show, the function first reads the state of these items from the Temporal server.
+ * Returns the items that were started by an ended run or by any run before it. If the run may have started items that its memo
+ * does not show, the function first reads the state of these items from the Temporal server.
  */
 export async function findStartedItems(
   client: Client,

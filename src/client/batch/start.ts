@@ -33,7 +33,10 @@ export interface BatchStartResult {
 }
 
 export interface RetryOptions extends RunOptions {
-  /** Also retries items of unknown delivery. A message that did arrive is then sent twice. @default false */
+  /**
+   * Also retries items of unknown delivery, and items without a readable receipt. A message that did arrive is then sent twice.
+   * @default false
+   */
   readonly includeUnknown?: boolean | undefined;
 }
 
@@ -105,7 +108,7 @@ export interface BatchRequest {
 /**
  * The reaction to a request:
  *
- * - `conflict`: The existing batch has other items, options or another order.
+ * - `conflict`: The existing batch has other items, other request options or another order.
  * - `attach`: The batch is running, and the request is the same.
  * - `still running`: Another run of the batch is in progress and must end before a retry can start.
  * - `done`: The batch has completed, so nothing is started.
@@ -209,11 +212,15 @@ async function startRun(
   }
 }
 
-/** The start delay of a chunk, which is longer than any batch runs. No worker runs the chunk during this delay. */
+/**
+ * The start delay of a chunk. No worker runs the chunk during this delay. Usually, the batch ends earlier and terminates the
+ * chunk.
+ */
 const CHUNK_DELAY = '365 days';
 
 /**
- * Stores the chunks before the batch starts. If the client stops in between, nothing was started, and the call can be repeated.
+ * Stores the chunks before the batch starts. If the client stops in between, no follow-up was started, and the call can be
+ * repeated.
  */
 async function storeChunks(
   { client, taskQueue, signal }: BatchStartContext,

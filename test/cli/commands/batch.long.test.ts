@@ -87,7 +87,7 @@ it.concurrent(
     expect(JSON.parse(nothing.stdout)).toEqual({ batchId, attached: 'ended' });
     expect(nothing.stderr).toMatch(/Nothing to retry.* --include-unknown also sends items/);
     const done = expect.stringContaining(
-      `already run as ${batchId}. Nothing was sent. To send the file once more, use another --batch-id.`,
+      `Nothing was sent, because these items have already run as the batch ${batchId}. To send the items without a request ID once more, use another --batch-id.`,
     );
     expect(await run()).toMatchObject({ code: 0, stderr: done });
     const ended = expect.stringContaining('has already ended: completed');

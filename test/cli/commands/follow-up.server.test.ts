@@ -173,7 +173,7 @@ it.concurrent('status shows why the workflow task of a follow-up fails', async (
   const shown = await eventually('the status shows the failed workflow task', status, {
     until: (text) => text.includes('workflow task keeps failing'),
   });
-  expect(shown).toMatch(/its workflow task keeps failing and is retried: .*encoding/);
+  expect(shown).toMatch(/the workflow task keeps failing and is retried: .*encoding/);
   await handle.terminate();
 });
 

@@ -27,9 +27,18 @@ export async function requirePrograms(): Promise<void> {
     );
 }
 
-/** `bullseye` has systemd 247, which is the oldest supported version. `trixie` is the base of the image. */
-type DebianRelease = 'bullseye' | 'trixie';
+/**
+ * The packages of each release. `bullseye` has systemd 247, which is the oldest supported version. `trixie` is the base of the
+ * image, and has Docker Compose. Node 26 needs libatomic1. The official image has this package too.
+ */
+const RELEASES = {
+  bullseye: 'systemd,systemd-sysv,dbus,curl,libatomic1',
+  trixie: 'systemd,systemd-sysv,dbus,curl,libatomic1,docker-compose',
+} as const;
+type DebianRelease = keyof typeof RELEASES;
 
+/** The path of Docker Compose in the folder of `trixie`. */
+export const DOCKER_COMPOSE = 'usr/libexec/docker/cli-plugins/docker-compose';
 /** Installs a minimal Debian with systemd into a folder of .cache, unless the folder exists, and returns the folder. */
 export async function installDebian(release: DebianRelease): Promise<string> {
   const folder = path.join(ROOT, '.cache/debian', release);
@@ -37,8 +46,7 @@ export async function installDebian(release: DebianRelease): Promise<string> {
   const partial = `${folder}.partial`;
   await rm(partial, { recursive: true, force: true });
   await mkdir(partial, { recursive: true });
-  // Node 26 needs libatomic1. The official image has this package too.
-  const include = '--include=systemd,systemd-sysv,dbus,curl,libatomic1';
+  const include = `--include=${RELEASES[release]}`;
   await mustRun('debootstrap', ['--variant=minbase', include, release, partial, ...(await mirror())]);
   await rename(partial, folder);
   return folder;

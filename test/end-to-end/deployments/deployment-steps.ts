@@ -23,7 +23,7 @@ export interface Deployment {
 }
 
 /** Runs the steps that every way of deployment must support. The worker is installed with a valid key, and was not started. */
-export async function runDeploymentSteps(
+export async function expectDeploymentSteps(
   deployment: Deployment,
   { sandbox, env }: EndToEndEnvironment,
 ): Promise<void> {

@@ -54,7 +54,9 @@ describe('a batch', () => {
       const { batchId, requests } = batch;
       const slower = requests.map((request) => ({ ...request, prLinkTimeout: '77s' }) as const);
       const rejected = batch.batches.start(slower, { batchId });
-      await expect(rejected).rejects.toThrow('exists with different items, options or order');
+      await expect(rejected).rejects.toThrow(
+        'exists with other items, other request options or another order',
+      );
       await expect(rejected).rejects.toBeInstanceOf(ConflictError);
       batch.addItem();
       await expect(batch.start()).rejects.toBeInstanceOf(ConflictError);
