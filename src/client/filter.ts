@@ -27,7 +27,7 @@ export interface FollowUpFilter {
   readonly canRetry?: boolean | undefined;
 }
 
-export type Time = Date | string;
+type Time = Date | string;
 
 const ATTRIBUTES = {
   phase: 'FollowUpPhase',

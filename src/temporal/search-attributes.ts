@@ -57,7 +57,7 @@ export async function ensureSearchAttributes(
  * Thrown when it is unknown whether the search attributes exist, because the Temporal server rejects both ways to find out. The
  * attributes may exist, so a worker must not wait for them.
  */
-export class UnknownSearchAttributesError extends FollowUpError {
+class UnknownSearchAttributesError extends FollowUpError {
   declare readonly code: 'UNREACHABLE' | 'SERVER_ERROR';
 
   /** @param rejections the error of the list, and the error of the first query */

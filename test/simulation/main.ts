@@ -22,7 +22,7 @@ const HELP = `npm run simulate -- [--seeds FROM..TO] [--batches FROM..TO] [--log
 --batches 1..200   plays these worlds of one batch, once each, instead of worlds of one follow-up
 --log              prints the event log of each world
 --until-violation  stops at the first world that violates a guarantee, and does not search for a smaller plan that violates it
---ci               plays 10,000 follow-ups and 380 batches with fixed seeds, 100 and 20 with new seeds, and the seeds that failed
+--ci               plays 4,000 follow-ups and 380 batches with fixed seeds, 100 and 20 with new seeds, and the seeds that failed
                    before, in one process for each core; fails also if a situation never occurs
 `;
 
@@ -31,7 +31,7 @@ const HELP = `npm run simulate -- [--seeds FROM..TO] [--batches FROM..TO] [--log
  * `failed`: new seeds that found a violation in an earlier run.
  */
 const CI = {
-  seeds: { fixed: 10_000, fresh: 100, failed: ',567940382,481763712' },
+  seeds: { fixed: 4_000, fresh: 100, failed: ',567940382,481763712' },
   batches: { fixed: 380, fresh: 20, failed: '' },
 };
 
