@@ -34,7 +34,7 @@ export async function installUnit(
     start: () => machine.run(start),
     send: (job) => machine.run(forJob(send, job)),
     stop: () => machine.run(`systemctl stop ${UNIT}`),
-    kill: () => machine.run(`systemctl kill --signal=KILL ${UNIT}`),
+    kill: () => machine.run(`kill -KILL $(systemctl show --property MainPID --value ${UNIT})`),
     rotateKey: async (key) => {
       await writeKey(key);
       await machine.run(rotate);
