@@ -87,10 +87,12 @@ it.each([
   expect(stderr).toContain(message);
 });
 
-it('an error of the SDK in a command that uses no method of the client has the type and the text of the client', async () => {
+it('setup names the calls that the Temporal server rejects', async () => {
   const rejecting = await grpcServer(UNIMPLEMENTED, 'unknown method');
   const { code, stdout, stderr } = await runCliAt(rejecting, ['setup', '--json']);
   expect(code).toBe(1);
   expect(JSON.parse(stdout)).toMatchObject({ type: 'ServerError' });
-  expect(stderr).toBe('error: The Temporal server rejected the call (unknown method).\n');
+  expect(stderr).toContain(
+    'the Temporal server rejects the calls ListSearchAttributes (unknown method) and ListWorkflowExecutions (unknown method)',
+  );
 });

@@ -45,7 +45,20 @@ const FOLLOW_UP_CLIENT: Readonly<Record<string, readonly Parameter[]>> = {
   start: [REQUEST_PARAMETER, [{}, [...NO_CALL_OPTIONS, { startDelay: 5 }]]],
   execute: [REQUEST_PARAMETER, [{}, [...NO_CALL_OPTIONS, { startDelay: '5' }]]],
   getHandle: [ID, [undefined, NO_RUN_IDS]],
-  list: [[{}, [...NO_OBJECTS, { unknown: 1 }, { phase: 5 }, { outcome: "a'b" }, { canRetry: 1 }, { endedAfter: 'noon' }]], OPTIONS],
+  list: [
+    [
+      {},
+      [
+        ...NO_OBJECTS,
+        { unknown: 1 },
+        { phase: 5 },
+        { outcome: "a'b" },
+        { canRetry: 1 },
+        { endedAfter: 'noon' },
+      ],
+    ],
+    OPTIONS,
+  ],
   retryAll: [
     [{ outcome: 'rejected' }, [...NO_OBJECTS, undefined, {}, { unknown: 1 }, { startedBefore: 5 }]],
     [{}, [...NO_CALL_OPTIONS, { limit: 0 }, { limit: '5' }, { dryRun: 1 }]],

@@ -53,6 +53,7 @@ async function main([kind, address]) {
 void main(process.argv.slice(1));
 `;
 
+// Proves T9.
 it('a lost Temporal server leaves no timer and no error behind after calls are aborted and closed, and a lazy client connects after the return of the server', async () => {
   await RestartableServer.with(async (server) => {
     const callers = ['own', 'connect'].map(

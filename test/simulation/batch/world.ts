@@ -126,7 +126,11 @@ export class BatchWorld extends World<BatchPlan, BatchOperation> {
       const { projectId = '', jobId = '' } = plan.jobs[job] ?? {};
       return { projectId, jobId, ...plan.request, ...item };
     });
-    return new BatchWorld(plan, workflows, await checkBatch(requests, { batchId: BATCH_ID }));
+    return new BatchWorld(
+      plan,
+      workflows,
+      await checkBatch(requests, { batchId: BATCH_ID, allowDuplicates: true }),
+    );
   }
 
   get runs(): readonly Run[] {
