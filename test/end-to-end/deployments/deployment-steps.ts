@@ -28,12 +28,17 @@ export async function expectDeploymentSteps(
   { sandbox, env }: EndToEndEnvironment,
 ): Promise<void> {
   const jobs: JobKey[] = [];
+  const senders: Program[] = [];
   const addJob = (): JobKey => {
     const { projectId, jobId } = sandbox.addJob({ turn: { reads: 1 } });
     jobs.push({ projectId, jobId });
     return { projectId, jobId };
   };
-  const send = (job: JobKey) => sendMessage(job, env);
+  const send = (job: JobKey) => {
+    const sender = sendMessage(job, env);
+    senders.push(sender);
+    return sender;
+  };
   const countStarts = async () => (await deployment.logs()).split('"msg":"ready"').length - 1;
   /** Waits until the worker is ready for the given time, over IPv4 and IPv6. */
   const waitForStart = async (number: number) => {
@@ -44,36 +49,43 @@ export async function expectDeploymentSteps(
     }
   };
 
-  await deployment.start();
-  await waitForStart(1);
-  expect(await deployment.send(addJob())).toMatch(PR_LINK);
+  try {
+    await deployment.start();
+    await waitForStart(1);
+    expect(await deployment.send(addJob())).toMatch(PR_LINK);
 
-  sandbox.expireKeys();
-  await deployment.rotateKey(sandbox.createKey());
-  await expectLink(send(addJob()));
-  const starts = await countStarts();
+    sandbox.expireKeys();
+    await deployment.rotateKey(sandbox.createKey());
+    await expectLink(send(addJob()));
+    const starts = await countStarts();
 
-  const job = addJob();
-  sandbox.setFault({ name: 'hold', operation: 'message', times: 1, ...job });
-  const sent = send(job);
-  await sandbox.journal.waitFor({ ...job, operation: 'message', fault: 'hold' });
-  const stopped = deployment.stop();
-  await eventually('the worker drains', async () => (await deployment.logs()).includes('"msg":"draining; '));
-  sandbox.release(job);
-  await stopped;
-  const [post] = sandbox.journal.entries({ ...job, operation: 'message' });
-  expect(post).toMatchObject({ status: 200, ending: 'answered' });
-  // systemd adds lines of its own.
-  const lines = (await deployment.logs()).split('\n').filter((line) => line.startsWith('{'));
-  expect(lines.at(-1)).toContain('the worker has ended');
-  await deployment.start();
-  await waitForStart(starts + 1);
-  await expectLink(sent);
+    const job = addJob();
+    sandbox.setFault({ name: 'hold', operation: 'message', times: 1, ...job });
+    const sent = send(job);
+    await sandbox.journal.waitFor({ ...job, operation: 'message', fault: 'hold' });
+    const stopped = deployment.stop();
+    await eventually('the worker drains', async () =>
+      (await deployment.logs()).includes('"msg":"draining; '),
+    );
+    sandbox.release(job);
+    await stopped;
+    const [post] = sandbox.journal.entries({ ...job, operation: 'message' });
+    expect(post).toMatchObject({ status: 200, ending: 'answered' });
+    // systemd adds lines of its own.
+    const lines = (await deployment.logs()).split('\n').filter((line) => line.startsWith('{'));
+    expect(lines.at(-1)).toContain('the worker has ended');
+    await deployment.start();
+    await waitForStart(starts + 1);
+    await expectLink(sent);
 
-  await deployment.kill();
-  await waitForStart(starts + 2);
-  await expectLink(send(addJob()));
-  for (const each of jobs) expect(sandbox.journal.entries({ operation: 'message', ...each })).toHaveLength(1);
+    await deployment.kill();
+    await waitForStart(starts + 2);
+    await expectLink(send(addJob()));
+    for (const each of jobs)
+      expect(sandbox.journal.entries({ operation: 'message', ...each })).toHaveLength(1);
+  } finally {
+    for (const sender of senders) sender.signal('SIGKILL');
+  }
 }
 
 /** Sends a message with the CLI of the worker's archive, and waits for the outcome. */
