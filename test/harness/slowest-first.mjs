@@ -2,7 +2,15 @@ import Sequencer from '@jest/test-sequencer';
 
 /** The files of the long tests that take a minute or more. If one of these files came last, it would run alone for minutes. */
 const SLOWEST = [
-  ...['deployments.e2e', 'alerts.long', 'archives.e2e', 'examples.e2e', 'soak.fault'],
+  ...[
+    'deployments.e2e',
+    'kubernetes.e2e',
+    'gateway.long',
+    'alerts.long',
+    'archives.e2e',
+    'examples.e2e',
+    'soak.fault',
+  ],
   ...['lost-poll.fault', 'versions.long', 'lost-worker.fault', 'demo.long'],
 ];
 
