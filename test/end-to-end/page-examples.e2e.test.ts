@@ -34,6 +34,21 @@ const EXAMPLES = [
     prints: /^follow-up:docs:job-1:order-4711 ended\ncompleted ht/,
   },
   {
+    file: 'retry-all.mts',
+    page: 'docs/client.md',
+    nth: 1,
+    before: `${CLIENT}const followUps = new FollowUpClient(client);`,
+    after: CLOSE,
+    prints: /^$/,
+  },
+  {
+    file: 'http-status.mts',
+    page: 'docs/client.md',
+    nth: 2,
+    after: "console.log(toHttpStatus(new FollowUpError('REJECTED', 'The job is active.')));",
+    prints: /^502\n$/,
+  },
+  {
     file: 'errors.mts',
     page: 'docs/callers.md',
     before: `${CLIENT}import { hasCode } from 'agent-follow-up-client';
