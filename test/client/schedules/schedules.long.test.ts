@@ -123,7 +123,10 @@ describe('a schedule', () => {
         action: { ...unchanged, staticSummary: 'By the docs team', args: [settings] },
       });
       const item = { ...request, prompt: 'Fix the links.' };
-      await handle.update({ items: [item, { ...item, prompt: 'Fix the typo.' }], spec: { intervals: [{ every: '24h' }] } });
+      await handle.update({
+        items: [item, { ...item, prompt: 'Fix the typo.' }],
+        spec: { intervals: [{ every: '24h' }] },
+      });
       const args = [{ ...settings, items: [{ prompt: 'Fix the links.' }, {}] }];
       const staticSummary = `Batch of 2 follow-ups, started by the schedule \`${id}\``;
       expect(await handle.describe()).toMatchObject({
