@@ -26,7 +26,8 @@ export interface CallOptions {
   /**
    * Milliseconds until the call ends as `START_UNCONFIRMED` or `WAIT_TIMEOUT`. In a list, the timeout applies to each entry.
    *
-   * @default none, but an update ends after 45 s, or after 2 s if no worker polls. If the Temporal server is unreachable, a call fails after about 20 s; `result` keeps waiting
+   * @default none, but an update ends after 45 s, or after 2 s if no worker polls. If the Temporal server is unreachable, a call
+   *   fails after about 20 s; `result` keeps waiting.
    */
   readonly timeout?: number | undefined;
 }
@@ -156,7 +157,7 @@ const HEADER_PROBLEM = 'must have only printable ASCII characters, without a lin
  * Returns the error for a header that gRPC rejects; undefined for any other error. The message of gRPC contains the header, so
  * it is neither a part nor the cause of this error.
  */
-export function invalidHeaderError(error: unknown): ConfigurationError | undefined {
+export function invalidHeaderError(error: unknown): FollowUpError | undefined {
   for (let inner = error; inner instanceof Error; inner = inner.cause)
     if (inner.message.startsWith('Metadata string value'))
       return new ConfigurationError([{ field: HEADER_FIELD, text: HEADER_PROBLEM }]);
