@@ -9,7 +9,7 @@ import { RestartableServer } from '../harness/restartable-server';
 import { waitForPhase } from '../harness/scenario';
 import { temporal } from '../harness/temporal';
 
-/** Returns the filters of the page's commands that terminate workflows after a restore. */
+/** Returns the filters of the page's commands that terminate workflows after a restore. The page has one. */
 function terminateQueries(): string[] {
   const page = readFileSync(path.join(__dirname, '../../docs/temporal-server.md'), 'utf8');
   return [...page.matchAll(/temporal workflow terminate .*--query '([^']+)'/g)].map(
@@ -19,8 +19,8 @@ function terminateQueries(): string[] {
 
 // Proves T8.
 it('if an operator follows the documented procedure after a restored backup, no message is sent again, and watches continue', async () => {
-  const queries = terminateQueries();
-  expect(queries).toHaveLength(2);
+  const [query = '', ...others] = terminateQueries();
+  expect(others).toEqual([]);
   await RestartableServer.with(async (server) => {
     await ProcessEnvironment.with({ address: server.address }, async (environment) => {
       const first = await environment.startWorker();
@@ -40,20 +40,15 @@ it('if an operator follows the documented procedure after a restored backup, no 
       // The procedure of docs/temporal-server.md.
       const run = (...args: string[]) =>
         mustRun(temporal().cli, [...args, '--address', server.address], { env: temporal().env });
-      const listedIds = async (query: string) => {
+      const listedIds = async () => {
         const list = JSON.parse(await run('workflow', 'list', '--query', query, '--output', 'json')) as {
           execution: { workflowId: string };
         }[];
         return list.map(({ execution: { workflowId } }) => workflowId).sort();
       };
-      const [batches = '', followUps = ''] = queries;
-      expect(await listedIds(followUps)).toEqual([sending.handle.workflowId, delayed.workflowId].sort());
-      for (const query of queries)
-        await run('workflow', 'terminate', '--yes', '--reason', 'restored backup', '--query', query);
-      await eventually(
-        'no follow-up that may send is open',
-        async () => [...(await listedIds(followUps)), ...(await listedIds(batches))].length === 0,
-      );
+      expect(await listedIds()).toEqual([sending.handle.workflowId, delayed.workflowId].sort());
+      await run('workflow', 'terminate', '--yes', '--reason', 'restored backup', '--query', query);
+      await eventually('no follow-up that may send is open', async () => (await listedIds()).length === 0);
       await environment.startWorker();
       watching.changeJob({ status: 'completed' });
       expect((await watching.result()).status).toBe('completed');
