@@ -131,9 +131,9 @@ function* parseJsonLines(text: string, report: Report): Generator<Line> {
       if (!isRecord(value)) throw new SyntaxError(`it is ${typeName(value)}`);
       yield [index + 1, value];
     } catch (error) {
-      const isTooDeep = error instanceof RangeError;
-      if (!isTooDeep && !(error instanceof SyntaxError)) throw error;
-      const reason = isTooDeep ? 'it is nested too deeply' : error.message;
+      if (!(error instanceof RangeError || error instanceof SyntaxError)) throw error;
+      // The parser throws a RangeError if the stack is full.
+      const reason = error instanceof SyntaxError ? error.message : 'it is nested too deeply';
       report(index + 1, `is not a JSON object (${reason}); write one complete object per line`);
     }
   }

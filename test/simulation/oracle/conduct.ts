@@ -171,8 +171,8 @@ export const RULES: readonly Rule[] = [
   },
   /** With `whenActive: wait`, the job is read and the message sent only while the follow-up holds the job lock. */
   function* sendsWithTheLock({ world, gets, posts, plan, isReset, has }) {
-    // An activity may outlive its run, whose lock the next follow-up acquires.
-    if (plan.whenActive !== 'wait' || isReset || has('terminate')) return;
+    // An activity may outlive its run or its completion by another client. The lock is then released during the POST.
+    if (plan.whenActive !== 'wait' || isReset || has('terminate') || has('complete by hand')) return;
     const baselineReads = gets
       .filter((get) => !isPoll(get))
       .map(({ number, requestedAt }) => ({ number, at: requestedAt }));
