@@ -44,7 +44,6 @@ export class ContainerDeployments {
       },
       send,
       stop: `docker stop ${name}`,
-      logs: `docker logs ${name} 2>&1`,
     });
   }
 
@@ -58,13 +57,12 @@ export class ContainerDeployments {
       start: () => this.run(withVariables(start)),
       send: withVariables(send),
       stop: withVariables(`${compose} stop worker`),
-      logs: withVariables(`${compose} logs --no-log-prefix --no-color worker`),
     });
   }
 
   private deployment(
     container: string,
-    commands: Pick<Deployment, 'start'> & Readonly<Record<'send' | 'stop' | 'logs', string>>,
+    commands: Pick<Deployment, 'start'> & Readonly<Record<'send' | 'stop', string>>,
   ): Deployment {
     const [, rotate = ''] = readPageCommands('docs/operations.md', 'Rotating the key', this.values);
     return {
@@ -77,7 +75,7 @@ export class ContainerDeployments {
         await this.run(rotate);
       },
       healthPort: this.healthPort,
-      logs: () => this.run(commands.logs),
+      logs: () => this.run(`docker logs ${container} 2>&1`),
     };
   }
 
