@@ -65,7 +65,8 @@ export class SystemdMachine {
 
   /** Ends all processes of the machine, and removes the overlay. */
   async close(): Promise<void> {
-    this.process.kill('SIGKILL');
+    // systemd-nspawn ends with systemd. Without systemd-nspawn, systemd and its services would continue.
+    if (this.process.exitCode === null) process.kill(await this.findSystemd(), 'SIGKILL');
     await this.exited;
     await eventually('the overlay is not in use', () => mustRun('umount', [this.root]).then(() => true));
   }
@@ -78,12 +79,15 @@ export class SystemdMachine {
     if (this.process.exitCode !== null) throw new Error('systemd-nspawn has ended');
   }
 
+  /** Returns the process ID of systemd, which is the only child of systemd-nspawn. */
+  private async findSystemd(): Promise<number> {
+    return Number(await readFile(`/proc/${this.process.pid}/task/${this.process.pid}/children`, 'utf8'));
+  }
+
   private async enter(...command: string[]): Promise<string[]> {
-    // systemd is the only child of systemd-nspawn.
-    const children = await readFile(`/proc/${this.process.pid}/task/${this.process.pid}/children`, 'utf8');
     return [
       '--target',
-      children.trim(),
+      String(await this.findSystemd()),
       '--all',
       '--root',
       '--wd',
