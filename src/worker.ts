@@ -50,7 +50,7 @@ async function main(): Promise<number> {
     return endedCode;
   } catch (error) {
     // The worker was stopped while it was waiting for the Temporal server, so there was nothing to drain.
-    return stop.aborted && error === stop.reason ? endedCode : exitCode(error, logger);
+    return stop.aborted && error === stop.reason ? endedCode : reportExit(error, logger);
   }
 }
 
@@ -108,7 +108,7 @@ async function runWorkers(
  * Reports why the worker exits, and returns the exit code. A wrong configuration goes to stderr. Any other reason goes to the
  * log, or to stderr before the log exists. A bug has its stack trace.
  */
-function exitCode(error: unknown, logger?: Logger): number {
+function reportExit(error: unknown, logger?: Logger): number {
   if (error instanceof ConfigurationError) {
     process.stderr.write(configurationText(error.problems));
     return EXIT_CODE.misconfigured;
@@ -142,5 +142,5 @@ function stopAtSignals(controller: AbortController, logger: Logger): void {
 }
 
 void main()
-  .catch((error: unknown) => exitCode(error))
+  .catch((error: unknown) => reportExit(error))
   .then((code) => process.exit(code));

@@ -19,6 +19,7 @@ export const MEMO_BATCH = 'followUpBatch';
 
 export interface BatchSettings {
   readonly batchId: string;
+  /** The number of items. */
   readonly items: number;
   /** A hash of the items, their options and their order. The value is null if the client that started the batch wrote no hash. */
   readonly digest: string | null;
@@ -63,6 +64,7 @@ export function pick<T, Name extends keyof T>(whole: T, names: readonly Name[]):
  * exist.
  */
 export const isChunks = objectOf({
+  /** The number of items of all chunks. */
   items: count,
   /** The number of the first item of each chunk, in the order of the start. */
   firsts: listOf(count),

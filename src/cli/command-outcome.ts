@@ -7,7 +7,7 @@ import {
   type Problem,
 } from '../entries/client';
 import { problemText } from '../contract/checks';
-import { isTerminal } from '../contract/job';
+import { isTerminal, type TerminalStatus } from '../contract/job';
 import { getAdviceAfterEnd } from '../contract/result';
 import { FLAG_BY_FIELD, flagsFromFields, splitFieldName } from './flags/request-flags';
 import { jobRows, optionalRows, receiptRows } from './render/follow-up';
@@ -16,9 +16,9 @@ import type { Session } from './session';
 
 /** The exit codes of the CLI. docs/configuration.md describes them. */
 export const EXIT_CODE = {
-  completed: 0,
-  archived: 10,
-  failed: 11,
+  jobCompleted: 0,
+  jobArchived: 10,
+  jobFailed: 11,
   rejected: 20,
   deliveryUnknown: 21,
   deadlineExceeded: 22,
@@ -30,14 +30,20 @@ export const EXIT_CODE = {
   // As with the program `timeout` of GNU coreutils.
   timedOut: 124,
   // As in a shell, the exit code after a signal is 128 plus the number of the signal (SIGINT, SIGTERM or SIGPIPE).
-  interrupted: 130,
-  terminated: 143,
+  receivedSigint: 130,
+  receivedSigterm: 143,
   outputClosed: 141,
 } as const;
 
 export const EXIT_CODES_HELP = Object.entries(EXIT_CODE)
   .map(([name, code]) => `  ${String(code).padEnd(4)}${splitFieldName(name).join(' ')}`)
   .join('\n');
+
+const EXIT_CODE_BY_STATUS: Readonly<Record<TerminalStatus, number>> = {
+  completed: EXIT_CODE.jobCompleted,
+  archived: EXIT_CODE.jobArchived,
+  failed: EXIT_CODE.jobFailed,
+};
 
 /** The exit codes for follow-ups that ended without a final job. */
 const EXIT_CODE_BY_ERROR: Partial<Record<FollowUpErrorCode, number>> = {
@@ -103,7 +109,7 @@ export function commandOutcomeFromResult(workflowId: string, result: FollowUpRes
     ...receiptRows(result.receipt),
     ['workflow', workflowId],
   ]);
-  const exitCode = isTerminal(status) ? EXIT_CODE[status] : EXIT_CODE.other;
+  const exitCode = isTerminal(status) ? EXIT_CODE_BY_STATUS[status] : EXIT_CODE.other;
   return { exitCode, document: result, text, isResult: true };
 }
 

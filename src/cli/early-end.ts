@@ -16,7 +16,7 @@ class EarlyEnd extends Error {
 
 const STOPPED = 'Stopped.';
 
-const EXIT_CODE_BY_SIGNAL = { SIGINT: EXIT_CODE.interrupted, SIGTERM: EXIT_CODE.terminated } as const;
+const EXIT_CODE_BY_SIGNAL = { SIGINT: EXIT_CODE.receivedSigint, SIGTERM: EXIT_CODE.receivedSigterm } as const;
 
 /**
  * Runs a command until it has ended, SIGINT or SIGTERM arrives, the reader of stdout exits, or the time of `--timeout` is over. Every

@@ -157,7 +157,7 @@ export function waitTimeoutError(callState: CallState, waitedMs: number, reason?
   const limit = `within ${waitedMs / 1_000} s`;
   const text = isStarted
     ? reason === undefined
-      ? `The call for the ${labelFromId(workflowId)} did not end ${limit}. The workflow continues.`
+      ? `The call for the ${labelFromId(workflowId)} did not end ${limit}. The timeout ends only the call.`
       : `The ${labelFromId(workflowId)} did not respond ${limit}: ${reason}.`
     : `The call received no response ${limit}${reason === undefined ? '' : `: ${reason}`}.`;
   return interruptedCallError('WAIT_TIMEOUT', text, callState);

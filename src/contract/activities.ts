@@ -35,7 +35,7 @@ const requestFailure = {
   label: text,
   /** A sentence for operators, which has a limited length and never the API key. */
   message: text,
-  /** The HTTP status. The field is absent if there was no response or if `gatewayStatus` is set. */
+  /** The HTTP status. The field is absent without a response, and in a response with `gatewayStatus`. */
   httpStatus: optional(number),
   /** The status of a read's 400, 401, 403 or 404 without a JSON object, which probably comes from a gateway. */
   gatewayStatus: optional(number),

@@ -22,7 +22,7 @@ export function canRetry(verdict: Verdict | null | undefined): boolean {
   return verdict === 'not-sent' || verdict === 'rejected';
 }
 
-/** How the acceptance of the message is known. A later version may add a value, which older clients accept as any text. */
+/** The source of the verdict `accepted`. A later version may add a value, which older clients accept as any text. */
 export type ConfirmedBy = 'response' | 'read' | 'operator' | 'assumed';
 
 /** `confirmedBy` is null unless the verdict is `accepted`. `sends` counts the POSTs that may have reached the agent service. */

@@ -101,6 +101,14 @@ it.each<[Partial<FollowUpProgress>, string]>([
     { lastResponse: 'http 503' },
     'watching · http 503 (job was active) · poll 3 · next in 12s · message accepted · deadline in 2h',
   ],
+  [
+    {
+      phase: 'confirming',
+      job: { ...JOB, status: 'completed' },
+      lastResponse: 'completed; not accepted before 00:30',
+    },
+    'confirming · completed; not accepted before 00:30 · poll 3 · next in 12s · message accepted · deadline in 2h',
+  ],
 ])('formats the progress line of a follow-up with the progress %j', (change, text) => {
   expect(progressText({ ...WATCHING, ...change }, Date.parse('2030-01-01T00:00:00Z'), '')).toBe(text);
 });

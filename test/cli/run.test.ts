@@ -30,6 +30,22 @@ it('reports all problems in one JSON document before it connects', async () => {
   for (const problem of details.problems) expect(stderr).toContain(problem);
 });
 
+it.each([
+  [['batch', 'run'], '50, or the value of the last run', 'unlimited, or the value of the last run'],
+  [['batch', 'retry'], 'the value of the last run', 'the value of the last run'],
+  [['schedule', 'create'], '50', 'unlimited'],
+  [['schedule', 'update'], 'unchanged', 'unchanged'],
+])(
+  'the help of %j states the effect of an omitted --concurrency and --max-failures',
+  async (words, concurrency, maxFailures) => {
+    const { stdout } = await runCliOffline([...words, '--help']);
+    const defaults = stdout
+      .replace(/\s+/g, ' ')
+      .match(/(?<=(?:1 to 1000|the batch fails) \(default: )[^)]+/g);
+    expect(defaults).toEqual([concurrency, maxFailures]);
+  },
+);
+
 it.each<[string[], string, string?]>([
   [[], 'Usage: agent-follow-up'],
   [[...SEND, '--promt', 'x'], "unknown option '--promt'\n(Did you mean --prompt?)"],

@@ -168,7 +168,7 @@ describe('every call', () => {
     await expect(call(followUps, { timeout: 30 })).rejects.toMatchObject({
       code: isStart ? 'START_UNCONFIRMED' : 'WAIT_TIMEOUT',
       message: expect.stringMatching(
-        / no response within 0\.03 s\.| did not end within 0\.03 s\. The workflow continues\./,
+        / no response within 0\.03 s\.| did not end within 0\.03 s\. The timeout ends only the call\./,
       ),
       workflowId: workflowIdOf(name),
     });

@@ -214,7 +214,7 @@ export function describeClientContract(name: string, open: () => Promise<Contrac
       const request = newRequest('completes');
       await expect(idle.execute(request, { timeout: 1_000 })).rejects.toMatchObject({
         ...{ code: 'WAIT_TIMEOUT', workflowId: toWorkflowId(request) },
-        message: `The call for the follow-up ${toWorkflowId(request)} did not end within 1 s. The workflow continues.`,
+        message: `The call for the follow-up ${toWorkflowId(request)} did not end within 1 s. The timeout ends only the call.`,
       });
     });
 

@@ -246,6 +246,6 @@ it('a call that times out while it waits reports the follow-up that it started',
   jest.useRealTimers();
   expect(await end).toMatchObject({
     ...{ name: 'WaitTimeoutError', code: 'WAIT_TIMEOUT', workflowId: ID },
-    message: `The call for the follow-up ${ID} did not end within 10 s. The workflow continues.`,
+    message: `The call for the follow-up ${ID} did not end within 10 s. The timeout ends only the call.`,
   });
 });

@@ -4,7 +4,7 @@ import { Client } from '@temporalio/client';
 import { defaultPayloadConverter, type Payload } from '@temporalio/common';
 import { BatchItemStore } from '../../src/activities/batch/batch-item-store';
 import { followUpResult } from '../../src/activities/follow-up-result';
-import { BatchResultReader, type BatchReport } from '../../src/client/batch/describe';
+import { BatchResultReader, type BatchDescription } from '../../src/client/batch/describe';
 import { EMPTY_BOARD } from '../../src/batch/board';
 import type { BatchMemo } from '../../src/batch/memo';
 import { sha256Hex } from '../../src/contract/ids';
@@ -110,7 +110,7 @@ it('BatchResultReader returns an item as unreadable only after its batch has end
   const report = {
     ...{ workflowId: 'follow-up-batch:b', runId: 'run', batchId: 'b', startedAt: 0 },
     memo: { ...EMPTY_BOARD, startLimit: 1, cursor: 1 },
-  } as unknown as BatchReport;
+  } as unknown as BatchDescription;
   const readNew = async (endedAt: string | null) =>
     new BatchResultReader(client).readNew({ ...report, endedAt });
   expect(await readNew(null)).toEqual([]);

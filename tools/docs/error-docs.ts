@@ -30,7 +30,7 @@ const ERRORS: Readonly<Record<FollowUpErrorCode, readonly [cause: string, effect
     ],
     CLIENT_CLOSED: ['The client was closed.', 'A started follow-up or batch continues.', 'Use a new client.'],
     REJECTED: [
-      'The agent service rejected the message, or the job was not idle and `whenActive` is `reject`.',
+      "The agent service rejected the message or the first read, the job was not idle and `whenActive` is `reject`, or the worker's configuration is wrong.",
       SEE_RECEIPT,
       'Fix the cause, and then call `retry()`.',
     ],

@@ -103,7 +103,7 @@ export function batchCommand(session: Session): Command {
       );
     },
   );
-  addRunFlags(retry.option(...NO_WAIT)).option(
+  addRunFlags(retry.option(...NO_WAIT), () => 'the value of the last run').option(
     '--include-unknown',
     'also send items whose delivery is unknown and items without a readable receipt; a message that did arrive is sent twice',
   );
@@ -155,7 +155,7 @@ function addRunCommand(batches: Command, session: Session): void {
       'ID of the batch (default: a hash of its projects, jobs, prompts and request IDs)',
     )
     .option('--json', JSON_HELP);
-  addFileFlags(addRunFlags(run.option(...NO_WAIT)))
+  addFileFlags(addRunFlags(run.option(...NO_WAIT), (value) => `${value}, or the value of the last run`))
     .addHelpText(
       'after',
       `

@@ -31,7 +31,7 @@ export function scheduleCommand(session: Session): Command {
     'Creates a schedule from the items of a file. The schedule stores the items: at most 1 MiB, and without request IDs.',
   ).argument('<file>', FILE_HELP);
   const example = session.command('schedule', 'create', 'nightly', 'jobs.csv', '--max-failures', '5%');
-  addScheduleFlags(create)
+  addScheduleFlags(create, (value) => value)
     .addHelpText('after', `\nExample:\n  $ ${example} --cron "0 3 * * MON-FRI" --timezone Europe/Berlin`)
     .action(async (id: string, file: string, flags: ScheduleFlags) => {
       const { spec, ...options } = scheduleFromFlags(flags);
@@ -49,28 +49,30 @@ export function scheduleCommand(session: Session): Command {
     'Changes the times or the items of a schedule. Options that are not set keep their values. A timing option replaces all ' +
       'earlier times, and a file replaces all items. A running batch is not affected.',
   ).argument('[file]', `${FILE_HELP} (default: keep the items)`);
-  addScheduleFlags(update).action(async (id: string, file: string | undefined, flags: ScheduleFlags) => {
-    const change = scheduleFromFlags(flags);
-    // JSON.stringify omits undefined fields, so this text means that no field of the items is set.
-    if (file === undefined && JSON.stringify([requestFromFlags(flags), flags.promptFile]) !== '[{},null]')
-      throw invalid(
-        'FILE',
-        'is missing, but options of its items are set (--project, --prompt, …); add the file',
-      );
-    if (file === undefined && flags.allowDuplicates === true)
-      throw invalid('FILE', 'is missing, but --allow-duplicates is set; add the file');
-    if (file === undefined && Object.keys(flags).every((flag) => ['json', 'timeout'].includes(flag)))
-      throw invalid(
-        'schedule update',
-        'no change is given; add an option of the schedule or a file of items',
-      );
-    const items = file === undefined ? undefined : await readItems(session, id, file, flags);
-    session.continuation = MAY_TAKE_EFFECT;
-    const handle = (await session.connect()).schedules.getHandle(id);
-    const { allowDuplicates } = flags;
-    await handle.update({ ...change, items, allowDuplicates }, { signal: session.signal });
-    await printNextFiring(session, 'updated', handle, items?.length ?? null);
-  });
+  addScheduleFlags(update, () => 'unchanged').action(
+    async (id: string, file: string | undefined, flags: ScheduleFlags) => {
+      const change = scheduleFromFlags(flags);
+      // JSON.stringify omits undefined fields, so this text means that no field of the items is set.
+      if (file === undefined && JSON.stringify([requestFromFlags(flags), flags.promptFile]) !== '[{},null]')
+        throw invalid(
+          'FILE',
+          'is missing, but options of its items are set (--project, --prompt, …); add the file',
+        );
+      if (file === undefined && flags.allowDuplicates === true)
+        throw invalid('FILE', 'is missing, but --allow-duplicates is set; add the file');
+      if (file === undefined && Object.keys(flags).every((flag) => ['json', 'timeout'].includes(flag)))
+        throw invalid(
+          'schedule update',
+          'no change is given; add an option of the schedule or a file of items',
+        );
+      const items = file === undefined ? undefined : await readItems(session, id, file, flags);
+      session.continuation = MAY_TAKE_EFFECT;
+      const handle = (await session.connect()).schedules.getHandle(id);
+      const { allowDuplicates } = flags;
+      await handle.update({ ...change, items, allowDuplicates }, { signal: session.signal });
+      await printNextFiring(session, 'updated', handle, items?.length ?? null);
+    },
+  );
   return schedules;
 }
 
@@ -105,8 +107,12 @@ interface ScheduleFlags extends RunOptions, FileFlags {
   readonly overlap?: string;
 }
 
-/** Adds the options of a schedule. The Temporal server checks cron expressions, time zones and ranges. */
-function addScheduleFlags(command: Command): Command {
+/**
+ * Adds the flags of a schedule. The Temporal server checks cron expressions, time zones and ranges.
+ *
+ * @param defaultOf returns the text about an omitted flag, from the value in a new schedule
+ */
+function addScheduleFlags(command: Command, defaultOf: (value: string) => string): Command {
   command
     .option(
       '--cron <expression>',
@@ -129,10 +135,10 @@ function addScheduleFlags(command: Command): Command {
       parseDurationFlag,
     )
     .option('--timezone <name>', 'time zone of --cron and --calendar, such as Europe/Berlin (default: UTC)')
-    .addOption(overlapFlag())
+    .addOption(overlapFlag(defaultOf('skip')))
     .option(
       '--catchup-window <duration>',
-      'skip a firing that is late by more than this (default: 10m)',
+      `skip a firing that is late by more than this (default: ${defaultOf('10m')})`,
       parseDurationFlag,
     )
     .option(
@@ -141,7 +147,7 @@ function addScheduleFlags(command: Command): Command {
     )
     .option('--no-pause-on-failure', 'do not pause the schedule if a batch fails')
     .option('--paused', 'pause the schedule; "temporal schedule toggle --unpause" resumes it');
-  return addFileFlags(addRunFlags(command));
+  return addFileFlags(addRunFlags(command, defaultOf));
 }
 
 function scheduleFromFlags(flags: ScheduleFlags): Partial<CreateScheduleOptions> {
@@ -174,11 +180,11 @@ function parseOverlap(text: string | undefined) {
   return text?.toUpperCase().replace('-', '_') as ScheduleOverlapPolicy | undefined;
 }
 
-function overlapFlag(): Option {
+function overlapFlag(defaultText: string): Option {
   const policies = Object.keys(ScheduleOverlapPolicy).filter((policy) => policy !== 'UNSPECIFIED');
   return new Option(
     '--overlap <policy>',
-    'policy for a firing while the previous batch is running (default: skip)',
+    `policy for a firing while the previous batch is running (default: ${defaultText})`,
   ).choices(policies.map((policy) => policy.toLowerCase().replace('_', '-')));
 }
 

@@ -20,14 +20,26 @@ import {
   splitFieldName,
 } from './request-flags';
 
-export function addRunFlags(command: Command): Command {
-  const { minimum, maximum, default: defaultValue } = CONCURRENCY;
-  const concurrencyHelp = `maximum number of follow-ups of a batch that run at the same time, ${minimum} to ${maximum} (default: ${defaultValue})`;
-  const maxFailures =
-    'maximum number or percentage of failed items; if more items fail, no further item starts, and the batch fails (default: unlimited)';
+/**
+ * Adds the flags for the settings of a batch's run.
+ *
+ * @param defaultOf returns the text about an omitted flag, from the value in a new batch
+ */
+export function addRunFlags(command: Command, defaultOf: (value: string) => string): Command {
+  const { minimum, maximum, default: concurrency } = CONCURRENCY;
   return command
-    .option('--concurrency <n>', concurrencyHelp, toNumberOrText)
-    .option('--max-failures <n|p%>', maxFailures, parseMaxFailures);
+    .option(
+      '--concurrency <n>',
+      `maximum number of follow-ups of a batch that run at the same time, ${minimum} to ${maximum} ` +
+        `(default: ${defaultOf(String(concurrency))})`,
+      toNumberOrText,
+    )
+    .option(
+      '--max-failures <n|p%>',
+      'maximum number or percentage of failed items; if more items fail, no further item starts, and the batch fails ' +
+        `(default: ${defaultOf('unlimited')})`,
+      parseMaxFailures,
+    );
 }
 
 /** The options for a file with many requests. */

@@ -32,7 +32,7 @@ export function splitFieldName(field: string): string[] {
   return name.replace(/[A-Z]/g, (letter) => '.' + letter.toLowerCase()).split('.');
 }
 
-/** Returns the option of each field, for example `--max-staleness` of `maxStaleness`. */
+/** Returns the flag of each field, for example `--max-staleness` of `maxStaleness`. */
 export function flagsFromFields(...fields: readonly string[]): Record<string, string> {
   return Object.fromEntries(fields.map((field) => [field, `--${splitFieldName(field).join('-')}`]));
 }
@@ -42,13 +42,13 @@ export const FLAG_BY_FIELD: Readonly<Record<string, string>> = {
   prompt: '--prompt or --prompt-file',
 };
 
-/** Adds the options of a request. The request's checker checks their values, because it reports all problems at once. */
+/** Adds the flags of a request. The request's checker checks their values, because it reports all problems at once. */
 export function addRequestFlags(command: Command): Command {
   command.option('--request-id <id>', `${REQUEST_IDENTITY.requestId.help} (default: a generated ID)`);
   return addFieldFlags(command, ' (required)', {});
 }
 
-/** Adds the options that set defaults for the lines of a batch. A request ID is not one of them, because it identifies one follow-up. */
+/** Adds the flags that set defaults for the lines of a batch. A request ID is not one of them, because it identifies one follow-up. */
 export function addLineFlags(command: Command): Command {
   return addFieldFlags(command, ' (for lines that do not set it)', {
     'polling.initial': BATCH_POLLING_INITIAL,
@@ -74,7 +74,7 @@ function addFieldFlags(command: Command, when: string, defaults: Readonly<Record
 
 const OPTIONS_GROUP = 'Options of the follow-up (a duration is a number with a unit: 500ms, 30s, 10m, 24h):';
 
-/** Returns the request that the options describe, without checking it. */
+/** Returns the request that the flags describe, without checking it. */
 export function requestFromFlags(flags: JsonObject): JsonObject {
   const toFlagName = (field: RequestField) =>
     new Option(`--${splitFieldName(field).join('-')}`).attributeName();

@@ -58,7 +58,9 @@ export function progressKey(progress: FollowUpProgress): string {
 
 function lastResponseText({ job, lastResponse, delivery }: FollowUpProgress): string | null {
   if (lastResponse === null || lastResponse === job?.status) return lastResponse;
-  // Any text other than a status describes a failed request or the pending send.
+  // In the phase `confirming`, the text is the status and the time before which it is not accepted.
+  if (job !== null && lastResponse.startsWith(`${job.status};`)) return lastResponse;
+  // Any other text describes a failed request, the pending send or the job lock.
   if (delivery.verdict === 'not-sent' && delivery.sends === 0) return `${lastResponse}; nothing sent yet`;
   return job === null ? lastResponse : `${lastResponse} (job was ${job.status})`;
 }

@@ -22,7 +22,7 @@ import {
   type StartBatchOptions,
 } from './check';
 import {
-  type BatchReport,
+  type BatchDescription,
   BatchResultReader,
   type BatchWatchUpdate,
   findBatch,
@@ -198,7 +198,7 @@ export class BatchHandle {
     });
   }
 
-  async #cancelWithItems(client: Client, found: BatchReport, signal: AbortSignal): Promise<number> {
+  async #cancelWithItems(client: Client, found: BatchDescription, signal: AbortSignal): Promise<number> {
     const { batchId, state, endedAt } = found;
     const cancelledIds = await listRunningIds(client, batchId);
     if (state === 'running') {

@@ -29,7 +29,7 @@ import { describeNamedRun } from '../named-run';
 import { itemsDigest } from './check';
 
 /** The Temporal server's description of a batch's latest run. After a reset, the memo may be as old as the reset point. */
-export type BatchReport = NonNullable<Awaited<ReturnType<typeof describeBatch>>>;
+export type BatchDescription = NonNullable<Awaited<ReturnType<typeof describeBatch>>>;
 
 /** Describes a run of a batch; null if no batch has this ID or run. @param runId undefined for the latest run */
 export async function describeBatch(client: Client, batchId: string, runId?: string) {
@@ -58,7 +58,7 @@ export async function findBatch(client: Client, batchId: string, runId?: string)
   return found;
 }
 
-export async function readBatchView(client: Client, batch: BatchReport): Promise<BatchView> {
+export async function readBatchView(client: Client, batch: BatchDescription): Promise<BatchView> {
   const { pending, memo, taskQueue, state, endedAt } = batch;
   const progress = memo && toBatchProgress(memo, state, endedAt);
   const stateWithoutMemo = state === 'running' ? state : state === 'failed' ? 'incomplete' : 'terminated';
@@ -83,7 +83,7 @@ export async function readBatchView(client: Client, batch: BatchReport): Promise
 }
 
 /** Returns the error message of a failed batch, or the reason why a batch was terminated. */
-async function readFailureText(client: Client, { workflowId, runId }: BatchReport) {
+async function readFailureText(client: Client, { workflowId, runId }: BatchDescription) {
   const run = client.workflow.getHandle(workflowId, runId);
   const failed: unknown = await run.result().catch((error: unknown) => error);
   if (failed instanceof WorkflowFailedError) return failed.cause?.message ?? failed.message;
@@ -91,7 +91,7 @@ async function readFailureText(client: Client, { workflowId, runId }: BatchRepor
 }
 
 /** Reads the input of a batch's latest run. @throws FollowUpError `BATCH_ITEMS_UNAVAILABLE` */
-export async function readBatchInput(client: Client, batch: BatchReport) {
+export async function readBatchInput(client: Client, batch: BatchDescription) {
   const { workflowId, runId, batchId, memo } = batch;
   const run = await readRunInput(client, workflowId, runId);
   if (run === undefined) throw new BatchItemsUnavailableError(batchId);
@@ -122,7 +122,7 @@ export class BatchResultReader {
   constructor(private readonly client: Client) {}
 
   /** Returns the outcomes of the items that ended since the last call, ordered by end time. */
-  async readNew(batch: BatchReport): Promise<BatchItemResult[]> {
+  async readNew(batch: BatchDescription): Promise<BatchItemResult[]> {
     const { batchId, memo, startedAt, endedAt } = batch;
     const { itemReader, board, count } = await readBatchInput(this.client, batch);
     const since = this.listedUntilMs > 0 ? new Date(this.listedUntilMs - LIST_LAG_MS) : undefined;

@@ -10,7 +10,7 @@ import { SEND_PERMISSION_MS } from '../../contract/activities';
 import { eachConcurrently } from '../../temporal/each-concurrently';
 import { findGrpcError, isTransient, isUnimplemented } from '../../temporal/grpc-status';
 import { describeWorkflow, type RunState, toRunState } from '../../temporal/workflow-executions';
-import { type BatchReport, readBatchInput } from './describe';
+import { type BatchDescription, readBatchInput } from './describe';
 
 /**
  * The time for which the activity of a run that was terminated or reset may still start items: the validity of its send
@@ -24,7 +24,7 @@ export const MAX_LATE_START_MS = SEND_PERMISSION_MS + 5_000;
  */
 export async function findStartedItems(
   client: Client,
-  batch: BatchReport,
+  batch: BatchDescription,
   signal: AbortSignal,
 ): Promise<StartedItems> {
   const { startedAt, raw } = batch;

@@ -18,7 +18,13 @@ import { eachConcurrently } from '../../temporal/each-concurrently';
 import type { RunState } from '../../temporal/workflow-executions';
 import { batchConflictError, invalidFieldError, wrongStateError } from '../errors';
 import { type CheckedBatch, checkRunOptions, type RunOptions } from './check';
-import { BatchResultReader, type BatchReport, findBatch, readBatchInput, describeBatch } from './describe';
+import {
+  BatchResultReader,
+  type BatchDescription,
+  findBatch,
+  readBatchInput,
+  describeBatch,
+} from './describe';
 import { findStartedItems } from './earlier-runs';
 
 export interface BatchStartResult {
@@ -175,7 +181,7 @@ async function attachOrStartBatch(
 }
 
 interface NextRun extends Pick<BatchRequest, 'retryScope'> {
-  readonly previousRun: BatchReport | null;
+  readonly previousRun: BatchDescription | null;
   readonly startBy: number;
   readonly startedEarlier: StartedItems | null;
 }

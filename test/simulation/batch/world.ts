@@ -1,7 +1,7 @@
 import type { ReusableVMWorkflowCreator } from '@temporalio/worker/lib/workflow/reusable-vm';
 import { BatchHandle } from '../../../src/client/batch/batch-client';
 import { checkBatch, type CheckedBatch, type RunOptions } from '../../../src/client/batch/check';
-import { type BatchReport, findBatch } from '../../../src/client/batch/describe';
+import { type BatchDescription, findBatch } from '../../../src/client/batch/describe';
 import { startBatch } from '../../../src/client/batch/start';
 import { CallRunner } from '../../../src/client/call-runner';
 import { retryFollowUp, startFollowUp } from '../../../src/client/start';
@@ -48,7 +48,7 @@ export class BatchWorld extends World<BatchPlan, BatchOperation> {
   /** The deleted runs, and the times of their deletion. */
   readonly deleted = new Map<Run, number>();
   /** The batch and its outcomes at the end of the world; null if they are older than the retention. */
-  finalReport: { readonly batch: BatchReport; readonly ends: readonly BatchItemResult[] } | null = null;
+  finalReport: { readonly batch: BatchDescription; readonly ends: readonly BatchItemResult[] } | null = null;
   /** The workflow IDs of the items, in file order. */
   readonly names: readonly string[];
   private readonly recordedRuns = new Set<Run>();
