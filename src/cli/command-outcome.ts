@@ -62,11 +62,14 @@ const USAGE_ERRORS: readonly FollowUpErrorCode[] = ['CONFLICT', 'NOT_FOUND', 'IN
 
 const LABEL_BY_FIELD: Readonly<Record<string, string>> = {
   ...FLAG_BY_FIELD,
-  ...flagsFromFields('batchId', 'concurrency', 'maxFailures'),
+  ...flagsFromFields('concurrency', 'maxFailures'),
+  // The flag has the name --batch-id or --batch.
+  batchId: 'batch ID',
   scheduleId: 'ID',
   items: 'FILE',
   spec: 'timing',
   outcome: '--outcome',
+  runId: '--run-id',
 };
 
 export interface CommandOutcome {

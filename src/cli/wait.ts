@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type BatchHandle, type FollowUpHandle, hasCode } from '../entries/client';
+import { type BatchHandle, type BatchView, type FollowUpHandle, hasCode } from '../entries/client';
 import type { NamedRun } from '../client/named-run';
 import { isFailure } from '../contract/outcome';
 import { awaitOutcome, printOutcome } from './command-outcome';
@@ -70,6 +70,9 @@ async function showProgress(
   }
 }
 
+/** The states of a batch that has not ended. */
+const OPEN_STATES: readonly BatchView['state'][] = ['running', 'paused', 'ending'];
+
 /**
  * Shows the progress of a batch until it ends, and prints its result. The function prints each failed item when the item ends. With
  * `--json`, the function prints every item.
@@ -78,7 +81,9 @@ export async function waitForBatch(session: Session, batch: BatchHandle): Promis
   const { signal } = session;
   session.continuation = batchContinuation(session, batch.batchId);
   const line = session.startLine();
+  let lastView: BatchView | null = null;
   for await (const { view, results } of ignoreUnavailableItems(session, batch.watch({ signal }))) {
+    lastView = view;
     const shown = session.isJson ? results : results.filter(isFailure);
     if (shown.length > 0) line.clear();
     for (const result of shown) {
@@ -98,7 +103,9 @@ export async function waitForBatch(session: Session, batch: BatchHandle): Promis
       );
   }
   line.clear();
-  printBatchOutcome(session, batch.batchId, await batch.result({ signal }));
+  // The watch ends early if the items no longer exist. Otherwise, its last view is the result.
+  const end = lastView && !OPEN_STATES.includes(lastView.state) ? lastView : await batch.result({ signal });
+  printBatchOutcome(session, batch.batchId, end);
 }
 
 /**

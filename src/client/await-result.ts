@@ -46,8 +46,10 @@ export async function retryWhileUnavailable<T>(signal: AbortSignal, call: () => 
 export function awaitResult(client: Client, run: NamedRun, signal: AbortSignal): Promise<FollowUpResult> {
   let { runId } = run;
   return retryWhileUnavailable(signal, async () => {
-    runId ??= getFirstRunId(await findFollowUp(client, run));
-    return fetchResult(client, { ...run, runId }, signal);
+    // A reset of an ended run does not change the end of that Temporal run, so the last Temporal run is awaited.
+    const last = await findFollowUp(client, { ...run, runId });
+    runId ??= getFirstRunId(last);
+    return fetchResult(client, { ...run, runId }, signal, last.runId);
   });
 }
 
@@ -55,7 +57,7 @@ async function fetchResult(
   client: Client,
   run: NamedRun,
   signal: AbortSignal,
-  awaitedRunId = run.runId,
+  awaitedRunId: string,
 ): Promise<FollowUpResult> {
   const { workflowId } = run;
   try {

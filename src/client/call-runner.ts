@@ -33,7 +33,7 @@ export interface CallOptions {
 }
 
 /** The longest timer of Node, about 24 days. */
-const MAX_TIMEOUT_MS = 2 ** 31 - 1;
+export const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
 interface CallContext {
   /** The progress of the call, which its steps update. */

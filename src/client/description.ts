@@ -152,7 +152,7 @@ export async function readTaskFailure(
       return text;
     });
   if (typeof response === 'string')
-    return `its workflow task keeps failing and is retried; the Temporal server does not return the cause (${response})`;
+    return `the workflow task keeps failing and is retried; the Temporal server does not return the cause (${response})`;
   const { history } = response;
   const latest = history?.events?.find(
     (event) => event.workflowTaskFailedEventAttributes ?? event.workflowTaskCompletedEventAttributes,

@@ -202,7 +202,7 @@ export function retriedAlreadyError(workflowId: string, latestRunId: string): Fo
   const message =
     `This run of the ${labelFromId(workflowId)} was already retried, and the latest run ${latestRunId} has ended. Nothing was started. ` +
     `To retry the latest run, use getHandle(${JSON.stringify(workflowId)}, ${JSON.stringify(latestRunId)}).retry().`;
-  return new FollowUpError('RETRY_NOT_ALLOWED', message, { workflowId });
+  return new FollowUpError('RETRY_NOT_ALLOWED', message, { workflowId, state: 'retried' });
 }
 
 function labelFromId(workflowId: string): string {

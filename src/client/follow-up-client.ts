@@ -120,7 +120,7 @@ export class FollowUpClient {
    * Returns a handle for a workflow ID, without a request.
    *
    * @param runId the run of the handle, from `start`, `retry`, `describe` or a list. @default the latest run at each call
-   * @throws InvalidRequestError if an ID is not a non-empty string
+   * @throws InvalidRequestError if the workflow ID is not a non-empty string, or the run ID is not a UUID
    */
   getHandle(workflowId: string, runId?: string): FollowUpHandle {
     checkRun(workflowId, runId);

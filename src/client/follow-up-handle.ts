@@ -3,8 +3,8 @@ import { UPDATE_EXTEND_DEADLINE, UPDATE_POLL_NOW, UPDATE_RESOLVE_DELIVERY } from
 import type { DeliveryDecision, FollowUpProgress, FollowUpResult } from '../contract/result';
 import type { DurationText } from '../contract/duration';
 import type { CallOptions, CallRunner } from './call-runner';
-import { getFirstRunId, ignoreClosedWorkflow } from '../temporal/workflow-executions';
-import { completeDescription, describeFollowUp, findFollowUp, type FollowUpDescription } from './description';
+import { getFirstRunId, ignoreClosedWorkflow, toRunState } from '../temporal/workflow-executions';
+import { describeFollowUp, findFollowUp, type FollowUpDescription } from './description';
 import { type CallState, wrongStateError } from './errors';
 import { getHandleOfRun, type NamedRun } from './named-run';
 import { checkDecision, checkDuration } from './options';
@@ -83,7 +83,7 @@ export class FollowUpHandle implements NamedRun {
     return this.run(options, async (client) => {
       // Temporal server 1.32.0 silently accepts the cancellation of a closed workflow, so the state is checked first.
       const found = await findFollowUp(client, this);
-      const { state } = await completeDescription(client, found);
+      const state = toRunState(found.status.name);
       if (state !== 'running') throw wrongStateError(this.workflowId, state);
       await getHandleOfRun(client, found)
         .cancel()
@@ -100,8 +100,8 @@ export class FollowUpHandle implements NamedRun {
    *
    * @returns the handle of the new run
    * @throws InvalidRequestError if the stored request is no longer valid
-   * @throws FollowUpError `STILL_RUNNING` if the latest run has not ended, or `RETRY_NOT_ALLOWED` with the receipt. `RETRY_NOT_ALLOWED`
-   *   without a receipt means that this run was retried before, and the retry has ended
+   * @throws FollowUpError `STILL_RUNNING` if the latest run has not ended, or `RETRY_NOT_ALLOWED` with the receipt. The
+   *   \`state\` of \`RETRY_NOT_ALLOWED\` is \`retried\` if this run was retried before, and the retry has ended
    */
   async retry(options: CallOptions = {}): Promise<RetriedFollowUp> {
     const { runId } = await this.run(

@@ -19,9 +19,7 @@ import { checkDecision, checkDuration } from './options';
 import type { ProgressReport } from './progress';
 import { resultError } from './await-result';
 import { checkRetry } from './start';
-
-/** The timeout in milliseconds that an update's error reports if no worker runs, as with a Temporal server. */
-const NO_WORKER_TIMEOUT_MS = 2_000;
+import { NO_WORKER_TIMEOUT_MS } from './update-running';
 
 /** The handle of a simulated follow-up. */
 export class InMemoryFollowUpHandle implements FollowUpHandleLike {

@@ -1,6 +1,7 @@
 import { sha256Hex, followUpWorkflowId } from '../contract/ids';
 import { describeConflict } from '../contract/outcome';
 import { TemporalUnreachableError } from '../temporal/server-error';
+import { MAX_TIMEOUT_MS } from './call-runner';
 import { noRunText } from './description';
 import { ConflictError, interruptedCallError, notFoundError, type CallState } from './errors';
 import { InMemoryFollowUp } from './in-memory-follow-up';
@@ -17,9 +18,6 @@ export const AVAILABILITIES = ['all', 'no-workers', 'unreachable'] as const;
  * worker responds. With `unreachable`, the Temporal server does not respond to any call. With `all`, both respond.
  */
 export type Availability = (typeof AVAILABILITIES)[number];
-
-/** The longest timer of Node, about 24 days. */
-const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /** Simulates a Temporal server and its workers for {@link InMemoryFollowUpClient}, and has its follow-ups. */
 export class InMemoryServer {
@@ -94,15 +92,16 @@ export class InMemoryServer {
   start(request: NamedRequest, delayMs = 0): InMemoryFollowUp {
     const { projectId, jobId, requestId } = request;
     const workflowId = followUpWorkflowId(projectId, jobId, requestId);
+    const outcome = this.outcomeOf(request);
     const followUp = new InMemoryFollowUp(workflowId, this.taskQueue, request, delayMs);
     const startRun = () => {
       this.whenWorkersRun(() => {
         // During the wait, the test may have set the follow-up's outcome or cancelled the follow-up.
-        if (!followUp.hasStarted && followUp.end === null) followUp.simulate(this.outcomeOf(request));
+        if (!followUp.hasStarted && followUp.end === null) followUp.simulate(outcome);
       });
     };
     if (delayMs === 0) startRun();
-    else setTimeout(startRun, Math.min(delayMs, MAX_TIMER_MS)).unref();
+    else setTimeout(startRun, Math.min(delayMs, MAX_TIMEOUT_MS)).unref();
     this.followUps.push(followUp);
     return followUp;
   }

@@ -1,5 +1,6 @@
 import { isRecord, type Problem, typeName } from '../contract/checks';
 import { parseDuration } from '../contract/duration';
+import { UUID } from '../contract/ids';
 import { DELIVERY_DECISIONS } from '../contract/result';
 import { quote } from '../contract/text';
 import { invalidFieldError, throwIfProblems } from './errors';
@@ -33,13 +34,13 @@ export function checkName(field: string, value: unknown): void {
 
 const EXAMPLE_RUN_ID = '01890a5d-ac96-774b-bcce-b302099a8057';
 
-/** The form of Temporal's run IDs. The Temporal server rejects every other ID with an internal error text. */
-const RUN_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
-
-/** Checks the IDs of a handle. @throws InvalidRequestError */
+/**
+ * Checks the IDs of a handle. Temporal's run IDs are UUIDs, and the Temporal server rejects every other ID with an internal error
+ * text. @throws InvalidRequestError
+ */
 export function checkRun(workflowId: unknown, runId: unknown): void {
   checkName('workflowId', workflowId);
-  if (runId === undefined || (typeof runId === 'string' && RUN_ID.test(runId))) return;
+  if (runId === undefined || (typeof runId === 'string' && UUID.test(runId))) return;
   throw invalidFieldError(
     'runId',
     `must be the ID of a run, such as ${EXAMPLE_RUN_ID}; it is ${quote(runId)}`,

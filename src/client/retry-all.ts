@@ -30,7 +30,7 @@ export interface RetryResult {
 const GROUP_SIZE = 16;
 
 /** The errors that concern every follow-up, and therefore end the call. Any other error concerns one follow-up. */
-const FINAL_ERRORS = [
+export const FINAL_ERRORS = [
   'UNREACHABLE',
   'START_UNCONFIRMED',
   'WAIT_TIMEOUT',
@@ -44,7 +44,13 @@ export function checkRetryAll(filter: FollowUpFilter, options: RetryAllOptions):
   checkObject('options', options);
   const problems = unknownOptions(options, ['dryRun', 'limit', 'signal', 'timeout']);
   const { dryRun, limit } = options;
-  if (Object.values(filter).every((value) => value === undefined))
+  const { canRetry, ...conditions } = filter;
+  if (canRetry !== undefined)
+    problems.push({
+      field: 'canRetry',
+      text: 'must be left out, because every follow-up of the call can be retried',
+    });
+  if (Object.values(conditions).every((value) => value === undefined))
     problems.push({
       field: 'filter',
       text: 'is empty; set at least one condition, such as outcome or endedAfter',

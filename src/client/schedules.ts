@@ -90,23 +90,23 @@ export class ScheduleClient {
     checkRunOptions(options, others, isRecord(options.spec) ? [] : [noSpec]);
     checkScheduleParts(options);
     const { spec, policies = {}, state = {}, allowDuplicates, ...settings } = options;
-    const items = await checkSchedule(scheduleId, requests, { allowDuplicates });
-    const action = {
-      type: 'startWorkflow' as const,
-      workflowType: BATCH_WORKFLOW,
-      // The Temporal server appends the time of each firing.
-      workflowId: batchWorkflowId(scheduleId),
-      // The SDK sends the priority, although the type of the action does not have this field.
-      priority: BATCH_PRIORITY,
-      ...this.#buildStart(scheduleId, items),
-      args: [{ items, ...settings }] as [BatchInput],
-    };
-    // Ten minutes cover a restart. After a longer outage, missed batches must not start at an unexpected time of day.
-    const withDefault = { catchupWindow: '10m', ...definedFields(policies) };
-    const schedule = { scheduleId, action, spec, state, policies: withDefault };
-    await this.#calls.run({ signal, timeout }, (client) =>
-      client.schedule.create(schedule).catch(throwScheduleError),
-    );
+    await this.#calls.run({ signal, timeout }, async (client) => {
+      const items = await checkSchedule(scheduleId, requests, { allowDuplicates });
+      const action = {
+        type: 'startWorkflow' as const,
+        workflowType: BATCH_WORKFLOW,
+        // The Temporal server appends the time of each firing.
+        workflowId: batchWorkflowId(scheduleId),
+        // The SDK sends the priority, although the type of the action does not have this field.
+        priority: BATCH_PRIORITY,
+        ...this.#buildStart(scheduleId, items),
+        args: [{ items, ...settings }] as [BatchInput],
+      };
+      // Ten minutes cover a restart. After a longer outage, missed batches must not start at an unexpected time of day.
+      const withDefault = { catchupWindow: '10m', ...definedFields(policies) };
+      const schedule = { scheduleId, action, spec, state, policies: withDefault };
+      await client.schedule.create(schedule).catch(throwScheduleError);
+    });
     return this.getHandle(scheduleId);
   }
 

@@ -1,8 +1,6 @@
-import type { ConnectionLike } from '@temporalio/client';
-import { FollowUpError } from '../contract/follow-up-error';
+import { Client, type ConnectionLike } from '@temporalio/client';
 import { listPollingWorkers } from '../temporal/sdk-internals';
 import { ensureSearchAttributes as registerSearchAttributes } from '../temporal/search-attributes';
-import { serverError } from '../temporal/server-error';
 import { checkServerVersion } from '../temporal/server-version';
 import { type CallOptions, CallRunner } from './call-runner';
 import { invalidFieldError } from './errors';
@@ -39,11 +37,6 @@ export async function ensureSearchAttributes(
   if (!(connection as Partial<ConnectionLike> | null)?.workflowService)
     throw invalidFieldError('connection', 'must be the connection of a Client of @temporalio/client');
   checkName('namespace', namespace);
-  try {
-    return await registerSearchAttributes(connection, namespace);
-  } catch (error) {
-    const { message } = error instanceof Error ? error : new Error(String(error));
-    const known = serverError(error, { namespace });
-    throw known ?? new FollowUpError('UNEXPECTED_FAILURE', `The call failed: ${message}`, { cause: error });
-  }
+  const calls = new CallRunner(new Client({ connection, namespace }), '');
+  return calls.run({}, (client) => registerSearchAttributes(client.connection, namespace));
 }

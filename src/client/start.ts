@@ -22,7 +22,7 @@ import {
   wrongStateError,
 } from './errors';
 import { awaitResult } from './await-result';
-import type { NamedRun } from './named-run';
+import { describeNamedRun, type NamedRun } from './named-run';
 import { checkDuration, checkName } from './options';
 
 /** A request with a `requestId`. Without a `requestId`, a repeated start would send the message twice. */
@@ -123,7 +123,7 @@ export async function retryFollowUp(
   const { workflowId, runId, taskQueue, closeTime, priority } = latest;
   if (closeTime === undefined) throw wrongStateError(workflowId, 'running');
   // Only the receipt of the latest run decides, because this run may have sent the message after the named run had ended.
-  const isLatest = named.runId === undefined || [runId, getFirstRunId(latest)].includes(named.runId);
+  const isLatest = named.runId === undefined || (await describeNamedRun(client, named))?.runId === runId;
   if (!isLatest) throw retriedAlreadyError(workflowId, getFirstRunId(latest));
   const receipt = await readReceipt(client, { workflowId, runId }, signal);
   checkRetry(workflowId, receipt);

@@ -31,7 +31,7 @@ export interface WorkflowUpdate {
 const UPDATE_TIMEOUT_MS = 45_000;
 
 /** The timeout of an update if no worker polls the task queue. The time is short, but a starting worker can still respond. */
-const NO_WORKER_TIMEOUT_MS = 2_000;
+export const NO_WORKER_TIMEOUT_MS = 2_000;
 
 /**
  * Updates the run that `find` returns. If another run is the latest when the update arrives, the Temporal server rejects the update.

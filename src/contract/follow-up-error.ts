@@ -50,7 +50,10 @@ export class FollowUpError extends Error {
    * null.
    */
   readonly details: FailureDetails | null;
-  /** The state of the workflow. Only the codes `ALREADY_ENDED` and `STILL_RUNNING` set it; otherwise, the value is null. */
+  /**
+   * The state of the workflow with the codes `ALREADY_ENDED` and `STILL_RUNNING`. The value is `retried` with the code
+   * `RETRY_NOT_ALLOWED` if the run was already retried, and otherwise null.
+   */
   readonly state: string | null;
 
   constructor(

@@ -17,7 +17,7 @@ export function jobKeyFromWorkflowId(workflowId: string): string {
   return workflowId.slice(0, workflowId.lastIndexOf(':'));
 }
 
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+export const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /** Returns a UUID in lower case, and any other ID unchanged. RFC 9562 defines UUIDs without regard to letter case. */
 function canonicalId(id: string): string {

@@ -97,7 +97,8 @@ const NO_TASK_QUEUE =
 function toTaskQueue(options: ChildFollowUpOptions): string {
   const { taskQueue = areWorkflowsBundled() ? workflowInfo().taskQueue : undefined } = options;
   if (typeof taskQueue === 'string' && taskQueue !== '') return taskQueue;
-  throw nonRetryableError('InvalidRequest', NO_TASK_QUEUE, { job: null, receipt: null });
+  const text = taskQueue === undefined ? NO_TASK_QUEUE : 'taskQueue: must be a non-empty string';
+  throw nonRetryableError('InvalidRequest', text, { job: null, receipt: null });
 }
 
 /** Starts a follow-up with `startFollowUp` and waits for its result. */

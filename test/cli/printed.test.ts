@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream';
 import { expect, it } from '@jest/globals';
 import { commandOutcomeFromError, commandOutcomeFromResult } from '../../src/cli/command-outcome';
+import { stateOf } from '../../src/cli/commands/retry';
 import { batchLine, itemLine } from '../../src/cli/render/batch';
 import { progressKey, progressRows, progressText } from '../../src/cli/render/follow-up';
 import { printable, table } from '../../src/cli/render/text';
@@ -11,6 +12,7 @@ import {
   ConflictError,
   FollowUpError,
   InvalidRequestError,
+  type FollowUpErrorCode,
 } from '../../src/entries/client';
 import { followUpFailureError, notFoundError } from '../../src/client/errors';
 import type { FailureType, FollowUpProgress } from '../../src/contract/result';
@@ -184,4 +186,15 @@ it('removes control characters and line breaks from printed text, so that it can
   expect(printable('one\r\ntwo\u0007\u009b2J\u202egpj.exe')).not.toMatch(/[\p{Cc}\u202e]/u);
   const rows = table(['PROJECT', 'JOB'], [['me\u001b[2J\nyou', 'j']]);
   expect(rows.split('\n')).toEqual(['PROJECT  JOB', 'me you   j']);
+});
+
+it.each<[string, FollowUpErrorCode | null, string | null, string]>([
+  ['a started retry', null, null, 'retried'],
+  ['a run that runs again', 'STILL_RUNNING', 'running', 'skipped'],
+  ['a run that was already retried', 'RETRY_NOT_ALLOWED', 'retried', 'skipped'],
+  ['a run without a receipt', 'RETRY_NOT_ALLOWED', null, 'failed'],
+  ['a lost history', 'NOT_FOUND', null, 'failed'],
+])('retry with a filter counts %s, with the code %j and the state %j, as %s', (_, code, state, expected) => {
+  const error = code && new FollowUpError(code, 'message', state === null ? {} : { state });
+  expect(stateOf({ runId: code === null ? 'run' : null, error })).toBe(expected);
 });

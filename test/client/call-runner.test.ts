@@ -3,7 +3,12 @@ import { inspect } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Client, Connection, defaultGrpcRetryOptions, makeGrpcRetryInterceptor } from '@temporalio/client';
 import type { Payload } from '@temporalio/common';
-import { type CallOptions, connectClient, FollowUpClient } from '../../src/entries/client';
+import {
+  type CallOptions,
+  connectClient,
+  ensureSearchAttributes,
+  FollowUpClient,
+} from '../../src/entries/client';
 import { CallRunner } from '../../src/client/call-runner';
 import { eventually } from '../../tools/lib/eventually';
 import { respondWithGrpcStatus, UNIMPLEMENTED, listen } from '../temporal/grpc-server';
@@ -96,7 +101,25 @@ it('a header that gRPC rejects is reported without its value', async () => {
     .catch((reason: unknown) => reason);
   expect(error).toMatchObject({ code: 'INVALID_CONFIGURATION' });
   expect(logged(error)).not.toContain('tmprl_secret');
+  const registering: unknown = await ensureSearchAttributes(connection, 'default').catch(
+    (reason: unknown) => reason,
+  );
+  expect(registering).toMatchObject({ code: 'INVALID_CONFIGURATION' });
+  expect(logged(registering)).not.toContain('tmprl_secret');
   await connection.close();
+});
+
+it('the signal of a list is aborted when its iteration ends early', async () => {
+  const calls = new CallRunner(new Client({ connection: Connection.lazy() }), 'follow-up');
+  let listSignal: AbortSignal | undefined;
+  // eslint-disable-next-line @typescript-eslint/require-await -- a list is asynchronous
+  async function* list(_: Client, signal: AbortSignal) {
+    listSignal = signal;
+    yield 1;
+    yield 2;
+  }
+  for await (const each of calls.iterate({}, list)) if (each === 1) break;
+  expect(listSignal?.aborted).toBe(true);
 });
 
 it('connect rejects an unknown option, such as an address', async () => {

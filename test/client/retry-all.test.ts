@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import type { FollowUpDescription } from '../../src/entries/client';
 import { FollowUpError } from '../../src/contract/follow-up-error';
-import { checkRetryAll, retryAll } from '../../src/client/retry-all';
+import { checkRetryAll, FINAL_ERRORS, retryAll } from '../../src/client/retry-all';
 import { InMemoryFollowUpClient, type SimulatedOutcome } from '../../src/entries/testing';
 import { collectAll } from '../harness/workflow-ids';
 
@@ -46,7 +46,7 @@ describe('retryAll', () => {
     ]);
   });
 
-  it.each(['UNREACHABLE', 'START_UNCONFIRMED', 'CLIENT_CLOSED', 'UNAUTHORIZED'] as const)(
+  it.each(FINAL_ERRORS)(
     'ends with %s after the results of the retries that were in progress, and retries nothing more',
     async (code) => {
       const retriedIds: string[] = [];
@@ -68,6 +68,8 @@ describe('retryAll', () => {
   it.each<[unknown, unknown, string]>([
     [{}, {}, 'filter: is empty; set at least one condition, such as outcome or endedAfter'],
     [{ outcome: undefined }, {}, 'filter: is empty'],
+    [{ canRetry: false }, {}, 'canRetry: must be left out'],
+    [{ canRetry: true }, {}, 'filter: is empty'],
     [{ outcome: 'rejected' }, { limit: 0 }, 'limit: must be a whole number, at least 1; it is 0'],
     [{ outcome: 'rejected' }, { dryRun: 'no' }, 'dryRun: must be true or false; it is "no"'],
     [

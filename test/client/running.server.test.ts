@@ -2,7 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
 import { Client } from '@temporalio/client';
 import { type DataConverter, defineSearchAttributeKey } from '@temporalio/common';
-import { FollowUpClient, followUpWorkflowId, NotFoundError } from '../../src/entries/client';
+import {
+  DeliveryUnknownError,
+  FollowUpClient,
+  followUpWorkflowId,
+  NotFoundError,
+} from '../../src/entries/client';
 import { batchRows } from '../../src/batch/progress';
 import { ENCRYPTING } from '../harness/encryption';
 import { eventually } from '../../tools/lib/eventually';
@@ -48,6 +53,23 @@ describe('a running follow-up', () => {
     expect(new Set(all.map(({ runId }) => runId)).size).toBe(1);
     await all[0]?.result();
     expect(environment.posts(request)).toHaveLength(1);
+  });
+
+  it.concurrent('that has ended and is reset returns the result of the run of the reset', async () => {
+    const fault = { name: 'reset', operation: 'message', times: 1 } as const;
+    const { handle } = await follow(
+      ENDLESS_TURN,
+      { reconcileTimeout: '1s', onUnknownDelivery: 'fail' },
+      fault,
+    );
+    const latest = (await open()).followUps.getHandle(handle.workflowId);
+    const endedAt = async () => {
+      const error: unknown = await latest.result().catch((reason: unknown) => reason);
+      return error instanceof DeliveryUnknownError ? Date.parse(error.receipt?.endedAt ?? '') : NaN;
+    };
+    const first = await endedAt();
+    await resetToTask(handle, (await workflowTasks(handle)).at(-1));
+    expect(await endedAt()).toBeGreaterThan(first);
   });
 
   it.concurrent('that is reset returns the result of its new run to a waiting client', async () => {

@@ -132,8 +132,11 @@ describe('InMemoryFollowUpClient', () => {
       throw new TypeError('no outcome for this request');
     });
     const error = { message: expect.stringContaining('no outcome for this request') };
-    await expect(followUps.start(REQUEST)).rejects.toMatchObject(error);
-    expect(await collectWorkflowIds(followUps.list())).toEqual([]);
+    for (const availability of ['all', 'no-workers'] as const) {
+      followUps.setAvailability(availability);
+      await expect(followUps.start(REQUEST)).rejects.toMatchObject(error);
+      expect(await collectWorkflowIds(followUps.list())).toEqual([]);
+    }
   });
 
   it('accepts the updates of an operator, and lists the follow-up by phase, outcome and project', async () => {

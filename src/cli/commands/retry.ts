@@ -88,8 +88,9 @@ async function retryMatching(
 ): Promise<void> {
   session.isJsonLines = true;
   const counts = { found: 0, retried: 0, skipped: 0, failed: 0, dryRun };
-  session.continuation =
-    'The follow-ups that were retried continue. To retry the others, run the same command again; no message is sent twice.';
+  if (!dryRun)
+    session.continuation =
+      'The follow-ups that were retried continue. To retry the others, run the same command again; no message is sent twice.';
   for await (const result of followUps.retryAll(filter, { dryRun, limit, signal: session.signal })) {
     counts.found += 1;
     const state = stateOf(result);
@@ -102,19 +103,17 @@ async function retryMatching(
   session.printStatus(
     dryRun
       ? `${pluralize(found, 'follow-up')} can be retried. Nothing was sent. To retry, run the command without --dry-run.`
-      : `${pluralize(retried, 'follow-up')} retried, ${skipped} skipped because another client has retried them, ${failed} failed.`,
+      : `${pluralize(retried, 'follow-up')} retried, ${skipped} skipped because they run again or were already retried, ${failed} failed.`,
   );
 }
 
 /**
- * Returns the state of a follow-up after the command. Another client may have retried the follow-up since it was listed. Then the
- * latest run has not ended, or the error has no receipt, because it does not concern the run that was listed.
+ * Returns the state of a follow-up after the command. Since the follow-up was listed, another client may have retried it, or an
+ * operator may have reset it.
  */
-function stateOf({ runId, error }: RetryResult) {
+export function stateOf({ runId, error }: Pick<RetryResult, 'runId' | 'error'>) {
   if (error === null) return runId === null ? 'found' : 'retried';
-  const isRetried =
-    hasCode(error, 'STILL_RUNNING') || (hasCode(error, 'RETRY_NOT_ALLOWED') && error.receipt === null);
-  return isRetried ? 'skipped' : 'failed';
+  return hasCode(error, 'STILL_RUNNING') || error.state === 'retried' ? 'skipped' : 'failed';
 }
 
 function printResult(session: Session, state: string, { followUp, runId, error }: RetryResult): void {
@@ -126,9 +125,7 @@ function printResult(session: Session, state: string, { followUp, runId, error }
     (outcome ?? '-').padEnd('FollowUpRejected'.length),
     (verdict ?? '-').padEnd('rejected'.length),
     workflowId,
-    state === 'skipped'
-      ? 'another client has retried it'
-      : (error?.message ?? (runId === null ? '' : `run ${runId}`)),
+    error?.message ?? (runId === null ? '' : `run ${runId}`),
   ];
   session.print(
     { workflowId, retriedRunId, outcome, verdict, endedAt, runId, error: document },

@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { createReadStream } from 'node:fs';
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import { MAX_TIMEOUT_MS } from '../../client/call-runner';
 import { invalidFieldError } from '../../client/errors';
 import { BATCH_POLLING_INITIAL } from '../../batch/items';
 import type { JsonObject } from '../../contract/checks';
@@ -104,9 +105,6 @@ export function parseDurationFlag(text: string): number {
   if ('ms' in parsed) return parsed.ms;
   throw new InvalidArgumentError(`${parsed.problem}.`);
 }
-
-/** The longest timer of Node, in milliseconds. */
-const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
 export function parseTimeoutFlag(text: string): number {
   const timeoutMs = parseDurationFlag(text);

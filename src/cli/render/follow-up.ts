@@ -90,8 +90,10 @@ export function runRows({ workflowId, runId }: NamedRun): Row[] {
   return [['workflow', workflowId], ...optionalRows('run', runId)];
 }
 
-export function decideCommand(session: Session, { workflowId }: NamedRun): string {
-  return `${session.command('resolve', workflowId, 'delivered')} (or not-delivered)`;
+/** Returns the command that decides about a run. Without the run ID, the command could decide about a later run. */
+export function decideCommand(session: Session, { workflowId, runId }: NamedRun): string {
+  const run = runId === undefined ? [] : ['--run-id', runId];
+  return `${session.command('resolve', ...run, workflowId, 'delivered')} (or not-delivered)`;
 }
 
 /** Returns the status of a follow-up that only the Temporal server reports, because no worker has responded. */

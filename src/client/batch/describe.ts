@@ -11,7 +11,7 @@ import { batchWorkflowId } from '../../contract/ids';
 import { BATCH_WORKFLOW, POLL_AGAIN } from '../../contract/names';
 import { BatchItemsUnavailableError, BatchItemReader, type ItemIdentity } from '../../temporal/batch-items';
 import { eachConcurrently } from '../../temporal/each-concurrently';
-import { readRunInput, toRunState } from '../../temporal/workflow-executions';
+import { getFirstRunId, readRunInput, toRunState } from '../../temporal/workflow-executions';
 import { fetchOutcome } from '../../temporal/fetch-outcome';
 import { isTransient } from '../../temporal/grpc-status';
 import {
@@ -28,7 +28,7 @@ import { notFoundError, explainMissingResponse } from '../errors';
 import { describeNamedRun } from '../named-run';
 import { itemsDigest } from './check';
 
-/** The Temporal server's description of a batch's latest run. After a reset, the memo may be as old as the reset point. */
+/** The Temporal server's description of a run of a batch. After a reset, the memo may be as old as the reset point. */
 export type BatchDescription = NonNullable<Awaited<ReturnType<typeof describeBatch>>>;
 
 /** Describes a run of a batch; null if no batch has this ID or run. @param runId undefined for the latest run */
@@ -188,15 +188,15 @@ export interface BatchWatchUpdate {
 
 const REFRESH_MS = 2_000;
 
-/** Yields updates until the batch has ended. @throws NotFoundError */
+/** Yields updates until the run of the batch that is the latest at the start has ended. @throws NotFoundError */
 export async function* watchBatch(client: Client, batchId: string, signal: AbortSignal) {
-  await findBatch(client, batchId);
+  const runId = getFirstRunId(await findBatch(client, batchId));
   const reader = new BatchResultReader(client);
   let lastEndedCount: number | undefined = -1;
   for (let hasEnded = false; !hasEnded;) {
     let [view, results]: [BatchView | null, readonly BatchItemResult[]] = [null, []];
     try {
-      const report = await withTimeout(client, SERVER_TIMEOUT_MS, () => findBatch(client, batchId));
+      const report = await withTimeout(client, SERVER_TIMEOUT_MS, () => findBatch(client, batchId, runId));
       view = await readBatchView(client, report);
       const { memo, endedAt } = report;
       if (endedAt !== null || memo?.ended !== lastEndedCount) results = await reader.readNew(report);

@@ -142,7 +142,7 @@ it.concurrent(
     const retried = await run('retry', ...filter, '--json');
     expect(retried).toMatchObject({
       code: 0,
-      stderr: '1 follow-up retried, 0 skipped because another client has retried them, 0 failed.\n',
+      stderr: '1 follow-up retried, 0 skipped because they run again or were already retried, 0 failed.\n',
     });
     const [item, counts] = retried.stdout
       .trimEnd()

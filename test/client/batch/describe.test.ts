@@ -7,8 +7,13 @@ import { BATCH_WORKFLOW } from '../../../src/contract/names';
 import { ITEM_RESULT } from '../../harness/fixtures';
 
 const described = (name: string, raw: object = {}) => ({
-  ...{ type: BATCH_WORKFLOW, workflowId: 'follow-up-batch:b', runId: 'r', taskQueue: 'q', raw },
-  ...{ status: { name }, startTime: new Date(0), closeTime: new Date(1) },
+  ...{ type: BATCH_WORKFLOW, workflowId: 'follow-up-batch:b', runId: 'r', taskQueue: 'q' },
+  ...{
+    raw: { workflowExecutionInfo: { firstRunId: 'r' }, ...raw },
+    status: { name },
+    startTime: new Date(0),
+    closeTime: new Date(1),
+  },
 });
 
 function clientOf(description: object, result = () => Promise.resolve()): Client {
