@@ -47,21 +47,23 @@ const DECODERS: Readonly<Record<string, Decode>> = {
 /**
  * Decodes a body. The worker requests an uncompressed response, but a gateway may compress the response nevertheless.
  *
- * @param contentEncoding the response's `Content-Encoding` header
+ * @param contentEncoding the response's `Content-Encoding` header, or an empty string if the response has none
  * @param isComplete whether the whole body was received. The start of an incomplete body is decoded, as if it was not compressed.
  * @returns the decoded body, or the reason why the body can't be decoded
  */
 export function decodeBody(
   body: Buffer,
-  contentEncoding: string | undefined,
+  contentEncoding: string,
   isComplete: boolean,
 ): Buffer | RequestFailure {
-  const name = singleLine(contentEncoding ?? '', MAX_NAME_CHARACTERS);
+  const name = singleLine(contentEncoding, MAX_NAME_CHARACTERS);
   // A response without a body may name an encoding.
-  if (name === '' || body.length === 0) return body;
+  if (body.length === 0) return body;
+  // RFC 9110, 5.6.1: a list may have empty members.
   const encodings = name
     .toLowerCase()
     .split(/\s*,\s*/)
+    .filter(Boolean)
     .reverse();
   const decoders = encodings.map((each) => (Object.hasOwn(DECODERS, each) ? DECODERS[each] : undefined));
   if (decoders.includes(undefined) || decoders.length > MAX_ENCODINGS)

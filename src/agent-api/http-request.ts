@@ -138,7 +138,8 @@ function readResponse(
 ): HttpResponse {
   try {
     const response = { kind: 'response', status, headers: readHeaders(headers, redact) } as const;
-    const encoding = readHeader(headers, 'content-encoding', redact);
+    // The values of several header lines are one list (RFC 9110, 5.2).
+    const encoding = redact([headers['content-encoding'] ?? ''].flat().join(','));
     const bytes = decodeBody(Buffer.concat(chunks), encoding, failure === null);
     if ('label' in bytes) return { ...response, body: { isHtml: false }, failure: failure ?? bytes };
     return { ...response, body: parseBody(new TextDecoder().decode(bytes), redact), failure };
@@ -155,13 +156,11 @@ function readResponse(
  * used.
  */
 function readHeaders(headers: IncomingHttpHeaders, redact: Redact): HttpResponse['headers'] {
-  const read = (name: string) => readHeader(headers, name, redact);
+  const read = (name: string) => {
+    const [first] = [headers[name]].flat();
+    return first === undefined ? undefined : redact(first);
+  };
   return { location: read('location'), retryAfter: read('retry-after'), date: read('date') };
-}
-
-function readHeader(headers: IncomingHttpHeaders, name: string, redact: Redact): string | undefined {
-  const [first] = [headers[name]].flat();
-  return first === undefined ? undefined : redact(first);
 }
 
 /**

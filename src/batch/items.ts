@@ -1,6 +1,6 @@
 import { checkRequest, nameProblem } from '../contract/check-request';
 import { count, isRecord, type JsonObject, type Problem } from '../contract/checks';
-import { chunkWorkflowId, sha256Hex, followUpWorkflowId } from '../contract/ids';
+import { canonicalId, chunkWorkflowId, sha256Hex, followUpWorkflowId } from '../contract/ids';
 import { getField, type FollowUpRequest, REQUEST_FIELDS, buildRequest } from '../contract/request';
 import { keywordAttribute } from '../contract/follow-up-start-options';
 import { pluralize, jsonByteLength, MAX_WORKFLOW_ID_BYTES, quote, utf8ByteLength } from '../contract/text';
@@ -69,7 +69,7 @@ export function toBatchItems(
     const request = buildRequest(fields) as unknown as FollowUpRequest;
     const { projectId, jobId, prompt, requestId } = request;
     if (requestId !== undefined) return { key: null, request };
-    const message = [projectId, jobId, sha256Hex(prompt)];
+    const message = [canonicalId(projectId), canonicalId(jobId), sha256Hex(prompt)];
     const name = JSON.stringify(message);
     const known = messages.get(name) ?? { first: index, occurrences: 0 };
     messages.set(name, known);
@@ -99,9 +99,9 @@ function withBatchPolling(input: unknown): unknown {
  * job of each project comes first, then the second job of each project, and so on.
  */
 export function sortByStartOrder(items: readonly BatchItem[]): BatchItem[] {
-  const projects = groupsBy(items, ({ request }) => request.projectId);
+  const projects = groupsBy(items, ({ request }) => canonicalId(request.projectId));
   const jobs = projects.flatMap((project) =>
-    groupsBy(project, ({ request }) => request.jobId).map((job, turn) => ({ job, turn })),
+    groupsBy(project, ({ request }) => canonicalId(request.jobId)).map((job, turn) => ({ job, turn })),
   );
   return jobs.sort((one, other) => one.turn - other.turn).flatMap(({ job }) => job);
 }

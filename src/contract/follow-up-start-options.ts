@@ -1,4 +1,4 @@
-import { sha256Hex, followUpWorkflowId } from './ids';
+import { canonicalId, sha256Hex, followUpWorkflowId } from './ids';
 import { type KeywordName, MEMO_PROMPT_DIGEST } from './names';
 import type { FollowUpRequest } from './request';
 import type { Verdict } from './result';
@@ -10,10 +10,12 @@ export function keywordAttributeKey(name: KeywordName) {
 
 /**
  * Creates a search attribute. The text is truncated, because Temporal's SQL schemas limit a value to 255 characters, and a longer
- * value can end a workflow.
+ * value can end a workflow. The agent service's IDs are in their canonical form, so that a query finds every spelling of an ID.
  */
 export function keywordAttribute(name: KeywordName, text: string) {
-  return { key: keywordAttributeKey(name), value: truncate(text, MAX_ATTRIBUTE_CHARACTERS) };
+  const isServiceId = name === 'AgentProject' || name === 'AgentJob';
+  const value = truncate(isServiceId ? canonicalId(text) : text, MAX_ATTRIBUTE_CHARACTERS);
+  return { key: keywordAttributeKey(name), value };
 }
 
 export const OUTCOME_KEY = { name: 'FollowUpOutcome', type: 'KEYWORD_LIST' } as const;

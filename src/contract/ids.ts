@@ -12,15 +12,15 @@ export function followUpWorkflowId(projectId: string, jobId: string, requestId: 
   return ['follow-up', ...[projectId, jobId, requestId].map(percentEncode)].join(':');
 }
 
-/** Returns the part of a follow-up's workflow ID that identifies the job. */
+/** Returns a key that identifies the job of a follow-up. Two spellings of one job have the same key. */
 export function jobKeyFromWorkflowId(workflowId: string): string {
-  return workflowId.slice(0, workflowId.lastIndexOf(':'));
+  return workflowId.split(':').slice(0, 3).map(canonicalId).join(':');
 }
 
 export const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /** Returns a UUID in lower case, and any other ID unchanged. RFC 9562 defines UUIDs without regard to letter case. */
-function canonicalId(id: string): string {
+export function canonicalId(id: string): string {
   return UUID.test(id) ? id.toLowerCase() : id;
 }
 

@@ -168,7 +168,7 @@ export function initializeCounters(
 }
 
 /** Matches the codes of Node's TLS and certificate errors. */
-const TLS_CODE = /^(ERR_(TLS|SSL)_\w+|EPROTO|UNABLE_TO_\w+|\w*CERT\w*)$/;
+export const TLS_CODE = /^(ERR_(TLS|SSL)_\w+|EPROTO|UNABLE_TO_\w+|\w*CERT\w*)$/;
 
 function toAllowedLabelValue(text: string | null, values: readonly string[] | null = []): string {
   const value = text ?? 'none';

@@ -13,6 +13,7 @@ export function hideSecretsInErrors(secrets: readonly string[]): Interceptor {
   const longSecrets = secrets.filter(({ length }) => length >= MIN_SECRET_CHARACTERS);
   const hide = (text: string) =>
     longSecrets.reduce((shown, secret) => shown.replaceAll(secret, '[redacted]'), text);
+  const hasSecret = (value: string | Buffer) => longSecrets.some((secret) => value.includes(secret));
   const interceptor = (...[options, nextCall]: Parameters<Interceptor>) => {
     const call = nextCall(options);
     const start = call.start.bind(call);
@@ -22,8 +23,12 @@ export function hideSecretsInErrors(secrets: readonly string[]): Interceptor {
         onReceiveMessage: (message) => {
           listener?.onReceiveMessage?.(message);
         },
-        onReceiveStatus: (status) =>
-          listener?.onReceiveStatus?.({ ...status, details: hide(status.details) }),
+        onReceiveStatus: (status) => {
+          const { details, metadata: trailers } = status;
+          for (const name of Object.keys(trailers.getMap()))
+            if (trailers.get(name).some(hasSecret)) trailers.remove(name);
+          listener?.onReceiveStatus?.({ ...status, details: hide(details) });
+        },
       });
     };
     return call;

@@ -71,23 +71,71 @@ class UnknownSearchAttributesError extends FollowUpError {
   }
 }
 
+/** Returns whether an error is only that it is unknown whether the search attributes exist. */
+export function isUnknownAttributesError(error: unknown): error is UnknownSearchAttributesError {
+  return error instanceof UnknownSearchAttributesError;
+}
+
+/** The wait of a running worker between two attempts to find out whether the search attributes exist. */
+const REPEAT_WAIT_MS = 60_000;
+
+type AttributeLogger = Pick<Logger, 'info' | 'warn'>;
+
 /**
- * Registers the missing search attributes for a worker. If it is unknown whether they exist, the worker starts with a warning.
+ * Registers the missing search attributes for a worker. If it is unknown whether they exist, the worker starts with a warning. If
+ * this is so because the Temporal server was not available, the call is repeated in the background.
  *
+ * @param stop ends the repetition
  * @throws SearchAttributesError as `ensureSearchAttributes` does
  */
 export async function prepareSearchAttributes(
   connection: ConnectionLike,
   namespace: string,
-  logger: Pick<Logger, 'info' | 'warn'>,
+  logger: AttributeLogger,
+  stop: AbortSignal,
 ): Promise<void> {
   try {
-    const registered = await ensureSearchAttributes(connection, namespace);
-    if (registered.length > 0)
-      logger.info(`search attributes registered: ${registered.join(', ')}`, { namespace });
+    await registerAndLogSearchAttributes(connection, namespace, logger);
   } catch (error) {
-    if (!(error instanceof UnknownSearchAttributesError)) throw error;
+    if (!isUnknownAttributesError(error)) throw error;
     logger.warn(`the worker starts without a check of its search attributes: ${error.message}`);
+    if (error.code === 'UNREACHABLE') void repeatUntilKnown(connection, namespace, logger, stop);
+  }
+}
+
+/**
+ * Registers the missing search attributes, and logs their names.
+ *
+ * @throws the errors of {@link ensureSearchAttributes}
+ */
+export async function registerAndLogSearchAttributes(
+  connection: ConnectionLike,
+  namespace: string,
+  logger: AttributeLogger,
+): Promise<void> {
+  const registered = await ensureSearchAttributes(connection, namespace);
+  if (registered.length > 0)
+    logger.info(`search attributes registered: ${registered.join(', ')}`, { namespace });
+}
+
+/** Repeats the registration of a running worker until it is known whether the search attributes exist. */
+async function repeatUntilKnown(
+  connection: ConnectionLike,
+  namespace: string,
+  logger: AttributeLogger,
+  stop: AbortSignal,
+): Promise<void> {
+  for (;;) {
+    await sleep(REPEAT_WAIT_MS, undefined, { signal: stop, ref: false }).catch(() => undefined);
+    if (stop.aborted) return;
+    try {
+      await registerAndLogSearchAttributes(connection, namespace, logger);
+      return;
+    } catch (error) {
+      if (isUnknownAttributesError(error) && error.code === 'UNREACHABLE') continue;
+      logger.warn(`search attributes: ${error instanceof Error ? error.message : String(error)}`);
+      return;
+    }
   }
 }
 

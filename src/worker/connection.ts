@@ -4,9 +4,9 @@ import { histogramBuckets, type LabelsOf, recordMetric } from '../contract/metri
 import { formatDuration } from '../contract/duration';
 import type { TemporalConfig } from '../temporal/connection-config';
 import { isUnimplemented } from '../temporal/grpc-status';
-import { prepareSearchAttributes } from '../temporal/search-attributes';
+import { isUnknownAttributesError, registerAndLogSearchAttributes } from '../temporal/search-attributes';
 import { connectionError } from '../temporal/server-error';
-import { checkServerVersion, OLDEST_SERVER_VERSION } from '../temporal/server-version';
+import { checkServerVersion } from '../temporal/server-version';
 import {
   ipv4Fallback,
   throwOrExplainListenFailure,
@@ -73,10 +73,6 @@ export function installRuntime(
 
 const NAMESPACE_TIMEOUT_MS = 10_000;
 
-const VERSION_UNKNOWN =
-  'could not read the version of the Temporal server; the worker starts without a check of the version, which must be ' +
-  `${OLDEST_SERVER_VERSION} or newer`;
-
 /** The maximum wait between two attempts, so that the log shows regularly that the worker waits. */
 const MAX_RETRY_WAIT_MS = 10_000;
 
@@ -107,8 +103,10 @@ export async function connectToTemporal(
     const isDescribed = await describeNamespace(connection, namespace, NAMESPACE_TIMEOUT_MS);
     if (!isDescribed && version === null) throw new Error('the response is not from a Temporal server');
     callName = undefined;
-    await prepareSearchAttributes(connection, namespace, logger);
-    if (version === null) logger.warn(VERSION_UNKNOWN);
+    await registerAndLogSearchAttributes(connection, namespace, logger).catch((error: unknown) => {
+      // The plugin logs this problem, and an unknown version, when the worker runs.
+      if (!isUnknownAttributesError(error)) throw error;
+    });
     return connection;
   };
   const connecting = `connecting to the Temporal server at ${config.address}`;

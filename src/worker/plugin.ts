@@ -16,7 +16,7 @@ import { BATCH_WORKFLOW, FOLLOW_UP_WORKFLOW } from '../contract/names';
 import type { FollowUpActivities } from '../contract/activities';
 import { ACTIVATION_TIMEOUT } from '../temporal/sdk-internals';
 import { prepareSearchAttributes } from '../temporal/search-attributes';
-import { checkServerVersion } from '../temporal/server-version';
+import { checkServerVersion, OLDEST_SERVER_VERSION } from '../temporal/server-version';
 import { startOpenWorkflowGauges } from './open-workflows';
 
 /** The task queues of the workflows, the reads and the sends. If two of them have the same name, they share one rate limit. */
@@ -54,6 +54,10 @@ const BUNDLE_MARK = 'agentFollowUpWorkflows';
 
 /** The workflow types that record counters. */
 const COUNTING_TYPES = [FOLLOW_UP_WORKFLOW, BATCH_WORKFLOW];
+
+const VERSION_UNKNOWN =
+  'could not read the version of the Temporal server; the worker starts without a check of the version, which must be ' +
+  `${OLDEST_SERVER_VERSION} or newer`;
 
 /** The part of the grace time in which a worker reports the results of its activities. */
 const REPORT_TIMEOUT_MS = 5_000;
@@ -167,12 +171,14 @@ export class FollowUpPlugin implements WorkerPlugin, BundlerPlugin {
     for (const [activityType, queue] of QUEUE_BY_ACTIVITY)
       if (taskQueues[queue] === taskQueue) initialize('activities', { activityType });
     const runsWorkflows = taskQueue === taskQueues.followUp;
+    const ending = new AbortController();
     if (runsWorkflows) {
       for (const workflowType of COUNTING_TYPES) initialize(workflowType, { workflowType });
       if (this.options.notify !== undefined) await checkNotifyOptions(this.options.notify);
       if (worker.connection !== undefined) {
-        await checkServerVersion(worker.connection);
-        await prepareSearchAttributes(worker.connection, namespace, Runtime.instance().logger);
+        const { logger } = Runtime.instance();
+        if ((await checkServerVersion(worker.connection)) === null) logger.warn(VERSION_UNKNOWN);
+        await prepareSearchAttributes(worker.connection, namespace, logger, ending.signal);
       }
     }
     const gaugeTimer = runsWorkflows ? startOpenWorkflowGauges(worker) : undefined;
@@ -181,6 +187,7 @@ export class FollowUpPlugin implements WorkerPlugin, BundlerPlugin {
       this.onRunning(worker);
       await ended;
     } finally {
+      ending.abort();
       clearInterval(gaugeTimer);
     }
   }

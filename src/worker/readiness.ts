@@ -1,5 +1,6 @@
 import type { Logger, NativeConnection } from '@temporalio/worker';
 import type { AgentApi } from '../agent-api/client';
+import { TLS_CODE } from '../contract/metrics';
 import type { JobAddress } from '../contract/activities';
 import type { TemporalConfig } from '../temporal/connection-config';
 import { connectionError } from '../temporal/server-error';
@@ -93,8 +94,9 @@ const KEY_CHECK_INTERVAL_MS = 60_000;
 const KEY_CHECK_TIMEOUT_MS = 10_000;
 
 /** Matches the labels of failures whose usual cause is a wrong key, URL, proxy or certificate. */
-const SETTINGS_LABELS =
-  /^(http_(401|3\d\d)|not_a_job|no_key|ENOTFOUND|PROXY_\w+|ERR_TLS_\w+|ERR_SSL_\w+|EPROTO|\w*CERT\w*|UNABLE_TO_\w+)$/;
+const SETTINGS_LABELS = RegExp(
+  `^(http_(401|3\\d\\d)|not_a_job|no_key|ENOTFOUND|PROXY_\\w+)$|${TLS_CODE.source}`,
+);
 
 /** Reports an invalid key or URL before the first follow-up. If the agent service is down, the worker becomes and stays ready. */
 export function keyCheck(api: AgentApi, logger: Pick<Logger, 'warn'>): ReadinessCheck {

@@ -81,6 +81,18 @@ it.each([10, -10, 525_600])(
   },
 );
 
+// Proves W8.
+it('a receiver rejects the first attempt of a notification that waited an hour for a worker, and accepts the next attempt', async () => {
+  const now = Date.now();
+  await post(origin, now - 60 * MINUTE_MS);
+  await post(origin, now, now - 60 * MINUTE_MS);
+  const [first, next] = received.splice(0);
+  const verify = (request: typeof first) =>
+    new Webhook(SECRET).verify(request?.body ?? '', request?.headers ?? {});
+  expect(() => verify(first)).toThrow('Message timestamp too old');
+  expect(verify(next)).toEqual(NOTIFICATION);
+});
+
 it('a receiver that is farther away than 250 ms is reached although its other address has no route', async () => {
   const receiver = await SlowServer.start('');
   jest.spyOn(dns, 'lookup').mockImplementation(receiver.resolveHost as never);

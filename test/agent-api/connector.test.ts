@@ -1,6 +1,7 @@
-import { Socket } from 'node:net';
+import dns, { ADDRCONFIG } from 'node:dns';
+import net, { Socket } from 'node:net';
 import { afterEach, expect, it, jest } from '@jest/globals';
-import { connectToFirst, interleaveFamilies } from '../../src/agent-api/connector';
+import { connectToFirst, createConnector, interleaveFamilies } from '../../src/agent-api/connector';
 import { holdTimers } from '../harness/hold-timers';
 import { AgentApiTest, JOB, JOB_KEY, MESSAGE } from './agent-api-under-test';
 import { respondWith } from './misbehaving-server';
@@ -8,6 +9,7 @@ import { SlowServer } from './slow-server';
 
 const agentApiTest = new AgentApiTest();
 afterEach(() => {
+  jest.restoreAllMocks();
   jest.useRealTimers();
 });
 
@@ -88,6 +90,41 @@ it('an address that is farther away than 250 ms is reached although the other ad
     expect(outcome).toMatchObject({ job: JOB });
     expect(server.methods).toEqual([method]);
   }
+});
+
+// Proves A3.
+it('the addresses of a host are tried in the alternating order', async () => {
+  const tried: unknown[] = [];
+  jest.spyOn(net, 'connect').mockImplementation((options: unknown) => {
+    tried.push((options as net.TcpNetConnectOpts).host);
+    const socket = new Socket();
+    setImmediate(() => socket.emit('error', Object.assign(new Error('refused'), { code: 'ECONNREFUSED' })));
+    return socket;
+  });
+  const found = ['2001:db8::1', '2001:db8::2', '192.0.2.1'].map((address) => ({
+    address,
+    family: net.isIP(address),
+  }));
+  const connect = createConnector(10_000, () => Promise.resolve(found));
+  const options = { hostname: 'agents.example', protocol: 'https:', port: '' };
+  const error = await new Promise((resolve) => {
+    connect(options, (...[failure]) => {
+      resolve(failure);
+    });
+  });
+  expect(error).toBeInstanceOf(AggregateError);
+  expect(tried).toEqual(['2001:db8::1', '192.0.2.1', '2001:db8::2']);
+});
+
+it('the resolver returns both families of addresses, as far as this machine has them', async () => {
+  const lookup = jest.spyOn(dns.promises, 'lookup').mockRejectedValue(new Error('not found'));
+  const options = { hostname: 'agents.example', protocol: 'https:', port: '' };
+  await new Promise((resolve) => {
+    createConnector(10_000)(options, (...[failure]) => {
+      resolve(failure);
+    });
+  });
+  expect(lookup.mock.calls).toEqual([['agents.example', { all: true, hints: ADDRCONFIG }]]);
 });
 
 // Proves A3.

@@ -1,3 +1,4 @@
+import { deflateSync, gzipSync } from 'node:zlib';
 import { expect, it, jest } from '@jest/globals';
 import type { Dispatcher } from 'undici';
 import { sendHttpRequest } from '../../src/agent-api/http-request';
@@ -24,7 +25,7 @@ function begin(
     abort,
     startResponse: (status: number, headers = {}) =>
       handler.onResponseStart?.(controller, status, headers, 'Whatever'),
-    receive: (body: string) => handler.onResponseData?.(controller, Buffer.from(body)),
+    receive: (body: string | Buffer) => handler.onResponseData?.(controller, Buffer.from(body)),
     endResponse: () => handler.onResponseEnd?.(controller, {}),
     fail: (error: Error) => handler.onResponseError?.(controller, error),
   };
@@ -79,4 +80,13 @@ it('a response whose headers and body cannot be read keeps its status', async ()
   const failure = { label: 'unreadable', message: 'the response could not be read' };
   const body = { isHtml: false };
   expect(await result).toMatchObject({ kind: 'response', status: 404, body, failure });
+});
+
+it('a body with two encodings in two headers is decoded', async () => {
+  const { result, startRequest, startResponse, receive, endResponse } = begin(LIMITS);
+  startRequest();
+  startResponse(200, { 'content-encoding': ['deflate', 'gzip'] });
+  receive(gzipSync(deflateSync('{"id":"j"}')));
+  endResponse();
+  expect(await result).toMatchObject({ body: { value: { id: 'j' } }, failure: null });
 });

@@ -56,6 +56,19 @@ describe('the start order', () => {
       }),
     );
   });
+
+  it('treats two spellings of one UUID as one job', () => {
+    const uuid = '0f8fad5b-d9cb-469f-a165-70867728950e';
+    const file = [request({ jobId: uuid }), request(), request({ jobId: uuid.toUpperCase() })];
+    const repeats: number[][] = [];
+    const items = toBatchItems(file, (...repeat) => repeats.push(repeat));
+    expect(repeats).toEqual([[2, 0]]);
+    expect(sortByStartOrder(items).map(({ request: { jobId } }) => jobId)).toEqual([
+      uuid,
+      uuid.toUpperCase(),
+      'j',
+    ]);
+  });
 });
 
 // test/client/batch/check.test.ts checks that the default batch ID does not depend on the order of the items or on other options.

@@ -4,8 +4,12 @@ import {
   batchWorkflowId,
   chunkWorkflowId,
   fairnessKey,
+  followUpWorkflowId,
+  jobKeyFromWorkflowId,
   jobLockWorkflowId,
 } from '../../src/contract/ids';
+import { keywordAttribute } from '../../src/contract/follow-up-start-options';
+import type { KeywordName } from '../../src/contract/names';
 
 // test/docs/published.test.ts checks the IDs of follow-ups with docs/workflow-id-vectors.json.
 it('the workflow IDs of a batch and of its chunks have the unchanged batch ID', () => {
@@ -25,8 +29,19 @@ it('the job lock workflow ID has the percent-encoded project and job, or their d
   expect(jobLockWorkflowId('x'.repeat(128), 'y'.repeat(109))).not.toBe(digest);
 });
 
+const uuid = '0f8fad5b-d9cb-469f-a165-70867728950e';
+
+it('two spellings of one UUID have the same job key and the same search attribute, and other IDs do not', () => {
+  const keyOf = (jobId: string) => jobKeyFromWorkflowId(followUpWorkflowId('docs/é', jobId, 'r'));
+  expect(keyOf(uuid.toUpperCase())).toBe(keyOf(uuid));
+  expect(keyOf('JOB')).not.toBe(keyOf('job'));
+  const valueOf = (name: KeywordName, text: string) => keywordAttribute(name, text).value;
+  expect(valueOf('AgentJob', uuid.toUpperCase())).toBe(uuid);
+  expect(valueOf('AgentProject', uuid.toUpperCase())).toBe(uuid);
+  expect(valueOf('FollowUpBatch', uuid.toUpperCase())).toBe(uuid.toUpperCase());
+});
+
 it('two spellings of one UUID have the same job lock, and two spellings of any other ID do not', () => {
-  const uuid = '0f8fad5b-d9cb-469f-a165-70867728950e';
   expect(jobLockWorkflowId('docs', uuid.toUpperCase())).toBe(jobLockWorkflowId('docs', uuid));
   expect(jobLockWorkflowId('docs', 'JOB')).not.toBe(jobLockWorkflowId('docs', 'job'));
 });

@@ -22,7 +22,7 @@ export async function listen(server: Server | Http2Server | Http2SecureServer): 
 /** The status UNIMPLEMENTED, with which a very old Temporal server responds to a connecting client. The client then continues. */
 export const UNIMPLEMENTED = 12;
 
-/** Makes a server respond to every call with a gRPC status. @param statusOf the status for a method, or null for no response */
+/** Makes a server respond to every call with a gRPC status, and with the message in a second header. @param statusOf the status for a method, or null for no response */
 export function respondWithGrpcStatus<T extends Http2Server | Http2SecureServer>(
   server: T,
   statusOf: (method: string) => number | null,
@@ -33,7 +33,7 @@ export function respondWithGrpcStatus<T extends Http2Server | Http2SecureServer>
     const status = statusOf(path.split('/').at(-1) ?? '');
     if (status === null) return;
     const headers = { ':status': 200, 'content-type': 'application/grpc', 'grpc-status': String(status) };
-    stream.respond({ ...headers, 'grpc-message': message }, { endStream: true });
+    stream.respond({ ...headers, 'grpc-message': message, 'x-message': message }, { endStream: true });
   });
   return server;
 }

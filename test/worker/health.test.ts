@@ -57,6 +57,20 @@ it('a response that can’t be written is logged, and the next request is served
   expect((await get('/healthz')).status).toBe(200);
 });
 
+it('an error of a response is logged, and the response is still sent', async () => {
+  const { get, warn } = await start();
+  const end = Object.getOwnPropertyDescriptor(http.OutgoingMessage.prototype, 'end')?.value as () => unknown;
+  jest.spyOn(http.ServerResponse.prototype, 'end').mockImplementationOnce(function (
+    this: http.ServerResponse,
+    ...args
+  ) {
+    this.emit('error', new Error('write EPIPE'));
+    return Reflect.apply(end, this, args) as http.ServerResponse;
+  });
+  expect((await get('/healthz')).status).toBe(200);
+  expect(warn.mock.calls).toEqual([['a health check failed', { error: new Error('write EPIPE') }]]);
+});
+
 it('on the host ::, responds at every loopback address of the machine, IPv6 and IPv4', async () => {
   const { get } = await start(undefined, '::');
   const loopback = Object.values(networkInterfaces()).flatMap((each = []) =>

@@ -63,6 +63,19 @@ it.each([
   },
 );
 
+it('a worker with the plugin does not poll a Temporal server that is too old', async () => {
+  const plugin = new FollowUpPlugin({ agentApi });
+  plugin.configureWorker({ taskQueue: 'team' });
+  const polls = jest.fn(() => Promise.resolve());
+  const connection = {
+    withDeadline: (_: number, call: () => unknown) => call(),
+    workflowService: { getSystemInfo: () => Promise.resolve({ serverVersion: '1.28.0' }) },
+  };
+  const worker = { connection, options: { taskQueue: 'team', namespace: 'default' } } as unknown as Worker;
+  await expect(plugin.runWorker(worker, polls)).rejects.toMatchObject({ code: 'UNSUPPORTED_SERVER' });
+  expect(polls).not.toHaveBeenCalled();
+});
+
 it('createAgentApi rejects a base URL that is not an http or https URL without a query', () => {
   const options = { apiKey: keyFromText('key_of-the-service'), timeoutMs: 1_000 };
   for (const baseUrl of ['', 'ftp://agents.example', 'https://agents.example/?a=1'])
