@@ -18,6 +18,8 @@ export interface BatchFigures {
   readonly serverCpuMs: number;
   readonly workerCpuMs: number;
   readonly events: number;
+  /** The size of the history. */
+  readonly bytes: number;
   /** The billable actions by Temporal's rules: the ones that the history shows, and the heartbeats that reached the server. */
   readonly actions: number;
 }
@@ -59,7 +61,7 @@ export async function runBatch(
   expectExactReads(environment, projectId, length);
   const costs: ReturnType<typeof computeCost>[] = [];
   for (const workflowId of workflowIds.slice(-HISTORIES)) costs.push(await historyCost(client, workflowId));
-  const typical = (figure: 'events' | 'actions') =>
+  const typical = (figure: 'events' | 'bytes' | 'actions') =>
     quantile(
       costs.map((cost) => cost[figure]),
       0.5,
@@ -69,6 +71,7 @@ export async function runBatch(
     serverCpuMs: ((serverAfter - serverBefore) * 1_000) / followUps,
     workerCpuMs: ((workerAfter - workerBefore) * 1_000) / followUps,
     events: typical('events'),
+    bytes: typical('bytes'),
     actions: typical('actions') + heartbeats / followUps,
   };
 }

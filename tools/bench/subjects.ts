@@ -1,6 +1,7 @@
 import path from 'node:path';
 import type { Client } from '@temporalio/client';
 import { FollowUpClient } from '../../src/entries/client';
+import { parseDuration } from '../../src/contract/duration';
 import { DEFAULT_TASK_QUEUES, FOLLOW_UP_WORKFLOW } from '../../src/contract/names';
 import type { FollowUpRequest } from '../../src/contract/request';
 import type { JobKey } from '../../sandbox';
@@ -62,10 +63,12 @@ export const textbookLoop: BenchSubject = {
   name: 'textbookLoop',
   program: ['--import', 'tsx', path.resolve(__dirname, 'peers/worker.ts')],
   taskQueue: 'textbook-loop',
-  async start(client, { projectId, jobId }) {
+  async start(client, { projectId, jobId }, polling = FIXED) {
     const taskQueue = 'textbook-loop';
     const workflowId = `${taskQueue}-${projectId}-${jobId}`;
-    const args = [{ projectId, jobId }, PROMPT, INTERVAL_MS];
+    const interval = parseDuration(polling.initial ?? FIXED.initial);
+    if ('problem' in interval) throw new TypeError(interval.problem);
+    const args = [{ projectId, jobId }, PROMPT, interval.ms];
     await client.workflow.start('textbookLoop', { workflowId, taskQueue, args });
     return workflowId;
   },

@@ -32,6 +32,11 @@ export const SCHEDULES: Readonly<Record<string, Schedule>> = {
   'a minute': exponential(60_000, 1, 60_000),
 };
 
+/** The schedule of a loop with a fixed interval. A turn ends at any moment of an interval. */
+export function fixed(intervalMs: number): Schedule {
+  return exponential(intervalMs, 1, intervalMs);
+}
+
 function exponential(initialMs: number, factor: number, maximumMs: number): Schedule {
   return () => {
     let nextMs = initialMs;
@@ -60,6 +65,7 @@ const SEED = 5;
 /** The cost of many turns of about the same length. The lateness is the time from the end of a turn to the poll that reads it. */
 export interface ScheduleCost {
   readonly meanPolls: number;
+  readonly medianLatenessMs: number;
   readonly p95LatenessMs: number;
   /** The 95th percentile of each turn's lateness as a share of a tenth of its age and a second. */
   readonly p95OfAllowed: number;
@@ -73,8 +79,18 @@ export function simulate(schedule: Schedule, lengthMs: number): ScheduleCost {
   );
   return {
     meanPolls: turns.reduce((sum, { polls }) => sum + polls, 0) / SAMPLES,
-    p95LatenessMs: p95(turns.map(({ latenessMs }) => latenessMs)),
-    p95OfAllowed: p95(turns.map(({ turnMs, latenessMs }) => latenessMs / (turnMs / 10 + 1_000))),
+    medianLatenessMs: quantile(
+      turns.map(({ latenessMs }) => latenessMs),
+      0.5,
+    ),
+    p95LatenessMs: quantile(
+      turns.map(({ latenessMs }) => latenessMs),
+      0.95,
+    ),
+    p95OfAllowed: quantile(
+      turns.map(({ turnMs, latenessMs }) => latenessMs / (turnMs / 10 + 1_000)),
+      0.95,
+    ),
   };
 }
 
@@ -86,8 +102,8 @@ export function pollTurn(schedule: Schedule, turnMs: number, random: Random) {
   return { turnMs, polls, latenessMs: ageMs - turnMs };
 }
 
-/** Returns the 95th percentile: the smallest value that 95 % of the values do not exceed. */
-function p95(values: readonly number[]): number {
+/** Returns the smallest value that this share of the values does not exceed. */
+function quantile(values: readonly number[], share: number): number {
   const sorted = [...values].sort((one, other) => one - other);
-  return sorted[Math.ceil(0.95 * sorted.length) - 1] ?? NaN;
+  return sorted[Math.ceil(share * sorted.length) - 1] ?? NaN;
 }
