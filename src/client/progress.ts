@@ -12,8 +12,8 @@ import type { Delivery, FollowUpProgress } from '../contract/result';
 import { singleLine } from '../contract/text';
 import { addCounts } from '../contract/response-counts';
 import { findGrpcError } from '../temporal/grpc-status';
-import { readProtoField } from '../temporal/proto-field';
-import { optionalTsToDate, findPendingActivity, listPollingWorkers } from '../temporal/sdk-internals';
+import { readProtoField, toDate } from '../temporal/proto-field';
+import { findPendingActivity, listPollingWorkers } from '../temporal/sdk-internals';
 import { SERVER_TIMEOUT_MS, withTimeout, WORKER_TIMEOUT_MS } from './call-runner';
 import {
   completeDescription,
@@ -162,7 +162,7 @@ function nextAttemptAt({
   scheduledTime,
 }: Pending): string | null {
   if (paused === true || isStarted) return null;
-  return optionalTsToDate(nextAttemptScheduleTime ?? scheduledTime)?.toISOString() ?? null;
+  return toDate(nextAttemptScheduleTime ?? scheduledTime)?.toISOString() ?? null;
 }
 
 /** Updates a run of a follow-up. @returns the progress after the update @throws as {@link updateRunning} does */
