@@ -3,7 +3,7 @@ import { sha256Hex } from '../contract/ids';
 import { type FollowUpPlan, optionTexts } from '../contract/request';
 import { followUpStartOptions } from '../contract/follow-up-start-options';
 import { markdownCode as code, markdownTable, utf8ByteLength } from '../contract/text';
-import { withStartRequestId } from './sdk-internals';
+import { withStartRequestId } from './raw-requests';
 
 /** Returns the options with which a client or a batch starts a follow-up. */
 export function startOptions(plan: FollowUpPlan, batchId?: string) {

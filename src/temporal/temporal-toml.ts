@@ -26,7 +26,7 @@ type Values = Readonly<Partial<Record<string, string>>>;
 /**
  * Returns the selected profile of `temporal.toml`, with the fields that the variables override. The fields are in the form of the file.
  *
- * The SDK's package `@temporalio/envconfig` is not used, because its meaning of `TEMPORAL_TLS` depends on its version: before 1.24,
+ * The SDK's package `@temporalio/envconfig` is not used, because its meaning of `TEMPORAL_TLS` depends on its version: in 1.20,
  * `TEMPORAL_TLS=true` disables TLS. In addition, its public functions drop the fields `codec` and `tls.disable_host_verification`.
  *
  * @throws Error if the file can't be read, is not valid TOML, or lacks the profile that `TEMPORAL_PROFILE` names

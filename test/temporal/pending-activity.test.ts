@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
 import { Client, type WorkflowExecutionDescription } from '@temporalio/client';
 import { defaultPayloadConverter, type Payload, type PayloadCodec } from '@temporalio/common';
-import { decodeFirstPayload, findPendingActivity } from '../../src/temporal/sdk-internals';
+import { decodeFirstPayload, findPendingActivity } from '../../src/temporal/raw-requests';
 
 // The Temporal server lists pending activities in any order. An earlier activity stays pending until its worker confirms the
 // cancellation.
