@@ -9,7 +9,7 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { bundleWorkflowCode } from '@temporalio/worker';
 import { createAgentApi, FollowUpPlugin, keyFromText } from 'agent-follow-up-plugin';
-const agentApi = createAgentApi({ baseUrl: 'http://localhost', apiKey: keyFromText('unused'), timeoutMs: 5_000 });
+const agentApi = createAgentApi({ baseUrl: 'http://localhost', apiKey: keyFromText('unused-key-1234'), timeoutMs: 5_000 });
 const workflowsPath = path.resolve('workflows.cjs');
 void bundleWorkflowCode({ workflowsPath, plugins: [new FollowUpPlugin({ agentApi })] }).then(async ({ code }) => {
   writeFileSync('bundle.js', code);
@@ -20,7 +20,7 @@ void bundleWorkflowCode({ workflowsPath, plugins: [new FollowUpPlugin({ agentApi
 /** A team's workflow that runs a follow-up as its child. */
 export const WORKFLOWS = `
 import { executeFollowUp, type FollowUpRequest } from 'agent-follow-up-client/workflow';
-export async function publish(request: FollowUpRequest): Promise<string | null> {
+export async function publish(request: FollowUpRequest & { readonly requestId: string }): Promise<string | null> {
   return (await executeFollowUp(request)).prLink;
 }
 `;
@@ -32,34 +32,37 @@ export async function publish(request: FollowUpRequest): Promise<string | null> 
 export const PROGRAM = `
 import path from 'node:path';
 import { Client, Connection } from '@temporalio/client';
-import { NativeConnection, Runtime, Worker } from '@temporalio/worker';
+import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';
 import { FollowUpClient } from 'agent-follow-up-client';
 import { InMemoryFollowUpClient } from 'agent-follow-up-client/testing';
 import { createAgentApi, FollowUpPlugin, keyFromText } from 'agent-follow-up-plugin';
 
 const { TEMPORAL_ADDRESS = '', AGENT_API_BASE_URL = '', AGENT_API_KEY = '', TASK_QUEUE = '' } = process.env;
-const [job = ''] = process.argv.slice(2);
+const jobIds = process.argv.slice(2);
 
 async function send(): Promise<(string | null)[]> {
   const connection = await Connection.connect({ address: TEMPORAL_ADDRESS });
   const client = new Client({ connection });
   const own = new FollowUpClient(client, { taskQueue: TASK_QUEUE });
   const connected = await FollowUpClient.connect({ taskQueue: TASK_QUEUE });
-  const polling = { initial: '200ms', maximum: '500ms' } as const;
-  const message = { projectId: TASK_QUEUE, jobId: job, prompt: 'Please fix the typo.', polling, maxStaleness: '100ms' } as const;
-  const request = (requestId: string) => ({ ...message, requestId });
-  const links = [(await own.execute(request('own'))).prLink, (await connected.execute(request('connected'))).prLink];
-  const options = { args: [request('child')], workflowId: TASK_QUEUE, taskQueue: TASK_QUEUE };
-  links.push((await client.workflow.execute('publish', options)) as string | null);
   const inMemory = new InMemoryFollowUpClient(() => ({ job: { prLink: 'https://git.example/pull/1' } }));
-  links.push((await inMemory.execute(request('in memory'))).prLink);
+  const polling = { initial: '200ms', maximum: '500ms' } as const;
+  const [first, second, third, fourth] = jobIds.map((jobId, index) => ({
+    ...{ projectId: TASK_QUEUE, jobId, requestId: String(index), prompt: 'Please fix the typo.' },
+    ...{ polling, maxStaleness: '100ms' as const },
+  }));
+  if (!first || !second || !third || !fourth) throw new Error('the program needs the IDs of four jobs');
+  const results = await Promise.all([own.execute(first), connected.execute(second), inMemory.execute(third)]);
+  const workflow = { args: [fourth], workflowId: TASK_QUEUE, taskQueue: TASK_QUEUE };
+  const childLink = (await client.workflow.execute('publish', workflow)) as string | null;
+  const links = [...results.map(({ prLink }) => prLink), childLink];
   await connected.close();
   await connection.close();
   return links;
 }
 
 async function main(): Promise<void> {
-  Runtime.install({ telemetryOptions: { logging: { filter: 'ERROR' } }, shutdownSignals: [] });
+  Runtime.install({ logger: new DefaultLogger('ERROR'), shutdownSignals: [] });
   const connection = await NativeConnection.connect({ address: TEMPORAL_ADDRESS });
   const agentApi = createAgentApi({ baseUrl: AGENT_API_BASE_URL, apiKey: keyFromText(AGENT_API_KEY), timeoutMs: 5_000 });
   const plugin = new FollowUpPlugin({ agentApi });
