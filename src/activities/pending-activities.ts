@@ -7,7 +7,7 @@ import {
   type SendRecord,
 } from '../contract/activities';
 import { readProtoField } from '../temporal/proto-field';
-import { findPendingActivity, pauseActivity } from '../temporal/sdk-internals';
+import { findPendingActivity, pauseActivity } from '../temporal/raw-requests';
 import { currentRun } from './attempt';
 
 /**

@@ -12,7 +12,7 @@ import {
 import type { AgentJob } from '../contract/job';
 import { singleLine } from '../contract/text';
 import { decideSend } from '../follow-up/evidence';
-import { toSerializationContext } from '../temporal/sdk-internals';
+import { toSerializationContext } from '../temporal/raw-requests';
 import { currentRun, pollAgainError, serverClock } from './attempt';
 import { acquireJobLock } from './job-lock';
 

@@ -1,5 +1,10 @@
 import { Client } from '@temporalio/client';
-import { loadDataConverter, loadTemporalConfig, type TemporalConfig } from '../temporal/connection-config';
+import {
+  type Environment,
+  loadDataConverter,
+  loadTemporalConfig,
+  type TemporalConfig,
+} from '../temporal/connection-config';
 import { hasGrpcStatus } from '../temporal/grpc-status';
 import { hideSecretsInErrors } from '../temporal/hide-secrets';
 import { StoppableConnection } from '../temporal/sdk-internals';
@@ -22,9 +27,7 @@ const MAX_RECONNECT_WAIT_MS = 5_000;
 
 export interface ConnectOptions {
   /** The environment variables. @default process.env */
-  // This type repeats `Environment` of connection-config.ts, because the type declarations of that file import @temporalio/worker,
-  // which callers do not install.
-  readonly env?: Readonly<Record<string, string | undefined>> | undefined;
+  readonly env?: Environment | undefined;
   /**
    * If true, returns without a request, so that a service can start while the Temporal server is unreachable. The first call
    * connects. @default false
@@ -74,7 +77,7 @@ export async function connectClient(
   return { client, address, close: () => connection.close() };
 }
 
-function openConnection({ connection, secrets }: TemporalConfig): StoppableConnection {
+function openConnection({ connection, secrets }: TemporalConfig) {
   return StoppableConnection.open({
     ...connection,
     channelArgs: { 'grpc.max_reconnect_backoff_ms': MAX_RECONNECT_WAIT_MS },
@@ -85,7 +88,7 @@ function openConnection({ connection, secrets }: TemporalConfig): StoppableConne
 
 /** Makes a first call, because the SDK's `ensureConnected` waits until its timeout and then does not report the reason. */
 async function ensureConnected(
-  connection: StoppableConnection,
+  connection: ReturnType<typeof openConnection>,
   config: TemporalConfig,
   { signal, timeout = CONNECT_TIMEOUT_MS }: ConnectOptions,
 ): Promise<void> {

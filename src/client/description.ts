@@ -7,7 +7,7 @@ import { describeWorkflow, type RunState, toRunState } from '../temporal/workflo
 import { findGrpcError } from '../temporal/grpc-status';
 import { readProtoField } from '../temporal/proto-field';
 import { latestRuns, listWorkflows } from '../temporal/visibility';
-import { findPendingActivity } from '../temporal/sdk-internals';
+import { findPendingActivity } from '../temporal/raw-requests';
 import { notFoundError } from './errors';
 import { attributesFromFilter, type FollowUpFilter, matchesFilter, queryFromFilter } from './filter';
 import { describeNamedRun, type NamedRun } from './named-run';

@@ -12,8 +12,8 @@ import type { Delivery, FollowUpProgress } from '../contract/result';
 import { singleLine } from '../contract/text';
 import { addCounts } from '../contract/response-counts';
 import { findGrpcError } from '../temporal/grpc-status';
-import { readProtoField } from '../temporal/proto-field';
-import { optionalTsToDate, findPendingActivity, listPollingWorkers } from '../temporal/sdk-internals';
+import { readProtoField, toDate } from '../temporal/proto-field';
+import { findPendingActivity, listPollingWorkers, type PendingActivity } from '../temporal/raw-requests';
 import { SERVER_TIMEOUT_MS, withTimeout, WORKER_TIMEOUT_MS } from './call-runner';
 import {
   completeDescription,
@@ -116,7 +116,7 @@ async function describePending(
 /** @param pending undefined if the pending activity is not known; a send in progress is then reported as `unknown` */
 function toCompleteProgress(
   { deliveryBeforeSend, ...progress }: FollowUpProgress,
-  pending: Pending | undefined,
+  pending: PendingActivity | undefined,
 ): FollowUpProgress {
   if (pending === undefined) return progress;
   return deliveryBeforeSend === undefined
@@ -124,11 +124,9 @@ function toCompleteProgress(
     : withPendingSend(progress, pending, deliveryBeforeSend);
 }
 
-type Pending = NonNullable<Awaited<ReturnType<typeof findPendingActivity>>>;
-
 function withPendingSend(
   progress: FollowUpProgress,
-  pending: Pending,
+  pending: PendingActivity,
   deliveryBefore: Delivery,
 ): FollowUpProgress {
   const failure = pending.lastFailure?.message;
@@ -144,7 +142,7 @@ function withPendingSend(
 }
 
 /** Adds the reads of a pending poll, each of which returned the job that the workflow already has. */
-function withPendingPoll(progress: FollowUpProgress, pending: Pending): FollowUpProgress {
+function withPendingPoll(progress: FollowUpProgress, pending: PendingActivity): FollowUpProgress {
   const nextPollAt = nextAttemptAt(pending);
   const reads = countReadsBeforeAttempt(readProtoField(pending.attempt) ?? 1);
   // Reads before the send are not polls, so they are not counted.
@@ -160,9 +158,9 @@ function nextAttemptAt({
   isStarted,
   nextAttemptScheduleTime,
   scheduledTime,
-}: Pending): string | null {
+}: PendingActivity): string | null {
   if (paused === true || isStarted) return null;
-  return optionalTsToDate(nextAttemptScheduleTime ?? scheduledTime)?.toISOString() ?? null;
+  return toDate(nextAttemptScheduleTime ?? scheduledTime)?.toISOString() ?? null;
 }
 
 /** Updates a run of a follow-up. @returns the progress after the update @throws as {@link updateRunning} does */

@@ -1,5 +1,5 @@
 import { Client, type ConnectionLike } from '@temporalio/client';
-import { listPollingWorkers } from '../temporal/sdk-internals';
+import { listPollingWorkers } from '../temporal/raw-requests';
 import { ensureSearchAttributes as registerSearchAttributes } from '../temporal/search-attributes';
 import { checkServerVersion } from '../temporal/server-version';
 import { type CallOptions, CallRunner } from './call-runner';

@@ -10,7 +10,7 @@ import { canRetry, type Receipt } from '../contract/result';
 import { keywordAttributeKey } from '../contract/follow-up-start-options';
 import type { DurationText } from '../contract/duration';
 import { getFirstRunId, readPromptDigest, readFirstRunInput } from '../temporal/workflow-executions';
-import { retryOptions, startOptions } from '../temporal/start-options';
+import { RETRY_OPTIONS, retryClient, startOptions } from '../temporal/start-options';
 import type { CallOptions } from './call-runner';
 import { describeFollowUp, findFollowUp } from './description';
 import {
@@ -134,9 +134,9 @@ export async function retryFollowUp(
   signal.throwIfAborted();
   try {
     const { firstExecutionRunId } = await client.withDeadline(startBy, () =>
-      client.workflow.start(FOLLOW_UP_WORKFLOW, {
+      retryClient(client, runId).workflow.start(FOLLOW_UP_WORKFLOW, {
         ...startOptions(planFromRequest(input, workflowId), batchId),
-        ...retryOptions(runId),
+        ...RETRY_OPTIONS,
         workflowId,
         taskQueue,
         args: [input],

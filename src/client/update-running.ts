@@ -6,7 +6,7 @@ import {
   WorkflowUpdateRPCTimeoutOrCancelledError,
 } from '@temporalio/client';
 import { findGrpcError } from '../temporal/grpc-status';
-import { listPollingWorkers } from '../temporal/sdk-internals';
+import { listPollingWorkers } from '../temporal/raw-requests';
 import { getFirstRunId, type RunState } from '../temporal/workflow-executions';
 import { withTimeout } from './call-runner';
 import { waitTimeoutError, explainMissingResponse, updateRejectedError, wrongStateError } from './errors';

@@ -3,25 +3,28 @@ import { createRequire } from 'node:module';
 import path from 'node:path';
 import { createSecureContext } from 'node:tls';
 import type { DataConverter } from '@temporalio/common';
-import { type ClientConnectConfig, fromTomlProfile, toClientOptions } from '@temporalio/envconfig';
 import { isRecord, type Problem, problemTexts } from '../contract/checks';
 import { FollowUpError } from '../contract/follow-up-error';
-import { firstLine, readTemporalProfile, type TemporalProfile } from './temporal-profile';
+import {
+  type ConnectionSettings,
+  DEFAULT_ADDRESS,
+  firstLine,
+  readTemporalProfile,
+  type TemporalProfile,
+  toConnectionOptions,
+} from './temporal-profile';
 import { type Environment, readTemporalVariables } from './temporal-variables';
 
 export type { Environment } from './temporal-variables';
 
 export interface TemporalConfig {
-  /** The address, API key, TLS options and metadata. A worker's connection and a client's connection accept the same options. */
-  readonly connection: ClientConnectConfig['connectionOptions'];
+  readonly connection: ConnectionSettings;
   /** The address as configured. If it has no port, the SDK uses 7233. */
   readonly address: string;
   readonly namespace: string;
   /** The API key, the lines of the TLS key, and the values of headers whose names indicate a secret. */
   readonly secrets: readonly string[];
 }
-
-const DEFAULT_ADDRESS = 'localhost:7233';
 
 /** Thrown when the configuration is invalid. The message names every problem and contains no secret. */
 export class ConfigurationError extends FollowUpError {
@@ -45,16 +48,9 @@ export class ConfigurationError extends FollowUpError {
 export function loadTemporalConfig(env: Environment): TemporalConfig {
   const variables = readTemporalVariables(env);
   const { profile, problems } = readTemporalProfile(variables);
-  const { address = DEFAULT_ADDRESS, namespace = 'default', api_key: apiKey, tls, codec, headers } = profile;
-  const sdkProfile = fromTomlProfile({
-    address,
-    namespace,
-    grpc_meta: headers,
-    ...(apiKey !== undefined && { api_key: apiKey }),
-    ...(tls && { tls }),
-  });
-  const { connectionOptions } = toClientOptions(sdkProfile);
-  problems.push(...variables.problems, ...certificateProblems(connectionOptions.tls));
+  const { address = DEFAULT_ADDRESS, namespace = 'default', api_key: apiKey, codec, headers } = profile;
+  const connection = toConnectionOptions(profile);
+  problems.push(...variables.problems, ...certificateProblems(connection.tls));
   const report = (field: string, text: string) => void problems.push({ field, text });
   if (!isEndpoint(address))
     report(
@@ -71,7 +67,7 @@ export function loadTemporalConfig(env: Environment): TemporalConfig {
       `is set, but a codec server is not supported; set ${CONVERTER} to a module that encodes payloads, or unset both`,
     );
   if (problems.length > 0) throw new ConfigurationError(problems);
-  return { connection: connectionOptions, address, namespace, secrets: secretsOf(profile) };
+  return { connection, address, namespace, secrets: secretsOf(profile) };
 }
 
 /** The names of headers with a secret. The value of another header, such as `x-env: production`, may be a normal word in a log. */

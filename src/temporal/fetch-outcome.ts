@@ -22,7 +22,7 @@ import { keywordAttributeKey } from '../contract/follow-up-start-options';
 import { describeWorkflow, readPromptDigest, toRunState } from './workflow-executions';
 import { findGrpcError } from './grpc-status';
 import { undecodedClientOptions } from './visibility';
-import { decodeFirstPayload } from './sdk-internals';
+import { decodeFirstPayload } from './raw-requests';
 
 /** The outcome of a follow-up and further facts from the Temporal server. */
 export interface FollowUpLookup {

@@ -1,8 +1,9 @@
+import type { Client } from '@temporalio/client';
 import { sha256Hex } from '../contract/ids';
 import { type FollowUpPlan, optionTexts } from '../contract/request';
 import { followUpStartOptions } from '../contract/follow-up-start-options';
 import { markdownCode as code, markdownTable, utf8ByteLength } from '../contract/text';
-import { startOnceOptions } from './sdk-internals';
+import { withStartRequestId } from './raw-requests';
 
 /** Returns the options with which a client or a batch starts a follow-up. */
 export function startOptions(plan: FollowUpPlan, batchId?: string) {
@@ -15,18 +16,17 @@ export function startOptions(plan: FollowUpPlan, batchId?: string) {
   } as const;
 }
 
+/** The options of a retry, which starts another run of a follow-up. */
+export const RETRY_OPTIONS = { workflowIdReusePolicy: 'ALLOW_DUPLICATE_FAILED_ONLY' } as const;
+
 /**
- * Returns the options of a retry, which starts another run of a follow-up. Temporal's request ID of the start (not the `requestId`
- * of the follow-up) contains the ID of the retried run. Two retries of the same run therefore create only one new run, even if the
- * new run has already ended.
+ * Returns the client that starts a retry. Temporal's request ID of the start (not the `requestId` of the follow-up) contains the ID of
+ * the retried run. Two retries of the same run therefore create only one new run, even if the new run has already ended.
  *
  * @param runId the run that is retried
  */
-export function retryOptions(runId: string) {
-  return {
-    ...startOnceOptions(`retry of ${runId}`),
-    workflowIdReusePolicy: 'ALLOW_DUPLICATE_FAILED_ONLY',
-  } as const;
+export function retryClient(client: Client, runId: string): Client {
+  return withStartRequestId(client, `retry of ${runId}`);
 }
 
 /** Returns the details for the Web UI, in Markdown. The details have the prompt's size and digest, but never its text. */

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
+import type { ConnectionOptions } from '@temporalio/client';
 import { isRecord, type JsonObject, type Problem } from '../contract/checks';
-import { loadRawProfile } from './sdk-internals';
+import { loadProfile } from './temporal-toml';
 import { apiKeyProblem, headerName, headerProblem, type TemporalVariables } from './temporal-variables';
 
 /** The fields of a profile that this project reads, and the type of each field. Other fields are ignored, as the Temporal CLI does. */
@@ -44,14 +45,9 @@ export function readTemporalProfile({ values, headers }: TemporalVariables): {
     });
   let raw: JsonObject = {};
   try {
-    raw = loadRawProfile(values);
+    raw = loadProfile(values);
   } catch (error) {
-    // envconfig 1.24 throws a TypeError if the file has no profile.
-    const isEmpty = error instanceof TypeError;
-    report(
-      'TEMPORAL_* and temporal.toml',
-      isEmpty ? 'the file has no [profile.NAME] table; add one' : firstLine(error),
-    );
+    report('TEMPORAL_* and temporal.toml', firstLine(error));
   }
   const fields: Fields<typeof PROFILE_FIELDS> = read(raw, PROFILE_FIELDS);
   const keyProblem = values.TEMPORAL_API_KEY === undefined && apiKeyProblem(fields.api_key ?? 'none');
@@ -80,6 +76,37 @@ function readFields(
       report(name, type === 'string' ? 'must be a text in quotes' : 'must be true or false, without quotes');
   }
   return read as Record<string, never>;
+}
+
+export const DEFAULT_ADDRESS = 'localhost:7233';
+
+/** The options of a connection. A worker's connection and a client's connection accept the same options. */
+export type ConnectionSettings = Pick<ConnectionOptions, 'apiKey' | 'tls' | 'metadata'> & {
+  readonly address: string;
+  readonly apiKey?: string;
+};
+
+/** Returns the options of a connection. An API key implies TLS, unless TLS is disabled. */
+export function toConnectionOptions(profile: TemporalProfile): ConnectionSettings {
+  const { address = DEFAULT_ADDRESS, api_key: apiKey, tls, headers: metadata } = profile;
+  return {
+    ...{ address, metadata },
+    ...(apiKey !== undefined && { apiKey, tls: true }),
+    ...(tls && { tls: !tls.disabled && toTlsOptions(tls) }),
+  };
+}
+
+function toTlsOptions({
+  server_name: serverNameOverride,
+  server_ca_cert_data: ca,
+  client_cert_data: crt,
+  client_key_data: key,
+}: NonNullable<TemporalProfile['tls']>) {
+  return {
+    ...(serverNameOverride !== undefined && { serverNameOverride }),
+    ...(ca !== undefined && { serverRootCACertificate: Buffer.from(ca) }),
+    ...(crt && key && { clientCertPair: { crt: Buffer.from(crt), key: Buffer.from(key) } }),
+  };
 }
 
 /** The names of the three files of TLS in a profile and in variables. */

@@ -53,7 +53,7 @@ const [YES, NO] = [/^(1|true)$/i, /^(0|false)$/i];
 
 /** The `TEMPORAL_*` variables without surrounding white space, and the problems of their names and values. */
 export interface TemporalVariables {
-  /** The variables for `@temporalio/envconfig`, without gRPC headers. A boolean is `true` or `false`. */
+  /** The variables without gRPC headers. A boolean is `true` or `false`. */
   readonly values: Record<string, string>;
   /** The gRPC headers by name. An empty value removes the header of the profile. */
   readonly headers: Record<string, string>;
@@ -61,8 +61,8 @@ export interface TemporalVariables {
 }
 
 /**
- * Reads the variables as the Temporal CLI does. `@temporalio/envconfig` 1.24 differs from the CLI: each boolean except `1` and `true`
- * is false there, so that `TEMPORAL_TLS=TRUE` disables TLS, and `X_API_KEY` becomes the header `x-api_key`.
+ * Reads the variables as the Temporal CLI does: `TEMPORAL_TLS=TRUE` enables TLS, and the variable `TEMPORAL_GRPC_META_X_API_KEY`
+ * sets the header `x-api-key`.
  *
  * An empty variable counts as not set, because Docker Compose passes unset variables as empty. White space around a value is removed,
  * because a file that a secret was made from often ends with a line break. No problem shows a value.

@@ -6,7 +6,7 @@ import { canRetry } from '../contract/result';
 import { keywordAttribute } from '../contract/follow-up-start-options';
 import { eachConcurrently, groupsOf } from './each-concurrently';
 import { describeWorkflow, toRunState } from './workflow-executions';
-import { decodeFirstPayload } from './sdk-internals';
+import { decodeFirstPayload } from './raw-requests';
 
 type AttributeFilters = readonly ReturnType<typeof keywordAttribute>[];
 

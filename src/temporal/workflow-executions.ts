@@ -4,7 +4,7 @@ import {
   type WorkflowExecutionInfo,
   WorkflowNotFoundError,
 } from '@temporalio/client';
-import { decodeFirstPayload } from './sdk-internals';
+import { decodeFirstPayload } from './raw-requests';
 import { isRecord } from '../contract/checks';
 import { sha256Hex } from '../contract/ids';
 import { MEMO_PROMPT_DIGEST } from '../contract/names';

@@ -14,7 +14,7 @@ import { FollowUpError } from '../contract/follow-up-error';
 import { initializeCounters } from '../contract/metrics';
 import { BATCH_WORKFLOW, FOLLOW_UP_WORKFLOW } from '../contract/names';
 import type { FollowUpActivities } from '../contract/activities';
-import { ACTIVATION_TIMEOUT } from '../temporal/sdk-internals';
+import { ACTIVATION_TIMEOUT, checkActivationTimeout } from '../temporal/sdk-internals';
 import { prepareSearchAttributes } from '../temporal/search-attributes';
 import { checkServerVersion, OLDEST_SERVER_VERSION } from '../temporal/server-version';
 import { startOpenWorkflowGauges } from './open-workflows';
@@ -79,7 +79,7 @@ export function shutdownLimitMs(httpTimeoutMs: number): number {
  * changed. One plugin serves all workers of a process.
  */
 export class FollowUpPlugin implements WorkerPlugin, BundlerPlugin {
-  readonly name = 'agent-follow-up';
+  readonly name = 'agent_follow_up.FollowUpPlugin';
   /** @internal Called when a worker runs, because a worker can't be shut down earlier. */
   onRunning: (worker: Worker) => void = () => undefined;
   private registration:
@@ -164,6 +164,7 @@ export class FollowUpPlugin implements WorkerPlugin, BundlerPlugin {
   async runWorker(worker: Worker, next: (worker: Worker) => Promise<void>): Promise<void> {
     const { taskQueue, namespace } = worker.options;
     const { taskQueues } = this.getRegistration(taskQueue);
+    checkActivationTimeout(worker.options);
     // In activities and workflows, the SDK adds these labels.
     const initialize = (by: string, labels: Readonly<Record<string, string>>) => {
       initializeCounters(Runtime.instance().metricMeter, by, { namespace, taskQueue, ...labels });

@@ -1,6 +1,7 @@
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
 import { join } from 'node:path';
-import { expect, it } from '@jest/globals';
+import { afterEach, expect, it, jest } from '@jest/globals';
 import { type ConfigurationError, loadTemporalConfig } from '../../src/temporal/connection-config';
 import { selfSignedCertificate } from '../agent-api/self-signed-certificate';
 import { temporaryFolder } from '../harness/temporary-folder';
@@ -40,7 +41,31 @@ it.each<[string, Record<string, string>, object]>([
   ['TEMPORAL_TLS=1', { TEMPORAL_TLS: '1' }, { tls: expect.any(Object) }],
   ['TEMPORAL_TLS=False', { TEMPORAL_TLS: 'False', TEMPORAL_API_KEY: SECRET }, { tls: false }],
   ['TEMPORAL_TLS=0', { TEMPORAL_TLS: '0', TEMPORAL_API_KEY: SECRET }, { tls: false }],
-  ['no variable', { TEMPORAL_TLS: '' }, { tls: undefined, apiKey: undefined, address: 'localhost:7233' }],
+  ['a profile that has an address', profile('address = "temporal:7233"'), { address: 'temporal:7233' }],
+  [
+    'the address and the namespace of the variables instead of those of the profile',
+    {
+      ...profile('address = "temporal:7233"\napi_key = "other"'),
+      TEMPORAL_ADDRESS: 'temporal:7234',
+      TEMPORAL_API_KEY: SECRET,
+    },
+    { address: 'temporal:7234', apiKey: SECRET },
+  ],
+  [
+    'the profile that TEMPORAL_PROFILE names',
+    { ...profile('[profile.staging]\naddress = "staging:7233"'), TEMPORAL_PROFILE: 'staging' },
+    { address: 'staging:7233' },
+  ],
+  [
+    'the server name of the profile and the authority of the variables',
+    { ...profile('tls = { server_name = "name" }'), TEMPORAL_TLS_SERVER_CA_CERT_DATA: cert },
+    { tls: { serverNameOverride: 'name', serverRootCACertificate: Buffer.from(cert.trim()) } },
+  ],
+  [
+    'TLS that a profile disables',
+    profile(`tls = { disabled = true }\napi_key = "${SECRET}"`),
+    { tls: false, apiKey: SECRET },
+  ],
   [
     'host verification that is not disabled',
     { TEMPORAL_TLS_DISABLE_HOST_VERIFICATION: 'false' },
@@ -80,6 +105,36 @@ it.each<[string, Record<string, string>, object]>([
 ])('connects with %s', (_, env, expected) => {
   expect(connectionOf(env)).toMatchObject(expected);
 });
+
+afterEach(() => {
+  jest.restoreAllMocks();
+});
+
+const DEFAULT_CONNECTION = { address: 'localhost:7233', metadata: {} };
+
+it.each<[string, Record<string, string>]>([
+  ['no variable', { TEMPORAL_TLS: '' }],
+  ['an empty file', { TEMPORAL_CONFIG_FILE: fileWith('empty.toml', '') }],
+  ['a file without the default profile', { TEMPORAL_CONFIG_FILE: fileWith('other.toml', '[profile.other]') }],
+])('connects to localhost without TLS and without an API key with %s', (_, env) => {
+  expect(connectionOf(env)).toEqual(DEFAULT_CONNECTION);
+});
+
+it.each([
+  ['linux', '.config', {}],
+  ['linux', 'xdg', { XDG_CONFIG_HOME: join(folder, 'xdg') }],
+  ['darwin', 'Library/Application Support', {}],
+  ['win32', 'roaming', { APPDATA: join(folder, 'roaming') }],
+] as const)(
+  'on %s, reads temporal.toml in the folder %s, as the Temporal CLI does',
+  (platform, parent, env) => {
+    const place = join(folder, parent, 'temporalio');
+    mkdirSync(place, { recursive: true });
+    writeFileSync(join(place, 'temporal.toml'), `[profile.default]\naddress = "${platform}:7233"\n`);
+    jest.spyOn(os, 'platform').mockReturnValue(platform);
+    expect(loadTemporalConfig({ HOME: folder, ...env }).address).toBe(`${platform}:7233`);
+  },
+);
 
 const both = (name: string) => ({ [`${name}_PATH`]: CERT_FILE, [`${name}_DATA`]: cert });
 it.each<[string, Record<string, string>, RegExp]>([
@@ -169,6 +224,22 @@ it.each<[string, Record<string, string>, RegExp]>([
     profile('address = 7233'),
     /^temporal\.toml: address must be a text in quotes$/,
   ],
+  [
+    'a file that is not TOML',
+    { TEMPORAL_CONFIG_FILE: fileWith('broken.toml', `[profile.default]\napi_key = ${SECRET}`) },
+    /^TEMPORAL_\* and temporal\.toml: Invalid TOML/,
+  ],
+  [
+    'a file without a table of profiles',
+    { TEMPORAL_CONFIG_FILE: fileWith('flat.toml', 'address = "temporal:7233"') },
+    /^TEMPORAL_\* and temporal\.toml: the file has no \[profile\.NAME\] table; add one$/,
+  ],
+  [
+    'a profile that the file does not have',
+    { ...profile(''), TEMPORAL_PROFILE: 'staging' },
+    /^TEMPORAL_\* and temporal\.toml: the file has no table \[profile\.staging\]; correct TEMPORAL_PROFILE$/,
+  ],
+  ['a file that is a folder', { TEMPORAL_CONFIG_FILE: folder }, /^TEMPORAL_\* and temporal\.toml: EISDIR/],
   [
     'a boolean in quotes in a profile',
     profile('tls = { disabled = "true" }'),

@@ -4,7 +4,6 @@ import { expect, it } from '@jest/globals';
 import { WorkflowClient } from '@temporalio/client';
 import * as common from '@temporalio/common';
 import { WorkflowIdConflictPolicy, WorkflowIdReusePolicy } from '@temporalio/common';
-import { loadClientConfigProfile } from '@temporalio/envconfig';
 
 /*
  * Each test fails as soon as the SDK has a feature that this project replaces. Then use the feature, and remove the replacement
@@ -26,7 +25,7 @@ function sdkType(name: string, file: string, type: string): string {
   return text.slice(start, end < 0 ? undefined : end).replace(/\/\*[^]*?\*\//g, '');
 }
 
-it('has no public start option for a request ID (startOnceOptions)', () => {
+it('has no public start option for a request ID (withStartRequestId)', () => {
   expect(sdkType('client', 'workflow-options', 'WorkflowOptions')).not.toMatch(/requestId/);
   expect(sdkType('common', 'workflow-options', 'CommonWorkflowOptions')).not.toMatch(/requestId/);
 });
@@ -63,12 +62,6 @@ it('has no public worker option for the timeout of a workflow activation (ACTIVA
   expect(sdkType('worker', 'worker-options', 'WorkerOptions')).not.toMatch(
     /isolateExecutionTimeout|deadlock/i,
   );
-});
-
-it('returns no codec and no disabled host verification of a profile (loadRawProfile)', () => {
-  const toml = '[profile.default]\ncodec = { endpoint = "e" }\ntls = { disable_host_verification = true }';
-  const profile = loadClientConfigProfile({ configSource: { data: toml }, disableEnv: true });
-  expect(profile).toEqual({ tls: {} });
 });
 
 it('has no conflict policy that queues a start behind a running workflow (the job lock)', () => {

@@ -2,7 +2,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, it } from '@jest/globals';
 import { Connection } from '@temporalio/client';
-import { loadClientConnectConfig } from '@temporalio/envconfig';
+import { loadTemporalConfig } from '../../src/temporal/connection-config';
 import { startDevServer, stripTemporalEnv } from '../../tools/lib/dev-server';
 import { eventually } from '../../tools/lib/eventually';
 import { temporaryFolder } from '../harness/temporary-folder';
@@ -46,11 +46,10 @@ it('removes the user’s TEMPORAL_ variables and profiles from the environment o
     await mkdir(temporalio, { recursive: true });
     await writeFile(path.join(temporalio, 'temporal.toml'), `[profile.default]\naddress = "${REAL}"\n`);
   }
-  const addressIn = (env: NodeJS.ProcessEnv) =>
-    loadClientConnectConfig({ overrideEnvVars: env as Record<string, string> }).connectionOptions.address;
+  const addressIn = (env: NodeJS.ProcessEnv) => loadTemporalConfig(env).address;
   for (const env of [{ HOME: home }, { HOME: home, TEMPORAL_ADDRESS: REAL, TEMPORAL_PROFILE: 'default' }]) {
     expect(addressIn(env)).toBe(REAL);
-    expect(addressIn(stripTemporalEnv(env))).toBeUndefined();
+    expect(addressIn(stripTemporalEnv(env))).toBe('localhost:7233');
     expect(Object.keys(stripTemporalEnv(env))).toEqual(['HOME', 'TEMPORAL_CONFIG_FILE']);
   }
 });

@@ -57,7 +57,8 @@ it.each([
     const plugin = new FollowUpPlugin({ agentApi, notify: { url, secrets: keyFromText(secret) } });
     plugin.configureWorker({ taskQueue: 'team' });
     const polls = jest.fn(() => Promise.resolve());
-    const worker = { options: { taskQueue: 'team', namespace: 'default' } } as unknown as Worker;
+    const options = { taskQueue: 'team', namespace: 'default', isolateExecutionTimeoutMs: 60_000 };
+    const worker = { options } as unknown as Worker;
     await expect(plugin.runWorker(worker, polls)).rejects.toThrow(message);
     expect(polls).not.toHaveBeenCalled();
   },

@@ -4,7 +4,7 @@ import { closeSync, mkdirSync, openSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client, Connection } from '@temporalio/client';
-import { listPollingWorkers } from '../../src/temporal/sdk-internals';
+import { listPollingWorkers } from '../../src/temporal/raw-requests';
 import { type DevServer, startDevServer, stripTemporalEnv } from '../lib/dev-server';
 import getPort from 'get-port';
 import { type Sandbox, startSandbox } from '../../sandbox';

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
 import { FollowUpClient, hasCode, type StartedBatch } from '../../src/entries/client';
 import { DEFAULT_TASK_QUEUES } from '../../src/contract/names';
-import { listPollingWorkers } from '../../src/temporal/sdk-internals';
+import { listPollingWorkers } from '../../src/temporal/raw-requests';
 import { BATCH_ID, countBatchEvents, checkByJournal, newRequest } from './batch-items';
 import { ours } from './subjects';
 import { type BenchEnvironment, IN_CONTAINER } from './bench-environment';

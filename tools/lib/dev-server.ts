@@ -115,10 +115,7 @@ function extraArguments(options: DevServerOptions): string[] {
   ];
 }
 
-/**
- * A file that never exists. The SDK and the CLI ignore a configuration file that does not exist, but TypeScript's
- * `@temporalio/envconfig` 1.24 throws if the file is empty.
- */
+/** A file that never exists. The programs of Temporal ignore a configuration file that does not exist. */
 const NO_CONFIG_FILE = path.resolve(__dirname, '../../.cache/no-temporal-profile/temporal.toml');
 
 /**

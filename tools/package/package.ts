@@ -76,16 +76,19 @@ const PACKAGES: Readonly<Record<string, NpmPackage>> = {
 };
 
 /**
- * The optional peer dependencies. All packages of the SDK are peers, because types and `instanceof` checks require that the importing
- * service has a single copy. The minor version is fixed, because `src/temporal/sdk-internals.ts` uses SDK functions that are not public.
- * Only workflow code needs `@temporalio/workflow`.
+ * The versions of the SDK that the packages accept. All packages of the SDK are peers, because types and `instanceof` checks require
+ * that the importing service has a single copy. `test/end-to-end/sdk-versions.e2e.test.ts` runs the packages with the oldest and the
+ * newest version. `src/temporal/sdk-internals.ts` works without the private parts of the SDK.
  */
+const SDK_RANGE = '>=1.20.0 <2';
+
+/** The optional peer dependencies. Only workflow code needs `@temporalio/workflow`. */
 const OPTIONAL_PEERS: Record<string, readonly string[]> = {
   'agent-follow-up-client': ['@temporalio/workflow'],
 };
 
 /**
- * The declarations of SDK 1.24 import types of `ms` that TypeScript can't resolve. Without this dependency, a project with
+ * The SDK's declarations import types of `ms` that TypeScript can't resolve. Without this dependency, a project with
  * `skipLibCheck: false` does not compile.
  */
 const TYPES_FOR_THE_SDK = { '@types/ms': '^2.1.0' };
@@ -193,7 +196,7 @@ function packForNpm([name, each]: [string, NpmPackage]): string {
       .filter((file) => file === WORKFLOWS)
       .map((file) => `./dist/${file}.js`),
     dependencies: { ...(peers.length === 0 ? {} : TYPES_FOR_THE_SDK), ...Object.fromEntries(others) },
-    peerDependencies: Object.fromEntries(peers.map(([peer, from]) => [peer, `~${from}`])),
+    peerDependencies: Object.fromEntries(peers.map(([peer]) => [peer, SDK_RANGE])),
     peerDependenciesMeta: Object.fromEntries(
       (OPTIONAL_PEERS[name] ?? []).map((peer) => [peer, { optional: true }]),
     ),

@@ -22,7 +22,7 @@ import {
   listRunningIds,
   listRunningIdsForJobs,
 } from '../../temporal/visibility';
-import { retryOptions, startOptions } from '../../temporal/start-options';
+import { RETRY_OPTIONS, retryClient, startOptions } from '../../temporal/start-options';
 import { currentRun } from '../attempt';
 import { requestSendPermission } from '../send-message';
 
@@ -193,7 +193,7 @@ export class BatchItemStore extends BatchItemReader {
     if (!checked.ok) throw new TypeError("the item's request is not valid");
     const start = {
       ...startOptions(checked.plan, this.source.batchId),
-      ...(retriedRunId !== undefined && retryOptions(retriedRunId)),
+      ...(retriedRunId !== undefined && RETRY_OPTIONS),
       taskQueue: Context.current().info.taskQueue,
       args: [request] as [unknown],
       // The activities of the follow-up inherit the priority, so that single follow-ups come first.
@@ -201,9 +201,8 @@ export class BatchItemStore extends BatchItemReader {
     };
     const leftMs = permission();
     if (leftMs <= 0) return false;
-    await this.client.withDeadline(Date.now() + leftMs, () =>
-      this.client.workflow.start(FOLLOW_UP_WORKFLOW, start),
-    );
+    const client = retriedRunId === undefined ? this.client : retryClient(this.client, retriedRunId);
+    await client.withDeadline(Date.now() + leftMs, () => client.workflow.start(FOLLOW_UP_WORKFLOW, start));
     return true;
   }
 }

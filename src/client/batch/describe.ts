@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Client, WorkflowFailedError } from '@temporalio/client';
+import { type Client, type WorkflowExecutionDescription, WorkflowFailedError } from '@temporalio/client';
 import { EMPTY_BOARD, isBatchBoard } from '../../batch/board';
 import { toBatchItems } from '../../batch/items';
-import { type BatchInput, readBatchMemo } from '../../batch/memo';
+import { type BatchInput, type BatchMemo, readBatchMemo } from '../../batch/memo';
 import { type BatchView, type BatchItemResult, toBatchProgress } from '../../batch/progress';
 import { mergeStartedItems, isCertainlyStarted } from '../../batch/started-items';
 import { isRecord } from '../../contract/checks';
@@ -11,7 +11,7 @@ import { batchWorkflowId } from '../../contract/ids';
 import { BATCH_WORKFLOW, POLL_AGAIN } from '../../contract/names';
 import { BatchItemsUnavailableError, BatchItemReader, type ItemIdentity } from '../../temporal/batch-items';
 import { eachConcurrently } from '../../temporal/each-concurrently';
-import { getFirstRunId, readRunInput, toRunState } from '../../temporal/workflow-executions';
+import { getFirstRunId, readRunInput, type RunState, toRunState } from '../../temporal/workflow-executions';
 import { fetchOutcome } from '../../temporal/fetch-outcome';
 import { isTransient } from '../../temporal/grpc-status';
 import {
@@ -21,7 +21,7 @@ import {
   type ListedOutcome,
   listRunningIds,
 } from '../../temporal/visibility';
-import { findPendingActivity, listPollingWorkers } from '../../temporal/sdk-internals';
+import { findPendingActivity, listPollingWorkers, type PendingActivity } from '../../temporal/raw-requests';
 import { SERVER_TIMEOUT_MS, withTimeout } from '../call-runner';
 import { noRunText, readTaskFailure } from '../description';
 import { notFoundError, explainMissingResponse } from '../errors';
@@ -29,10 +29,21 @@ import { describeNamedRun } from '../named-run';
 import { itemsDigest } from './check';
 
 /** The Temporal server's description of a run of a batch. After a reset, the memo may be as old as the reset point. */
-export type BatchDescription = NonNullable<Awaited<ReturnType<typeof describeBatch>>>;
+export type BatchDescription = Omit<WorkflowExecutionDescription, 'memo'> & {
+  readonly batchId: string;
+  readonly pending: PendingActivity | undefined;
+  readonly memo: BatchMemo | null;
+  readonly state: RunState;
+  readonly startedAt: number;
+  readonly endedAt: string | null;
+};
 
 /** Describes a run of a batch; null if no batch has this ID or run. @param runId undefined for the latest run */
-export async function describeBatch(client: Client, batchId: string, runId?: string) {
+export async function describeBatch(
+  client: Client,
+  batchId: string,
+  runId?: string,
+): Promise<BatchDescription | null> {
   const info = await describeNamedRun(client, { workflowId: batchWorkflowId(batchId), runId });
   if (info?.type !== BATCH_WORKFLOW) return null;
   const pending = await findPendingActivity(client, info, 'runItems');
@@ -51,7 +62,7 @@ export async function describeBatch(client: Client, batchId: string, runId?: str
 }
 
 /** Describes a run of a batch. @param runId undefined for the latest run @throws NotFoundError */
-export async function findBatch(client: Client, batchId: string, runId?: string) {
+export async function findBatch(client: Client, batchId: string, runId?: string): Promise<BatchDescription> {
   const found = await describeBatch(client, batchId, runId);
   const reason = runId === undefined ? undefined : noRunText(runId);
   if (found === null) throw notFoundError('batch', batchId, client.options.namespace, reason);
