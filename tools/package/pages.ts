@@ -54,15 +54,13 @@ function moveLinksToRoot(text: string): string {
 }
 
 /**
- * Adapts a page for use outside the repository. A part between two comments `only in the repository` and `end` is removed, and the text
- * of a comment `only in an archive` is shown. Commands are replaced by commands of the packages. A link to a file of the repository
- * becomes text.
+ * Adapts a page for use outside the repository. A part between the comments `only in the repository` and `end` is removed. Commands are
+ * replaced by commands of the packages. A link to a file of the repository becomes text.
  */
 function adaptPage(folder: string, file: string): void {
   const page = path.join(folder, file);
   const text = readFileSync(page, 'utf8')
     .replaceAll(/<!-- only in the repository -->.*?<!-- end -->\n*/gs, '')
-    .replaceAll(/<!-- only in an archive\n(.*?)-->/gs, '$1')
     .replaceAll(/<!--.*?-->\n*/gs, '')
     .replaceAll(/npm run (?:-s )?starter -- /g, 'agent-follow-up ')
     .replaceAll('npm run sandbox -- ', 'npx --no agent-follow-up-sandbox ')
