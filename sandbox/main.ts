@@ -7,7 +7,7 @@ import { type Sandbox, SEED_JOBS, startSandbox } from '.';
 /** The commands that run this program and the CLI: with npm from source, and with their names if they are installed. */
 const isSource = __filename.endsWith('.ts');
 const CALL = isSource ? 'npm run sandbox --' : 'agent-follow-up-sandbox';
-const STARTER = isSource ? 'npm run starter --' : 'node dist/starter.js';
+const STARTER = isSource ? 'npm run starter --' : 'agent-follow-up';
 
 /** The exit codes, as in the CLI: 2 for invalid usage or input, and 1 for any other error. */
 const EXIT_USAGE = 2;
@@ -132,9 +132,12 @@ The worker needs these two variables. The key is temporary and valid only for th
   export AGENT_API_BASE_URL=${baseUrl}
   export AGENT_API_KEY=${apiKey}
 
-While a worker is running, send a message with the client or with the CLI${isSource ? '' : " in the worker's archive"}:
+While a worker is running, send a message with the client or with the CLI${isSource ? '' : ' (package agent-follow-up-cli)'}:
 
-  ${STARTER} send --project docs --job job-1 --prompt "Mention the new option in the guide."
+  ${STARTER} send --project docs --job job-1 --prompt "Mention the new option in the guide." --max-staleness 2s
+
+This sandbox returns the current state of a job in every read, unless a fault is on, so --max-staleness can be short. With the
+default of 30s, the result of a short turn can come up to 60 s after the message.
 
 Faults switched on: ${faults.map((fault) => JSON.stringify(fault)).join(', ') || 'none'} (--list-faults lists all)
 HTTP API for jobs, faults and the journal: curl ${baseUrl}/sandbox

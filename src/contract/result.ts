@@ -34,7 +34,7 @@ const isDelivery = objectOf({
 export type Delivery = Checked<typeof isDelivery>;
 
 /**
- * Why a terminal status was accepted. `judgeEnd` in src/follow-up/evidence.ts has the rules, and docs/result.md explains each
+ * Why a terminal status was accepted. `judgeEnd` has the rules, and docs/result.md explains each
  * value.
  */
 export const EVIDENCES = [

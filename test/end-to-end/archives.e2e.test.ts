@@ -19,33 +19,99 @@ jest.setTimeout(600_000);
 const filesOf = (name: (typeof ARTIFACTS)[number]) =>
   readdirSync(unpackedPath(name), { recursive: true, encoding: 'utf8' });
 
-const FOLDERS = /(?<![\w./:-])(?:deploy|dist|docs|examples|sandbox|src|test|tools|\.ci)\/[\w./-]*/g;
+/** Returns the text of a file in an archive. */
+const textOf = (name: (typeof ARTIFACTS)[number], file: string) =>
+  readFileSync(unpackedPath(name, file), 'utf8');
 
-/** Returns the files, pages and commands that a page of an archive names and the archive does not contain. */
-function missingIn(name: (typeof ARTIFACTS)[number], page: string): string[] {
-  const text = readFileSync(unpackedPath(name, page), 'utf8');
-  const matches = (pattern: RegExp) => text.match(pattern) ?? [];
-  const isInArchive = (file: string) => existsSync(unpackedPath(name, file));
-  const links = [...text.matchAll(/\]\((?!\w+:|#)([^)#]+)/g)].map(([, target = '']) =>
-    path.join(path.dirname(page), target),
+/** The anchors of a page's headings, as GitHub makes them. */
+const anchorsIn = (page: string): string[] =>
+  [...page.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replace(/[^\w\- ]/g, '')
+      .replaceAll(' ', '-'),
   );
-  const files = [...links, ...matches(FOLDERS).map((each) => each.replace(/[./]+$/, ''))];
-  const pages = matches(/(?<![\w./-])[\w-]+\.md\b/g).filter((each) => !isInArchive(path.join('docs', each)));
-  const commands = matches(/npm (?:run [\w:-]+|test|start)/g);
-  return [...[...files, ...pages].filter((file) => !isInArchive(file)), ...commands];
+
+/** Returns the links of a page to files that the archive does not contain, and to headings that the target does not have. */
+function brokenLinksIn(name: (typeof ARTIFACTS)[number], page: string): string[] {
+  const links = [...textOf(name, page).matchAll(/\]\((?!https:)([^)#\s]*)(?:#([^)\s]+))?\)/g)];
+  return links.flatMap(([link, file = '', anchor]) => {
+    const target = file === '' ? page : path.posix.join(path.dirname(page), file);
+    const isInside = !target.startsWith('..') && existsSync(unpackedPath(name, target));
+    const isFound = isInside && (anchor === undefined || anchorsIn(textOf(name, target)).includes(anchor));
+    return isFound ? [] : [link];
+  });
 }
 
-it.each(ARTIFACTS)(
-  'the pages in the archive of the %s name only files and commands that the archive contains',
-  (name) => {
+const SHIPPED_FOLDERS = /(?<![\w./:-])(?:deploy|docs|examples)\/[\w./-]*\w/g;
+const PAGE_NAMES = /(?<![\w./-])[\w-]+\.md\b/g;
+const REPOSITORY_NAMES =
+  /\bnpm (?:run [\w:-]+|test|start)\b|(?<![\w./:-])(?:src|test|tools|sandbox)\/[\w./-]+\.ts\b/g;
+const NOTE = 'that this page names are in the repository.';
+
+/** Returns the files and pages that a text of an archive names and the archive does not contain. */
+function missingNamesIn(name: (typeof ARTIFACTS)[number], text: string): string[] {
+  const isMissing = (file: string) => !existsSync(unpackedPath(name, file));
+  const files = (text.match(SHIPPED_FOLDERS) ?? []).filter(isMissing);
+  const pages = (text.match(PAGE_NAMES) ?? []).filter((page) => isMissing(page) && isMissing(`docs/${page}`));
+  return [...files, ...pages];
+}
+
+describe.each(ARTIFACTS)('the archive of the %s', (name) => {
+  const ownFiles = () => filesOf(name).filter((file) => !file.includes('node_modules/'));
+  const pages = () => ownFiles().filter((file) => file.endsWith('.md'));
+  const withProblems = (problemsOf: (file: string) => string[], files: readonly string[]) =>
+    files.map((file) => [file, ...problemsOf(file)]).filter(([, first]) => first !== undefined);
+
+  it('has the pages that callers, operators and reviewers need, and every link leads to a file and a heading in the archive, or to the web', () => {
+    const needed = 'guarantees notifications client plugin performance testing upgrading start'.split(' ');
+    expect(pages()).toEqual(
+      expect.arrayContaining(['README.md', 'SECURITY.md', ...needed.map((page) => `docs/${page}.md`)]),
+    );
+    expect(withProblems((page) => brokenLinksIn(name, page), pages())).toEqual([]);
+  });
+
+  it('its pages, types and messages name only files that the archive contains', () => {
     // The changelog covers the whole project.
-    const isPage = (file: string) => /^(docs\/)?[^/]+\.md$/.test(file) && file !== 'CHANGELOG.md';
-    const missing = filesOf(name)
-      .filter(isPage)
-      .map((page) => [page, ...missingIn(name, page)]);
-    expect(missing.filter(([, first]) => first !== undefined)).toEqual([]);
-  },
-);
+    const texts = ownFiles().filter((file) => /\.(md|js|d\.ts)$/.test(file) && file !== 'CHANGELOG.md');
+    expect(withProblems((file) => missingNamesIn(name, textOf(name, file)), texts)).toEqual([]);
+    const types = ownFiles().filter((file) => file.endsWith('.d.ts'));
+    expect(withProblems((file) => textOf(name, file).match(REPOSITORY_NAMES) ?? [], types)).toEqual([]);
+  });
+
+  it('its pages have no commands of the repository, except pages with a note that states this', () => {
+    const unnoted = (page: string) => {
+      const text = textOf(name, page);
+      return text.includes(NOTE) ? [] : (text.match(REPOSITORY_NAMES) ?? []);
+    };
+    expect(withProblems(unnoted, pages())).toEqual([]);
+    // Readers of these pages run the commands.
+    const noted = pages().filter((page) => textOf(name, page).includes(NOTE));
+    const developers = ['architecture', 'performance', 'proofs', 'temporal-server'];
+    expect([...developers.map((page) => `docs/${page}.md`), 'CHANGELOG.md']).toEqual(
+      expect.arrayContaining(noted),
+    );
+  });
+
+  it('its README begins with the first steps, and defines an agent job', () => {
+    const [, firstSection = ''] = textOf(name, 'README.md').split(/^## /m);
+    expect(firstSection).toMatch(/^Start here\n/);
+    expect(firstSection).toContain('An **agent job** is a run of a coding agent on a repository.');
+    for (const program of [
+      'temporal server start-dev',
+      'agent-follow-up-sandbox',
+      'dist/worker.js',
+      'agent-follow-up send',
+    ])
+      expect(firstSection).toContain(program);
+  });
+
+  it('no page runs a program with npx in a way that downloads a missing program, except pages with the note', () => {
+    const downloads = (page: string) => textOf(name, page).match(/(?:^|`)npx (?!--no ).*/gm) ?? [];
+    const unnoted = pages().filter((page) => !textOf(name, page).includes(NOTE));
+    expect(withProblems(downloads, unnoted)).toEqual([]);
+  });
+});
 
 describe('the worker’s archive', () => {
   type Package = Partial<Record<'name' | 'version', string>>;
@@ -90,7 +156,7 @@ it('the sandbox’s package installs the program agent-follow-up-sandbox, which 
   const program = path.join(exampleProjectFolder(), 'node_modules/.bin/agent-follow-up-sandbox');
   const sandbox = new Program(program, ['--port', '0'], { cwd: createProjectFolder('sandbox', {}) });
   await sandbox.waitForOutput(/Every request gets a line below/);
-  await sandbox.waitForOutput(/node dist\/starter\.js send --project docs/);
+  await sandbox.waitForOutput(/agent-follow-up send --project docs .+ --max-staleness 2s/);
   sandbox.signal('SIGTERM');
   expect(await sandbox.waitForEnd()).toMatchObject({ code: 0 });
   expect(await mustRun(program, ['--help'])).toContain('Usage: agent-follow-up-sandbox ');

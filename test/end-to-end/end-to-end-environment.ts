@@ -7,7 +7,7 @@ import { startSandbox } from '../../sandbox';
 import { VARIABLES } from '../harness/temporal';
 import { ROOT, WorkerProcess } from '../harness/worker-process';
 
-export const ARTIFACTS = ['client', 'plugin', 'sandbox', 'worker'] as const;
+export const ARTIFACTS = ['cli', 'client', 'plugin', 'sandbox', 'worker'] as const;
 type Artifact = (typeof ARTIFACTS)[number];
 
 export const NPM_INSTALL = ['install', '--prefer-offline', '--no-audit', '--no-fund'] as const;
@@ -78,12 +78,15 @@ export async function openEndToEndEnvironment() {
   /** The variables that only a worker needs. */
   const workerEnv = { AGENT_API_BASE_URL: sandbox.baseUrl, AGENT_API_KEY: sandbox.apiKey };
   /** Starts the unpacked worker, and waits until the worker is ready. If this process runs as root, the worker runs as UID 65534. */
-  const startWorker = async (node = process.execPath): Promise<WorkerProcess> => {
+  const startWorker = async (
+    node = process.execPath,
+    variables: NodeJS.ProcessEnv = {},
+  ): Promise<WorkerProcess> => {
     const unprivileged = ['--reuid=65534', '--regid=65534', '--clear-groups', '--no-new-privs'];
     // The worker can write no file, because these folders are missing or read-only.
     const unwritable = { HOME: '/nonexistent', TMPDIR: unpackedPath('worker', 'dist') };
     const worker = await WorkerProcess.start(
-      { TEMPORAL_ADDRESS: server.address, ...workerEnv, ...unwritable },
+      { TEMPORAL_ADDRESS: server.address, ...workerEnv, ...unwritable, ...variables },
       unpackedPath('worker', 'dist/worker.js'),
       process.getuid?.() === 0 ? ['setpriv', ...unprivileged, node] : [node],
     );

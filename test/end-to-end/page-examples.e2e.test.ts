@@ -44,7 +44,7 @@ const EXAMPLES = [
   {
     file: 'http-status.mts',
     page: 'docs/client.md',
-    nth: 2,
+    nth: 4,
     after: "console.log(toHttpStatus(new FollowUpError('REJECTED', 'The job is active.')));",
     prints: /^502\n$/,
   },
@@ -78,6 +78,9 @@ const EXAMPLES = [
   { file: 'worker.mts', page: 'docs/plugin.md' },
   { file: 'release.mts', page: 'docs/callers.md', nth: 1 },
   { file: 'example.test.ts', page: 'docs/testing.md' },
+  // client-tests.e2e.test.ts runs the next two examples.
+  { file: 'jest.test.ts', page: 'docs/client.md', nth: 2 },
+  { file: 'vitest.test.ts', page: 'docs/client.md', nth: 3 },
 ] as const;
 
 let environment: EndToEndEnvironment;
@@ -97,7 +100,8 @@ beforeAll(async () => {
   mkdirSync(path.join(cwd, 'node_modules/@jest'), { recursive: true });
   const globals = 'node_modules/@jest/globals';
   symlinkSync(path.join(ROOT, globals), path.join(cwd, globals));
-  const files = EXAMPLES.map(({ file }) => file);
+  // The project does not have Vitest.
+  const files = EXAMPLES.map(({ file }) => file).filter((file) => file !== 'vitest.test.ts');
   await mustRun('npx', ['tsc', ...STRICT_COMPILER_FLAGS, '--module', 'node16', ...files], inProject());
 });
 

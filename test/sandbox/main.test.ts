@@ -9,12 +9,17 @@ afterAll(() => {
   sandbox.signal('SIGKILL');
 });
 
-it('npm run sandbox prints its jobs, a command and the two variables, and a message with the variables is processed', async () => {
+it('npm run sandbox prints its jobs, a command with a short --max-staleness and the reason, and the two variables, and a message with the variables is processed', async () => {
   // `npm run sandbox` has the same command.
   const args = ['--import', 'tsx', 'sandbox/main.ts', '--port', '0', '--turn', '10m'];
   sandbox = new Program(process.execPath, args, { cwd: ROOT });
   await sandbox.waitForOutput(/Every request gets a line below/);
-  await sandbox.waitForOutput(/npm run starter -- send --project docs --job job-1 --prompt "/);
+  await sandbox.waitForOutput(
+    /npm run starter -- send --project docs --job job-1 --prompt ".+" --max-staleness 2s\n/,
+  );
+  await sandbox.waitForOutput(
+    /With the\ndefault of 30s, the result of a short turn can come up to 60 s after the message/,
+  );
   await sandbox.waitForOutput(/docs +job-5 +archived +http/);
   const [, baseUrl = ''] = await sandbox.waitForOutput(
     /export AGENT_API_BASE_URL=(http:\/\/127\.0\.0\.1:\d+)\n/,

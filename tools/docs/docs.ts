@@ -22,25 +22,33 @@ const END = '<!-- end of table -->';
 /** The generated files, and the pages with generated tables. Each function returns the new text of a file. */
 const GENERATED_FILES: Readonly<Record<string, (text: string) => string>> = {
   'docs/request.schema.json': () => JSON.stringify(requestSchema()),
-  'docs/request.md': (page) => withTable(page, requestRows()),
-  'docs/metrics.md': (page) => withTable(page, metricRows(), labelRows()),
-  'docs/client.md': (page) => withTable(page, errorRows()),
-  'docs/performance.md': (page) => withTable(page, cadenceRows()),
-  'docs/sandbox.md': (page) => withTable(page, faultRows()),
+  'docs/request.md': (page) => withTables(page, [requestRows()]),
+  'docs/metrics.md': (page) => withTables(page, [metricRows(), labelRows()]),
+  'docs/client.md': (page) => withTables(page, [requestRows()], [errorRows()]),
+  'docs/performance.md': (page) => withTables(page, [cadenceRows()]),
+  'docs/sandbox.md': (page) => withTables(page, [faultRows()]),
   'docs/proofs.md': proofsPage,
   'deploy/prometheus/prometheus-rule.yaml': prometheusRule,
 };
 
 type Rows = readonly (readonly string[])[];
 
-/** Returns a page with new Markdown tables. The first row of a table is its heading. Columns of numbers are aligned to the right. */
-function withTable(page: string, ...tables: readonly Rows[]): string {
-  const markdown = tables.map(([head = [], ...rows]) => {
-    const rule = head.map((_, column) => (/^\d/.test(rows[0]?.[column] ?? '') && column > 0 ? '--:' : '---'));
-    return [head, rule, ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
+/**
+ * Returns a page with new Markdown tables. The first row of a table is its heading. Columns of numbers are aligned to the right. The page
+ * has a pair of comments for each group of tables, in the same order.
+ */
+function withTables(page: string, ...groups: readonly (readonly Rows[])[]): string {
+  const [head = '', ...rest] = page.split(BEGIN);
+  const parts = rest.map((part, index) => {
+    const markdown = (groups[index] ?? []).map(markdownTable);
+    return `${BEGIN}\n\n${markdown.join('\n\n')}\n\n${part.slice(part.indexOf(END))}`;
   });
-  const before = page.slice(0, page.indexOf(BEGIN) + BEGIN.length);
-  return `${before}\n\n${markdown.join('\n\n')}\n\n${page.slice(page.indexOf(END))}`;
+  return [head, ...parts].join('');
+}
+
+function markdownTable([head = [], ...rows]: Rows): string {
+  const rule = head.map((_, column) => (/^\d/.test(rows[0]?.[column] ?? '') && column > 0 ? '--:' : '---'));
+  return [head, rule, ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
 }
 
 function markdownCodes(texts: readonly string[]): string {

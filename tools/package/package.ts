@@ -4,36 +4,20 @@
  * - `artifacts/agent-follow-up-client-VERSION.tgz`: an npm package for services that start and watch follow-ups.
  * - `artifacts/agent-follow-up-plugin-VERSION.tgz`: an npm package for teams that run follow-ups in their own worker.
  * - `artifacts/agent-follow-up-sandbox-VERSION.tgz`: an npm package with the sandbox agent service, for rehearsals and tests.
+ * - `artifacts/agent-follow-up-cli-VERSION.tgz`: the CLI with its dependencies, for operators' machines.
  * - `artifacts/agent-follow-up-worker-VERSION.tgz`: the worker and the CLI with their dependencies, for Linux (glibc) on x64 or arm64.
  */
-import {
-  cpSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import manifest from '../../package.json';
-import { packWorker } from './package-worker';
-import {
-  adaptPage,
-  COMPILED,
-  COMPILED_SANDBOX,
-  DOCUMENTS,
-  PUBLISHED,
-  ROOT,
-  run,
-  STAGING,
-  writeJson,
-} from './staging';
+import { copyRequiredFiles, findPackages } from './imports';
+import { packPrograms } from './package-programs';
+import { packPages } from './pages';
+import { COMPILED, COMPILED_SANDBOX, ROOT, run, STAGING, writeJson } from './staging';
 
 const OUT = path.resolve(process.argv[2] ?? path.join(ROOT, 'artifacts'));
 
-const { version, license, engines, dependencies } = manifest;
+const { version, license, engines } = manifest;
 
 interface NpmPackage {
   readonly description: string;
@@ -44,8 +28,10 @@ interface NpmPackage {
   readonly entries: { readonly '.': string; readonly [path: string]: string };
   /** The program that the name of the package runs as a command. */
   readonly program?: string;
-  readonly published: readonly string[];
 }
+
+/** The files for callers in other languages, which every package exports: the rules of a request, and vectors to test their own code with. */
+const PUBLISHED = ['request.schema.json', 'requests.json', 'workflow-id-vectors.json'];
 
 const WORKFLOWS = 'workflows/index';
 
@@ -55,14 +41,12 @@ const PACKAGES: Readonly<Record<string, NpmPackage>> = {
     readme: 'client.md',
     compiled: COMPILED,
     entries: { '.': 'entries/client', './workflow': 'entries/workflow', './testing': 'entries/testing' },
-    published: PUBLISHED,
   },
   'agent-follow-up-plugin': {
     description: 'Runs durable follow-ups to agent jobs in your own Temporal worker.',
     readme: 'plugin.md',
     compiled: COMPILED,
     entries: { '.': 'entries/plugin', './workflows': WORKFLOWS },
-    published: PUBLISHED,
   },
   'agent-follow-up-sandbox': {
     description:
@@ -71,7 +55,6 @@ const PACKAGES: Readonly<Record<string, NpmPackage>> = {
     compiled: COMPILED_SANDBOX,
     entries: { '.': 'sandbox/index' },
     program: 'sandbox/main',
-    published: [],
   },
 };
 
@@ -115,36 +98,6 @@ function removeLocalPaths(bundle: string): void {
   writeFileSync(bundle, `${code}${marker}${Buffer.from(hidden).toString('base64')}`);
 }
 
-/** Returns the compiled files that an entry file imports with relative paths, directly or indirectly, including type declarations. */
-function findRequiredFiles(compiled: string, entry: string): string[] {
-  const found = new Set<string>([entry]);
-  for (const file of found) {
-    const code = readFileSync(path.join(compiled, file), 'utf8');
-    for (const [, name = ''] of code.matchAll(
-      /(?:require\(|require\.resolve\(|from |import\()["'](\.[^"']*)["']/g,
-    )) {
-      const extension = file.endsWith('.d.ts') ? '.d.ts' : '.js';
-      const target = path.join(path.dirname(file), name);
-      const isFile = existsSync(path.join(compiled, target + extension));
-      found.add(isFile ? target + extension : path.join(target, `index${extension}`));
-    }
-  }
-  return [...found];
-}
-
-/** Returns the packages that the compiled files import, with the versions of this project. */
-function findPackages(folder: string): Record<string, string> {
-  const found = new Set<string>();
-  for (const file of readdirSync(folder, { recursive: true, encoding: 'utf8' })) {
-    if (!/\.(js|d\.ts)$/.test(file)) continue;
-    const code = readFileSync(path.join(folder, file), 'utf8');
-    for (const [, name = ''] of code.matchAll(/(?:require\(|from |import\()["']([^."'][^"']*)["']/g)) {
-      found.add(name.split('/', name.startsWith('@') ? 2 : 1).join('/'));
-    }
-  }
-  return Object.fromEntries(Object.entries(dependencies).filter(([name]) => found.has(name)));
-}
-
 /** Returns the type declarations of each entry whose path follows the name of the package. */
 function subPathTypes(entries: NpmPackage['entries']): Record<string, string[]> {
   const subPaths = Object.entries(entries).filter(([entry]) => entry !== '.');
@@ -152,25 +105,18 @@ function subPathTypes(entries: NpmPackage['entries']): Record<string, string[]> 
 }
 
 function packForNpm([name, each]: [string, NpmPackage]): string {
-  const { description, readme, compiled, entries, program, published } = each;
+  const { description, readme, compiled, entries, program } = each;
   const folder = path.join(STAGING, name);
-  for (const entry of [...Object.values(entries), ...(program === undefined ? [] : [program])]) {
-    for (const file of [`${entry}.js`, `${entry}.d.ts`].flatMap((each) =>
-      findRequiredFiles(compiled, each),
-    )) {
-      cpSync(path.join(compiled, file), path.join(folder, 'dist', file));
-    }
-  }
+  const entryFiles = [...Object.values(entries), ...(program === undefined ? [] : [program])];
+  const compiledFiles = entryFiles.flatMap((entry) => [`${entry}.js`, `${entry}.d.ts`]);
+  copyRequiredFiles(compiled, compiledFiles, path.join(folder, 'dist'));
   const packages = Object.entries(findPackages(path.join(folder, 'dist')));
   const isSdk = ([dependency]: [string, string]) => dependency.startsWith('@temporalio/');
   const peers = packages.filter(isSdk);
   const others = packages
     .filter((entry) => !isSdk(entry))
     .map(([other, from]) => [other, `^${from}`] as const);
-  for (const file of DOCUMENTS) cpSync(path.join(ROOT, file), path.join(folder, file));
-  for (const file of published) cpSync(path.join(ROOT, 'docs', file), path.join(folder, file));
-  cpSync(path.join(ROOT, 'docs', readme), path.join(folder, 'README.md'));
-  adaptPage(path.join(folder, 'README.md'));
+  packPages(folder, readme);
   writeJson(path.join(folder, 'package.json'), {
     name,
     version,
@@ -189,7 +135,8 @@ function packForNpm([name, each]: [string, NpmPackage]): string {
           { types: `./dist/${file}.d.ts`, default: `./dist/${file}.js` },
         ]),
       ),
-      ...Object.fromEntries([...published, 'package.json'].map((file) => [`./${file}`, `./${file}`])),
+      ...Object.fromEntries(PUBLISHED.map((file) => [`./${file}`, `./docs/${file}`])),
+      './package.json': './package.json',
     },
     // The workflows mark the global object when they load, so a bundler must not remove their index.
     sideEffects: Object.values(entries)
@@ -211,7 +158,7 @@ mkdirSync(OUT, { recursive: true });
 mkdirSync(STAGING, { recursive: true });
 compile();
 const packages = Object.entries(PACKAGES).map(packForNpm);
-for (const file of [...packages, packWorker(OUT)]) {
+for (const file of [...packages, ...packPrograms(OUT)]) {
   const made = path.join(OUT, file);
   const megabytes = (statSync(made).size / 1_000_000).toFixed(1);
   process.stdout.write(`${path.relative(ROOT, made)}: ${megabytes} MB\n`);

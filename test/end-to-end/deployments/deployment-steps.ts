@@ -12,6 +12,8 @@ export interface Deployment {
   send(job: JobKey): Promise<string>;
   /** Stops the worker: the platform sends SIGTERM, and SIGKILL after its grace period. Returns after the worker has ended. */
   stop(): Promise<unknown>;
+  /** Installs another version, and then the old version again, with the commands of docs/upgrading.md. Each command starts the worker. */
+  readonly upgrades?: readonly (() => Promise<unknown>)[];
   /** Kills the worker with SIGKILL, and returns after it has ended. The platform must start the worker again without a command. */
   kill(): Promise<unknown>;
   /** Replaces the key of the agent service, as docs/operations.md describes. */
@@ -48,6 +50,17 @@ export async function expectDeploymentSteps(
       await eventually(`${url} returns 200`, async () => (await fetch(url)).status === 200);
     }
   };
+  /** Replaces the worker while a follow-up waits for the end of its turn. */
+  const expectUpgrade = async (upgrade: () => Promise<unknown>, start: number) => {
+    const job = sandbox.addJob({ turn: { durationMs: null } });
+    jobs.push({ projectId: job.projectId, jobId: job.jobId });
+    const sent = send(job);
+    await sandbox.journal.waitFor({ projectId: job.projectId, jobId: job.jobId, operation: 'message' });
+    await upgrade();
+    await waitForStart(start);
+    sandbox.changeJob(job, { status: 'completed' });
+    await expectEnd(sent);
+  };
 
   try {
     await deployment.start();
@@ -81,6 +94,9 @@ export async function expectDeploymentSteps(
     await deployment.kill();
     await waitForStart(starts + 2);
     await expectLink(send(addJob()));
+    for (const [index, upgrade] of (deployment.upgrades ?? []).entries()) {
+      await expectUpgrade(upgrade, starts + 3 + index);
+    }
     for (const each of jobs)
       expect(sandbox.journal.entries({ operation: 'message', ...each })).toHaveLength(1);
   } finally {
@@ -106,6 +122,15 @@ const TIMES = '--max-staleness 1s --polling-initial 500ms';
 /** Replaces the example job of a page's command, and adds the times for a test. */
 export function forJob(command: string, { projectId, jobId }: JobKey): string {
   return command.replace('--project docs --job job-1', `--project ${projectId} --job ${jobId} ${TIMES}`);
+}
+
+/** Expects the end of a turn that opened no pull request. */
+async function expectEnd(sent: Program): Promise<void> {
+  const { code, stdout, stderr } = await sent.waitForEnd();
+  expect({ code, stdout, stderr }).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(/^status +completed\n/),
+  });
 }
 
 async function expectLink(sent: Pick<Program, 'waitForEnd'>): Promise<void> {
