@@ -69,7 +69,7 @@ function reportConfig(
   });
 }
 
-/** Returns the type declarations of every report by its name, and writes those that are not in `dist`. */
+/** Returns the type declarations of every report by its name, and writes the declarations that are not in `dist`. */
 async function findEntries(folder: string): Promise<Record<string, string>> {
   const workflows = path.join(folder, 'workflows.d.ts');
   await writeFile(workflows, WORKFLOW_TYPES);

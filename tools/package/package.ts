@@ -18,6 +18,7 @@ import {
 } from 'node:fs';
 import path from 'node:path';
 import manifest from '../../package.json';
+import { publishFields } from '../lib/publish-fields';
 import { packWorker } from './package-worker';
 import {
   adaptPage,
@@ -173,6 +174,7 @@ function packForNpm([name, each]: [string, NpmPackage]): string {
     version,
     description,
     license,
+    ...publishFields(manifest),
     engines,
     main: `./dist/${entries['.']}.js`,
     types: `./dist/${entries['.']}.d.ts`,

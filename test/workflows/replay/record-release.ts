@@ -5,10 +5,11 @@
  * The folder test/releases/VERSION has these files, which are kept permanently:
  *
  * - `histories/*.json`: the history of each path through the workflows. Every later version must replay all of them.
- * - `worker.tgz`: the compiled worker with its lock file, from the release archive, without the dependencies and the pages. `npm ci`
- *   installs the same dependencies again.
+ * - `worker.tgz`: the compiled worker with its lock file, from the release archive, without the dependencies, the pages and the
+ *   bundle's source map. `npm ci` installs the same dependencies again.
  */
 import { execFileSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { mkdir, mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
@@ -36,12 +37,21 @@ async function prepareFolder(folder: string): Promise<void> {
   await mkdir(path.join(folder, 'histories'), { recursive: true });
 }
 
+/** Replaces the source map with an empty one, because the map is half of the file's size. The SDK requires that there is a map. */
+function removeSourceMap(bundle: string): void {
+  const marker = 'sourceMappingURL=data:application/json;charset=utf-8;base64,';
+  const [code = ''] = readFileSync(bundle, 'utf8').split(marker);
+  const map = JSON.stringify({ version: 3, sources: [], names: [], mappings: '' });
+  writeFileSync(bundle, `${code}${marker}${Buffer.from(map).toString('base64')}`);
+}
+
 /** Makes the release archive of the worker, and copies its compiled code and its lock file. Two runs produce the same bytes. */
 function recordWorker(scratch: string, file: string): void {
   run('npm', 'run', '--silent', 'package', '--', path.join(scratch, 'artifacts'));
   const archive = path.join(scratch, 'artifacts', `agent-follow-up-worker-${version}.tgz`);
   const parts = ['dist', 'package.json', 'npm-shrinkwrap.json'].map((name) => `package/${name}`);
   run('tar', '-xzf', archive, '-C', scratch, ...parts);
+  removeSourceMap(path.join(scratch, 'package/dist/workflow-bundle.js'));
   const reproducible = ['--sort=name', '--mtime=@0', '--owner=0', '--group=0', '--numeric-owner'];
   run('tar', ...reproducible, '-czf', file, '-C', scratch, ...parts);
 }
