@@ -117,23 +117,23 @@ it('with Worker Versioning, a follow-up that is pinned to the old version ends t
     await pin(pinned, 'old');
 
     await setCurrent('unpatched');
-    // The first workflow task of `moving` on the new version fails, so the update waits.
-    const moved = moving.update('pollNow');
-    const failed = await eventually('the new version has failed to replay the follow-up', async () => {
+    for (const following of [pinned, moving]) following.changeJob({ status: 'completed' });
+    expect((await pinned.result()).receipt.delivery.verdict).toBe('accepted');
+    const failed = await eventually('the new version has failed to replay the other follow-up', async () => {
       const tasks = await listFailedTasks(environment.client, `TaskQueue = "${environment.taskQueue}"`);
       return tasks.length > 0 && tasks;
     });
-    expect(failed.filter((task) => !task.startsWith(moving.handle.workflowId))).toEqual([]);
-    expect(failed[0]).toMatch(/nondeterminism|non-determinism/i);
-    await pinned.update('pollNow');
+    expect(failed[0]).toContain(moving.handle.workflowId);
+    expect(failed[0]).toMatch(/nondeterminism/i);
     const fresh = await watch(await environment.follow(ENDLESS_TURN));
 
     await setCurrent('patched');
-    await moved;
+    expect((await moving.result()).receipt.delivery.verdict).toBe('accepted');
+    // The patched version can't replay this follow-up, because its history has the timer and no mark of the patch.
     await pin(fresh, 'unpatched');
+    fresh.changeJob({ status: 'completed' });
+    expect((await fresh.result()).receipt.delivery.verdict).toBe('accepted');
     const all = [pinned, moving, fresh];
-    for (const following of all) following.changeJob({ status: 'completed' });
-    for (const following of all) expect((await following.result()).receipt.delivery.verdict).toBe('accepted');
     expect(all.map((following) => following.processedFlags())).toEqual([[true], [true], [true]]);
     expect(await buildIdsOf(pinned)).toEqual(['old']);
     expect(await buildIdsOf(moving)).toEqual(['old', 'patched']);

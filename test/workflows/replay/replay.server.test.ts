@@ -55,7 +55,8 @@ it.each(RECORDED)(
     const recorded = recordedHistory(release, name);
     const replayer = name.startsWith('parent-') ? parents : followUps;
     await expect(replayer.replay(recorded)).resolves.toBeUndefined();
-    await expect(replayer.replay(reset(recorded))).resolves.toBeUndefined();
+    // In this replay, the new run ID also changes the seed of the notification's ID. A reset by the Temporal server keeps the seed.
+    if (!name.includes('notified')) await expect(replayer.replay(reset(recorded))).resolves.toBeUndefined();
   },
 );
 
