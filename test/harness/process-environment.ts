@@ -57,18 +57,28 @@ export class ProcessEnvironment extends FollowUpTestClient {
     await test(environment).finally(() => environment.close());
   }
 
-  /** Starts a worker process of this environment. `env` is added to the environment's variables. `node` is the command of Node. */
-  async spawnWorker(env: NodeJS.ProcessEnv = {}, node?: NodeCommand): Promise<WorkerProcess> {
-    const worker = await WorkerProcess.start({ ...this.env, ...env }, undefined, node);
+  /**
+   * Starts a worker process of this environment.
+   *
+   * @param env variables in addition to the environment's variables
+   * @param node the command of Node
+   * @param program the file that Node runs. @default the compiled worker
+   */
+  async spawnWorker(
+    env: NodeJS.ProcessEnv = {},
+    node?: NodeCommand,
+    program?: string,
+  ): Promise<WorkerProcess> {
+    const worker = await WorkerProcess.start({ ...this.env, ...env }, program, node);
     this.workers.push(worker);
     return worker;
   }
 
   /** Starts a worker process as {@link spawnWorker} does, and waits until the worker logs that it is ready. */
-  async startWorker(env?: NodeJS.ProcessEnv, node?: NodeCommand): Promise<WorkerProcess> {
-    const worker = await this.spawnWorker(env, node);
-    await worker.waitForLog(/^ready$/);
-    return worker;
+  async startWorker(...worker: Parameters<ProcessEnvironment['spawnWorker']>): Promise<WorkerProcess> {
+    const started = await this.spawnWorker(...worker);
+    await started.waitForLog(/^ready$/);
+    return started;
   }
 
   static async open(options: ProcessEnvironmentOptions): Promise<ProcessEnvironment> {

@@ -1,16 +1,16 @@
-import { readdirSync } from 'node:fs';
-import path from 'node:path';
 import { beforeAll, describe, expect, it } from '@jest/globals';
-import { recordedEvents } from '../workflows/replay/recorded';
+import { FOLLOW_UP_WORKFLOW } from '../../src/contract/names';
+import { NEWEST_RELEASE, RECORDED, recordedEvents, workflowTypeOf } from '../workflows/replay/recorded';
 import { toSimulatedHistory } from './simulated-history';
 import { bundleWorkflows } from './simulate';
 import type { HistoryEvent } from './temporal/history';
 import { NonDeterminism, replayRun } from './worker/cached-run';
 
-const RELEASE = '0.3.0';
-const NAMES = readdirSync(path.join(__dirname, '../workflows/replay/histories', RELEASE))
-  .map((file) => file.replace(/\.json$/, ''))
-  .filter((name) => !name.startsWith('batch-'));
+/** The simulation has no notifications. */
+const FOLLOW_UPS = RECORDED.filter(
+  ([release, name]) =>
+    workflowTypeOf(recordedEvents(release, name)) === FOLLOW_UP_WORKFLOW && name !== 'notified',
+);
 
 /** A replay needs no clock. */
 const STILL = { during: <T>(work: () => Promise<T>) => work() };
@@ -21,16 +21,16 @@ beforeAll(async () => {
   workflows = await bundleWorkflows();
 });
 
-function replay(name: string, change = (event: HistoryEvent) => event): Promise<unknown> {
-  const { start, events } = toSimulatedHistory(recordedEvents(RELEASE, name));
+function replay(release: string, name: string, change = (event: HistoryEvent) => event): Promise<unknown> {
+  const { start, events } = toSimulatedHistory(recordedEvents(release, name));
   return replayRun(workflows, { start, events: events.map(change) }, STILL);
 }
 
 describe('the simulation', () => {
-  it.each(NAMES)(
-    'replays the recorded history %s of a real Temporal server with the same commands',
-    async (name) => {
-      await expect(replay(name)).resolves.toBeUndefined();
+  it.each(FOLLOW_UPS)(
+    'replays the history of a real Temporal server that release %s recorded as %s, with the same commands',
+    async (release, name) => {
+      await expect(replay(release, name)).resolves.toBeUndefined();
     },
   );
 
@@ -53,6 +53,8 @@ describe('the simulation', () => {
       (event) => (event.type === 'UpsertWorkflowSearchAttributes' ? { ...event, fields: {} } : event),
     ],
   ])('reports non-determinism if a recorded history has another %s', async (_, change) => {
-    await expect(replay('ten-polls-by-timers', change)).rejects.toBeInstanceOf(NonDeterminism);
+    await expect(replay(NEWEST_RELEASE, 'ten-polls-by-timers', change)).rejects.toBeInstanceOf(
+      NonDeterminism,
+    );
   });
 });

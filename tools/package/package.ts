@@ -10,6 +10,7 @@
 import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import manifest from '../../package.json';
+import { publishFields } from '../lib/publish-fields';
 import { copyRequiredFiles, findPackages } from './imports';
 import { packPrograms } from './package-programs';
 import { packPages } from './pages';
@@ -122,6 +123,7 @@ function packForNpm([name, each]: [string, NpmPackage]): string {
     version,
     description,
     license,
+    ...publishFields(manifest),
     engines,
     main: `./dist/${entries['.']}.js`,
     types: `./dist/${entries['.']}.d.ts`,

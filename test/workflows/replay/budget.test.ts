@@ -3,7 +3,7 @@ import path from 'node:path';
 import { expect, it } from '@jest/globals';
 import { computeCost } from '../../../tools/lib/history-cost';
 import type { FollowUpResult } from '../../../src/contract/result';
-import { recordedEvents } from './recorded';
+import { NEWEST_RELEASE, recordedEvents } from './recorded';
 
 const PAGE = readFileSync(path.join(__dirname, '../../../docs/performance.md'), 'utf8');
 
@@ -24,7 +24,7 @@ it.each([
 ])(
   'the recorded follow-up %s does not exceed the cost that docs/performance.md states for %i polls',
   (name, polls) => {
-    const recorded = recordedEvents('0.3.0', name);
+    const recorded = recordedEvents(NEWEST_RELEASE, name);
     const ended = recorded.at(-1)?.workflowExecutionCompletedEventAttributes;
     const result = Buffer.from(ended?.result?.payloads?.[0]?.data ?? []).toString();
     const { events, bytes, workflowTasks, actions } = computeCost(recorded);
@@ -48,5 +48,5 @@ it.each([
 it('events, workflow tasks and actions of a recorded follow-up with ten polls by timers are counted correctly', () => {
   // The actions are the start, 11 timers, 11 activities, 3 changes of search attributes, and 2 tasks with a local activity.
   const cost = { events: 128, workflowTasks: 22, actions: 28 };
-  expect(computeCost(recordedEvents('0.3.0', 'ten-polls-by-timers'))).toMatchObject(cost);
+  expect(computeCost(recordedEvents(NEWEST_RELEASE, 'ten-polls-by-timers'))).toMatchObject(cost);
 });

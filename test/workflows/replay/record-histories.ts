@@ -1,301 +1,167 @@
-/**
- * Records the histories of follow-ups of every kind, for the replay tests: `npm run record-histories`. With `--replace`, the script
- * replaces the histories of this version.
- *
- * Every history is kept permanently, in a folder named after the release that recorded it, because a changed workflow must still
- * replay all of them. The histories of a published release are never recorded again. The script therefore rejects a folder that
- * exists.
- */
-import { mkdir, mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
-import os from 'node:os';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { historyToJSON } from '@temporalio/common/lib/proto-utils';
-import { version } from '../../../package.json';
+import { NativeConnection, Worker } from '@temporalio/worker';
+import { NOTIFICATION_WORKFLOW } from '../../../src/contract/names';
 import { startDevServer } from '../../../tools/lib/dev-server';
-import { FollowUpClient } from '../../../src/entries/client';
-import type { PollingRequest } from '../../../src/contract/request';
-import { bundleCode } from '../../../src/worker/bundle';
-import { findTemporalCli } from '../../../tools/lib/temporal-cli';
 import { eventually } from '../../../tools/lib/eventually';
-import { Environment } from '../../harness/environment';
-import { type FollowUpUnderTest, FAST_OPTIONS } from '../../harness/follow-up-under-test';
+import { Environment, type EnvironmentOptions } from '../../harness/environment';
+import { TestBatch } from '../../harness/test-batch';
+import { batchPaths, type BatchPaths, continuingBatchPaths } from './batch-paths';
+import { continuing, paths, type Paths } from './follow-up-paths';
+import { interventionPaths } from './intervention-paths';
+import { CALLERS } from './recorded';
 
 const ROOT = path.resolve(__dirname, '../../..');
 
-/** The turn ends when the script ends it. */
-const endless = { turn: { durationMs: null } };
+interface Recording {
+  /** The folder for the histories. */
+  readonly folder: string;
+  /** The file of the workflow bundle. */
+  readonly bundlePath: string;
+  /** The executable of the Temporal CLI. */
+  readonly cli: string;
+}
 
-/**
- * The first poll uses a timer. The later polls use retries at intervals of six seconds or more, so that an update arrives between two
- * polls.
- */
-const SLOW = { initial: '500ms', growth: 3, maximum: '10m', jitter: 0, timerPolls: 1 } as const;
+/** The Temporal server of one part of the recording. */
+interface Server extends Pick<EnvironmentOptions, 'notify'> {
+  /** The number of events at which the Temporal server suggests continue-as-new. @default the server's default, 4,096 */
+  readonly continueAsNewAt?: number;
+}
 
-const LINK = 'https://example.test/pull/10';
+/** Records the history of every path, in a file with the name of the path. */
+export async function recordHistories(recording: Recording): Promise<void> {
+  await withEnvironment(recording, {}, async (environment, address) => {
+    await recordFollowUps(recording, environment, { ...paths, ...interventionPaths });
+    await recordBatches(recording, environment, batchPaths);
+    await recordParents(recording, environment, address);
+    const chunk = { taskQueue: environment.taskQueue, workflowId: 'chunk', args: [] };
+    await environment.client.workflow.execute('followUpBatchItems', chunk);
+    await saveRuns(recording, environment, 'chunk', 'batch-items');
+  });
+  await withEnvironment(recording, { continueAsNewAt: 45 }, async (environment) => {
+    await recordFollowUps(recording, environment, continuing);
+  });
+  await withEnvironment(recording, { continueAsNewAt: 12 }, async (environment) => {
+    await recordBatches(recording, environment, continuingBatchPaths);
+  });
+  await recordNotifications(recording);
+}
 
-/** With the default `wait`, a follow-up uses the job lock. The requests of the test harness have `send` instead. */
-const WAIT = { whenActive: 'wait' } as const;
-
-/** The connection is reset before the agent service has processed the message. */
-const LOST = { name: 'reset', operation: 'message', times: 1 } as const;
-
-type Paths = Record<string, (environment: Environment) => Promise<FollowUpUnderTest>>;
-
-/** Each function starts a follow-up that takes one path through the workflow, and performs every other action of this path. */
-const paths: Paths = {
-  accepted: (environment) => environment.follow({}, WAIT),
-  'ten-polls-by-timers': (environment) => followForPolls(environment, 10, { timerPolls: 'all' }),
-  'ten-polls': (environment) => followForPolls(environment, 10),
-  'sixty-polls': (environment) => followForPolls(environment, 60),
-  'completed-without-link': (environment) => environment.follow({ turn: { outcome: 'no-change' } }),
-  'link-late': (environment) =>
-    environment.follow(
-      { turn: { outcome: 'new-pull-request', reads: 2 } },
-      { prLinkTimeout: '30s' },
-      {
-        name: 'late-link',
-        parameters: { reads: 1 },
-      },
-    ),
-  stale: (environment) =>
-    environment.follow(
-      { pullRequest: true, turn: { reads: 3 } },
-      { maxStaleness: '5s' },
-      { name: 'stale', parameters: { reads: 1 } },
-    ),
-  'turn-never-active': (environment) =>
-    environment.follow({ turn: { outcome: 'no-change' } }, {}, { name: 'invisible-turn' }),
-  'active-job-waited-for': (environment) => environment.follow({ status: 'active' }, WAIT),
-  'active-job-waited-for-by-retries': async (environment) => {
-    const polling = { initial: '1s', growth: 0, jitter: 0, timerPolls: 0 } as const;
-    const following = await environment.follow({ status: 'active', ...endless }, { ...WAIT, polling });
-    await untilPolledByRetry(following);
-    following.changeJob({ status: 'completed' });
-    await following.waitForRequest({ operation: 'message' });
-    following.changeJob({ status: 'failed' });
-    return following;
-  },
-  'job-lock-waited-for': async (environment) => {
-    const holder = await environment.follow(endless, WAIT);
-    await holder.waitForProgress(({ phase }) => phase === 'watching');
-    const following = await environment.send({ ...holder.key, ...WAIT });
-    await following.waitForProgress(({ phase }) => phase === 'waiting-for-job');
-    holder.changeJob({ status: 'completed', prLink: LINK });
-    await holder.result();
-    await following.waitForRequest({ operation: 'message' }, { atLeast: 2 });
-    following.changeJob({ status: 'failed' });
-    return following;
-  },
-  'rejected-active': (environment) => environment.follow({ status: 'active' }, { whenActive: 'reject' }),
-  rejected: (environment) =>
-    environment.follow({}, WAIT, { name: 'status', operation: 'message', parameters: { code: 403 } }),
-  'sent-after-429': (environment) =>
-    environment.follow({}, {}, { name: 'http-429', operation: 'message', times: 1 }),
-  'sent-after-401': (environment) =>
-    environment.follow(
-      {},
-      WAIT,
-      { name: 'status', operation: 'get', times: 2, parameters: { code: 401 } },
-      { name: 'status', operation: 'message', times: 1, parameters: { code: 401 } },
-    ),
-  'delivery-shown-by-read': (environment) => environment.follow({}, {}, { name: 'processed-then-close' }),
-  'delivery-unknown': (environment) => environment.follow({}, {}, LOST),
-  resent: (environment) => environment.follow({}, { onUnknownDelivery: 'resend' }, LOST),
-  'assumed-delivered': (environment) =>
-    environment.follow({}, { onUnknownDelivery: 'assume-delivered' }, LOST),
-  'decided-not-delivered': async (environment) => {
-    const following = await environment.follow({}, { onUnknownDelivery: 'ask' }, LOST);
-    await following.waitForProgress(({ phase }) => phase === 'needs-decision');
-    await following.update('resolveDelivery', 'not-delivered', following.firstRunId);
-    return following;
-  },
-  'polls-failed': (environment) =>
-    environment.follow({}, {}, { name: 'http-503', operation: 'get', times: 2, skip: 1 }),
-  'updated-between-timer-polls': async (environment) => {
-    const polling = { initial: '15s', maximum: '15s', timerPolls: 'all' } as const;
-    const following = await environment.follow(endless, { polling });
-    await following.waitForProgress(({ phase }) => phase === 'watching');
-    await following.update('extendDeadline', '20m');
-    following.changeJob({ status: 'failed' });
-    await following.update('pollNow');
-    return following;
-  },
-  'poll-interrupted-by-poll-now': async (environment) => {
-    const following = await environment.follow(endless, { ...WAIT, polling: SLOW });
-    await untilPolledByRetry(following);
-    await following.update('pollNow');
-    following.changeJob({ status: 'failed' });
-    await following.update('pollNow');
-    return following;
-  },
-  'poll-interrupted-by-cancellation': async (environment) => {
-    const following = await environment.follow(endless, { ...WAIT, polling: SLOW });
-    await untilPolledByRetry(following);
-    await following.handle.cancel();
-    return following;
-  },
-  'poll-interrupted-by-decision': async (environment) => {
-    const polling = { ...SLOW, growth: 1, timerPolls: 0 } as const;
-    const following = await environment.follow(endless, { onUnknownDelivery: 'ask', polling }, LOST);
-    await following.waitForProgress(({ phase }) => phase === 'needs-decision');
-    await untilPolledByRetry(following);
-    await following.update('resolveDelivery', 'delivered');
-    following.changeJob({ status: 'failed' });
-    return following;
-  },
-  'job-not-found': (environment) => environment.send({ projectId: 'nowhere', jobId: 'nobody', ...WAIT }),
-  'deadline-exceeded': (environment) => environment.follow(endless, { deadline: '4s' }),
-  cancelled: async (environment) => {
-    const following = await environment.follow(endless, {
-      polling: { ...FAST_OPTIONS.polling, timerPolls: 'all' },
-    });
-    await following.waitForProgress(({ polls }) => polls > 1);
-    await following.handle.cancel();
-    return following;
-  },
-};
-
-/**
- * The Temporal server for these paths suggests continue-as-new after a few polls. With the default settings, the server suggests
- * it at 4,096 events.
- */
-const continuing: Paths = {
-  'continued-as-new': async (environment) => {
-    const polling = { ...FAST_OPTIONS.polling, timerPolls: 'all' } as const;
-    const following = await environment.follow(endless, { ...WAIT, polling });
-    const { runId } = await following.handle.describe();
-    await following.waitForProgress(({ polls }) => polls >= 10);
-    if ((await following.handle.describe()).runId === runId)
-      throw new Error('the run did not continue as new');
-    following.changeJob({ status: 'completed', prLink: LINK });
-    return following;
-  },
-};
-
-/** Starts a follow-up whose job ends at the poll with this number. */
-async function followForPolls(
+async function recordFollowUps(
+  recording: Recording,
   environment: Environment,
-  polls: number,
-  options: PollingRequest = {},
-): Promise<FollowUpUnderTest> {
-  const polling = { initial: '200ms', growth: 0, jitter: 0, ...options } as const;
-  const following = await environment.follow(endless, { ...WAIT, polling });
-  // The first GET is the baseline read.
-  await following.waitForRequest({ operation: 'get', ending: 'answered' }, { atLeast: polls });
-  following.changeJob({ status: 'completed', prLink: LINK });
-  return following;
-}
-
-/** Waits until `pollJob` has made at least two reads, so that Temporal retries it. */
-async function untilPolledByRetry({ handle }: FollowUpUnderTest): Promise<void> {
-  await eventually('a retry of pollJob is pending', async () => {
-    const { raw } = await handle.describe();
-    return raw.pendingActivities?.find(
-      ({ activityType, attempt }) => activityType?.name === 'pollJob' && (attempt ?? 0) > 2,
-    );
-  });
-}
-
-async function main(): Promise<void> {
-  const folder = path.join(ROOT, 'test/workflows/replay/histories', version);
-  if (process.argv.includes('--replace')) await rm(folder, { recursive: true, force: true });
-  if (await stat(folder).catch(() => undefined)) {
-    throw new Error(
-      `the histories of ${version} exist; for an unpublished version, --replace records them again`,
-    );
-  }
-  const scratch = await mkdtemp(path.join(os.tmpdir(), 'record-histories-'));
-  const bundlePath = path.join(scratch, 'workflow-bundle.js');
-  await writeFile(bundlePath, await bundleCode());
-
-  const cli = (await findTemporalCli({ env: process.env, report: console.error })).path;
-  try {
-    await mkdir(folder, { recursive: true });
-    await record(paths, folder, bundlePath, cli);
-    await record(continuing, folder, bundlePath, cli, { 'limit.historyCount.suggestContinueAsNew': 45 });
-    await recordBatch(folder, bundlePath, cli);
-  } finally {
-    await rm(scratch, { recursive: true, force: true });
-  }
-}
-
-async function record(
   followed: Paths,
-  folder: string,
-  bundlePath: string,
-  cli: string,
-  dynamicConfig: Record<string, number> = {},
 ): Promise<void> {
-  await withEnvironment(bundlePath, cli, dynamicConfig, async (environment) => {
-    for (const [name, follow] of Object.entries(followed)) {
-      const { handle, firstRunId } = await follow(environment);
-      // Some paths end with a failure.
-      await handle.result().catch(() => undefined);
-      const { runId: lastRunId } = await handle.describe();
-      for (const [index, runId] of [...new Set([firstRunId, lastRunId])].entries()) {
-        const file = `${name}${index === 0 ? '' : `-run-${index + 1}`}.json`;
-        await save(environment, handle.workflowId, runId, path.join(folder, file));
-      }
-    }
-  });
+  for (const [name, follow] of Object.entries(followed)) {
+    const { workflowId } = (await follow(environment)).handle;
+    // Some paths end with a failure.
+    await environment.client.workflow
+      .getHandle(workflowId)
+      .result()
+      .catch(() => undefined);
+    await saveRuns(recording, environment, workflowId, name);
+  }
 }
 
-/** Records a batch that exceeds `maxFailures`, and a further run of the same batch, which finds the items that have ended. */
-async function recordBatch(folder: string, bundlePath: string, cli: string): Promise<void> {
-  await withEnvironment(bundlePath, cli, {}, async (environment) => {
-    const { batches } = new FollowUpClient(environment.client, { taskQueue: environment.taskQueue });
-    const requests = ['completed', 'failed', 'failed', 'completed'].map((outcome) => {
-      const turn = { outcome: outcome === 'failed' ? 'failed' : 'new-pull-request' } as const;
-      const { projectId, jobId } = environment.sandbox.addJob({ projectId: 'batch', turn });
-      return { ...FAST_OPTIONS, projectId, jobId, prompt: 'Rebase on main.' };
+async function recordBatches(recording: Recording, environment: Environment, run: BatchPaths): Promise<void> {
+  for (const [name, runBatch] of Object.entries(run))
+    await saveRuns(recording, environment, (await runBatch(environment)).workflow.workflowId, name);
+}
+
+/** Records workflows of another team that start a follow-up as a child, on a worker without the plugin. */
+async function recordParents(recording: Recording, environment: Environment, address: string): Promise<void> {
+  const taskQueue = `callers-${randomUUID()}`;
+  const connection = await NativeConnection.connect({ address });
+  const worker = await Worker.create({ connection, taskQueue, workflowsPath: CALLERS });
+  await worker.runUntil(async () => {
+    for (const type of ['waits', 'startsTwice', 'startsAndReturns']) {
+      const args = [environment.newRequest(), { taskQueue: environment.taskQueue }];
+      await environment.client.workflow.execute(type, { taskQueue, workflowId: type, args });
+      await saveRuns(recording, environment, type, `parent-${type}`);
+    }
+  });
+  await connection.close();
+}
+
+/** Records a follow-up and a batch that send notifications, and the workflows that send them. */
+async function recordNotifications(recording: Recording): Promise<void> {
+  const receiver = createServer((_, response) => response.writeHead(204).end());
+  await once(receiver.listen(0, '127.0.0.1'), 'listening');
+  const url = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/`;
+  const secret = `whsec_${Buffer.alloc(24).toString('base64')}`;
+  const notify = { url, secrets: { current: () => Promise.resolve(secret) } };
+  try {
+    await withEnvironment(recording, { notify }, async (environment) => {
+      await recordFollowUps(recording, environment, { notified: (each) => each.follow() });
+      const notified = async () => {
+        const batch = new TestBatch(environment).addItems(1);
+        await batch.start();
+        await batch.handle.result();
+        return batch;
+      };
+      await recordBatches(recording, environment, { 'batch-notified': notified });
+      const query = `WorkflowType = "${NOTIFICATION_WORKFLOW}" AND ExecutionStatus = "Completed"`;
+      const sent = await eventually('a notification was sent', async () => {
+        for await (const each of environment.client.workflow.list({ query })) return each;
+        return undefined;
+      });
+      await saveRuns(recording, environment, sent.workflowId, 'notification');
     });
-    for (const [name, options] of [
-      ['batch-max-failures-exceeded', { concurrency: 1, maxFailures: { items: 1 } }],
-      ['batch-resumed', { concurrency: 3 }],
-    ] as const) {
-      const batch = await batches.start(requests, { batchId: 'nightly', ...options });
-      await batch.result();
-      const { workflowId } = batch;
-      const { runId } = await environment.client.workflow.getHandle(workflowId).describe();
-      await save(environment, workflowId, runId, path.join(folder, `${name}.json`));
-    }
-  });
+  } finally {
+    receiver.close().closeAllConnections();
+  }
 }
-
-/** Without this setting, every timer and retry could fire up to a second late. */
-const TIMERS_ON_TIME = { 'history.timerProcessorMaxTimeShift': '10ms' };
 
 async function withEnvironment(
-  bundlePath: string,
-  cli: string,
-  dynamicConfig: Readonly<Record<string, number>>,
-  work: (environment: Environment) => Promise<void>,
+  { bundlePath, cli }: Recording,
+  { continueAsNewAt, notify }: Server,
+  work: (environment: Environment, address: string) => Promise<void>,
 ): Promise<void> {
-  const settings = { ...TIMERS_ON_TIME, ...dynamicConfig };
-  const server = await startDevServer({ cli, searchAttributes: true, dynamicConfig: settings });
+  const dynamicConfig = {
+    // Without this setting, every timer and retry could fire up to a second late.
+    'history.timerProcessorMaxTimeShift': '10ms',
+    ...(continueAsNewAt !== undefined && { 'limit.historyCount.suggestContinueAsNew': continueAsNewAt }),
+  };
+  const server = await startDevServer({ cli, searchAttributes: true, dynamicConfig });
   try {
-    const environment = await Environment.open({ address: server.address, bundlePath });
-    await work(environment).finally(() => environment.close());
+    const options = { address: server.address, bundlePath, ...(notify && { notify }) };
+    const environment = await Environment.open(options);
+    await work(environment, server.address).finally(() => environment.close());
   } finally {
     await server.stop();
   }
 }
 
-async function save(
-  environment: Environment,
+/** Saves the first and the last run of a workflow. Both are the same run unless the workflow was reset, retried or continued as new. */
+async function saveRuns(
+  { folder }: Recording,
+  { client }: Environment,
   workflowId: string,
-  runId: string,
-  file: string,
+  name: string,
 ): Promise<void> {
-  const history = await environment.client.workflow.getHandle(workflowId, runId).fetchHistory();
-  const recorded = JSON.parse(historyToJSON(history)) as object;
-  const text = JSON.stringify({ workflowId, ...recorded });
-  // The stack trace of a failure has file paths. The recorded history does not need the folder of this machine.
-  await writeFile(file, `${text.replaceAll(`${ROOT}${path.sep}`, '')}\n`);
-  console.log(`${path.basename(file)}: ${history.events?.length ?? 0} events`);
+  const { runId: lastRunId } = await client.workflow.getHandle(workflowId).describe();
+  const runs = await eventually(
+    `the list has the last run of ${workflowId}`,
+    async () => {
+      const found = [];
+      for await (const run of client.workflow.list({ query: `WorkflowId = "${workflowId}"` }))
+        found.push(run);
+      return found.sort((a, b) => Number(a.startTime) - Number(b.startTime)).map(({ runId }) => runId);
+    },
+    { until: (runIds) => runIds.includes(lastRunId) },
+  );
+  for (const [index, runId] of [...new Set([runs[0] ?? lastRunId, lastRunId])].entries()) {
+    const history = await client.workflow.getHandle(workflowId, runId).fetchHistory();
+    const recorded = JSON.parse(historyToJSON(history)) as object;
+    const text = JSON.stringify({ workflowId, ...recorded });
+    const file = `${name}${index === 0 ? '' : `-run-${index + 1}`}.json`;
+    // The stack trace of a failure has file paths. The recorded history does not need the folder of this machine.
+    await writeFile(path.join(folder, file), `${text.replaceAll(`${ROOT}${path.sep}`, '')}\n`);
+    console.log(`${file}: ${history.events?.length ?? 0} events`);
+  }
 }
-
-main().catch((error: unknown) => {
-  console.error(error instanceof Error ? error.message : error);
-  process.exitCode = 1;
-});
