@@ -87,7 +87,9 @@ export class UnchangedFollowUps {
       else [earliest, few] = [until, runs];
       const isFound = isSuitable || (many.length > 0 && latest - earliest < SEARCH_PRECISION_MS);
       if (isFound) {
-        this.searchStarts.set(phase, isSuitable ? until : latest);
+        // A list without an earlier limit has every run, so the next search needs no limit either.
+        if (until === now) this.searchStarts.delete(phase);
+        else this.searchStarts.set(phase, isSuitable ? until : latest);
         return [...few, ...(isSuitable ? [] : many)].sort((one, other) => one.startedAt - other.startedAt);
       }
       until = many.length === 0 ? now : Math.floor((earliest + latest) / 2);
