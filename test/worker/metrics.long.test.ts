@@ -117,7 +117,7 @@ it('exports exactly the metrics and labels of the table METRICS, and counts one 
 
 it('counts the reads with an unknown status by its word, and shows how long a follow-up has not changed, also in a worker that starts later', async () => {
   const parameters = { word: 'awaiting_user_feedback' };
-  const unknown = { name: 'unknown-status', operation: 'get', skip: 1, parameters } as const;
+  const unknown = { name: 'unknown-status', operation: 'get', parameters } as const;
   const following = await environment.follow(ENDLESS_TURN, POLLS_ON, unknown);
   const status = 'awaiting_user_feedback';
   const reads = async () => sumOf(await series(), 'unknown_status_reads_total', { status });
