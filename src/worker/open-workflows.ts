@@ -52,7 +52,9 @@ export function startOpenWorkflowGauges({ connection, options }: Worker): NodeJS
     rounds += 1;
     await measure('CountWorkflowExecutions', () => recordCounts(connection, namespace));
     if (isChangeRound)
-      await measure('ListWorkflowExecutions', () => recordOldestChanges(connection, namespace, unchanged));
+      await measure('ListWorkflowExecutions or GetWorkflowExecutionHistoryReverse', () =>
+        recordOldestChanges(connection, namespace, unchanged),
+      );
   };
   void measureAll();
   return setInterval(() => void measureAll(), COUNT_INTERVAL_MS);
