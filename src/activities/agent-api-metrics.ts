@@ -1,19 +1,27 @@
 import { log, metricMeter } from '@temporalio/activity';
 import type { AgentApi } from '../agent-api/client';
+import { isKnownStatus } from '../contract/job';
 import { recordMetric } from '../contract/metrics';
 
 /**
- * Counts and times each request to the agent service. If a metric can't be recorded, the response is still returned, because the
- * POST may have been processed.
+ * Counts and times each request to the agent service, and counts the reads that returned an unknown status. If a metric can't be
+ * recorded, the response is still returned, because the POST may have been processed.
  */
 export function withMetrics(api: AgentApi): AgentApi {
-  const recorded = async <T extends object>(operation: 'read' | 'send', request: Promise<T>) => {
+  const recorded = async <T extends object>(
+    operation: 'read' | 'send',
+    request: Promise<T>,
+    readStatus: (response: T) => string | null = () => null,
+  ) => {
     const startedAt = performance.now();
     const response = await request;
     const result = 'label' in response ? String(response.label) : 'job';
     try {
       recordMetric(metricMeter, 'requests', 1, { operation, result });
       recordMetric(metricMeter, 'requestDuration', (performance.now() - startedAt) / 1_000, { operation });
+      const status = readStatus(response);
+      if (status !== null && !isKnownStatus(status))
+        recordMetric(metricMeter, 'unknownStatusReads', 1, { status });
     } catch (error) {
       log.warn('the metrics of a request could not be recorded', { error });
     }
@@ -21,7 +29,10 @@ export function withMetrics(api: AgentApi): AgentApi {
   };
   return {
     ...api,
-    getJob: (...call) => recorded('read', api.getJob(...call)),
+    getJob: (...call) =>
+      recorded('read', api.getJob(...call), (response) =>
+        response.kind === 'job' ? response.job.status : null,
+      ),
     sendMessage: (...call) => recorded('send', api.sendMessage(...call)),
   };
 }

@@ -106,6 +106,9 @@ const ADVICE_AFTER_FAILURES =
 const ADVICE_AFTER_STOP =
   'to continue the batch, run `batch run` with the same file; running items continue unless they were cancelled too';
 
+const UNCHANGED_NOTE =
+  'nothing shows that these ends are new; to list these items, run `agent-follow-up list --outcome unchanged --batch` with the batch ID';
+
 const ADVICE_BY_STATE: Partial<Record<BatchState, string>> = {
   paused: 'run `batch resume` to start items again; running items continue while the batch is paused',
   'max-failures-exceeded': ADVICE_AFTER_FAILURES,
@@ -140,6 +143,7 @@ export function batchRows({ state, message, summary }: BatchView) {
       ['status', formatCounts(summary.byStatus)],
       ['failure', formatCounts(summary.byFailure)],
       ['evidence', formatCounts(summary.byEvidence)],
+      ['unchanged', summary.byEvidence.unchanged ? UNCHANGED_NOTE : null],
       ['unknown', `${unknownDeliveries} deliveries`],
       ['started', startedAt],
       ['ended', endedAt && `${endedAt} (after ${formatDuration(lasted)})`],

@@ -1,6 +1,15 @@
 import type { Client, WorkflowExecutionDescription, WorkflowExecutionInfo } from '@temporalio/client';
+import { OUTCOMES } from '../contract/outcome';
 import { FOLLOW_UP_WORKFLOW, type KeywordName, MEMO_RECEIPT } from '../contract/names';
-import { isReceipt, isVerdict, type Receipt, type Verdict } from '../contract/result';
+import { literalOf } from '../contract/checks';
+import {
+  type Evidence,
+  EVIDENCES,
+  isReceipt,
+  isVerdict,
+  type Receipt,
+  type Verdict,
+} from '../contract/result';
 import { keywordAttributeKey, OUTCOME_KEY } from '../contract/follow-up-start-options';
 import { singleLine } from '../contract/text';
 import { describeWorkflow, type RunState, toRunState } from '../temporal/workflow-executions';
@@ -38,6 +47,8 @@ export interface FollowUpDescription {
    * follow-up is null.
    */
   readonly verdict: Verdict | null;
+  /** The evidence for the final status, such as `seen-active`. Null while the follow-up runs, and if no status was accepted. */
+  readonly evidence: Evidence | null;
   readonly jobStatus: string | null;
   readonly projectId: string | null;
   readonly jobId: string | null;
@@ -48,6 +59,13 @@ export interface FollowUpDescription {
    * terminated or timed out. Null for every other follow-up, and in a list.
    */
   readonly receipt: Receipt | null;
+}
+
+const isListedEvidence = literalOf(...EVIDENCES);
+
+/** Returns whether a value can be an outcome that a later version added. */
+function isOtherValue(value: string): boolean {
+  return !isVerdict(value) && !isListedEvidence(value);
 }
 
 /** Describes a run of a follow-up. @throws NotFoundError */
@@ -122,8 +140,9 @@ function toDescription(info: Omit<WorkflowExecutionInfo, 'raw'>): FollowUpDescri
     endedAt: info.closeTime?.toISOString() ?? null,
     taskQueue: info.taskQueue,
     phase: readAttribute('FollowUpPhase'),
-    outcome: values.find((value) => !isVerdict(value)) ?? null,
+    outcome: OUTCOMES.find((value) => values.includes(value)) ?? values.find(isOtherValue) ?? null,
     verdict: values.find(isVerdict) ?? null,
+    evidence: values.find(isListedEvidence) ?? null,
     jobStatus: readAttribute('AgentJobStatus'),
     projectId: readAttribute('AgentProject'),
     jobId: readAttribute('AgentJob'),

@@ -10,7 +10,7 @@ import { checkObject, nameProblems, unknownOptions } from './options';
 /** The conditions of a list, all of which must hold for the latest run of a follow-up. An omitted field does not restrict the list. */
 export interface FollowUpFilter {
   readonly phase?: Phase | undefined;
-  /** The outcome, such as `completed` or `DeadlineExceeded`, or the verdict, such as `unknown`. */
+  /** The outcome, such as `DeadlineExceeded`, the verdict, such as `unknown`, or the evidence of a result, such as `unchanged`. */
   readonly outcome?: string | undefined;
   readonly projectId?: string | undefined;
   readonly jobId?: string | undefined;
@@ -61,7 +61,7 @@ export function checkFilter(filter: unknown): asserts filter is FollowUpFilter {
   if (typeof outcome === 'string' && !/^[a-z-]*$/i.test(outcome))
     problems.push({
       field: 'outcome',
-      text: 'must be an outcome or a verdict, such as completed or unknown',
+      text: 'must be an outcome, a verdict or an evidence, such as completed, unknown or unchanged',
     });
   for (const field of TIME_FIELDS) problems.push(...timeProblems(field, given[field]));
   if (retryable !== undefined && typeof retryable !== 'boolean')
@@ -105,7 +105,8 @@ export function queryFromFilter(filter: FollowUpFilter): string {
 /** Returns whether a follow-up fulfills the conditions of a filter, apart from those in {@link attributesFromFilter}. */
 export function matchesFilter(found: FollowUpDescription, filter: FollowUpFilter): boolean {
   const { outcome, canRetry: retryable } = filter;
-  if (outcome !== undefined && outcome !== found.outcome && outcome !== found.verdict) return false;
+  const values: readonly (string | null)[] = [found.outcome, found.verdict, found.evidence];
+  if (outcome !== undefined && !values.includes(outcome)) return false;
   if (retryable === true && (found.state === 'running' || !canRetry(found.verdict))) return false;
   return TIME_FIELDS.every((field) => {
     const [, name, isEarliest] = TIMES[field];

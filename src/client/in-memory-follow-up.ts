@@ -146,6 +146,7 @@ export class InMemoryFollowUp {
       phase: step.phase,
       outcome: end?.outcome ?? null,
       verdict: end?.outcome ? reportedDelivery(state).verdict : null,
+      evidence: end?.outcome ? this.receipt.evidence : null,
       jobStatus: state.job?.status ?? null,
       projectId: request.projectId,
       jobId: request.jobId,

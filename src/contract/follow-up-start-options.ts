@@ -1,7 +1,7 @@
 import { canonicalId, sha256Hex, followUpWorkflowId } from './ids';
 import { type KeywordName, MEMO_PROMPT_DIGEST } from './names';
 import type { FollowUpRequest } from './request';
-import type { Verdict } from './result';
+import type { Evidence, Verdict } from './result';
 import { markdownCode, MAX_ATTRIBUTE_CHARACTERS, truncate } from './text';
 
 export function keywordAttributeKey(name: KeywordName) {
@@ -20,9 +20,19 @@ export function keywordAttribute(name: KeywordName, text: string) {
 
 export const OUTCOME_KEY = { name: 'FollowUpOutcome', type: 'KEYWORD_LIST' } as const;
 
-/** Creates the search attribute `FollowUpOutcome`, such as `["DeliveryUnknown", "unknown"]`. */
-export function outcomeAttribute(outcome: string, verdict: Verdict) {
-  return { key: OUTCOME_KEY, value: [truncate(outcome, MAX_ATTRIBUTE_CHARACTERS), verdict] };
+/**
+ * Creates the search attribute `FollowUpOutcome`, such as `["DeliveryUnknown", "unknown"]` or
+ * `["completed", "accepted", "unchanged"]`.
+ *
+ * @param evidence null if no terminal status was accepted
+ */
+export function outcomeAttribute(outcome: string, verdict: Verdict, evidence: Evidence | null) {
+  const values = [
+    truncate(outcome, MAX_ATTRIBUTE_CHARACTERS),
+    verdict,
+    ...(evidence === null ? [] : [evidence]),
+  ];
+  return { key: OUTCOME_KEY, value: values };
 }
 
 type RequestWithId = Pick<FollowUpRequest, 'projectId' | 'jobId' | 'prompt'> & { readonly requestId: string };

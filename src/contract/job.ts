@@ -32,6 +32,11 @@ export function isTerminal(status: string): status is TerminalStatus {
   return TERMINAL_STATUSES.some((each) => each === status);
 }
 
+/** Returns whether this version knows a status. The agent service may add statuses, and such a status is not terminal. */
+export function isKnownStatus(status: string): boolean {
+  return status === ACTIVE_STATUS || isTerminal(status);
+}
+
 /** Returns whether only the end of a turn sets this status. Any client can archive a job, so `archived` is excluded. */
 export function isTurnEndStatus(status: string): boolean {
   return isTerminal(status) && status !== 'archived';

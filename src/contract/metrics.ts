@@ -1,7 +1,7 @@
 import { OUTCOMES } from './outcome';
 import { TERMINAL_STATUSES } from './job';
 import { BATCH_WORKFLOW, FOLLOW_UP_WORKFLOW } from './names';
-import { EVIDENCES, FAILURE_TYPES, VERDICTS } from './result';
+import { EVIDENCES, FAILURE_TYPES, OPEN_PHASES, VERDICTS } from './result';
 
 const OPERATIONS = ['read', 'send'] as const;
 
@@ -20,7 +20,12 @@ const RESULTS: readonly string[] = (
 const OPEN_STATES = ['any', 'sending', 'needs-decision', 'unauthorized', 'batch'] as const;
 export type OpenState = (typeof OPEN_STATES)[number];
 
-type Labels = Readonly<Record<string, readonly string[] | null>>;
+/** The possible values of a label whose values are not known in advance: the first `maxWords` words of a process, and `other`. */
+interface Words {
+  readonly maxWords: number;
+}
+export type MetricLabel = readonly string[] | Words | null;
+type Labels = Readonly<Record<string, MetricLabel>>;
 
 /** @param recordedBy a workflow type, `activities` (the activities that send requests to the agent service), or `worker` */
 function row<const K extends string>(kind: K) {
@@ -35,8 +40,8 @@ function row<const K extends string>(kind: K) {
 const [counter, gauge, histogram] = [row('counter'), row('gauge'), row('histogram')];
 
 /**
- * The metrics of the worker. Each label has a list of its possible values, or null if the label's value is constant in a process.
- * No label has the ID of a project, a job or a workflow, because each ID would add time series.
+ * The metrics of the worker. Each label has a list of its possible values, a maximum number of words, or null if the label's value
+ * is constant in a process. No label has the ID of a project, a job or a workflow, because each ID would add time series.
  */
 export const METRICS = {
   workerInfo: gauge(
@@ -58,6 +63,12 @@ export const METRICS = {
     'The duration of one HTTP request, from connecting to the last byte or to the failure.',
     // The bucket of 30 s is the default timeout, and the bucket of 600 s is the longest timeout.
     [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 600],
+  ),
+  unknownStatusReads: counter(
+    'unknown_status_reads_total',
+    'activities',
+    { status: { maxWords: 20 } },
+    'Reads that returned a job with a status that this version does not know, by status. Such a status does not end a follow-up.',
   ),
   deliveries: counter(
     'deliveries_total',
@@ -105,6 +116,14 @@ export const METRICS = {
     {},
     'The time when the Temporal server last returned the counts of running workflows, in seconds since 1970.',
   ),
+  oldestUnchanged: gauge(
+    'oldest_unchanged_seconds',
+    'worker',
+    { phase: OPEN_PHASES },
+    'The time since the last change of the open follow-up that has not changed for the longest time, by phase. A change is a new ' +
+      'phase, or a new status of the job. Without an open follow-up, the value is 0. Each worker measures this time every five ' +
+      'minutes, so use the maximum of all workers.',
+  ),
 };
 
 type MetricKey = keyof typeof METRICS;
@@ -124,7 +143,8 @@ export interface Meter {
  * Records one value of a metric.
  *
  * @param labels the values of the labels. Null becomes `none`, and a value that the row does not list becomes `other`. An HTTP
- * status that is not listed becomes its class.
+ * status that is not listed becomes its class. If the row has a maximum number of words, further words of this process become
+ * `other`.
  * @param sdkLabels the SDK's own labels. The SDK adds these labels only in activities and workflows, so a metric of the worker
  * needs them here.
  */
@@ -138,8 +158,13 @@ export function recordMetric<K extends MetricKey>(
   const { name, kind, meaning, labels: allowed } = METRICS[key];
   const listed: Labels = allowed;
   const all: Record<string, string> = { ...sdkLabels };
-  for (const [label, text] of Object.entries<string | null>(labels))
-    all[label] = toAllowedLabelValue(text, listed[label]);
+  for (const [label, text] of Object.entries<string | null>(labels)) {
+    const values = listed[label] ?? null;
+    all[label] =
+      values !== null && 'maxWords' in values
+        ? toCountedWord(`${name} ${label}`, text ?? 'none', values)
+        : toAllowedLabelValue(text, values);
+  }
   // The SDK throws an error for a negative value, for example after a clock was set back. The workflow task would then fail.
   const amount = Math.max(0, value);
   // The unit is not passed to the SDK, because the name contains the unit.
@@ -150,7 +175,7 @@ export function recordMetric<K extends MetricKey>(
 
 /**
  * Records 0 in each counter of one recorder, for every combination of labels. Otherwise, the first value of a counter would be 1,
- * and Prometheus would see no increase.
+ * and Prometheus would see no increase. Words that are not known in advance are an exception, and only `other` starts at 0.
  */
 export function initializeCounters(
   meter: Meter,
@@ -160,17 +185,30 @@ export function initializeCounters(
   for (const { name, kind, recordedBy: recorder, labels, meaning } of Object.values(METRICS)) {
     if (kind !== 'counter' || recorder !== recordedBy) continue;
     let combinations = [sdkLabels];
-    for (const [label, values] of Object.entries(labels))
+    for (const [label, listed] of Object.entries<readonly string[] | Words>(labels)) {
+      const values = 'maxWords' in listed ? ['other'] : listed;
       combinations = combinations.flatMap((each) => values.map((value) => ({ ...each, [label]: value })));
+    }
     const counter = meter.createCounter(name, '', meaning);
     for (const each of combinations) counter.add(0, each);
   }
 }
 
+/** The words that this process has recorded, by the metric and its label. */
+const countedWords = new Map<string, Set<string>>();
+
+/** Returns the word, or `other` if the process has already recorded the maximum number of other words for this label. */
+function toCountedWord(label: string, word: string, { maxWords }: Words): string {
+  const words = countedWords.get(label) ?? new Set();
+  countedWords.set(label, words);
+  if (words.size < maxWords) words.add(word);
+  return words.has(word) ? word : 'other';
+}
+
 /** Matches the codes of Node's TLS and certificate errors. */
 export const TLS_CODE = /^(ERR_(TLS|SSL)_\w+|EPROTO|UNABLE_TO_\w+|\w*CERT\w*)$/;
 
-function toAllowedLabelValue(text: string | null, values: readonly string[] | null = []): string {
+function toAllowedLabelValue(text: string | null, values: readonly string[] | null): string {
   const value = text ?? 'none';
   const valueClass = TLS_CODE.test(value) ? 'tls_error' : value.replace(/^(http_\d)\d\d$/, '$1xx');
   return [value, valueClass].find((each) => values === null || values.includes(each)) ?? 'other';

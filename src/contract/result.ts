@@ -10,7 +10,7 @@ import {
   orNull,
   text,
 } from './checks';
-import { type AgentJob, isAgentJob, isJobState, jobFields } from './job';
+import { type AgentJob, isAgentJob, isJobState, isKnownStatus, jobFields } from './job';
 
 /** Whether the message arrived. */
 export const VERDICTS = ['not-sent', 'accepted', 'rejected', 'unknown'] as const;
@@ -122,6 +122,8 @@ const PHASE_ACTIONS = {
 } as const;
 export type Phase = keyof typeof PHASE_ACTIONS;
 export const PHASES = Object.keys(PHASE_ACTIONS) as readonly Phase[];
+/** The phases of follow-ups that have not ended. */
+export const OPEN_PHASES = PHASES.filter((phase) => !['done', 'failed', 'cancelled'].includes(phase));
 
 /**
  * The result of the query `progress` and of the updates. The counts do not include the reads of a pending `pollJob`. The client
@@ -150,6 +152,9 @@ const WAIT_ADVICE =
   'nothing; if the last response is an error that persists, fix its cause. A cancellation ends the watch, but does not stop the agent';
 const NEW_KEY_ADVICE =
   'give the workers a valid AGENT_API_KEY or AGENT_API_KEY_FILE; the follow-up then continues automatically';
+const UNKNOWN_STATUS_REASON =
+  'this version does not know the status of the job, so the status does not end the follow-up; the agent may wait for a person';
+const UNKNOWN_STATUS_ADVICE = 'check the job in the agent service; the follow-up continues to read the job';
 const RETRY_ADVICE =
   'fix the cause, then run `agent-follow-up retry` to send the message. To send a corrected request, use a new request ID';
 
@@ -170,7 +175,8 @@ export function phaseRows(
     phase,
     deliveryUnknownReason,
     delivery,
-  }: Pick<FollowUpProgress, 'phase' | 'deliveryUnknownReason' | 'delivery'>,
+    job,
+  }: Pick<FollowUpProgress, 'phase' | 'deliveryUnknownReason' | 'delivery' | 'job'>,
   decide: string,
 ): (readonly [name: string, value: string])[] {
   const rows: [string, string][] = [['phase', phase]];
@@ -190,6 +196,8 @@ export function phaseRows(
   }
   if (phase === 'done') return rows;
   const isOver = phase === 'failed' || phase === 'cancelled';
+  if (!isOver && job !== null && !isKnownStatus(job.status))
+    return [...rows, ['why', UNKNOWN_STATUS_REASON], ['what to do', UNKNOWN_STATUS_ADVICE]];
   return [...rows, ['what to do', isOver ? getAdviceAfterEnd(delivery) : WAIT_ADVICE]];
 }
 

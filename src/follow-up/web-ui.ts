@@ -38,7 +38,7 @@ export function currentDetails(state: FollowUpState, step: Step): string {
   const confirmedBy = delivery.confirmedBy === null ? '' : ` (by ${delivery.confirmedBy})`;
   const laterReadsNote = step.do === 'poll' ? '; later reads are in the pending activity' : '';
   const rows: (readonly [string, string])[] = [
-    ...phaseRows({ phase, delivery, deliveryUnknownReason: reason }, HOW_TO_DECIDE),
+    ...phaseRows({ phase, job, delivery, deliveryUnknownReason: reason }, HOW_TO_DECIDE),
     ['last response', (lastResponse === null ? 'none yet' : responseText(lastResponse)) + laterReadsNote],
     [
       'delivery',

@@ -1,8 +1,10 @@
 import { noopMetricMeter } from '@temporalio/common';
-import { Runtime, type Worker } from '@temporalio/worker';
+import { type NativeConnection, Runtime, type Worker } from '@temporalio/worker';
 import { recordMetric, type OpenState } from '../contract/metrics';
 import { findGrpcError } from '../temporal/grpc-status';
 import { BATCH_WORKFLOW, FOLLOW_UP_WORKFLOW } from '../contract/names';
+import { createOpenFollowUps } from './open-follow-ups';
+import { UnchangedFollowUps } from './unchanged-follow-ups';
 
 /** The interval between two counts. Each time, a worker makes five count requests to the Temporal server. */
 export const COUNT_INTERVAL_MS = 60_000;
@@ -18,35 +20,68 @@ const QUERIES: Readonly<Record<OpenState, string>> = {
   batch: `WorkflowType = '${BATCH_WORKFLOW}'`,
 };
 
-const COUNT_FAILED =
-  'the metrics of open follow-ups are not updated, because the call CountWorkflowExecutions fails';
+/** The oldest changes are measured with every fifth count, because an operator needs them only when they are hours old. */
+const COUNTS_PER_CHANGE_MEASUREMENT = 5;
+const CHANGE_TIMEOUT_MS = 30_000;
 
 /**
- * Records the number of open workflows as metrics, once a minute, until the returned timer is cleared. Returns undefined if the
- * process has no metrics. A failure is logged once until its reason changes, because a gateway may reject each of these calls.
+ * Records the number of open workflows and their oldest changes as metrics, until the returned timer is cleared. Returns undefined
+ * if the process has no metrics. A failure is logged once until its reason changes, because a gateway may reject each of these
+ * calls.
  */
 export function startOpenWorkflowGauges({ connection, options }: Worker): NodeJS.Timeout | undefined {
   const { logger, metricMeter } = Runtime.instance();
   if (connection === undefined || metricMeter === noopMetricMeter) return undefined;
   const { namespace } = options;
-  let lastProblem: string | undefined;
-  const countOpenWorkflows = async (): Promise<void> => {
+  const unchanged = new UnchangedFollowUps(createOpenFollowUps(connection, namespace));
+  const lastProblems = new Map<string, string>();
+  const measure = async (call: string, record: () => Promise<void>): Promise<void> => {
     try {
-      await connection.withDeadline(Date.now() + COUNT_TIMEOUT_MS, async () => {
-        for (const [state, query] of Object.entries(QUERIES)) {
-          const running = { namespace, query: `${query} AND ExecutionStatus = 'Running'` };
-          const { count } = await connection.workflowService.countWorkflowExecutions(running);
-          recordMetric(metricMeter, 'open', Number(count), { state }, { namespace });
-        }
-      });
-      recordMetric(metricMeter, 'openCountedAt', Date.now() / 1_000, {}, { namespace });
-      lastProblem = undefined;
+      await record();
+      lastProblems.delete(call);
     } catch (error) {
       const problem = findGrpcError(error)?.text ?? String(error);
-      if (problem !== lastProblem) logger.warn(`${COUNT_FAILED}: ${problem}`, { namespace });
-      lastProblem = problem;
+      const message = `the metrics of open follow-ups are not updated, because the call ${call} fails: ${problem}`;
+      if (problem !== lastProblems.get(call)) logger.warn(message, { namespace });
+      lastProblems.set(call, problem);
     }
   };
-  void countOpenWorkflows();
-  return setInterval(() => void countOpenWorkflows(), COUNT_INTERVAL_MS);
+  let rounds = 0;
+  const measureAll = async (): Promise<void> => {
+    const isChangeRound = rounds % COUNTS_PER_CHANGE_MEASUREMENT === 0;
+    rounds += 1;
+    await measure('CountWorkflowExecutions', () => recordCounts(connection, namespace));
+    if (isChangeRound)
+      await measure('ListWorkflowExecutions or GetWorkflowExecutionHistoryReverse', () =>
+        recordOldestChanges(connection, namespace, unchanged),
+      );
+  };
+  void measureAll();
+  return setInterval(() => void measureAll(), COUNT_INTERVAL_MS);
+}
+
+async function recordCounts(connection: NativeConnection, namespace: string): Promise<void> {
+  const { metricMeter } = Runtime.instance();
+  await connection.withDeadline(Date.now() + COUNT_TIMEOUT_MS, async () => {
+    for (const [state, query] of Object.entries(QUERIES)) {
+      const running = { namespace, query: `${query} AND ExecutionStatus = 'Running'` };
+      const { count } = await connection.workflowService.countWorkflowExecutions(running);
+      recordMetric(metricMeter, 'open', Number(count), { state }, { namespace });
+    }
+  });
+  recordMetric(metricMeter, 'openCountedAt', Date.now() / 1_000, {}, { namespace });
+}
+
+async function recordOldestChanges(
+  connection: NativeConnection,
+  namespace: string,
+  unchanged: UnchangedFollowUps,
+): Promise<void> {
+  const { metricMeter } = Runtime.instance();
+  const now = Date.now();
+  const find = () => unchanged.findOldestChanges(now);
+  for (const [phase, changedAt] of await connection.withDeadline(now + CHANGE_TIMEOUT_MS, find)) {
+    const ageMs = changedAt === null ? 0 : now - changedAt;
+    recordMetric(metricMeter, 'oldestUnchanged', ageMs / 1_000, { phase }, { namespace });
+  }
 }

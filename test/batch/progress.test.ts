@@ -70,3 +70,17 @@ it.each<[string, Partial<BatchMemo>, Parameters<typeof toBatchProgress>[1], stri
     expect(rows.get('what to do') ?? '').toContain(nextStep);
   },
 );
+
+it.each([
+  [{ 'seen-active': 7 }, undefined],
+  [{ 'seen-active': 7, unchanged: 2 }, 'agent-follow-up list --outcome unchanged --batch'],
+])(
+  'the summary of a batch with the evidences %j shows how to list the unchanged results: %s',
+  (byEvidence, command) => {
+    const summary = toBatchProgress({ ...MEMO, ended: 9, byEvidence }, 'running');
+    const rows = new Map(batchRows({ state: 'running', message: null, summary }));
+    expect(rows.get('evidence')).toContain('seen-active × 7');
+    expect(rows.get('evidence')?.includes('unchanged × 2')).toBe(command !== undefined);
+    expect(rows.get('unchanged')?.includes(String(command))).toBe(command && true);
+  },
+);

@@ -104,6 +104,10 @@ it.each<[Partial<FollowUpProgress>, string]>([
     'watching · http 503 (job was active) · poll 3 · next in 12s · message accepted · deadline in 2h',
   ],
   [
+    { job: { ...JOB, status: 'blocked' }, lastResponse: 'blocked' },
+    'watching · blocked (unknown status, check the job) · poll 3 · next in 12s · message accepted · deadline in 2h',
+  ],
+  [
     {
       phase: 'confirming',
       job: { ...JOB, status: 'completed' },
@@ -139,6 +143,20 @@ it.each<[Partial<FollowUpProgress>, object]>([
     },
   ],
   [{ phase: 'verifying' as never }, { phase: 'verifying', action: expect.stringContaining('newer') }],
+  [
+    { job: { ...JOB, status: 'blocked' }, lastResponse: 'blocked' },
+    {
+      status: 'blocked',
+      'last response': 'blocked',
+      why: expect.stringContaining('this version does not know the status of the job'),
+      'what to do': expect.stringContaining('check the job in the agent service'),
+    },
+  ],
+  [
+    { evidence: 'unchanged' },
+    { evidence: 'unchanged (nothing shows that this end is new, so check the job)' },
+  ],
+  [{ evidence: 'seen-active' }, { evidence: 'seen-active' }],
   [{ phase: 'unauthorized' }, { 'what to do': expect.stringContaining('AGENT_API_KEY') }],
 ])('formats the status rows of the progress %j', (change, rows) => {
   expect(

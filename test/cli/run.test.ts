@@ -61,7 +61,7 @@ it.each<[string[], string, string?]>([
   [['retry', '--dry-run', '--limit', '5'], 'WORKFLOW-ID is missing'],
   [['retry', 'w', '--outcome', 'rejected'], 'the options that choose follow-ups are not allowed'],
   [['retry', 'w', '--dry-run'], 'the options that choose follow-ups are not allowed'],
-  [['retry', '--outcome', "a'b"], 'error: --outcome: must be an outcome or a verdict'],
+  [['retry', '--outcome', "a'b"], 'error: --outcome: must be an outcome, a verdict or an evidence'],
   [['batch', 'run', '-', '--max-failures', '5 %'], '--max-failures: must be'],
   [['batch', 'run', '-'], 'line 4 repeats line 2: prompt: both', `${CSV}p,k,m\np,j,m\n`],
   [HOURLY, 'line 3 repeats line 2: prompt: both', `${CSV}p,j,m\n`],

@@ -85,6 +85,9 @@ export function describeClientContract(name: string, open: () => Promise<Contrac
         startsAt: null,
       };
       const facts = { verdict: 'accepted', jobStatus: 'completed', workflowTaskFailure: null, receipt: null };
+      const { evidence } = (await handle.result()).receipt;
+      expect(evidence).not.toBeNull();
+      expect((await handle.describe()).evidence).toBe(evidence);
       expect(await handle.describe()).toMatchObject({
         ...described,
         ...facts,
@@ -99,7 +102,7 @@ export function describeClientContract(name: string, open: () => Promise<Contrac
         ...{ code: 'RETRY_NOT_ALLOWED', receipt: { delivery: ACCEPTED } },
         message: expect.stringContaining('The message was accepted.'),
       });
-      for (const outcome of ['completed', 'accepted'])
+      for (const outcome of ['completed', 'accepted', String(evidence)])
         await eventually('the follow-up is listed', async () =>
           (await collectWorkflowIds(followUps.list({ projectId, outcome }))).includes(workflowId),
         );
@@ -114,7 +117,12 @@ export function describeClientContract(name: string, open: () => Promise<Contrac
       const { workflowId, runId } = handle;
       await waitForPhase(handle, 'watching');
       expect(await followUps.start(request)).toMatchObject({ attached: 'running', runId });
-      expect(await handle.describe()).toMatchObject({ state: 'running', endedAt: null, outcome: null });
+      expect(await handle.describe()).toMatchObject({
+        state: 'running',
+        endedAt: null,
+        outcome: null,
+        evidence: null,
+      });
       expect(await handle.pollNow()).toMatchObject({ phase: 'watching', job: { status: 'active' } });
       const deadlines = [await handle.extendDeadline('96h'), await handle.extendDeadline('48h')];
       const [later = NaN, sooner] = deadlines.map(({ deadlineAt }) => Date.parse(deadlineAt));

@@ -6,7 +6,7 @@ const FOUND: FollowUpDescription = {
   ...{ workflowId: 'follow-up:p:j:r', runId: 'run', state: 'failed', taskQueue: 'q', phase: 'failed' },
   ...{ startedAt: '2026-11-21T03:00:00.000Z', startsAt: null, endedAt: '2026-11-21T04:00:00.000Z' },
   ...{ outcome: 'FollowUpRejected', verdict: 'rejected', jobStatus: null, projectId: 'p', jobId: 'j' },
-  ...{ workflowTaskFailure: null, receipt: null },
+  ...{ evidence: null, workflowTaskFailure: null, receipt: null },
 };
 const RUNNING: Partial<FollowUpDescription> = {
   state: 'running',
@@ -20,6 +20,8 @@ it.each<[boolean, FollowUpFilter, Partial<FollowUpDescription>?]>([
   [true, { outcome: 'FollowUpRejected' }],
   [true, { outcome: 'rejected' }],
   [false, { outcome: 'completed' }],
+  [true, { outcome: 'unchanged' }, { outcome: 'completed', verdict: 'accepted', evidence: 'unchanged' }],
+  [false, { outcome: 'unchanged' }, { outcome: 'completed', verdict: 'accepted', evidence: 'seen-active' }],
   [true, { canRetry: true }],
   [true, { canRetry: true }, { verdict: 'not-sent' }],
   [false, { canRetry: true }, { verdict: 'unknown' }],
@@ -62,7 +64,7 @@ it.each<[unknown, string]>([
     'fase: is not a valid option; the valid options are phase, projectId, jobId, batchId, outcome, ',
   ],
   [{ projectId: 7 }, 'projectId: must be a non-empty, well-formed string; it is 7'],
-  [{ outcome: "x' OR '1" }, 'outcome: must be an outcome or a verdict'],
+  [{ outcome: "x' OR '1" }, 'outcome: must be an outcome, a verdict or an evidence'],
   [{ canRetry: 'yes' }, 'canRetry: must be true or false; it is "yes"'],
   [{ startedAfter: 'yesterday' }, 'startedAfter: must be a Date, or ISO 8601 with a time zone'],
   // Without a time zone, the time would depend on the computer.

@@ -90,7 +90,7 @@ describe('a namespace', () => {
     expect(await followUps.start(REQUEST)).toMatchObject({ attached: false });
   });
 
-  it('finds a follow-up by its outcome and by its verdict, each with =', async () => {
+  it('finds a follow-up by its outcome, its verdict and its evidence, each with =', async () => {
     await ensureSearchAttributes(connection, 'default');
     const client = new Client({ connection });
     const followUps = new FollowUpClient(client);
@@ -105,7 +105,9 @@ describe('a namespace', () => {
       await client.workflow.start(FOLLOW_UP_WORKFLOW, {
         workflowId: outcome,
         taskQueue: 'no-worker',
-        typedSearchAttributes: [outcomeAttribute(outcome, verdict)],
+        typedSearchAttributes: [
+          outcomeAttribute(outcome, verdict, outcome === 'completed' ? 'unchanged' : null),
+        ],
       });
     const query = (value: string) => `FollowUpOutcome = "${value}"`;
     const find = async (value: string) =>
@@ -120,12 +122,16 @@ describe('a namespace', () => {
     expect(await find('not-sent')).toEqual(['JobNotFound']);
     expect(await find('rejected')).toEqual(['FollowUpRejected']);
     expect(await find('FollowUpRejected')).toEqual(['FollowUpRejected']);
+    expect(await find('unchanged')).toEqual(['completed']);
+    expect(await find('seen-active')).toEqual([]);
     // A part of a value finds nothing.
     expect(await find('Delivery')).toEqual([]);
     expect(await find('sent')).toEqual([]);
     expect((await collectWorkflowIds(followUps.list({ outcome: 'unknown' }))).sort()).toEqual(
       await find('unknown'),
     );
+    for await (const found of followUps.list({ outcome: 'unchanged' }))
+      expect(found).toMatchObject({ outcome: 'completed', verdict: 'accepted', evidence: 'unchanged' });
     for await (const found of followUps.list({ outcome: 'DeliveryUnknown' }))
       expect(found).toMatchObject({ outcome: 'DeliveryUnknown', verdict: 'unknown' });
   });

@@ -10,8 +10,10 @@ interface Alert {
 }
 
 export const ALERTS_FILE = path.join(__dirname, '../../deploy/prometheus/alerts.yaml');
-const rules = parse(readFileSync(ALERTS_FILE, 'utf8')) as { groups: { rules: Alert[] }[] };
-export const ALERTS = rules.groups.flatMap(({ rules }) => rules);
+const rules = parse(readFileSync(ALERTS_FILE, 'utf8')) as {
+  groups: { rules: (Alert | { record: string })[] }[];
+};
+export const ALERTS = rules.groups.flatMap(({ rules }) => rules).filter((rule) => 'alert' in rule);
 
 const panels = dashboard.panels.flatMap(({ targets }) => targets);
 

@@ -45,6 +45,16 @@ it('the current details show the phase, the delivery, the evidence and the times
   });
 });
 
+it('the current details of a job with an unknown status ask to check the job, because the agent may wait for a person', () => {
+  expect(details(afterReads(accepted('completed'), '130 awaiting_user_feedback'), 130)).toMatchObject({
+    phase: 'watching',
+    why: expect.stringContaining('this version does not know the status of the job'),
+    'what to do': expect.stringContaining('check the job in the agent service'),
+    'last response': '`awaiting_user_feedback`',
+    responses: '`awaiting_user_feedback` × 1',
+  });
+});
+
 // The workflow writes the current details when a step starts. An activity then adds no event until the activity ends.
 it('the current details refer to the pending activity for later reads, and to the next report for the delivery', () => {
   const polling = details(afterReads(accepted('completed'), '130 active, 135 active'), 135);

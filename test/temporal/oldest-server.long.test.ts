@@ -29,7 +29,7 @@ it('the server has the version that the worker and the client name as the oldest
   expect(await checkServerVersion(environment.client.connection)).toBe(OLDEST_SERVER_VERSION);
 });
 
-it('a follow-up runs to its prLink, and lists find its outcome and its verdict', async () => {
+it('a follow-up runs to its prLink, and lists find its outcome, its verdict and its evidence', async () => {
   const following = await environment.follow(
     { turn: { reads: 4 } },
     { polling: { initial: '200ms', timerPolls: 0 } },
@@ -38,7 +38,7 @@ it('a follow-up runs to its prLink, and lists find its outcome and its verdict',
   expect({ status, prLink }).toEqual({ status: 'completed', prLink: expect.stringContaining('/pull/') });
   expect(receipt).toMatchObject({ evidence: 'seen-active', delivery: { verdict: 'accepted', sends: 1 } });
   const { projectId } = following.key;
-  for (const outcome of ['completed', 'accepted'])
+  for (const outcome of ['completed', 'accepted', 'seen-active'])
     await eventually(`the list with the outcome ${outcome} has the follow-up`, async () =>
       (await collectWorkflowIds(environment.followUps.list({ projectId, outcome }))).includes(
         following.handle.workflowId,

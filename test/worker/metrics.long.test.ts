@@ -5,6 +5,7 @@ import { type DevServer, startDevServer } from '../../tools/lib/dev-server';
 import getPort from 'get-port';
 import { FOLLOW_UP_WORKFLOW } from '../../src/contract/names';
 import { METRICS } from '../../src/contract/metrics';
+import { optionalTsToDate } from '../../src/temporal/sdk-internals';
 import { SELECTORS } from '../deploy/alert-rules';
 import { eventually } from '../../tools/lib/eventually';
 import { ENDLESS_TURN, FAST_OPTIONS } from '../harness/follow-up-under-test';
@@ -112,6 +113,40 @@ it('exports exactly the metrics and labels of the table METRICS, and counts one 
   expect(rise('requests_total', { operation: 'send', result: 'job' })).toBe(2);
   expect(rise('requests_total', { operation: 'send', result: 'http_429' })).toBe(1);
   expect(rise('request_duration_seconds_bucket', { operation: 'send', le: '600' })).toBe(3);
+});
+
+it('counts the reads with an unknown status by its word, and shows how long a follow-up has not changed, also in a worker that starts later', async () => {
+  const parameters = { word: 'awaiting_user_feedback' };
+  const unknown = { name: 'unknown-status', operation: 'get', parameters } as const;
+  const following = await environment.follow(ENDLESS_TURN, POLLS_ON, unknown);
+  const status = 'awaiting_user_feedback';
+  const reads = async () => sumOf(await series(), 'unknown_status_reads_total', { status });
+  await eventually('the status is counted', reads, { until: (count) => count >= 3 });
+  const { events } = await following.handle.fetchHistory();
+  const lastChange = events?.findLast((event) => event.upsertWorkflowSearchAttributesEventAttributes);
+  const changedAt = Number(optionalTsToDate(lastChange?.eventTime));
+
+  const laterPort = await getPort();
+  const laterAddress = `127.0.0.1:${laterPort}`;
+  const startedAt = Date.now();
+  const later = await environment.startWorker({
+    ...COUNT_EVERY_SECOND,
+    ...{ FOLLOW_UP_HEALTH_ADDRESS: 'off', FOLLOW_UP_METRICS_ADDRESS: laterAddress },
+  });
+  const ageIn = (from: string) => async () => {
+    const all = (await scrape(from)).filter(({ name }) => name === METRICS.oldestUnchanged.name);
+    return all.find(({ labels }) => labels.phase === 'watching')?.value;
+  };
+  // Both workers report the time from before the start of the later worker.
+  const until = (seconds: number | undefined) => Number(seconds) * 1_000 >= startedAt - changedAt;
+  for (const from of [address, laterAddress])
+    expect(await eventually('the age of the change is shown', ageIn(from), { until })).toBeGreaterThan(0);
+  environment.sandbox.clearFaults(following.key);
+  following.changeJob({ status: 'completed' });
+  await following.result();
+  for (const from of [address, laterAddress])
+    await eventually('the ended follow-up no longer counts', ageIn(from), { until: (age) => age === 0 });
+  await later.stop();
 });
 
 it('counts the open workflows by state: all, batches, needs-decision, sending and unauthorized', async () => {

@@ -6,7 +6,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { format, resolveConfig } from 'prettier';
 import { SCHEDULES, simulate, TURNS_MS } from '../lib/polling-schedules';
-import { METRICS } from '../../src/contract/metrics';
+import { type MetricLabel, METRICS } from '../../src/contract/metrics';
 import { formatDuration } from '../../src/contract/duration';
 import { errorRows } from './error-docs';
 import { proofsPage } from '../lib/proofs';
@@ -67,9 +67,11 @@ function metricRows(): Rows {
 function labelRows(): Rows {
   const metricsOf = new Map<string, string[]>();
   for (const { name, labels } of Object.values(METRICS)) {
-    for (const [label, values] of Object.entries<readonly string[] | null>(labels)) {
+    for (const [label, values] of Object.entries<MetricLabel>(labels)) {
       if (values === null) continue;
-      const row = `\`${label}\`|${markdownCodes(values)}`;
+      const listed =
+        'maxWords' in values ? `at most ${values.maxWords} words, and \`other\`` : markdownCodes(values);
+      const row = `\`${label}\`|${listed}`;
       metricsOf.set(row, [...(metricsOf.get(row) ?? []), name]);
     }
   }

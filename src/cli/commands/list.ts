@@ -40,7 +40,7 @@ export function addListCommand(program: Command, session: Session): void {
       }
       // A visibility list does not have these fields.
       const unknown = { receipt: undefined, workflowTaskFailure: undefined, startsAt: undefined };
-      const headings = ['STARTED', 'PHASE', 'OUTCOME', 'DELIVERY', 'STATUS', 'PROJECT', 'JOB', 'WORKFLOW ID'];
+      const headings = 'STARTED,PHASE,OUTCOME,DELIVERY,EVIDENCE,STATUS,PROJECT,JOB,WORKFLOW ID'.split(',');
       session.print(
         found.map((each) => ({ ...each, ...unknown })),
         table(headings, found.map(row)),
@@ -56,9 +56,9 @@ function moreText(limit: number): string {
 }
 
 function row({ state, ...followUp }: FollowUpDescription): string[] {
-  const { startedAt, phase, outcome, verdict, jobStatus, projectId, jobId, workflowId } = followUp;
+  const { startedAt, phase, outcome, verdict, evidence, jobStatus, projectId, jobId, workflowId } = followUp;
   // The state replaces the phase, because a terminated workflow could not update its phase.
   const phaseOrState = state === 'terminated' || state === 'timed-out' ? state : (phase ?? state);
-  const rest = [outcome, verdict, jobStatus, projectId, jobId].map((text) => text ?? '-');
+  const rest = [outcome, verdict, evidence, jobStatus, projectId, jobId].map((text) => text ?? '-');
   return [startedAt.slice(0, 19) + 'Z', phaseOrState, ...rest, workflowId];
 }

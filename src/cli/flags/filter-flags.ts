@@ -24,7 +24,7 @@ export function addFilterFlags(command: Command): Command {
   return command
     .option(
       '--outcome <outcome>',
-      'only follow-ups with this outcome (completed, DeadlineExceeded, …) or this delivery verdict (unknown, not-sent, …)',
+      'only follow-ups with this outcome (completed, DeadlineExceeded, …), delivery verdict (unknown, not-sent, …) or evidence (unchanged, …)',
     )
     .option('--project <id>', 'only follow-ups of this project')
     .option('--job <id>', 'only follow-ups of this job')

@@ -1,10 +1,13 @@
 import type { AgentJob, FollowUpProgress, ProgressReport, Receipt } from '../../entries/client';
 import type { NamedRun } from '../../client/named-run';
+import { isKnownStatus } from '../../contract/job';
 import { phaseRows } from '../../contract/result';
 import { pluralize } from '../../contract/text';
 import { formatDuration } from '../../contract/duration';
 import type { Session } from '../session';
 import type { Row } from './text';
+
+const UNCHANGED_NOTE = 'nothing shows that this end is new, so check the job';
 
 export function optionalRows(name: string, value: string | number | null | undefined): Row[] {
   return value === null || value === undefined ? [] : [[name, String(value)]];
@@ -27,7 +30,7 @@ export function receiptRows({
   const counts = Object.entries(responseCounts).map(([name, count]) => `${name} × ${count}`);
   return [
     ['delivery', `${delivery.verdict}${by}, ${pluralize(delivery.sends, 'send')}`],
-    ['evidence', evidence ?? 'none'],
+    ['evidence', evidence === 'unchanged' ? `${evidence} (${UNCHANGED_NOTE})` : (evidence ?? 'none')],
     ['polls', counts.length === 0 ? String(polls) : `${polls} (${counts.join(', ')})`],
   ];
 }
@@ -57,7 +60,9 @@ export function progressKey(progress: FollowUpProgress): string {
 }
 
 function lastResponseText({ job, lastResponse, delivery }: FollowUpProgress): string | null {
-  if (lastResponse === null || lastResponse === job?.status) return lastResponse;
+  if (lastResponse === null) return null;
+  if (lastResponse === job?.status)
+    return isKnownStatus(lastResponse) ? lastResponse : `${lastResponse} (unknown status, check the job)`;
   // In the phase `confirming`, the text is the status and the time before which it is not accepted.
   if (job !== null && lastResponse.startsWith(`${job.status};`)) return lastResponse;
   // Any other text describes a failed request, the pending send or the job lock.

@@ -1,7 +1,7 @@
 import { log, setCurrentDetails, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
 import { keywordAttribute, outcomeAttribute } from '../../contract/follow-up-start-options';
 import { currentDetails } from '../../follow-up/web-ui';
-import { reportedDelivery } from '../../follow-up/receipt';
+import { findEvidence, reportedDelivery } from '../../follow-up/receipt';
 import type { FollowUpState } from '../../follow-up/state';
 import type { Phase } from '../../contract/result';
 import type { FollowUpRun } from './run';
@@ -19,7 +19,7 @@ export function showState({ state, step }: FollowUpRun): void {
 export function showOutcome({ state, step }: FollowUpRun, outcome: string): void {
   upsertChanges([
     ...toAttributes(state, step.phase),
-    outcomeAttribute(outcome, reportedDelivery(state).verdict),
+    outcomeAttribute(outcome, reportedDelivery(state).verdict, findEvidence(state)),
   ]);
 }
 

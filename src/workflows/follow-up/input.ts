@@ -42,7 +42,7 @@ function recordInvalidRequestError(problems: readonly Problem[]): ApplicationFai
   recordMetric(metricMeter, 'ended', 1, { outcome: 'InvalidRequest', evidence: null });
   upsertSearchAttributes([
     keywordAttribute('FollowUpPhase', 'failed'),
-    outcomeAttribute('InvalidRequest', details.receipt.delivery.verdict),
+    outcomeAttribute('InvalidRequest', details.receipt.delivery.verdict, null),
   ]);
   return nonRetryableError('InvalidRequest', message, details);
 }

@@ -99,7 +99,7 @@ it.concurrent(
     expect(found).not.toContain('receipt');
     const { stdout, stderr } = await run(...listArgs);
     expect(stdout).toMatch(
-      new RegExp(`^STARTED .*\n.* failed +FollowUpRejected +rejected +completed .*${workflowId}\n$`),
+      new RegExp(`^STARTED .*\n.* failed +FollowUpRejected +rejected +- +completed .*${workflowId}\n$`),
     );
     expect(stderr).toContain('eventually consistent');
 

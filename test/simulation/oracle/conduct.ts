@@ -232,7 +232,9 @@ export const RULES: readonly Rule[] = [
     if (kind !== 'terminated' && kind !== 'open' && phase !== FINAL_PHASES[kind])
       yield `the end is ${kind}, but the list shows the phase ${phase}`;
     const how = result?.status ?? (kind === 'failure' ? type : 'cancelled');
-    const ended = JSON.stringify(receipt && [how, receipt.delivery.verdict]);
+    const ended = JSON.stringify(
+      receipt && [how, receipt.delivery.verdict, ...(receipt.evidence === null ? [] : [receipt.evidence])],
+    );
     if (outcome !== ended) yield `the outcome is ${ended}, but the list shows ${outcome}`;
   },
 ];

@@ -43,7 +43,8 @@ it.concurrent(
     const { typedSearchAttributes } = await following.handle.describe();
     const attributes = typedSearchAttributes.getAll().map(({ key, value }) => [key.name, value]);
     expect(Object.fromEntries(attributes)).toMatchObject({
-      ...{ FollowUpPhase: 'done', FollowUpOutcome: ['completed', 'accepted'], AgentJobStatus: 'completed' },
+      FollowUpOutcome: ['completed', 'accepted', 'seen-active'],
+      ...{ FollowUpPhase: 'done', AgentJobStatus: 'completed' },
       ...{ AgentProject: following.key.projectId, AgentJob: following.key.jobId },
     });
   },

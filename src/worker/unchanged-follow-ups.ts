@@ -1,0 +1,98 @@
+import { OPEN_PHASES, type Phase } from '../contract/result';
+
+/** An open run of a follow-up, as the visibility list shows it. */
+export interface OpenRun {
+  readonly workflowId: string;
+  readonly runId: string;
+  /** When the run started, after its start delay, in milliseconds since the epoch. */
+  readonly startedAt: number;
+  readonly jobStatus: string | null;
+}
+
+/** The open follow-ups of a namespace. */
+export interface OpenFollowUps {
+  /** Lists the runs in a phase that started at `until` or earlier. If more than `limit` runs match, any of them are listed. */
+  list(phase: Phase, until: number, limit: number): Promise<readonly OpenRun[]>;
+  /** Returns when the run last got a new phase or job status, in milliseconds since the epoch. Null if the run no longer exists. */
+  readLastChange(run: OpenRun): Promise<number | null>;
+}
+
+/** The number of follow-ups of a phase that are examined, if the phase has more. A phase can have many thousands of follow-ups. */
+const [MIN_EXAMINED, MAX_EXAMINED] = [25, 50];
+
+/** The search for the follow-ups that started first begins with this age. Older follow-ups are found too. */
+const SEARCH_RANGE_MS = 366 * 24 * 3_600_000;
+/** The search ends at this precision, because many follow-ups can start at the same time. */
+const SEARCH_PRECISION_MS = 1_000;
+
+/**
+ * Finds the open follow-up of each phase that has not changed for the longest time.
+ *
+ * Neither a search attribute nor a visibility list has the time of the last change, and only the history shows it. The history of
+ * each open follow-up would be too much to read, so only the first {@link MIN_EXAMINED} to {@link MAX_EXAMINED} follow-ups of a
+ * phase are examined. Their histories are read once for each change, because the visibility list shows every later change.
+ */
+export class UnchangedFollowUps {
+  /** When an examined run got its phase and job status, by the run, the phase and the status. */
+  private changes = new Map<string, number>();
+  /** The time that the previous search found for a phase. The next search begins with this time. */
+  private readonly searchStarts = new Map<Phase, number>();
+
+  constructor(private readonly followUps: OpenFollowUps) {}
+
+  /**
+   * Returns the time of the oldest last change in each phase; null for a phase without open follow-ups. Times are in milliseconds
+   * since the epoch.
+   */
+  async findOldestChanges(now: number): Promise<ReadonlyMap<Phase, number | null>> {
+    const oldest = new Map<Phase, number | null>();
+    const changes = new Map<string, number>();
+    for (const phase of OPEN_PHASES) oldest.set(phase, await this.findOldestChange(phase, now, changes));
+    this.changes = changes;
+    return oldest;
+  }
+
+  private async findOldestChange(
+    phase: Phase,
+    now: number,
+    changes: Map<string, number>,
+  ): Promise<number | null> {
+    let oldest: number | null = null;
+    for (const run of await this.listFirst(phase, now)) {
+      const key = `${run.runId} ${phase} ${run.jobStatus}`;
+      const known = this.changes.get(key) ?? changes.get(key);
+      if (known !== undefined) changes.set(key, known);
+      // A run can't have changed before it started.
+      if (oldest !== null && run.startedAt >= oldest) continue;
+      const changedAt = known ?? (await this.followUps.readLastChange(run));
+      if (changedAt === null) continue;
+      changes.set(key, changedAt);
+      oldest = Math.min(oldest ?? changedAt, changedAt);
+    }
+    return oldest;
+  }
+
+  /**
+   * Lists the runs of a phase that started first, the earliest start first. A visibility list begins with the latest start and has
+   * no other order, so a binary search finds a time before which a suitable number of runs started.
+   */
+  private async listFirst(phase: Phase, now: number): Promise<OpenRun[]> {
+    let [earliest, latest] = [now - SEARCH_RANGE_MS, now];
+    let [few, many]: [few: readonly OpenRun[], many: readonly OpenRun[]] = [[], []];
+    let until = Math.min(now, this.searchStarts.get(phase) ?? now);
+    for (;;) {
+      const runs = await this.followUps.list(phase, until, MAX_EXAMINED + 1);
+      const isSuitable = runs.length <= MAX_EXAMINED && (runs.length >= MIN_EXAMINED || until === now);
+      if (runs.length > MAX_EXAMINED) [latest, many] = [until, runs];
+      else [earliest, few] = [until, runs];
+      const isFound = isSuitable || (many.length > 0 && latest - earliest < SEARCH_PRECISION_MS);
+      if (isFound) {
+        // A list without an earlier limit has every run, so the next search needs no limit either.
+        if (until === now) this.searchStarts.delete(phase);
+        else this.searchStarts.set(phase, isSuitable ? until : latest);
+        return [...few, ...(isSuitable ? [] : many)].sort((one, other) => one.startedAt - other.startedAt);
+      }
+      until = many.length === 0 ? now : Math.floor((earliest + latest) / 2);
+    }
+  }
+}
