@@ -2,7 +2,7 @@ import { Client } from '@temporalio/client';
 import type { NativeConnection } from '@temporalio/worker';
 import { keywordAttribute, keywordAttributeKey } from '../contract/follow-up-start-options';
 import { hasGrpcStatus } from '../temporal/grpc-status';
-import { optionalTsToDate } from '../temporal/sdk-internals';
+import { toDate } from '../temporal/proto-field';
 import { listWorkflows } from '../temporal/visibility';
 import type { OpenFollowUps, OpenRun } from './unchanged-follow-ups';
 
@@ -51,7 +51,7 @@ async function readLastChangeTime(
       (event) =>
         event.upsertWorkflowSearchAttributesEventAttributes ?? event.workflowExecutionStartedEventAttributes,
     );
-    if (change) return Number(optionalTsToDate(change.eventTime));
+    if (change) return Number(toDate(change.eventTime));
     nextPageToken = response?.nextPageToken;
   } while (nextPageToken !== undefined && nextPageToken.length > 0);
   return null;

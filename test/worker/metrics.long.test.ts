@@ -5,7 +5,7 @@ import { type DevServer, startDevServer } from '../../tools/lib/dev-server';
 import getPort from 'get-port';
 import { FOLLOW_UP_WORKFLOW } from '../../src/contract/names';
 import { METRICS } from '../../src/contract/metrics';
-import { optionalTsToDate } from '../../src/temporal/sdk-internals';
+import { toDate } from '../../src/temporal/proto-field';
 import { SELECTORS } from '../deploy/alert-rules';
 import { eventually } from '../../tools/lib/eventually';
 import { ENDLESS_TURN, FAST_OPTIONS } from '../harness/follow-up-under-test';
@@ -124,7 +124,7 @@ it('counts the reads with an unknown status by its word, and shows how long a fo
   await eventually('the status is counted', reads, { until: (count) => count >= 3 });
   const { events } = await following.handle.fetchHistory();
   const lastChange = events?.findLast((event) => event.upsertWorkflowSearchAttributesEventAttributes);
-  const changedAt = Number(optionalTsToDate(lastChange?.eventTime));
+  const changedAt = Number(toDate(lastChange?.eventTime));
 
   const laterPort = await getPort();
   const laterAddress = `127.0.0.1:${laterPort}`;
