@@ -50,7 +50,7 @@ export function withConnection({ options }: Client, connection: Client['connecti
  * workflow may have its own key.
  *
  * @param activityId undefined for a payload of the workflow itself
- * @returns undefined if there is no payload
+ * @returns undefined if the list has no payload
  */
 export async function decodeFirstPayload(
   { options }: Client,

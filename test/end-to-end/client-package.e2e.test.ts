@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, it, jest } from '@jest/globals';
-import { dependencies, devDependencies } from '../../package.json';
+import { devDependencies } from '../../package.json';
 import { mustRun } from '../harness/program';
 import { temporaryFolder } from '../harness/temporary-folder';
 import {
@@ -42,7 +42,7 @@ const BUNDLER_OPTIONS = ['--module', 'esnext', '--moduleResolution', 'bundler', 
 
 const cwd = temporaryFolder();
 
-it('the client package compiles strictly, loads from CommonJS and ES modules with every supported version of Node, and installs one copy of each SDK package in the tested version, no native code, and neither zod nor undici', async () => {
+it('the client package compiles strictly, loads from CommonJS and ES modules with every supported version of Node, and installs one copy of each SDK package, no native code, and neither zod nor undici', async () => {
   await writeFile(path.join(cwd, 'package.json'), '{ "private": true }');
   for (const source of SOURCES) await writeFile(path.join(cwd, source), PROGRAM);
   await writeFile(path.join(cwd, 'entries.cts'), ENTRIES);
@@ -61,7 +61,7 @@ it('the client package compiles strictly, loads from CommonJS and ES modules wit
   const copies = listed.split('\n').map((line) => line.split(':')[1] ?? '');
   const sdkPackages = copies.filter((id) => id.startsWith('@temporalio/'));
   expect(sdkPackages).toHaveLength(new Set(sdkPackages).size);
-  expect(sdkPackages).toContain(`@temporalio/client@${dependencies['@temporalio/client']}`);
+  expect(sdkPackages.join('\n')).toMatch(/^@temporalio\/client@/m);
   expect(sdkPackages.join()).not.toMatch(/core-bridge|worker|testing/);
   expect(copies.filter((id) => /^(zod|undici)@/.test(id)).sort()).toEqual(
     [...CONFLICTING_DEPENDENCIES].sort(),

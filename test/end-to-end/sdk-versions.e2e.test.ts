@@ -168,7 +168,10 @@ describe('if the newest SDK lacks a private part', () => {
     'without %s, one sentence states the effect, and follow-ups run to their prLink',
     async (part, pattern, effects) => {
       const args = ['--require', './rename.cjs', 'program.cjs'];
-      const sentences = await runProgram(project, process.execPath, args, { PRIVATE_PART: pattern });
+      const sentences = await runProgram(project, process.execPath, args, {
+        PRIVATE_PART: pattern,
+        PRIVATE_FILES: part.startsWith('Connection') ? 'client.lib.connection' : 'worker.lib..*',
+      });
       expect(sentences).toHaveLength(effects.length);
       for (const sentence of sentences) expect(sentence).toContain(`The Temporal SDK has no ${part}.`);
       for (const effect of effects)

@@ -85,7 +85,7 @@ export const RENAME_PRIVATE_PART = `
 const Module = require('node:module');
 const compile = Module.prototype._compile;
 const part = new RegExp(process.env.PRIVATE_PART, 'g');
-const files = /@temporalio.(client.lib.connection|worker.lib..*)[.]js$/;
+const files = new RegExp('@temporalio.' + process.env.PRIVATE_FILES + '[.]js$');
 Module.prototype._compile = function (code, file, ...others) {
   return compile.call(this, files.test(file) ? code.replace(part, 'renamed_$&') : code, file, ...others);
 };
