@@ -1,5 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { stripVTControlCharacters } from 'node:util';
 import { expect, it, jest } from '@jest/globals';
 import { devDependencies } from '../../package.json';
 import { Program, mustRun } from '../harness/program';
@@ -33,7 +34,7 @@ it('the tests of the client’s README run with Jest and with Vitest, next to th
       cwd,
       env,
     }).waitForEnd();
-    return { code, output: stdout + stderr };
+    return { code, output: stripVTControlCharacters(stdout + stderr) };
   };
   expect(await runTests('jest', 'jest.test.ts')).toMatchObject({
     code: 0,
