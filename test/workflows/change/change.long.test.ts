@@ -126,11 +126,11 @@ it('with Worker Versioning, a follow-up that is pinned to the old version ends t
     expect(failed[0]).toContain(moving.handle.workflowId);
     expect(failed[0]).toMatch(/nondeterminism/i);
     const fresh = await watch(await environment.follow(ENDLESS_TURN));
+    // The patched version can't replay this follow-up, because its history has the timer and no mark of the patch.
+    await pin(fresh, 'unpatched');
 
     await setCurrent('patched');
     expect((await moving.result()).receipt.delivery.verdict).toBe('accepted');
-    // The patched version can't replay this follow-up, because its history has the timer and no mark of the patch.
-    await pin(fresh, 'unpatched');
     fresh.changeJob({ status: 'completed' });
     expect((await fresh.result()).receipt.delivery.verdict).toBe('accepted');
     const all = [pinned, moving, fresh];

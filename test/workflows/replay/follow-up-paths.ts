@@ -168,7 +168,7 @@ async function followForPolls(
 }
 
 /** Waits until `pollJob` has made at least two reads, so that Temporal retries it. */
-export async function untilPolledByRetry({ handle }: FollowUpUnderTest): Promise<void> {
+async function untilPolledByRetry({ handle }: FollowUpUnderTest): Promise<void> {
   await eventually('a retry of pollJob is pending', async () => {
     const { raw } = await handle.describe();
     return raw.pendingActivities?.find(
