@@ -45,7 +45,7 @@ it('the current details show the phase, the delivery, the evidence and the times
   });
 });
 
-it('the current details of a job with an unknown status ask to check the job, because the agent may wait for a person', () => {
+it('the current details of a job with an unknown status state that an operator must check the job, because the agent may wait for a person', () => {
   expect(details(afterReads(accepted('completed'), '130 awaiting_user_feedback'), 130)).toMatchObject({
     phase: 'watching',
     why: expect.stringContaining('this version does not know the status of the job'),
