@@ -66,6 +66,12 @@ describe('mergeStartedItems', () => {
       { cursor: 3, lanes: [lane(1, 3, 'running')] },
       { cursor: 3, lanes: [lane(1, 3, 'running')] },
     ],
+    [
+      'an item that this run started stays started',
+      { cursor: 3, lanes: [lane(1, 3, 'running')] },
+      { cursor: 3, lanes: [lane(1, 3)] },
+      { cursor: 3, lanes: [lane(1, 3, 'running')] },
+    ],
   ])('%s', (_, current, earlier, merged) => {
     expect(mergeStartedItems(current, earlier)).toEqual(merged);
   });
@@ -102,6 +108,11 @@ describe('startedItemsFromChecks', () => {
       'lanes after the last started one are left out',
       [0, [2, 4].map((end) => ({ lane: lane(end - 2, end), firstMissing: 1, isLastRunning: true }))],
       { cursor: 2, lanes: [lane(0, 2, 'running')] },
+    ],
+    [
+      'lanes are in the order of their items, although their checks ended in another order',
+      [0, [4, 6, 2].map((end) => ({ lane: lane(end - 2, end), firstMissing: end, isLastRunning: true }))],
+      { cursor: 6, lanes: [lane(1, 2, 'running'), lane(3, 4, 'running'), lane(5, 6, 'running')] },
     ],
   ])('%s', (_, [cursor, checks], started) => {
     const normalized = checks.map((each) => ({
