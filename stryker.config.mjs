@@ -10,6 +10,7 @@ export default {
   plugins: ['./test/harness/stryker-runner.mjs'],
   testRunner: 'pure',
   coverageAnalysis: 'perTest',
+  ignoreStatic: true,
   concurrency: 1,
   timeoutMS: 60_000,
   ignorePatterns: ['**', '!src/**', '!test/**', '!tools/lib/**', '!package.json', 'test/workflows'],

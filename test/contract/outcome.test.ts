@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import {
   describeCancellation,
+  describeConflict,
   type RecordedOutcome,
   createCancelledOutcome,
   createConflictOutcome,
@@ -76,6 +77,7 @@ describe('the outcome of a follow-up', () => {
     expect(message).toHaveLength(300);
     expect(message).toMatch(/^\ufffdx+…$/);
     expect([prLink, outcomeFromResult({ ...result, prLink: long }).prLink]).toEqual([null, null]);
+    expect(outcomeFromResult({ ...result, prLink: long.slice(1) }).prLink).toBe(long.slice(1));
   });
 
   it('is unreadable if the result or the failure has an unexpected shape, type or status', () => {
@@ -87,6 +89,23 @@ describe('the outcome of a follow-up', () => {
       outcomeFromFailure(Object.assign(failure('JobNotFound'), { details: undefined })),
     ])
       expect(outcome).toMatchObject({ outcome: 'unreadable', delivery: null });
+  });
+
+  it('has the message of its outcome, or the outcome itself, if no receipt can be read', () => {
+    const messages = (['left-running', 'conflict'] as const).map(
+      (outcome) => createOutcomeWithoutReceipt(outcome).message,
+    );
+    expect(messages).toEqual([
+      'Another client started this follow-up, so the follow-up continues.',
+      'conflict',
+    ]);
+  });
+
+  it('names the request ID that another prompt has', () => {
+    expect(describeConflict('follow-up:docs:j:my%20id')).toBe(
+      'The follow-up follow-up:docs:j:my%20id exists with another prompt, so the request ID "my id" can\'t be used. ' +
+        'Nothing was sent. Send a new message with a new request ID. To see the existing follow-up, use its workflow ID.',
+    );
   });
 
   it('has no link if the failure has no job', () => {

@@ -55,6 +55,11 @@ it('the current details refer to the pending activity for later reads, and to th
     'last response': 'none yet',
     delivery: 'not known until the send has reported its result',
   });
+  const done = afterReads(accepted('completed'), '110 active, 130 failed');
+  expect(details(done, 130)['next read']).toBe('-');
+  expect(waitSummary(unsent(), step(unsent(), 0) as Parameters<typeof waitSummary>[1], 0)).toContain(
+    ': no response yet, ',
+  );
 });
 
 it('the current details state the reason and the update for an operator’s decision', () => {
