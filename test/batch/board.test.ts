@@ -264,7 +264,6 @@ it.each<[string, Partial<RecordedOutcome>, Partial<BatchBoard>]>([
   const counted = withOutcome(withOutcome(EMPTY_BOARD, 'v', recorded), 'w', recorded);
   expect({ ...counted, firstFailures: [] }).toEqual({ ...EMPTY_BOARD, ended: 2, ...counts });
 });
-});
 
 it('the board lists the first 20 failures, whether the job failed or the follow-up ended without a job', () => {
   const many = (outcome: Outcome) => Array<Outcome>(18).fill(outcome);

@@ -76,6 +76,14 @@ npx jest --config jest.long.config.mjs test/client/lost-sender.fault.test.ts
 \`npm run test:long\` runs the files named \`.fault\`, \`.long\` and \`.e2e\`; \`npm test\` runs the other files. The file _simulation_ runs in
 [virtual time](architecture.md#the-simulation).
 
+## Mutants of the pure rules
+
+\`npm run stryker\` runs [Stryker](https://stryker-mutator.io), which changes the pure rules in one place at a time, and runs the tests of
+the changed place. A change is a _mutant_, and the tests kill it if one of them fails. \`stryker.config.mjs\` names the changed files:
+\`src/follow-up\`, and the rules of batches and outcomes. Only table tests run, because random sequences could kill a mutant by chance.
+
+${MUTANTS}
+
 ## Tests of each row
 
 ${entries.join('\n')}
