@@ -95,7 +95,7 @@ npx jest --config jest.long.config.mjs test/client/lost-sender.fault.test.ts
 
 \`npm run stryker\` runs [Stryker](https://stryker-mutator.io), which changes the pure rules in one place at a time, and runs the tests of
 the changed place. A change is a _mutant_, and the tests kill it if one of them fails. \`stryker.config.mjs\` names the changed files:
-\`src/follow-up\`, and the rules of batches and outcomes. Only table tests run, because random sequences could kill a mutant by chance.
+\`src/follow-up\`, and the rules of batches and outcomes. Tests with random sequences do not run, because they could kill a mutant by chance.
 
 ${MUTANTS}
 
