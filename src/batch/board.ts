@@ -116,7 +116,7 @@ export function advanceLane(
   // A retry gives each follow-up one more run. A run that started after the retry of the batch started is this additional run.
   const runStartedAt = startedAt ?? (state === 'pending' ? 0 : Infinity);
   if (runStartedAt >= Date.parse(settings.startedAt)) return completeItem(outcome);
-  return { lane: runId === undefined ? pending : { ...pending, retriedRunId: runId }, outcome: null };
+  return { lane: { ...pending, retriedRunId: runId }, outcome: null };
 }
 
 /** Applies facts about items to every lane. @param facts by the number of the item */
@@ -152,9 +152,9 @@ export function applyFacts(
 function withQuickEnd(board: BatchBoard, { state }: Lane, fact: ItemFact): BatchBoard {
   if (fact.kind !== 'ended' || state === 'pending') return board;
   const { startedAt = 0, closedAt = 0 } = fact;
-  return closedAt - startedAt > QUICK_ITEM_MS || closedAt <= board.quickEndAt
+  return closedAt - startedAt > QUICK_ITEM_MS
     ? board
-    : { ...board, quickEndAt: closedAt };
+    : { ...board, quickEndAt: Math.max(board.quickEndAt, closedAt) };
 }
 
 const MAX_FIRST_FAILURES = 20;

@@ -35,7 +35,7 @@ export function nextStep(state: FollowUpState, now: number, random: Random, minW
     case 'accepted':
       return nextWatchStep(state, delivery, moment);
     case 'rejected':
-      return endUndelivered(state, delivery.reason);
+      return endUndelivered(state, sentence(delivery.reason.message), delivery.reason);
   }
 }
 
@@ -65,8 +65,9 @@ function endIfNotSendable(state: FollowUpState): Step | null {
   const { plan, job, failures, delivery, waitingForJob } = state;
   const { lastFailure } = failures;
   if (waitingForJob !== null && plan.whenActive === 'reject')
-    return endUndelivered(state, null, `The job is ${job?.status ?? 'active'}, and whenActive is reject.`);
-  if (lastFailure?.isPermanent === true) return endUndelivered(state, lastFailure);
+    return endUndelivered(state, `The job is ${job?.status ?? 'active'}, and whenActive is reject.`);
+  if (lastFailure?.isPermanent === true)
+    return endUndelivered(state, sentence(lastFailure.message), lastFailure);
   // After the job was read or the message may have arrived, a rejected read only delays the follow-up.
   if (job !== null || delivery.kind !== 'unsent') return endIfJobMissing(state);
   if (lastFailure?.httpStatus === 404)
@@ -76,7 +77,7 @@ function endIfNotSendable(state: FollowUpState): Step | null {
       lastFailure,
     );
   if (lastFailure?.httpStatus === 400 || isForbidden(lastFailure))
-    return endUndelivered(state, lastFailure, `The job can't be read: ${sentence(lastFailure.message)}`);
+    return endUndelivered(state, `The job can't be read: ${sentence(lastFailure.message)}`, lastFailure);
   return null;
 }
 
@@ -148,11 +149,7 @@ function nextWatchStep(state: FollowUpState, { reads }: AcceptedDelivery, moment
  * Ends a follow-up whose message was rejected or can't be sent. If an earlier POST may have arrived, the failure is
  * `DeliveryUnknown`.
  */
-function endUndelivered(
-  state: FollowUpState,
-  cause: RequestFailure | null,
-  reason = sentence(cause?.message ?? 'The message was rejected'),
-): Step {
+function endUndelivered(state: FollowUpState, reason: string, cause: RequestFailure | null = null): Step {
   const isUnknown = reportedDelivery(state).verdict === 'unknown';
   return endWithFailure(isUnknown ? 'DeliveryUnknown' : 'FollowUpRejected', reason, cause);
 }

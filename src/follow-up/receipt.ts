@@ -100,7 +100,7 @@ export function lastResponseText(state: FollowUpState): string | null {
   if (failures.lastFailure !== null) return failures.lastFailure.message;
   if (lockHolder !== null) return `waiting for the job lock, which ${lockHolder.workflowId} holds`;
   const reads = getDeliveryReads(state);
-  if (delivery.kind === 'unknown' && reads?.last === null) return delivery.reason.message;
+  if (delivery.kind === 'unknown' && delivery.reads.last === null) return delivery.reason.message;
   if (delivery.kind === 'rejected') return delivery.reason.message;
   if (job === null || reads === null) return job?.status ?? null;
   return job.status + describeAcceptanceDelay(reads, state);

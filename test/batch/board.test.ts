@@ -80,6 +80,16 @@ describe('advanceLane', () => {
       ends(expect.objectContaining({ outcome: 'left-running' })),
     ],
     ['waits for an outcome that can’t be read', 'running', UNREADABLE, RUN, stays('running')],
+    [
+      'waits for an outcome that can’t be read while the batch is cancelled',
+      ...(['running', UNREADABLE, CANCELLED] as const),
+      stays('running'),
+    ],
+    [
+      'passes an item that has ended while the batch is cancelled',
+      ...(['running', ended(COMPLETED), CANCELLED] as const),
+      ends(COMPLETED),
+    ],
     ['passes an item that has ended', 'running', ended(COMPLETED), RUN, ends(COMPLETED)],
     ['passes an unsent item in a first run', 'running', ended(UNSENT, -1), RUN, ends(UNSENT)],
     [
@@ -99,6 +109,11 @@ describe('advanceLane', () => {
       stays('pending', 'run'),
     ],
     ['does not retry the run of the retry itself', 'running', ended(UNSENT, 1), RETRY, ends(UNSENT)],
+    [
+      'does not retry a run that started at the same time as the retry',
+      ...(['pending', ended(UNSENT, 0), RETRY] as const),
+      ends(UNSENT),
+    ],
     ['keeps an unknown delivery in a retry', 'pending', ended(UNKNOWN, -1), RETRY, ends(UNKNOWN)],
     [
       'retries an unknown delivery with includeUnknown',
@@ -165,6 +180,22 @@ describe('applyFacts', () => {
     expect(applyFacts(retried, RETRY, new Map([[0, ended(UNSENT, -1)]]))).toBe(retried);
   });
 
+  it('sets the run to retry, although the lane stays pending', () => {
+    const pending = { ...board, lanes: [lane(0, 1)] };
+    const after = applyFacts(pending, RETRY, new Map([[0, ended(UNSENT, -1)]]));
+    expect(after.lanes).toEqual([{ ...lane(0, 1), retriedRunId: 'run' }]);
+  });
+
+  it('counts an item once if the next lane begins right after it', () => {
+    const adjacent = { ...board, lanes: [lane(2, 3, 'running'), lane(3, 4, 'running')] };
+    const after = applyFacts(
+      adjacent,
+      RUN,
+      new Map([2, 3].map((item): [number, ItemFact] => [item, ended(COMPLETED)])),
+    );
+    expect(after).toMatchObject({ ended: 2, lanes: [] });
+  });
+
   it('never mutates the board that is passed', () => {
     const frozen = JSON.stringify(board);
     apply([0, ended(COMPLETED)], [5, ended(COMPLETED)]);
@@ -178,6 +209,15 @@ describe('applyFacts', () => {
     const closedAt = STARTED_AT + 1_000 + durationMs;
     const after = apply([0, ended(COMPLETED, 1_000, { closedAt })]);
     expect(after.quickEndAt).toBe(quickEndAt === 0 ? 0 : STARTED_AT + quickEndAt);
+  });
+
+  it('keeps the latest quick end if an item that ended earlier is read later', () => {
+    const after = applyFacts(
+      { ...board, quickEndAt: STARTED_AT + 9_000 },
+      RUN,
+      new Map([[0, ended(COMPLETED, 1_000, { closedAt: STARTED_AT + 2_000 })]]),
+    );
+    expect(after).toMatchObject({ ended: 1, quickEndAt: STARTED_AT + 9_000 });
   });
 
   it('records no quick end for an item of an earlier run', () => {
@@ -206,10 +246,25 @@ it('withRound returns the same board if neither the number of running items nor 
   expect(withRound(board, { open: 3, blockedItem: { ...blockedItem } })).toBe(board);
   expect(withRound(board, { open: 3, blockedItem: { ...blockedItem, reason: 'other' } })).not.toBe(board);
   expect(withRound(board, { open: 2, blockedItem })).toMatchObject({ open: 2, blockedItem });
+  expect(withRound(board, { open: 3, blockedItem: { ...blockedItem, workflowId: 'v' } })).not.toBe(board);
   expect(withRound(board, { open: 3, blockedItem: null }).blockedItem).toBeNull();
+  expect(withRound(EMPTY_BOARD, { open: 0, blockedItem: null })).toBe(EMPTY_BOARD);
 });
 
-// The simulation checks the counts of the outcomes.
+it.each<[string, Partial<RecordedOutcome>, Partial<BatchBoard>]>([
+  ['completed', { evidence: 'unchanged' }, { byStatus: { completed: 2 }, byEvidence: { unchanged: 2 } }],
+  [
+    'DeliveryUnknown',
+    { evidence: null, delivery: 'unknown' },
+    { byFailure: { DeliveryUnknown: 2 }, unknownDeliveries: 2 },
+  ],
+  ['missing', { evidence: null, delivery: null }, { byFailure: { missing: 2 } }],
+])('the board counts two items with the outcome %s and the fields %j', (outcome, fields, counts) => {
+  const recorded = { ...ITEM_RESULT, ...fields, outcome } as RecordedOutcome;
+  const counted = withOutcome(withOutcome(EMPTY_BOARD, 'v', recorded), 'w', recorded);
+  expect({ ...counted, firstFailures: [] }).toEqual({ ...EMPTY_BOARD, ended: 2, ...counts });
+});
+
 it('the board lists the first 20 failures, whether the job failed or the follow-up ended without a job', () => {
   const many = (outcome: Outcome) => Array<Outcome>(18).fill(outcome);
   const outcomes = ['completed', 'archived', ...many('failed'), ...many('missing')];

@@ -110,6 +110,11 @@ describe('nextBatchStep', () => {
     ],
     ['starts nothing while the batch is paused', { ...ONE_RUNS, memo: { isPaused: true } }, nextRound(5_000)],
     [
+      'waits for the running item of a paused batch that also has an item to start',
+      { ...ONE_RUNS, memo: { isPaused: true }, board: { lanes: [lane(8, 9), lane(9, 10, 'running')] } },
+      nextRound(5_000),
+    ],
+    [
       'reports a paused batch that has nothing running',
       { memo: { isPaused: true }, board: { lanes: pending(2) } },
       REPORT,
@@ -121,7 +126,7 @@ describe('nextBatchStep', () => {
     ],
     [
       'waits for the running items of a batch that exceeded it',
-      { ...ONE_RUNS, memo: { stopReason: 'max-failures' } },
+      { ...ONE_RUNS, memo: { stopReason: 'max-failures', maxFailures: { items: 0 }, ended: 7 } },
       nextRound(5_000),
     ],
     [
@@ -140,7 +145,7 @@ describe('nextBatchStep', () => {
       { do: 'cancel items', waitMs: 5_000 },
     ],
     ['reports when all cancelled items have ended', { memo: { stopReason: 'cancel-running' } }, REPORT],
-    ['reports when all items have ended', { board: { cursor: 100, ended: 100 } }, REPORT],
+    ['reports when all items have ended', { memo: { startLimit: 100, cursor: 100, ended: 100 } }, REPORT],
     ['reports when it needs a higher startLimit', { ...FULL, board: { cursor: 50 } }, REPORT],
   ])('%s', (_, changes, expected) => {
     expect(step(changes)).toEqual(expected);
@@ -148,6 +153,7 @@ describe('nextBatchStep', () => {
 
   it.each<[string, Changes, BatchStep]>([
     ['reports progress when a report is due', { board: { ended: 7 }, running: DUE }, REPORT],
+    ['reports started items when a report is due', { board: { cursor: 11 }, running: DUE }, REPORT],
     [
       'reports the progress of a paused batch when a report is due',
       { memo: { isPaused: true }, board: { ended: 7, lanes: [lane(9, 10, 'running')] }, running: DUE },

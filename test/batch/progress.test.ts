@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
 import { EMPTY_BOARD } from '../../src/batch/board';
 import type { BatchMemo } from '../../src/batch/memo';
-import { batchRows, toBatchProgress } from '../../src/batch/progress';
+import { batchDetails, batchRows, toBatchProgress } from '../../src/batch/progress';
 
 const MEMO: BatchMemo = {
   ...EMPTY_BOARD,
@@ -20,7 +20,9 @@ const MEMO: BatchMemo = {
 const INTERRUPTED_REASON =
   'The batch was reset, an operator completed its activity, or its items were deleted. 3 of 50 items ended.';
 const EXCEEDED = { stopReason: 'max-failures', ended: 9, byStatus: { completed: 8 } } as const;
-const EXCEEDED_REASON = '1 item failed, which is more than the maximum. 9 of 50 items';
+const EXCEEDED_REASON =
+  '1 item failed, which is more than the maximum. 9 of 50 items ended. To continue, run the batch again with a higher ' +
+  '`--max-failures`. To send the items that were not sent or were rejected, run `batch retry`.';
 const BLOCKED_ITEM = { workflowId: 'w', reason: 'no key' };
 const ALL_ENDED = { ended: 50, byFailure: { FollowUpRejected: 2 } };
 
@@ -29,6 +31,11 @@ it.each<[string, Partial<BatchMemo>, Parameters<typeof toBatchProgress>[1], stri
   ['ending', { stopReason: 'cancel-running' }, 'running', '', ''],
   ['ending', { stopReason: 'interrupted' }, 'running', INTERRUPTED_REASON, ''],
   ['terminated', {}, 'terminated', '', '`batch run` with the same file'],
+  ['terminated', {}, 'timed-out', '', '`batch run` with the same file'],
+  ['cancelled', { stopReason: 'cancelled' }, 'failed', '', '`batch run` with the same file'],
+  ['incomplete', {}, 'completed', INTERRUPTED_REASON, '`batch run` with the same file'],
+  ['done', { ended: 50 }, 'completed', '', ''],
+  ['running', { byFailure: { FollowUpRejected: 2 } }, 'running', '', ''],
   // The batch received the update `cancelRunning`, and its workflow was not cancelled.
   ['cancelled', { stopReason: 'cancel-running' }, 'failed', '', '`batch run` with the same file'],
   [
@@ -84,3 +91,56 @@ it.each([
     expect(rows.get('unchanged')?.includes(String(command))).toBe(command && true);
   },
 );
+
+const COUNTED = {
+  ...MEMO,
+  ...{ ended: 5, open: 3, byStatus: { completed: 3, failed: 1 }, byFailure: { missing: 1 } },
+  ...{ byEvidence: { 'seen-active': 4 }, unknownDeliveries: 1 },
+};
+
+it.each([
+  [null, [['running', '3 (concurrency 50)']], []],
+  ['2026-01-01T00:02:00.000Z', [], [['ended', '2026-01-01T00:02:00.000Z (after 2m)']]],
+])('the rows of a batch that ended at %j have its counts and times', (endedAt, running, ended) => {
+  const summary = toBatchProgress(COUNTED, 'running', endedAt);
+  expect(batchRows({ state: 'running', message: null, summary })).toEqual([
+    ['state', 'running'],
+    ['items', '5 of 50 ended'],
+    ...running,
+    ['status', 'completed × 3, failed × 1'],
+    ['failure', 'missing × 1'],
+    ['evidence', 'seen-active × 4'],
+    ['unknown', '1 deliveries'],
+    ['started', '2026-01-01T00:00:00.000Z'],
+    ...ended,
+  ]);
+});
+
+it.each([
+  ['incomplete', 'correct the input, and start the batch with another batch ID'],
+  [
+    'terminated',
+    'to continue the batch, run `batch run` with the same file; running items continue unless they were cancelled too',
+  ],
+  ['done', undefined],
+] as const)('a batch without a summary is %s, and its rows have this action: %s', (state, action) => {
+  expect(batchRows({ state, message: null, summary: null })).toEqual([
+    ['state', state],
+    ...(action === undefined ? [] : [['what to do', action]]),
+  ]);
+});
+
+it('the details for the Web UI have the rows of the batch, its time, and the first failures', () => {
+  const firstFailures = [
+    { workflowId: 'v', outcome: 'failed', message: null },
+    { workflowId: 'w', outcome: 'missing', message: 'no `key`' },
+  ] as const;
+  const now = Date.parse('2026-01-01T00:01:30.500Z');
+  const text = batchDetails(toBatchProgress({ ...MEMO, firstFailures }, 'running'), now);
+  expect(text).toMatch(/^\*\*Batch `nightly`\*\*\n\n\| \| \|\n/);
+  expect(text).toContain('| state: | running |');
+  expect(text).toContain('| as of: | 2026-01-01T00:01:30Z; `batch status` shows the latest progress |');
+  expect(text).toContain('| item workflows: | the workflows with `FollowUpBatch = "nightly"` |');
+  expect(text).toMatch(/\n\n\*\*First failures\*\*\n\n- `v` failed\n- `w` missing: .*key.*$/);
+  expect(batchDetails(toBatchProgress(MEMO, 'running'), now)).not.toContain('First failures');
+});

@@ -66,6 +66,24 @@ describe('mergeStartedItems', () => {
       { cursor: 3, lanes: [lane(1, 3, 'running')] },
       { cursor: 3, lanes: [lane(1, 3, 'running')] },
     ],
+    [
+      'an item that this run started stays started',
+      { cursor: 3, lanes: [lane(1, 3, 'running')] },
+      { cursor: 3, lanes: [lane(1, 3)] },
+      { cursor: 3, lanes: [lane(1, 3, 'running')] },
+    ],
+    [
+      'a lane after the earlier runs is kept',
+      { cursor: 4, lanes: [lane(2, 4, 'running')] },
+      { cursor: 2, lanes: [] },
+      { cursor: 4, lanes: [lane(2, 4, 'running')] },
+    ],
+    [
+      'a lane is compared with the earlier state of the same lane',
+      { cursor: 5, lanes: [lane(3, 5)] },
+      { cursor: 5, lanes: [lane(0, 2, 'running'), lane(3, 5, 'running')] },
+      { cursor: 5, lanes: [lane(3, 5, 'running')] },
+    ],
   ])('%s', (_, current, earlier, merged) => {
     expect(mergeStartedItems(current, earlier)).toEqual(merged);
   });
@@ -103,6 +121,11 @@ describe('startedItemsFromChecks', () => {
       [0, [2, 4].map((end) => ({ lane: lane(end - 2, end), firstMissing: 1, isLastRunning: true }))],
       { cursor: 2, lanes: [lane(0, 2, 'running')] },
     ],
+    [
+      'lanes are in the order of their items, although their checks ended in another order',
+      [0, [4, 6, 2].map((end) => ({ lane: lane(end - 2, end), firstMissing: end, isLastRunning: true }))],
+      { cursor: 6, lanes: [lane(1, 2, 'running'), lane(3, 4, 'running'), lane(5, 6, 'running')] },
+    ],
   ])('%s', (_, [cursor, checks], started) => {
     const normalized = checks.map((each) => ({
       ...each,
@@ -110,6 +133,14 @@ describe('startedItemsFromChecks', () => {
     }));
     expect(startedItemsFromChecks(cursor, normalized)).toEqual(started);
   });
+});
+
+it('startedItemsFromChecks keeps at most 2,000 lanes, and moves the cursor to the first lane that it omits', () => {
+  const checks = Array.from({ length: 2_001 }, (_, item) => ({
+    ...{ lane: lane(item, item + 1), firstMissing: item + 1, isLastRunning: true },
+  }));
+  const started = startedItemsFromChecks(0, checks);
+  expect([started.cursor, started.lanes.length]).toEqual([2_000, 2_000]);
 });
 
 /**

@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import {
   describeCancellation,
+  describeConflict,
   type RecordedOutcome,
   createCancelledOutcome,
   createConflictOutcome,
@@ -13,7 +14,7 @@ import {
   toOutcomeMemo,
   OUTCOMES,
 } from '../../src/contract/outcome';
-import { FAILURE_TYPES, VERDICTS } from '../../src/contract/result';
+import { FAILURE_TYPES, type Receipt, VERDICTS } from '../../src/contract/result';
 import { MAX_LINK_CHARACTERS } from '../../src/contract/text';
 import { JOB, RECEIPT } from '../harness/fixtures';
 
@@ -51,6 +52,23 @@ describe('the outcome of a follow-up', () => {
     expect(cancellationText(1)).toMatch(/cancelled\. The agent service did not process the message\.$/);
   });
 
+  it.each<[delivery: Partial<Receipt['delivery']> | null, text: string]>([
+    [null, 'The receipt is missing: the workflow history shows whether the message was sent.'],
+    [{ verdict: 'rejected' }, 'The message was rejected.'],
+    [
+      { verdict: 'unknown' },
+      'It is unknown whether the message arrived. If the message arrived, the agent continues.',
+    ],
+    [{ verdict: 'accepted', confirmedBy: 'response' }, 'The message was accepted. The agent continues.'],
+    [
+      { verdict: 'accepted', confirmedBy: 'assumed' },
+      'The message is assumed to have arrived. The agent continues.',
+    ],
+  ])('after a cancellation with the delivery %j, states: %s', (delivery, text) => {
+    const receipt = delivery && { ...RECEIPT, delivery: { ...RECEIPT.delivery, ...delivery } };
+    expect(describeCancellation(receipt)).toBe(`The follow-up was cancelled. ${text}`);
+  });
+
   it('has a well-formed message of at most 300 characters, and a complete link or null', () => {
     const long = 'x'.repeat(MAX_LINK_CHARACTERS + 1);
     const { message, prLink } = outcomeFromFailure(
@@ -59,6 +77,7 @@ describe('the outcome of a follow-up', () => {
     expect(message).toHaveLength(300);
     expect(message).toMatch(/^\ufffdx+…$/);
     expect([prLink, outcomeFromResult({ ...result, prLink: long }).prLink]).toEqual([null, null]);
+    expect(outcomeFromResult({ ...result, prLink: long.slice(1) }).prLink).toBe(long.slice(1));
   });
 
   it('is unreadable if the result or the failure has an unexpected shape, type or status', () => {
@@ -67,18 +86,69 @@ describe('the outcome of a follow-up', () => {
       outcomeFromResult({ ...result, status: 'active' }),
       outcomeFromFailure(failure('TypeError')),
       outcomeFromFailure(Object.assign(failure('JobNotFound'), { details: [] })),
+      outcomeFromFailure(Object.assign(failure('JobNotFound'), { details: undefined })),
     ])
       expect(outcome).toMatchObject({ outcome: 'unreadable', delivery: null });
   });
 
-  it('is not-sent after a conflict only if another client’s follow-up has the request ID and another prompt', () => {
-    const deliveries = [
-      createConflictOutcome('other-prompt', true),
-      createConflictOutcome('other-prompt', false),
-      createConflictOutcome('no-prompt', true),
-    ];
-    expect(deliveries.map(({ delivery }) => delivery)).toEqual(['not-sent', null, null]);
+  it('has the message of its outcome, or the outcome itself, if no receipt can be read', () => {
+    const messages = (['left-running', 'conflict'] as const).map(
+      (outcome) => createOutcomeWithoutReceipt(outcome).message,
+    );
+    expect(messages).toEqual([
+      'Another client started this follow-up, so the follow-up continues.',
+      'conflict',
+    ]);
   });
+
+  it('names the request ID that another prompt has', () => {
+    expect(describeConflict('follow-up:docs:j:my%20id')).toBe(
+      'The follow-up follow-up:docs:j:my%20id exists with another prompt, so the request ID "my id" can\'t be used. ' +
+        'Nothing was sent. Send a new message with a new request ID. To see the existing follow-up, use its workflow ID.',
+    );
+  });
+
+  it('has no link if the failure has no job', () => {
+    const details = [{ job: null, receipt: RECEIPT }];
+    const outcome = outcomeFromFailure(Object.assign(failure('JobNotFound'), { details }));
+    expect(outcome).toMatchObject({ outcome: 'JobNotFound', prLink: null });
+  });
+
+  // The delivery is not-sent only if another client's follow-up has the request ID and another prompt.
+  it.each<[...Parameters<typeof createConflictOutcome>, RecordedOutcome['delivery'], string]>([
+    [
+      'other-prompt',
+      true,
+      'not-sent',
+      'A follow-up with this request ID exists with another prompt. Nothing was sent.',
+    ],
+    [
+      'other-type',
+      true,
+      'not-sent',
+      'A workflow that is not a follow-up has the workflow ID of this follow-up. Nothing was sent.',
+    ],
+    [
+      'other-prompt',
+      false,
+      null,
+      'A follow-up with this request ID exists with another prompt. It is unknown whether an earlier follow-up sent this message.',
+    ],
+    [
+      'no-prompt',
+      true,
+      null,
+      'A follow-up with this request ID exists, and its prompt is no longer available for a comparison.',
+    ],
+  ])(
+    'after a conflict with the reason %s, isForeign %j, has the delivery %j',
+    (reason, isForeign, delivery, message) => {
+      expect(createConflictOutcome(reason, isForeign)).toEqual({
+        ...{ outcome: 'conflict', delivery, message },
+        ...{ evidence: null, prLink: null },
+      });
+    },
+  );
 
   it('is a failure unless the job is completed or archived', () => {
     const successful = OUTCOMES.filter((outcome) => !isFailure({ outcome }));

@@ -1,5 +1,6 @@
 import { expect, it } from '@jest/globals';
 import { toJobState } from '../../src/contract/job';
+import { continuation, decisionPhaseProblem } from '../../src/follow-up/state';
 import {
   ACCEPTED,
   accepted,
@@ -112,6 +113,45 @@ it.each([
     expect([after.sends, after.failures.count, after.baseline?.status]).toEqual([sends, failures, baseline]);
   },
 );
+
+it('a baseline read before a further POST can show the arrival exactly if it was requested at freshFrom or later', () => {
+  // The read is requested one second before the send ends.
+  const deliveries = [FRESH_FROM + 1, FRESH_FROM + 0.999].map((at) =>
+    describeDelivery(play(resendAllowed(), sendEnded(notReady('active'), at))),
+  );
+  expect(deliveries).toEqual(['accepted by read', 'unknown, resend permit']);
+});
+
+it('a reset keeps the known job unless the send read the job, and a read is fresh after the earlier POST', () => {
+  const waiting = afterSend(notReady('active'));
+  const statuses = ['completed', null].map(
+    (baseline) => play(waiting, sendEnded(resetEnd(baseline), 300)).job?.status,
+  );
+  expect(statuses).toEqual(['completed', 'active']);
+  // The run before the reset had up to 40 s for its POST, and maxStaleness is 30 s.
+  expect(describeStep(play(unsent(), sendEnded(resetEnd('completed'))), 100)).toBe(
+    'reconciling: read at 170',
+  );
+});
+
+it('a poll without an unchanged read adds no count', () => {
+  const polled = play(accepted('completed'), pollEnded('active', 0, 200, 'paused'));
+  expect(polled.responseCounts).toEqual({ paused: 1 });
+});
+
+it('only a granted resend uses up the one resend', () => {
+  expect([needsDecision(), resendAllowed()].map(({ isResendUsed }) => isResendUsed)).toEqual([false, true]);
+});
+
+it('only the watch of an accepted message that is not cancelled continues in another run', () => {
+  const watching = accepted('completed');
+  expect(continuation(watching)).toEqual({ continued: watching });
+  const others = [unsent(), unknown('completed'), play(watching, CANCELLED)];
+  expect(others.map((state) => continuation(state))).toEqual([null, null, null]);
+  expect(decisionPhaseProblem('watching')).toBe(
+    'the follow-up is watching; a decision is accepted only in the phase needs-decision',
+  );
+});
 
 it('a POST that may have arrived resets the count of failures in a row', () => {
   const failing = play(unsent(), sendEnded(notRead(503), 10), sendEnded(notRead(REFUSED), 20));

@@ -86,6 +86,21 @@ it.each<Row>([
     '',
     'failed: FollowUpRejected',
   ],
+  [
+    'whenActive is reject, and the job was not read yet',
+    unsent({ whenActive: 'reject' }),
+    '@0',
+    'send at 0, first permit',
+  ],
+  [
+    'an operator permitted a POST after a reset, and the first read of this run received 404',
+    play(
+      unsentAfterReset({ onUnknownDelivery: 'ask' }),
+      ...[sendEnded(resetEnd(null)), RECONCILED, NOT_DELIVERED, sendEnded(notRead(404), 300)],
+    ),
+    '',
+    'send at 305, operator permit',
+  ],
   ['the deadline has passed', unsent(), '@3600', 'failed: DeadlineExceeded'],
 ])('starting: %s', (_, state, when, step) => {
   expectStep(state, when, 'starting', step);
@@ -341,7 +356,7 @@ it('a decision is needed only while the delivery is unknown, reconciled, and wit
   const rows = [
     needsDecision(),
     play(needsDecision(), NOT_DELIVERED),
-    unknown('completed'),
+    unknown('completed', { onUnknownDelivery: 'ask' }),
     concluded('fail'),
     unsent(),
   ];
@@ -697,7 +712,14 @@ it.each([
     'The job is paused, and whenActive is reject.',
     undefined,
   ],
+  ['FollowUpRejected', afterSend(notRead(403)), "The job can't be read: http 403.", 403],
   ['JobNotFound', afterSend(notRead(404)), 'The agent service has no such job: http 404.', 404],
+  [
+    'JobNotFound',
+    afterReads(accepted('completed'), '130 404, 140 404, 150 404, 155 404, 160 404'),
+    'The job no longer exists: the agent service has returned 404 for all recent reads.',
+    404,
+  ],
   [
     'DeliveryUnknown',
     concluded('fail'),
@@ -708,6 +730,12 @@ it.each([
     'DeliveryUnknown',
     concluded('fail', 'active'),
     "ECONNRESET. Reading the job can't show whether the message arrived, because the job was active before the POST or is not known.",
+    undefined,
+  ],
+  [
+    'DeadlineExceeded',
+    unsent(),
+    'The deadline passed. The last status of the job was: never read. The last response was: none.',
     undefined,
   ],
   [

@@ -7,6 +7,7 @@ import {
   toFollowUpProgress,
   toReceipt,
   reportedDelivery,
+  sentence,
 } from '../../src/follow-up/receipt';
 import type { FollowUpState } from '../../src/follow-up/state';
 import {
@@ -160,7 +161,11 @@ it.each([
 ])('during a send, the delivery is never reported as not-sent: %s', (_, state, before, during) => {
   const sending = progress(state, 300, true);
   expect(sending).toMatchObject({ delivery: during, deliveryBeforeSend: before, nextPollAt: null });
-  expect(sending.deliveryUnknownReason).toBeDefined();
+  expect(sending.deliveryUnknownReason).toBe(
+    before.verdict === 'not-sent'
+      ? 'the message is being sent, and the worker has not reported the result yet'
+      : 'ECONNRESET. Reading the job for 2m showed no change that the message caused.',
+  );
   // While the follow-up only waits for the send, nothing can have been sent.
   const waiting = progress(state, 300, false);
   expect(waiting).toMatchObject({ delivery: before });
@@ -209,8 +214,24 @@ it.each([
     'failed; must stay the same until 1970-01-01T00:02:40Z',
   ],
   ['a terminal status is accepted', afterReads(accepted('completed'), '130 failed'), 'failed'],
+  [
+    'the delivery is assumed, and no run has read the job',
+    play(unsentAfterReset({ onUnknownDelivery: 'assume-delivered' }), sendEnded(resetEnd(null)), RECONCILED),
+    null,
+  ],
 ])('lastResponseText describes the latest response if %s', (_, state, text) => {
   expect(lastResponseText(state)).toBe(text);
+});
+
+it('sentence adds a period unless the text ends with a punctuation mark', () => {
+  const texts = ['http 503', 'http 503.', 'Is it down?', 'Down!', 'http 503. Try later'];
+  expect(texts.map(sentence)).toEqual([
+    'http 503.',
+    'http 503.',
+    'Is it down?',
+    'Down!',
+    'http 503. Try later.',
+  ]);
 });
 
 it('isoSecond rounds a time up to the second', () => {

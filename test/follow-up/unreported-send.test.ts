@@ -33,15 +33,28 @@ it.each<[cause: UnreportedSendCause, checkpoint: string, nothing: string, unknow
   },
 );
 
-it('the message of an unreported send states the reason', () => {
-  const outcome = (cause: UnreportedSendCause, record: SendRecord) =>
-    outcomeFromUnreportedSend(cause, record, ms(100));
-  expect(outcome('failed before permission', UNKNOWN)).toEqual({
-    kind: 'postponed',
-    label: 'not_started',
-    message: 'the send was paused or reset before its send permission',
-  });
-  expect(outcome('cancelled', CHECKPOINT)).toMatchObject({
-    outcome: { label: 'no_report', message: 'the send was stopped before the worker reported its result' },
-  });
-});
+it.each<[cause: UnreportedSendCause, record: SendRecord, label: string, message: string]>([
+  [
+    'failed before permission',
+    UNKNOWN,
+    'not_started',
+    'the send was paused or reset before its send permission',
+  ],
+  [
+    'timed out',
+    NOTHING,
+    'not_started',
+    'no worker sent the message in time: no worker polls the task queue for sends, or a rate limit delays the send',
+  ],
+  ['timed out', CHECKPOINT, 'no_report', 'the worker did not report the result of the send in time'],
+  ['cancelled', NOTHING, 'not_started', 'no worker had started to send the message'],
+  ['cancelled', CHECKPOINT, 'no_report', 'the send was stopped before the worker reported its result'],
+  ['pending', NOTHING, 'no_report', 'the send was stopped, and the worker did not report'],
+  ['ended without proof', NOTHING, 'no_report', "the send activity ended without a worker's report"],
+])(
+  'the message of a send that ended as %j with the record %j states the reason',
+  (cause, record, label, message) => {
+    const end = outcomeFromUnreportedSend(cause, record, ms(100));
+    expect(end.kind === 'posted' ? end.outcome : end).toMatchObject({ label, message });
+  },
+);

@@ -39,6 +39,7 @@ it('the current details show the phase, the delivery, the evidence and the times
     delivery: 'accepted (by response)',
     evidence: 'none yet',
     polls: '1',
+    responses: '`active` × 1',
     'next read': '1970-01-01T00:02:15Z',
     deadline: '1970-01-01T01:00:00Z',
     'pull request': 'none',
@@ -59,11 +60,21 @@ it('the current details of a job with an unknown status state that an operator m
 it('the current details refer to the pending activity for later reads, and to the next report for the delivery', () => {
   const polling = details(afterReads(accepted('completed'), '130 active, 135 active'), 135);
   expect(polling.polls).toBe('2; later reads are in the pending activity');
-  expect(details(unsent(), 0).delivery).toBe('not known until the send has reported its result');
+  expect(polling.responses).toMatch(/; later reads are in the pending activity$/);
+  expect(details(unsent(), 0)).toMatchObject({
+    'last response': 'none yet',
+    delivery: 'not known until the send has reported its result',
+  });
+  const done = afterReads(accepted('completed'), '110 active, 130 failed');
+  expect(details(done, 130)['next read']).toBe('-');
+  expect(waitSummary(unsent(), step(unsent(), 0) as Parameters<typeof waitSummary>[1], 0)).toContain(
+    ': no response yet, ',
+  );
 });
 
 it('the current details state the reason and the update for an operator’s decision', () => {
   const rows = details(needsDecision(), 100);
+  expect(rows.delivery).toBe('unknown');
   expect(rows['what to do']).toContain('send the update `resolveDelivery`');
   expect(rows.why).toContain('ECONNRESET');
 });
