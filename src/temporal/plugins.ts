@@ -36,12 +36,13 @@ export async function loadPlugins(env: Environment): Promise<readonly TemporalPl
       text: `is not a variable of this program; set ${VARIABLE}, or unset it`,
     }));
   const entries = readVariable(env, VARIABLE)?.split(',') ?? [];
-  const modules = entries.map((entry) => entry.trim());
+  const modules = entries.map((entry) => entry.trim()).filter(Boolean);
+  if (modules.length < entries.length)
+    problems.push({ field: VARIABLE, text: 'has an empty entry; remove the extra comma' });
   const plugins: TemporalPlugin[] = [];
   const causes: unknown[] = [];
   for (const [index, module] of modules.entries()) {
     try {
-      if (module === '') throw new PluginProblem('has an empty entry; remove the extra comma');
       if (modules.indexOf(module) < index)
         throw new PluginProblem(`names ${module} twice; remove one of the two`);
       plugins.push(reportFailures(module, (await importPlugin(module)) as TemporalPlugin));
