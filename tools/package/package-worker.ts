@@ -28,7 +28,7 @@ const PAGES = [
     'metrics',
     'operations',
   ],
-  ...['progress', 'request', 'result', 'runbook', 'schedules'],
+  ...['progress', 'request', 'result', 'runbook', 'schedules', 'temporal-plugins'],
 ];
 
 const PICTURES = ['web-ui-batch.png', 'web-ui-decision.png'];
@@ -68,7 +68,7 @@ function install(folder: string): void {
 }
 
 function prune(nodeModules: string): void {
-  // Only bundling needs the compiler, which would limit the archive to the platform of this machine.
+  // Only TypeScript files of a plugin would need the compiler, which would limit the archive to the platform of this machine.
   const compilers = readdirSync(path.join(nodeModules, '@swc')).filter((each) => each.startsWith('core-'));
   for (const each of [...UNUSED, ...compilers.map((compiler) => `@swc/${compiler}`)]) {
     rmSync(path.join(nodeModules, each), { recursive: true, force: true });
@@ -102,7 +102,7 @@ function billOfMaterials(folder: string): object {
 
 /** Copies the pages that the programs and other pages refer to. */
 function packDocuments(folder: string): void {
-  for (const each of ['deploy', 'examples/encryption']) {
+  for (const each of ['deploy', 'examples/encryption', 'examples/tracing']) {
     cpSync(path.join(ROOT, each), path.join(folder, each), { recursive: true });
   }
   const names = [...PAGES.map((page) => `${page}.md`), ...PICTURES, ...PUBLISHED];
