@@ -83,7 +83,6 @@ it('after replays and a killed worker, each span was sent once; the spans of an 
     });
     for (const name of ['StartWorkflow:followUp', 'RunWorkflow:followUp', 'RunActivity:sendMessage', 'POST'])
       expect({ name, spans: receiver.named(name).length }).toEqual({ name, spans: 1 });
-    console.log(receiver.spans.map((s) => s.name + ' ' + s.spanId).join('\n'));
     expect(receiver.repeated().map(({ name }) => name)).toEqual(['StartActivity:sendMessage']);
     const [first, again, ...others] = receiver.named('StartActivity:sendMessage');
     expect(again).toEqual(first);
