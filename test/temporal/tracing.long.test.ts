@@ -58,7 +58,12 @@ async function openGates() {
   return { first, second, release, close };
 }
 
-it('after replays and a killed worker, each span was sent once; the spans of an unreported workflow task are sent again with the same IDs', async () => {
+const ONCE = [
+  ...['StartWorkflow:followUp', 'RunWorkflow:followUp', 'StartActivity:sendMessage'],
+  ...['RunActivity:sendMessage', 'POST'],
+];
+
+it('no span is sent twice after replays and a killed worker, also if the worker had not reported its workflow task', async () => {
   const gates = await openGates();
   const test = async (receiver: SpanReceiver) => {
     const env = { ...receiver.env, FOLLOW_UP_PLUGINS: `${TRACING.FOLLOW_UP_PLUGINS},${NO_CACHE}` };
@@ -81,12 +86,8 @@ it('after replays and a killed worker, each span was sent once; the spans of an 
       expect(await worker.exited).toEqual({ code: 0, signal: null });
       expect(environment.posts({ projectId })).toHaveLength(1);
     });
-    for (const name of ['StartWorkflow:followUp', 'RunWorkflow:followUp', 'RunActivity:sendMessage', 'POST'])
-      expect({ name, spans: receiver.named(name).length }).toEqual({ name, spans: 1 });
-    expect(receiver.repeated().map(({ name }) => name)).toEqual(['StartActivity:sendMessage']);
-    const [first, again, ...others] = receiver.named('StartActivity:sendMessage');
-    expect(again).toEqual(first);
-    expect(others).toEqual([]);
+    for (const name of ONCE) expect({ name, spans: receiver.named(name).length }).toEqual({ name, spans: 1 });
+    expect(receiver.repeated()).toEqual([]);
   };
   await SpanReceiver.with(test).finally(() => gates.close());
 });
