@@ -18,6 +18,8 @@ export interface JournalEntry {
   readonly projectId: string | null;
   readonly jobId: string | null;
   readonly key: KeyState;
+  /** The header `traceparent` (W3C Trace Context), which connects the request to a trace. Null if the header was not sent. */
+  readonly traceparent: string | null;
   /** The prompt of a message whose body was read and is valid. Otherwise null. */
   readonly prompt: { readonly text: string; readonly length: number } | null;
   /** Whether the message was accepted, and started or queued a turn of the job. */
@@ -46,7 +48,10 @@ export class Journal {
 
   /** Adds an entry for a request. @returns the entry, which changes until the request has ended */
   open(
-    start: Pick<JournalEntry, 'time' | 'method' | 'path' | 'key' | 'operation' | 'projectId' | 'jobId'>,
+    start: Pick<
+      JournalEntry,
+      'time' | 'method' | 'path' | 'key' | 'traceparent' | 'operation' | 'projectId' | 'jobId'
+    >,
   ): JournalEntry {
     this.last += 1;
     const nothingYet = {

@@ -104,6 +104,7 @@ export class SandboxServer {
       method: req.method ?? '',
       path: req.url ?? '',
       key: this.parts.service.keyState(req.headers.authorization),
+      traceparent: String(req.headers.traceparent ?? '') || null,
       ...(agentPath(path) ?? nowhere),
     });
   }

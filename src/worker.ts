@@ -4,7 +4,8 @@ import { createAgentApi } from './agent-api/client';
 import { formatDuration } from './contract/duration';
 import { FollowUpError } from './contract/follow-up-error';
 import { ConfigurationError } from './temporal/connection-config';
-import { workflowCode } from './worker/bundle';
+import { disposePlugins } from './temporal/plugins';
+import { findPrebuiltBundle } from './worker/bundle';
 import { handleArguments, workerVersion } from './worker/command-line';
 import { loadAll, configurationText, loadConfig, type LoadedConfig } from './worker/config';
 import { startHealthServer } from './worker/health';
@@ -50,7 +51,9 @@ async function main(): Promise<number> {
     return endedCode;
   } catch (error) {
     // The worker was stopped while it was waiting for the Temporal server, so there was nothing to drain.
-    return stop.aborted && error === stop.reason ? endedCode : reportExit(error, logger);
+    return stop.aborted && error === stop.reason
+      ? endedCode
+      : reportExit(error, logger, loaded.redactor.redact);
   }
 }
 
@@ -65,9 +68,7 @@ async function runWorkers(
   const version = workerVersion();
   logger.info('the worker starts', { version, ...loggableConfig });
   for (const warning of warnings) logger.warn(warning);
-  const { payloadConverterPath, failureConverterPath } = config.dataConverter ?? {};
-  // The SDK must bundle the workflows with converters, because converters run inside workflows, unlike codecs.
-  const code = payloadConverterPath || failureConverterPath ? {} : workflowCode();
+  const bundlePath = findPrebuiltBundle();
   let checkReadiness: ReadinessCheck = () => Promise.resolve(['the process is starting']);
   const waitFor = (reason: string) => void (checkReadiness = () => Promise.resolve([reason]));
   // The reasons are redacted, because every client that reaches the port can read them.
@@ -83,7 +84,7 @@ async function runWorkers(
   secretFiles.countWith(Runtime.instance().metricMeter, temporal.namespace);
   const api = createAgentApi(agentApi);
   const plugin = new FollowUpPlugin({ agentApi: api, taskQueues, notify: config.notify });
-  const workers = await FollowUpWorkers.create(connection, config, code, plugin);
+  const workers = await FollowUpWorkers.create(connection, config, bundlePath, plugin);
   const apiKeyProblems = keyCheck(api, logger);
   const workerProblems = () => Promise.resolve(workers.notRunningReasons());
   checkReadiness = runTogether(workerProblems, connectionCheck(connection, temporal), apiKeyProblems);
@@ -100,7 +101,8 @@ async function runWorkers(
     });
   } finally {
     // A part that can't be closed must not hide the error of a worker. The process exits in any case.
-    await Promise.allSettled([api.close(), connection.close(), health.close()]);
+    const disposing = disposePlugins(config.plugins);
+    await Promise.allSettled([disposing, api.close(), connection.close(), health.close()]);
   }
 }
 
@@ -108,9 +110,10 @@ async function runWorkers(
  * Reports why the worker exits, and returns the exit code. A wrong configuration goes to stderr. Any other reason goes to the
  * log, or to stderr before the log exists. A bug has its stack trace.
  */
-function reportExit(error: unknown, logger?: Logger): number {
+function reportExit(error: unknown, logger?: Logger, redact = (text: string) => text): number {
   if (error instanceof ConfigurationError) {
-    process.stderr.write(configurationText(error.problems));
+    const problems = error.problems.map(({ field, text }) => ({ field, text: redact(text) }));
+    process.stderr.write(configurationText(problems));
     return EXIT_CODE.misconfigured;
   }
   if (logger === undefined) process.stderr.write(`the worker cannot start: ${String(error)}\n`);

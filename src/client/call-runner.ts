@@ -180,7 +180,7 @@ function toFollowUpError({ options }: Client, error: unknown, callState: CallSta
     });
   // A codec can throw any error, and the SDK's converter throws a ValueError.
   if (error instanceof ValueError || options.loadedDataConverter.payloadCodecs.length > 0) {
-    const field = "FOLLOW_UP_DATA_CONVERTER, or your Client's dataConverter";
+    const field = "FOLLOW_UP_PLUGINS, or your Client's dataConverter";
     const text = `must be the same data converter that the workers and all other callers use; this one failed: ${message}`;
     return new ConfigurationError([{ field, text }], { cause: error });
   }

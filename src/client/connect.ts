@@ -1,12 +1,8 @@
-import { Client } from '@temporalio/client';
-import {
-  type Environment,
-  loadDataConverter,
-  loadTemporalConfig,
-  type TemporalConfig,
-} from '../temporal/connection-config';
+import { Client, type ConnectionOptions } from '@temporalio/client';
+import { type Environment, loadTemporalConfig, type TemporalConfig } from '../temporal/connection-config';
 import { hasGrpcStatus } from '../temporal/grpc-status';
 import { hideSecretsInErrors } from '../temporal/hide-secrets';
+import { configureConnection, disposePlugins, loadPlugins, type TemporalPlugin } from '../temporal/plugins';
 import { StoppableConnection } from '../temporal/sdk-internals';
 import { connectionError } from '../temporal/server-error';
 import { requireSupportedVersion } from '../temporal/server-version';
@@ -58,7 +54,7 @@ export function checkConnectOptions(options: ConnectOptions, others: readonly st
  *
  * @throws InvalidRequestError if an option is unknown or invalid
  * @throws TemporalUnreachableError with gRPC's reason if the connection fails
- * @throws FollowUpError `INVALID_CONFIGURATION` if a variable or the profile is invalid
+ * @throws FollowUpError `INVALID_CONFIGURATION` if a variable, the profile or a plugin is invalid
  * @throws FollowUpError `UNAUTHORIZED` if the Temporal server rejects the credentials
  * @throws FollowUpError `UNSUPPORTED_SERVER` if the Temporal server is too old
  */
@@ -69,20 +65,32 @@ export async function connectClient(
   const { env = process.env, lazy = false } = options;
   options.signal?.throwIfAborted();
   const config = loadTemporalConfig(env);
-  const dataConverter = await loadDataConverter(env);
+  const plugins = await loadPlugins(env);
   const { address, namespace } = config;
-  const connection = openConnection(config);
+  const connection = openConnection(config, plugins);
+  const client = new Client({ connection, namespace, plugins: [...plugins] });
   if (!lazy) await ensureConnected(connection, config, options);
-  const client = new Client({ connection, namespace, ...(dataConverter && { dataConverter }) });
-  return { client, address, close: () => connection.close() };
+  const close = async () => {
+    await Promise.all([disposePlugins(plugins), connection.close()]);
+  };
+  return { client, address, close };
 }
 
-function openConnection({ connection, secrets }: TemporalConfig) {
+function openConnection({ connection, secrets }: TemporalConfig, plugins: readonly TemporalPlugin[]) {
+  const { interceptors, ...options } = configureConnection<ConnectionOptions>(
+    plugins,
+    'configureConnection',
+    {
+      ...connection,
+      channelArgs: { 'grpc.max_reconnect_backoff_ms': MAX_RECONNECT_WAIT_MS },
+      // The connection has its own retries, so the SDK's interceptor for retries is not in the list.
+      interceptors: [],
+    },
+  );
+  const keys = typeof options.apiKey === 'string' ? [options.apiKey] : [];
   return StoppableConnection.open({
-    ...connection,
-    channelArgs: { 'grpc.max_reconnect_backoff_ms': MAX_RECONNECT_WAIT_MS },
-    // The connection has its own retries, so the SDK's interceptor for retries is not in the list.
-    interceptors: [hideSecretsInErrors(secrets)],
+    ...options,
+    interceptors: [...(interceptors ?? []), hideSecretsInErrors([...secrets, ...keys])],
   });
 }
 

@@ -1,8 +1,5 @@
 import { X509Certificate } from 'node:crypto';
-import { createRequire } from 'node:module';
-import path from 'node:path';
 import { createSecureContext } from 'node:tls';
-import type { DataConverter } from '@temporalio/common';
 import { isRecord, type Problem, problemTexts } from '../contract/checks';
 import { FollowUpError } from '../contract/follow-up-error';
 import {
@@ -61,10 +58,10 @@ export function loadTemporalConfig(env: Environment): TemporalConfig {
     report('TEMPORAL_NAMESPACE', 'is blank; set it to a namespace, such as default');
   if (apiKey !== undefined && headers.authorization !== undefined)
     report('TEMPORAL_API_KEY, TEMPORAL_GRPC_META_AUTHORIZATION', 'both are set; set only one of them');
-  if (codec.endpoint !== undefined && readVariable(env, CONVERTER) === undefined)
+  if (codec.endpoint !== undefined && readVariable(env, 'FOLLOW_UP_PLUGINS') === undefined)
     report(
       'TEMPORAL_CODEC_ENDPOINT',
-      `is set, but a codec server is not supported; set ${CONVERTER} to a module that encodes payloads, or unset both`,
+      'is set, but a codec server is not supported; set FOLLOW_UP_PLUGINS to a plugin that encodes payloads, or unset it',
     );
   if (problems.length > 0) throw new ConfigurationError(problems);
   return { connection, address, namespace, secrets: secretsOf(profile) };
@@ -110,33 +107,4 @@ function isEndpoint(address: string): boolean {
 export function readVariable(env: Environment, name: string): string | undefined {
   const text = env[name]?.trim();
   return text === '' ? undefined : text;
-}
-
-const CONVERTER = 'FOLLOW_UP_DATA_CONVERTER';
-
-/**
- * Loads the data converter from the module that `FOLLOW_UP_DATA_CONVERTER` names, relative to the working directory.
- *
- * @returns undefined if the variable is not set
- * @throws ConfigurationError if the module can't be loaded or does not export a data converter
- */
-export async function loadDataConverter(env: Environment): Promise<DataConverter | undefined> {
-  const configuredPath = readVariable(env, CONVERTER);
-  if (configuredPath === undefined) return undefined;
-  const file = path.resolve(configuredPath);
-  const converterError = (text: string) =>
-    new ConfigurationError([{ field: CONVERTER, text: `${file} ${text}` }]);
-  let converter: unknown;
-  try {
-    // From version 20.19 on, Node can also load ES modules with `require`.
-    const loaded = createRequire(file)(file) as { dataConverter?: unknown; default?: unknown };
-    converter = await (loaded.dataConverter ?? loaded.default);
-  } catch (error) {
-    throw converterError(`can't be loaded (${firstLine(error)}); set it to the path of a JavaScript module`);
-  }
-  const parts = ['payloadConverterPath', 'failureConverterPath', 'payloadCodecs'];
-  if (isRecord(converter) && parts.some((part) => converter[part] !== undefined)) return converter;
-  throw converterError(
-    'must export a DataConverter of @temporalio/common, or a promise of one, as "dataConverter" or as the default export',
-  );
 }

@@ -45,7 +45,7 @@ const UNSUPPORTED: Readonly<Record<string, string | undefined>> = {
 /** A mistake in such a name could disable encryption. Other names can belong to other programs. */
 const STRICT_PREFIX = /^TEMPORAL_(TLS|CODEC)_/;
 /** Kubernetes sets variables with these endings for a service, for example TEMPORAL_TLS_PORT for a service `temporal-tls`. */
-const SERVICE_LINK = /_(SERVICE_HOST|SERVICE_PORT|PORT)(_|$)/;
+export const SERVICE_LINK = /_(SERVICE_HOST|SERVICE_PORT|PORT)(_|$)/;
 
 const HEADER_PREFIX = 'TEMPORAL_GRPC_META_';
 

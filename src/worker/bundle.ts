@@ -1,27 +1,34 @@
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
-import { extname, join, resolve } from 'node:path';
-import { bundleWorkflowCode, DefaultLogger, type WorkerOptions } from '@temporalio/worker';
+import { dirname, extname, join, resolve } from 'node:path';
+import {
+  type BundleOptions,
+  bundleWorkflowCode,
+  DefaultLogger,
+  Runtime,
+  type WorkerOptions,
+  type WorkerPlugin,
+} from '@temporalio/worker';
 import { FollowUpError } from '../contract/follow-up-error';
+import { ConfigurationError } from '../temporal/connection-config';
+import type { TemporalPlugin } from '../temporal/plugins';
 
 const ROOT = resolve(__dirname, '..');
 
 const BUNDLE = join(ROOT, 'workflow-bundle.js');
 
 /**
- * Returns the prebuilt bundle if this code is compiled. From source, returns no bundle, and the SDK bundles the workflows of the plugin
- * in about 3 s.
+ * Returns the file of the prebuilt bundle if this code is compiled. From source, returns undefined, and the worker bundles the
+ * workflows in about 3 s.
  *
  * @throws FollowUpError if the bundle does not exist
  */
-export function workflowCode(): Pick<WorkerOptions, 'workflowBundle'> {
-  if (extname(__filename) !== '.js') return {};
-  if (!existsSync(BUNDLE)) {
-    throw new FollowUpError(
-      'INVALID_CONFIGURATION',
-      `the workflow bundle ${BUNDLE} does not exist; run "npm run build"`,
-    );
-  }
-  return { workflowBundle: { codePath: BUNDLE } };
+export function findPrebuiltBundle(): string | undefined {
+  if (extname(__filename) !== '.js') return undefined;
+  if (existsSync(BUNDLE)) return BUNDLE;
+  throw new FollowUpError(
+    'INVALID_CONFIGURATION',
+    `the workflow bundle ${BUNDLE} does not exist; run "npm run build"`,
+  );
 }
 
 /** The folders of the pure modules, which workflows share. */
@@ -31,7 +38,7 @@ const PURE_FOLDERS = ['contract', 'follow-up', 'batch'];
  * Bundles the workflows. The pure modules have no state, so they are evaluated once for all workflows. Each workflow then needs a third
  * of the heap, and starts in half the time. `npm run bench:in-flight` measures the memory.
  */
-export async function bundleCode(): Promise<string> {
+export async function bundleCode(options: Partial<BundleOptions> = {}): Promise<string> {
   const modules = PURE_FOLDERS.flatMap((folder) =>
     readdirSync(join(ROOT, folder), { encoding: 'utf8', recursive: true })
       .filter((file) => /(?<!\.d)\.[jt]s$/.test(file))
@@ -40,9 +47,103 @@ export async function bundleCode(): Promise<string> {
   const { code } = await bundleWorkflowCode({
     workflowsPath: join(ROOT, 'workflows'),
     logger: new DefaultLogger('WARN'),
-    preloadModules: modules,
+    ...options,
+    preloadModules: [...modules, ...(options.preloadModules ?? [])],
   });
   return code;
+}
+
+/** The packages of the SDK that a bundle must contain once. A plugin in another folder may have its own copies. */
+const SINGLE_PACKAGES = ['@temporalio/common', '@temporalio/workflow'];
+
+type WebpackConfig = Parameters<NonNullable<BundleOptions['webpackConfigHook']>>[0];
+
+function useSinglePackages(config: WebpackConfig): WebpackConfig {
+  const { alias = {} } = config.resolve ?? {};
+  const folders = SINGLE_PACKAGES.map((name) => {
+    const folder = dirname(require.resolve(`${name}/package.json`));
+    return { name, alias: folder };
+  });
+  const aliases = Array.isArray(alias)
+    ? [...alias, ...folders]
+    : { ...alias, ...Object.fromEntries(folders.map((each) => [each.name, each.alias])) };
+  return { ...config, resolve: { ...config.resolve, alias: aliases } };
+}
+
+/**
+ * Chooses the code of a worker's workflows. This plugin must be the last one, because it needs the options that the other plugins
+ * have changed. Unless a plugin changes the code, the worker uses the prebuilt bundle.
+ */
+export class WorkflowCodePlugin implements WorkerPlugin {
+  readonly name = 'agent-follow-up-workflow-code';
+
+  /**
+   * @param taskQueue the task queue of the workflows; workers of other task queues have no workflows
+   * @param plugins the other plugins
+   * @param bundlePath the file of the prebuilt bundle; if undefined, the worker always bundles the workflows
+   */
+  constructor(
+    private readonly taskQueue: string,
+    private readonly plugins: readonly Pick<TemporalPlugin, 'configureBundler'>[],
+    private readonly bundlePath: string | undefined,
+  ) {}
+
+  /** @throws ConfigurationError if the workflows can't be bundled with the plugins */
+  async configureWorker({ workflowsPath, workflowBundle, ...worker }: WorkerOptions): Promise<WorkerOptions> {
+    if (worker.taskQueue !== this.taskQueue) return worker;
+    if (workflowBundle !== undefined || workflowsPath === undefined) {
+      const text =
+        'a plugin has replaced the workflows of follow-ups with a bundle; set workflowsPath in the plugin instead';
+      throw pluginsError(text);
+    }
+    const { workflowModules, ...interceptors } = worker.interceptors ?? {};
+    const { payloadConverterPath, failureConverterPath } = worker.dataConverter ?? {};
+    const options = this.configureBundler({
+      ...worker.bundlerOptions,
+      ...{ workflowsPath, workflowInterceptorModules: workflowModules ?? [] },
+      ...(payloadConverterPath !== undefined && { payloadConverterPath }),
+      ...(failureConverterPath !== undefined && { failureConverterPath }),
+    });
+    const changed = changedOptions(options, workflowsPath);
+    if (this.bundlePath !== undefined && changed.length === 0)
+      return { ...worker, workflowBundle: { codePath: this.bundlePath } };
+    const started = performance.now();
+    const code = await bundleWithPlugins(options);
+    const bundleMs = Math.round(performance.now() - started);
+    Runtime.instance().logger.info('bundled the workflows', { bundleMs, changed });
+    // The SDK warns about interceptors that it did not bundle itself.
+    return { ...worker, interceptors, workflowBundle: { code } };
+  }
+
+  private configureBundler(options: BundleOptions): BundleOptions {
+    return this.plugins.reduce((changed, plugin) => plugin.configureBundler?.(changed) ?? changed, options);
+  }
+}
+
+/** Returns the names of the options with which the code differs from the prebuilt bundle. */
+function changedOptions(options: BundleOptions, ownPath: string): string[] {
+  const isSet = (value: unknown) => value !== undefined && !(Array.isArray(value) && value.length === 0);
+  return Object.entries(options)
+    .filter(([name, value]) => (name === 'workflowsPath' ? value !== ownPath : isSet(value)))
+    .map(([name]) => name);
+}
+
+/** @throws ConfigurationError with webpack's own text, which the SDK's error does not contain */
+async function bundleWithPlugins(options: BundleOptions): Promise<string> {
+  const reports: string[] = [];
+  const logger = new DefaultLogger('ERROR', ({ message }) => reports.push(message));
+  const { webpackConfigHook = (config: WebpackConfig) => config } = options;
+  const hook = (config: WebpackConfig) => useSinglePackages(webpackConfigHook(config));
+  try {
+    return await bundleCode({ ...options, plugins: [], logger, webpackConfigHook: hook });
+  } catch (error) {
+    const reason = [(error as Error).message, ...reports].join('\n').trim();
+    throw pluginsError(`the workflows can't be bundled with the code of the plugins: ${reason}`, error);
+  }
+}
+
+function pluginsError(text: string, cause?: unknown): ConfigurationError {
+  return new ConfigurationError([{ field: 'FOLLOW_UP_PLUGINS', text }], { cause });
 }
 
 async function build(): Promise<void> {

@@ -7,10 +7,10 @@ import { pluralize } from '../contract/text';
 import {
   ConfigurationError,
   type Environment,
-  loadDataConverter,
   loadTemporalConfig,
   readVariable,
 } from '../temporal/connection-config';
+import { configureConnection, loadPlugins } from '../temporal/plugins';
 import { checkVariables, readDefinedVariables, type DefinedVariables } from './variables';
 
 export type LoadedConfig = Awaited<ReturnType<typeof loadConfig>>;
@@ -32,12 +32,11 @@ type ReportSecretFile = (variable: SecretFileVariable, problem: string | undefin
 export async function loadConfig(env: Environment, reportSecretFile: ReportSecretFile = () => undefined) {
   const variables = readDefinedVariables(env);
   const given = [variables.AGENT_API_KEY, env.TEMPORAL_API_KEY].filter((secret) => secret !== undefined);
-  const [values, temporal, key, proxy, dataConverter, secrets] = await loadAll([
+  const [values, { temporal, plugins }, key, proxy, secrets] = await loadAll([
     () => checkVariables(variables),
-    () => loadTemporalConfig(env),
+    () => loadTemporal(env),
     () => loadApiKey(variables, reportSecretFile),
     () => loadProxy(env),
-    () => loadDataConverter(env),
     () => loadNotifySecrets(variables, reportSecretFile),
   ]).catch((error: unknown) => {
     if (!(error instanceof ConfigurationError)) throw error;
@@ -77,7 +76,7 @@ export async function loadConfig(env: Environment, reportSecretFile: ReportSecre
     health: values.FOLLOW_UP_HEALTH_ADDRESS,
     metrics: values.FOLLOW_UP_METRICS_ADDRESS,
     logLevel: values.LOG_LEVEL,
-    dataConverter,
+    plugins,
   };
   /** The configured values without secrets, for one log line. The path and the query of the notify URL may contain a token. */
   const loggableConfig = {
@@ -114,6 +113,14 @@ export async function loadAll<T extends readonly unknown[]>(parts: {
   if (problems.length > 0) throw new ConfigurationError(problems);
   if (reasons.length > 0) throw reasons[0];
   return results.map((result) => (result.status === 'fulfilled' ? result.value : undefined)) as unknown as T;
+}
+
+/** Loads the plugins, and the settings of the connection after the plugins have changed them. */
+async function loadTemporal(env: Environment) {
+  const [temporal, plugins] = await loadAll([() => loadTemporalConfig(env), () => loadPlugins(env)]);
+  const connection = configureConnection(plugins, 'configureNativeConnection', temporal.connection);
+  const keys = typeof connection.apiKey === 'string' ? [connection.apiKey] : [];
+  return { temporal: { ...temporal, connection, secrets: [...temporal.secrets, ...keys] }, plugins };
 }
 
 export function configurationText(problems: readonly Problem[]): string {

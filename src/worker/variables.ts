@@ -79,7 +79,7 @@ const variables = z.object({
   FOLLOW_UP_TASK_QUEUE: z.string().default(DEFAULT_QUEUES.FOLLOW_UP_TASK_QUEUE),
   AGENT_API_READ_TASK_QUEUE: z.string().default(DEFAULT_QUEUES.AGENT_API_READ_TASK_QUEUE),
   AGENT_API_SEND_TASK_QUEUE: z.string().default(DEFAULT_QUEUES.AGENT_API_SEND_TASK_QUEUE),
-  FOLLOW_UP_DATA_CONVERTER: z.string().optional(),
+  FOLLOW_UP_PLUGINS: z.string().optional(),
   FOLLOW_UP_NOTIFY_URL: httpUrlSchema(
     /^https?:\/\/[^/?#@]+(?:[/?#].*)?$/i,
     'user name and password',

@@ -1,5 +1,6 @@
 import { getHeapStatistics } from 'node:v8';
 import { type NativeConnection, Runtime, Worker, type WorkerOptions } from '@temporalio/worker';
+import { WorkflowCodePlugin } from './bundle';
 import type { WorkerConfig } from './config';
 import type { FollowUpPlugin, TaskQueues } from './plugin';
 
@@ -29,7 +30,7 @@ const BASE_MIB = 256;
 /** The SDK adapts the number of pollers. Its defaults are 5 pollers at the start, and 1 to 100 later. */
 const POLLERS = { type: 'autoscaling' } as const;
 
-interface WorkersConfig extends Partial<Pick<WorkerConfig, 'dataConverter' | 'deploymentVersion'>> {
+interface WorkersConfig extends Partial<Pick<WorkerConfig, 'plugins' | 'deploymentVersion'>> {
   readonly temporal: Pick<WorkerConfig['temporal'], 'namespace'>;
   readonly taskQueues: TaskQueues;
 }
@@ -43,24 +44,26 @@ export class FollowUpWorkers {
     private readonly plugin: FollowUpPlugin,
   ) {}
 
+  /** @param bundlePath the file of the prebuilt bundle; if undefined, the workflows are bundled at start */
   static async create(
     connection: NativeConnection,
-    { temporal, taskQueues, dataConverter, deploymentVersion }: WorkersConfig,
-    code: Pick<WorkerOptions, 'workflowBundle'>,
+    { temporal, taskQueues, plugins = [], deploymentVersion }: WorkersConfig,
+    bundlePath: string | undefined,
     plugin: FollowUpPlugin,
   ): Promise<FollowUpWorkers> {
+    // The follow-up plugin is the last one to change the code, because it adds the workflows of other plugins to its own.
+    const workflowCode = new WorkflowCodePlugin(taskQueues.followUp, [...plugins, plugin], bundlePath);
     const shared = {
       connection,
       namespace: temporal.namespace,
-      plugins: [plugin],
-      ...(dataConverter && { dataConverter }),
+      // The prebuilt bundle is used only if no other plugin changes the code.
+      plugins: [plugin, ...plugins, workflowCode],
       ...(deploymentVersion && { workerDeploymentOptions: { version: deploymentVersion, ...VERSIONING } }),
       workflowTaskPollerBehavior: POLLERS,
       activityTaskPollerBehavior: POLLERS,
     };
     const freeMib = availableMib() - BASE_MIB;
     const workflows = {
-      ...code,
       maxConcurrentWorkflowTaskExecutions: CONCURRENT_WORKFLOW_TASKS,
       // An evicted workflow is not lost, because its next task replays its history.
       maxCachedWorkflows: Math.max(100, Math.floor(freeMib / CACHED_WORKFLOW_MIB)),

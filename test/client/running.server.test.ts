@@ -105,7 +105,7 @@ describe("a client without the workers' data converter", () => {
     const { client, idle } = await idleClient();
     await client.workflow.getHandle(workflowId).terminate();
     const handle = idle.getHandle(workflowId);
-    const words = /FOLLOW_UP_DATA_CONVERTER, or your Client's dataConverter.*Unknown encoding/;
+    const words = /FOLLOW_UP_PLUGINS, or your Client's dataConverter.*Unknown encoding/;
     const refused = { code: 'INVALID_CONFIGURATION', message: expect.stringMatching(words) };
     for (const call of ['result', 'progress', 'describe', 'retry'] as const)
       await expect(handle[call]()).rejects.toMatchObject(refused);

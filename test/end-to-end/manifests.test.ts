@@ -73,7 +73,7 @@ const INJECTED = {
   TEMPORAL_ADDRESS: connection.spec.hostPort,
   TEMPORAL_NAMESPACE: versioned.spec.workerOptions.temporalNamespace,
   TEMPORAL_DEPLOYMENT_NAME: `agents/${versioned.metadata.name}`,
-  TEMPORAL_WORKER_BUILD_ID: 'agent-follow-up-worker-0.3.0-1a2b',
+  TEMPORAL_WORKER_BUILD_ID: 'agent-follow-up-worker-1.0.0-1a2b',
 };
 
 it.each<[string, Secrets, object]>([

@@ -144,7 +144,7 @@ const [, PAGE_WORKFLOW = ''] = readPageExamples('docs/callers.md');
 const QUEUE = "taskQueue: 'our-queue',";
 
 const TEAM = {
-  'data-converter.js': readFileSync(path.join(ROOT, 'examples/encryption/data-converter.js'), 'utf8'),
+  'encryption.js': readFileSync(path.join(ROOT, 'examples/encryption/plugin.js'), 'utf8'),
   key: randomBytes(32).toString('base64'),
   'release.ts': PAGE_WORKFLOW.replace("'follow-up'", "'our-queue'"),
   'workflows.ts': `
@@ -152,11 +152,10 @@ export * from './release';
 export const ownWorkflow = async (name: string) => 'hello ' + name;
 `,
   'worker.ts':
-    PAGE_WORKER.replace(
+    PAGE_WORKER.replace('plugins: [', "plugins: [require('./encryption.js'), ").replace(
       QUEUE,
       `${QUEUE}
     workflowsPath: require.resolve('./workflows.ts'),
-    dataConverter: require('./data-converter.js').dataConverter,
     interceptors: { activity: [intercepted] },`,
     ) +
     `
@@ -168,12 +167,12 @@ function intercepted({ info }) {
   'service.js': `
 const { Client, Connection } = require('@temporalio/client');
 const { FollowUpClient } = require('agent-follow-up-client');
-const { dataConverter } = require('./data-converter.js');
+const encryption = require('./encryption.js');
 
 async function main() {
   const [projectId, jobId] = process.argv.slice(2);
   const connection = await Connection.connect({ address: process.env.TEMPORAL_ADDRESS });
-  const client = new Client({ connection, dataConverter });
+  const client = new Client({ connection, plugins: [encryption] });
   const execute = (workflowId, arg) =>
     client.workflow.execute(workflowId, { taskQueue: 'our-queue', workflowId, args: [arg] });
   const released = execute('release', '7.2');

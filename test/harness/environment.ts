@@ -1,5 +1,6 @@
 import { Client, type ConnectionLike } from '@temporalio/client';
 import type { DataConverter } from '@temporalio/common';
+import { SimplePlugin } from '@temporalio/plugin';
 import { DefaultLogger, NativeConnection, Runtime } from '@temporalio/worker';
 import { keyFromText } from '../../src/agent-api/api-key';
 import { createAgentApi } from '../../src/agent-api/client';
@@ -56,7 +57,7 @@ export class Environment extends FollowUpTestClient {
 
   static async open({
     httpTimeoutMs: timeoutMs = 2_000,
-    bundlePath: codePath = temporal().bundlePath,
+    bundlePath = temporal().bundlePath,
     dataConverter = {},
     skipsTime = false,
     taskQueues = newTaskQueues(),
@@ -75,10 +76,11 @@ export class Environment extends FollowUpTestClient {
     const connected = await connectClient({ env: { TEMPORAL_ADDRESS: address } });
     const native = await NativeConnection.connect({ address });
     const stop = new AbortController();
+    const plugin = new SimplePlugin({ name: 'test', dataConverter });
     const workers = await FollowUpWorkers.create(
       native,
-      { temporal: { namespace: 'default' }, taskQueues, dataConverter },
-      { workflowBundle: { codePath } },
+      { temporal: { namespace: 'default' }, taskQueues, plugins: [plugin] },
+      bundlePath,
       new FollowUpPlugin({ agentApi, taskQueues, notify }),
     );
     // undici loads modules at its first requests, and Jest forbids this between the steps of concurrent tests.

@@ -92,8 +92,8 @@ it.each<[string, Record<string, string>, object]>([
   ],
   ['an API key of a profile', profile(`api_key = "${SECRET}\\n"`), { apiKey: SECRET, tls: true }],
   [
-    'a codec server next to a data converter',
-    { TEMPORAL_CODEC_ENDPOINT: 'https://codec', FOLLOW_UP_DATA_CONVERTER: './converter.js' },
+    'a codec server next to a plugin',
+    { TEMPORAL_CODEC_ENDPOINT: 'https://codec', FOLLOW_UP_PLUGINS: './plugin.js' },
     {},
   ],
   [
@@ -173,7 +173,7 @@ it.each<[string, Record<string, string>, RegExp]>([
   [
     'a codec server',
     { TEMPORAL_CODEC_ENDPOINT: 'https://codec' },
-    /^TEMPORAL_CODEC_ENDPOINT: .*FOLLOW_UP_DATA_CONVERTER/,
+    /^TEMPORAL_CODEC_ENDPOINT: .*FOLLOW_UP_PLUGINS/,
   ],
   [
     'a codec server of a profile',

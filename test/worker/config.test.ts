@@ -23,8 +23,6 @@ const notifyEnv = (FOLLOW_UP_NOTIFY_URL: string, secrets = SECRET) => ({
   FOLLOW_UP_NOTIFY_SECRET_FILE: fileHolding(`notify-${secrets.length}`, secrets),
 });
 
-const foreignModule = fileHolding('foreign.js', 'exports.codecs = []');
-
 async function problemsOf(env: Record<string, string>): Promise<string> {
   try {
     await loadConfig(env);
@@ -103,7 +101,7 @@ it.each<[Record<string, string>, string]>([
   [{ FOLLOW_UP_METRICS_ADDRESS: 'metrics.example:9464' }, 'is not an IP address'],
   [{ HTTPS_PROXY: 'socks5://me:hunter-two@proxy' }, 'set it to http://host:port'],
   [{ TEMPORAL_DEPLOYMENT_NAME: 'follow-up' }, 'TEMPORAL_WORKER_BUILD_ID: is not set'],
-  [{ TEMPORAL_WORKER_BUILD_ID: '0.3.0' }, 'TEMPORAL_DEPLOYMENT_NAME: is not set'],
+  [{ TEMPORAL_WORKER_BUILD_ID: '1.0.0' }, 'TEMPORAL_DEPLOYMENT_NAME: is not set'],
   // Temporal does not allow these characters in a deployment name.
   [{ ...version, TEMPORAL_DEPLOYMENT_NAME: 'a.b' }, 'TEMPORAL_DEPLOYMENT_NAME: has a dot or a colon'],
   [{ AGENT_API_KEY: `${KEY} ${KEY}` }, 'AGENT_API_KEY: must contain only the admin key'],
@@ -117,8 +115,10 @@ it.each<[Record<string, string>, string]>([
   [{ TEMPORAL_NAMESPACE: '  ' }, 'TEMPORAL_NAMESPACE: is blank'],
   [{ TEMPORAL_PROFILE: 'nowhere' }, "Profile 'nowhere' not found"],
   [{ TEMPORAL_TLS_CLIENT_CERT_DATA: 'pem' }, 'mutual TLS needs the certificate and its key'],
-  [{ FOLLOW_UP_DATA_CONVERTER: join(folder, 'nowhere.js') }, "can't be loaded (Cannot find module"],
-  [{ FOLLOW_UP_DATA_CONVERTER: foreignModule }, 'foreign.js must export a DataConverter'],
+  [{ FOLLOW_UP_PLUGINS: join(folder, 'nowhere.js') }, 'FOLLOW_UP_PLUGINS: /'],
+  [{ FOLLOW_UP_PLUGINS: ',' }, 'FOLLOW_UP_PLUGINS: has an empty entry; remove the extra comma'],
+  [{ FOLLOW_UP_DATA_CONVERTER: './converter.js' }, 'FOLLOW_UP_DATA_CONVERTER: is not a variable of this'],
+  [{ FOLLOW_UP_PLUGIN: './plugin.js' }, 'set FOLLOW_UP_PLUGINS, or unset it'],
   [notifyEnv('hooks'), 'FOLLOW_UP_NOTIFY_URL: must be an http'],
   [notifyEnv('https://me:hunter-two@hooks.example.com'), 'without user name and password'],
   [{ FOLLOW_UP_NOTIFY_URL: NOTIFY_URL }, 'FOLLOW_UP_NOTIFY_SECRET_FILE: is not set, but'],

@@ -25,8 +25,7 @@ it('if one of the three workers fails, the others are drained, and the error is 
   const taskQueues = newTaskQueues();
   const plugin = new FollowUpPlugin({ agentApi, taskQueues });
   const config = { temporal: { namespace: 'default' }, taskQueues };
-  const code = { workflowBundle: { codePath: temporal().bundlePath } };
-  const workers = await FollowUpWorkers.create(connection, config, code, plugin);
+  const workers = await FollowUpWorkers.create(connection, config, temporal().bundlePath, plugin);
   const run = Object.getOwnPropertyDescriptor(Worker.prototype, 'run')?.value as () => Promise<void>;
   const running = jest.spyOn(Worker.prototype, 'run').mockImplementation(async function (this: Worker) {
     const ended = run.call(this);

@@ -3,6 +3,7 @@ import { cpSync, existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import manifest from '../../package.json';
 import lock from '../../package-lock.json';
+import { publishFields } from '../lib/publish-fields';
 import { copyRequiredFiles, findPackages } from './imports';
 import { packPages } from './pages';
 import { COMPILED, run, STAGING, writeJson } from './staging';
@@ -68,7 +69,8 @@ function install(folder: string, { name, description, dependencies }: Program): 
   const itself = { name, version, license, engines, bin, dependencies };
   // npm installs the dependencies from the archive, and not from a registry.
   const bundled = { bundleDependencies: true };
-  writeJson(path.join(folder, 'package.json'), { ...itself, description, allowScripts, ...bundled });
+  const fields = { ...itself, description, allowScripts, ...bundled, ...publishFields(manifest) };
+  writeJson(path.join(folder, 'package.json'), fields);
   const packages = { '': itself, ...lockedPackages(dependencies) };
   writeJson(path.join(folder, 'npm-shrinkwrap.json'), { ...lock, name, packages });
   run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--silent'], folder);
@@ -97,7 +99,7 @@ function lockedPackages(dependencies: Dependencies): Record<string, Locked> {
 }
 
 function prune(nodeModules: string): void {
-  // Only bundling needs the compiler, which would limit the archive to the platform of this machine.
+  // Only TypeScript files of a plugin would need the compiler, which would limit the archive to the platform of this machine.
   const swc = path.join(nodeModules, '@swc');
   const compilers = existsSync(swc) ? readdirSync(swc).filter((each) => each.startsWith('core-')) : [];
   for (const each of [...UNUSED, ...compilers.map((compiler) => `@swc/${compiler}`)]) {

@@ -1,8 +1,8 @@
 /**
- * A data converter that encrypts every payload with AES-GCM. The format is the format of Temporal's encryption sample, so codec servers and
+ * A Temporal plugin that encrypts every payload with AES-GCM. The format is the format of Temporal's encryption sample, so codec servers and
  * other languages can read it. Set its path on the workers and on the CLI:
  *
- *   FOLLOW_UP_DATA_CONVERTER=./data-converter.js PAYLOAD_KEY_FILE=/run/secrets/payload-key node dist/worker.js
+ *   FOLLOW_UP_PLUGINS=./plugin.js PAYLOAD_KEY_FILE=/run/secrets/payload-key node dist/worker.js
  *
  * PAYLOAD_KEY_FILE contains 32 random bytes in base64 (`openssl rand -base64 32`). Keep an old key as long as payloads exist that it has
  * encrypted. Each key needs its own ID, and `decrypt` must then choose the key from `encryption-key-id`.
@@ -38,11 +38,17 @@ function decrypt(payload) {
   );
 }
 
-exports.dataConverter = {
+const dataConverter = {
   payloadCodecs: [
     {
       encode: async (payloads) => payloads.map(encrypt),
       decode: async (payloads) => payloads.map(decrypt),
     },
   ],
+};
+
+module.exports = {
+  name: 'payload-encryption',
+  configureClient: (options) => ({ ...options, dataConverter }),
+  configureWorker: (options) => ({ ...options, dataConverter }),
 };
