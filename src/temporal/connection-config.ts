@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import { createSecureContext } from 'node:tls';
-import { isRecord, type Problem, problemTexts } from '../contract/checks';
+import { type Problem, problemTexts } from '../contract/checks';
 import { FollowUpError } from '../contract/follow-up-error';
 import {
   type ConnectionSettings,

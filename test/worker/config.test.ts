@@ -113,7 +113,7 @@ it.each<[Record<string, string>, string]>([
   ],
   [{ AGENT_API_KEY_FILE: 'key' }, 'AGENT_API_KEY, AGENT_API_KEY_FILE: both are set'],
   [{ TEMPORAL_NAMESPACE: '  ' }, 'TEMPORAL_NAMESPACE: is blank'],
-  [{ TEMPORAL_PROFILE: 'nowhere' }, "Profile 'nowhere' not found"],
+  [{ TEMPORAL_PROFILE: 'nowhere' }, 'the file has no table [profile.nowhere]'],
   [{ TEMPORAL_TLS_CLIENT_CERT_DATA: 'pem' }, 'mutual TLS needs the certificate and its key'],
   [{ FOLLOW_UP_PLUGINS: join(folder, 'nowhere.js') }, 'FOLLOW_UP_PLUGINS: /'],
   [{ FOLLOW_UP_PLUGINS: ',' }, 'FOLLOW_UP_PLUGINS: has an empty entry; remove the extra comma'],
