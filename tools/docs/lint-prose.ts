@@ -8,7 +8,15 @@ import { createLinter, loadTextlintrc } from 'textlint';
 import ts from 'typescript';
 
 /** Git's patterns for the files with prose. The generated page and the recorded histories repeat the texts of other files. */
-const FILES = ['*.md', '*.ts', '*.mjs', '*.js', ':!docs/proofs.md', ':!test/releases/*.json', ':!test/public-surface/stored'];
+const FILES = [
+  '*.md',
+  '*.ts',
+  '*.mjs',
+  '*.js',
+  ':!docs/proofs.md',
+  ':!test/releases/*.json',
+  ':!test/public-surface/stored',
+];
 
 /** The comments, strings and templates of a source file, in order. A string without a space is not prose. */
 function textsOf(source: ts.SourceFile) {
