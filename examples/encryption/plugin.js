@@ -16,6 +16,7 @@ const { Payload } = temporal.api.common.v1;
 const ENCODING = Buffer.from('binary/encrypted');
 const KEY_ID = Buffer.from(process.env.PAYLOAD_KEY_ID ?? 'payload-key-1');
 const key = Buffer.from(readFileSync(process.env.PAYLOAD_KEY_FILE, 'utf8'), 'base64');
+if (key.length !== 32) throw new Error('PAYLOAD_KEY_FILE must contain 32 bytes in base64');
 
 const IV_BYTES = 12;
 const TAG_BYTES = 16;

@@ -1,5 +1,10 @@
 import { Client, type ConnectionOptions } from '@temporalio/client';
-import { type Environment, loadTemporalConfig, type TemporalConfig } from '../temporal/connection-config';
+import {
+  checkCodec,
+  type Environment,
+  loadTemporalConfig,
+  type TemporalConfig,
+} from '../temporal/connection-config';
 import { hasGrpcStatus } from '../temporal/grpc-status';
 import { hideSecretsInErrors } from '../temporal/hide-secrets';
 import { configureConnection, disposePlugins, loadPlugins, type TemporalPlugin } from '../temporal/plugins';
@@ -69,10 +74,16 @@ export async function connectClient(
   const { address, namespace } = config;
   const connection = openConnection(config, plugins);
   const client = new Client({ connection, namespace, plugins: [...plugins] });
-  if (!lazy) await ensureConnected(connection, config, options);
   const close = async () => {
     await Promise.all([disposePlugins(plugins), connection.close()]);
   };
+  try {
+    checkCodec(config, client.options.loadedDataConverter);
+    if (!lazy) await ensureConnected(connection, config, options);
+  } catch (error) {
+    await close();
+    throw error;
+  }
   return { client, address, close };
 }
 
@@ -114,7 +125,6 @@ async function ensureConnected(
   } catch (error) {
     // A Temporal server that is too old for this call responds with UNIMPLEMENTED, so the connection works.
     if (!hasGrpcStatus(error, 'UNIMPLEMENTED') || signal?.aborted === true) {
-      await connection.close();
       signal?.throwIfAborted();
       throw invalidHeaderError(error) ?? connectionError(error, config);
     }

@@ -1,5 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import { createSecureContext } from 'node:tls';
+import type { LoadedDataConverter } from '@temporalio/common';
 import { type Problem, problemTexts } from '../contract/checks';
 import { FollowUpError } from '../contract/follow-up-error';
 import {
@@ -21,6 +22,8 @@ export interface TemporalConfig {
   readonly namespace: string;
   /** The API key, the lines of the TLS key, and the values of headers whose names indicate a secret. */
   readonly secrets: readonly string[];
+  /** Whether `TEMPORAL_CODEC_ENDPOINT` is set, so that payloads must be encoded. */
+  readonly hasCodecEndpoint: boolean;
 }
 
 /** Thrown when the configuration is invalid. The message names every problem and contains no secret. */
@@ -64,7 +67,22 @@ export function loadTemporalConfig(env: Environment): TemporalConfig {
       'is set, but a codec server is not supported; set FOLLOW_UP_PLUGINS to a plugin that encodes payloads, or unset it',
     );
   if (problems.length > 0) throw new ConfigurationError(problems);
-  return { connection, address, namespace, secrets: secretsOf(profile) };
+  const hasCodecEndpoint = codec.endpoint !== undefined;
+  return { connection, address, namespace, secrets: secretsOf(profile), hasCodecEndpoint };
+}
+
+/**
+ * Checks that the plugins encode payloads if `TEMPORAL_CODEC_ENDPOINT` is set. Otherwise, the prompts would be stored as plain text.
+ *
+ * @throws ConfigurationError
+ */
+export function checkCodec(
+  { hasCodecEndpoint = false }: Partial<TemporalConfig>,
+  { payloadCodecs }: LoadedDataConverter,
+): void {
+  if (!hasCodecEndpoint || payloadCodecs.length > 0) return;
+  const text = 'is set, but no plugin of FOLLOW_UP_PLUGINS encodes payloads; add such a plugin, or unset it';
+  throw new ConfigurationError([{ field: 'TEMPORAL_CODEC_ENDPOINT', text }]);
 }
 
 /** The names of headers with a secret. The value of another header, such as `x-env: production`, may be a normal word in a log. */

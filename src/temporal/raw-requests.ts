@@ -1,6 +1,6 @@
 /**
  * Requests and responses of the Temporal server for which the SDK has no method. A table in docs/architecture.md lists them. For most of
- * them, test/temporal/sdk-features.test.ts fails as soon as the SDK has the method. The table shows the others.
+ * them, a test fails as soon as the SDK has the method. The table shows the others.
  */
 import { Client, type WorkflowExecutionDescription } from '@temporalio/client';
 import type { PayloadCodec } from '@temporalio/common';

@@ -87,7 +87,17 @@ export class StoppableConnection extends Connection {
     return connection;
   }
 
+  /** Returns undefined if the private parts have another form. */
   private static fromParts(parts: ConnectionCtorOptions): StoppableConnection | undefined {
+    try {
+      const shared = this.copyParts(parts);
+      return typeof shared?.workflowService?.startWorkflowExecution === 'function' ? shared : undefined;
+    } catch {
+      return undefined;
+    }
+  }
+
+  private static copyParts(parts: ConnectionCtorOptions): StoppableConnection | undefined {
     const { options, client, callContextStorage, apiKeyFnRef, testService, healthService } = parts;
     const interceptors = options.interceptors.filter((each) => String(each) !== RETRY_INTERCEPTOR_TEXT);
     const staticMetadata = options.metadata;

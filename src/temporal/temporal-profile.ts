@@ -49,6 +49,9 @@ export function readTemporalProfile({ values, headers }: TemporalVariables): {
   } catch (error) {
     report('TEMPORAL_* and temporal.toml', firstLine(error));
   }
+  for (const name of ['tls', 'codec', 'grpc_meta'])
+    if (raw[name] !== undefined && !isRecord(raw[name]))
+      report('temporal.toml', `${name} must be a table, such as [profile.default.${name}]`);
   const fields: Fields<typeof PROFILE_FIELDS> = read(raw, PROFILE_FIELDS);
   const keyProblem = values.TEMPORAL_API_KEY === undefined && apiKeyProblem(fields.api_key ?? 'none');
   if (keyProblem) report('temporal.toml', `api_key ${keyProblem}`);

@@ -5,6 +5,7 @@ import {
   bundleWorkflowCode,
   DefaultLogger,
   Runtime,
+  type Worker,
   type WorkerOptions,
   type WorkerPlugin,
 } from '@temporalio/worker';
@@ -76,6 +77,8 @@ function useSinglePackages(config: WebpackConfig): WebpackConfig {
  */
 export class WorkflowCodePlugin implements WorkerPlugin {
   readonly name = 'agent-follow-up-workflow-code';
+  /** Called when a worker runs, because a worker can't be shut down earlier. */
+  onRunning: (worker: Worker) => void = () => undefined;
 
   /**
    * @param taskQueue the task queue of the workflows; workers of other task queues have no workflows
@@ -98,7 +101,7 @@ export class WorkflowCodePlugin implements WorkerPlugin {
     }
     const { workflowModules, ...interceptors } = worker.interceptors ?? {};
     const { payloadConverterPath, failureConverterPath } = worker.dataConverter ?? {};
-    const options = this.configureBundler({
+    const options = this.applyPlugins({
       ...worker.bundlerOptions,
       ...{ workflowsPath, workflowInterceptorModules: workflowModules ?? [] },
       ...(payloadConverterPath !== undefined && { payloadConverterPath }),
@@ -115,7 +118,14 @@ export class WorkflowCodePlugin implements WorkerPlugin {
     return { ...worker, interceptors, workflowBundle: { code } };
   }
 
-  private configureBundler(options: BundleOptions): BundleOptions {
+  /** Another plugin may wait before it calls `next`, and this plugin is the last one. */
+  async runWorker(worker: Worker, next: (worker: Worker) => Promise<void>): Promise<void> {
+    const ended = next(worker);
+    this.onRunning(worker);
+    await ended;
+  }
+
+  private applyPlugins(options: BundleOptions): BundleOptions {
     return this.plugins.reduce((changed, plugin) => plugin.configureBundler?.(changed) ?? changed, options);
   }
 }

@@ -39,9 +39,7 @@ export async function loadConfig(env: Environment, reportSecretFile: ReportSecre
     () => loadProxy(env),
     () => loadNotifySecrets(variables, reportSecretFile),
   ]).catch((error: unknown) => {
-    if (!(error instanceof ConfigurationError)) throw error;
-    const { redact } = new Redactor(given);
-    throw new ConfigurationError(error.problems.map(({ field, text }) => ({ field, text: redact(text) })));
+    throw redactProblems(error, given);
   });
   const password = decodeURIComponent(new URL(proxy?.url ?? 'http://none').password);
   const redactor = new Redactor([...given, ...temporal.secrets, password], '[withheld: contains a secret]');
@@ -116,11 +114,22 @@ export async function loadAll<T extends readonly unknown[]>(parts: {
 }
 
 /** Loads the plugins, and the settings of the connection after the plugins have changed them. */
+/** Returns a configuration error whose problems show no secret, and any other error unchanged. */
+function redactProblems(error: unknown, secrets: readonly string[]): unknown {
+  if (!(error instanceof ConfigurationError)) return error;
+  const { redact } = new Redactor(secrets);
+  return new ConfigurationError(error.problems.map(({ field, text }) => ({ field, text: redact(text) })));
+}
+
 async function loadTemporal(env: Environment) {
   const [temporal, plugins] = await loadAll([() => loadTemporalConfig(env), () => loadPlugins(env)]);
-  const connection = configureConnection(plugins, 'configureNativeConnection', temporal.connection);
-  const keys = typeof connection.apiKey === 'string' ? [connection.apiKey] : [];
-  return { temporal: { ...temporal, connection, secrets: [...temporal.secrets, ...keys] }, plugins };
+  try {
+    const connection = configureConnection(plugins, 'configureNativeConnection', temporal.connection);
+    const keys = typeof connection.apiKey === 'string' ? [connection.apiKey] : [];
+    return { temporal: { ...temporal, connection, secrets: [...temporal.secrets, ...keys] }, plugins };
+  } catch (error) {
+    throw redactProblems(error, temporal.secrets);
+  }
 }
 
 export function configurationText(problems: readonly Problem[]): string {

@@ -9,6 +9,8 @@ import type { OpenFollowUps, OpenRun } from './unchanged-follow-ups';
 /** The number of events in one page of a history. Usually, the first page has the last change. */
 const EVENTS_PER_PAGE = 200;
 
+const REQUEST_TIMEOUT_MS = 10_000;
+
 /** Creates the reader of a namespace's open follow-ups on the Temporal server. */
 export function createOpenFollowUps(connection: NativeConnection, namespace: string): OpenFollowUps {
   const client = new Client({ connection, namespace });
@@ -17,16 +19,20 @@ export function createOpenFollowUps(connection: NativeConnection, namespace: str
       const restriction = ` AND CloseTime IS NULL AND ExecutionTime <= '${new Date(until).toISOString()}'`;
       const runs: OpenRun[] = [];
       const filters = [keywordAttribute('FollowUpPhase', phase)];
-      for await (const info of listWorkflows(client, filters, { restriction, pageSize: limit })) {
-        const { workflowId, runId, startTime, executionTime, typedSearchAttributes } = info;
-        const jobStatus = typedSearchAttributes.get(keywordAttributeKey('AgentJobStatus')) ?? null;
-        runs.push({ workflowId, runId, startedAt: Number(executionTime ?? startTime), jobStatus });
-        if (runs.length === limit) break;
-      }
+      // One page has all runs.
+      await client.withDeadline(Date.now() + REQUEST_TIMEOUT_MS, async () => {
+        for await (const info of listWorkflows(client, filters, { restriction, pageSize: limit })) {
+          const { workflowId, runId, startTime, executionTime, typedSearchAttributes } = info;
+          const jobStatus = typedSearchAttributes.get(keywordAttributeKey('AgentJobStatus')) ?? null;
+          runs.push({ workflowId, runId, startedAt: Number(executionTime ?? startTime), jobStatus });
+          if (runs.length === limit) break;
+        }
+      });
       return runs;
     },
     async readLastChange(run) {
-      const at = await readLastChangeTime(client, run);
+      const read = () => readLastChangeTime(client, run);
+      const at = await client.withDeadline(Date.now() + REQUEST_TIMEOUT_MS, read);
       return at && Math.max(at, run.startedAt);
     },
   };

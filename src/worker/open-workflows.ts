@@ -1,6 +1,7 @@
 import { noopMetricMeter } from '@temporalio/common';
 import { type NativeConnection, Runtime, type Worker } from '@temporalio/worker';
 import { recordMetric, type OpenState } from '../contract/metrics';
+import { OPEN_PHASES, type Phase } from '../contract/result';
 import { findGrpcError } from '../temporal/grpc-status';
 import { BATCH_WORKFLOW, FOLLOW_UP_WORKFLOW } from '../contract/names';
 import { createOpenFollowUps } from './open-follow-ups';
@@ -22,7 +23,6 @@ const QUERIES: Readonly<Record<OpenState, string>> = {
 
 /** The oldest changes are measured with every fifth count, because an operator needs them only when they are hours old. */
 const COUNTS_PER_CHANGE_MEASUREMENT = 5;
-const CHANGE_TIMEOUT_MS = 30_000;
 
 /**
  * Records the number of open workflows and their oldest changes as metrics, until the returned timer is cleared. Returns undefined
@@ -51,13 +51,19 @@ export function startOpenWorkflowGauges({ connection, options }: Worker): NodeJS
     const isChangeRound = rounds % COUNTS_PER_CHANGE_MEASUREMENT === 0;
     rounds += 1;
     await measure('CountWorkflowExecutions', () => recordCounts(connection, namespace));
-    if (isChangeRound)
+    if (!isChangeRound) return;
+    for (const phase of OPEN_PHASES)
       await measure('ListWorkflowExecutions or GetWorkflowExecutionHistoryReverse', () =>
-        recordOldestChanges(connection, namespace, unchanged),
+        recordOldestChange(unchanged, phase, namespace),
       );
   };
-  void measureAll();
-  return setInterval(() => void measureAll(), COUNT_INTERVAL_MS);
+  // On a slow Temporal server, the next round is left out.
+  let running: Promise<void> | undefined;
+  const start = () => {
+    running ??= measureAll().finally(() => (running = undefined));
+  };
+  start();
+  return setInterval(start, COUNT_INTERVAL_MS);
 }
 
 async function recordCounts(connection: NativeConnection, namespace: string): Promise<void> {
@@ -72,16 +78,18 @@ async function recordCounts(connection: NativeConnection, namespace: string): Pr
   recordMetric(metricMeter, 'openCountedAt', Date.now() / 1_000, {}, { namespace });
 }
 
-async function recordOldestChanges(
-  connection: NativeConnection,
-  namespace: string,
+/** Records the time since the oldest change. If it can't be found, 0 is recorded, because an old value would stay for ever. */
+async function recordOldestChange(
   unchanged: UnchangedFollowUps,
+  phase: Phase,
+  namespace: string,
 ): Promise<void> {
-  const { metricMeter } = Runtime.instance();
   const now = Date.now();
-  const find = () => unchanged.findOldestChanges(now);
-  for (const [phase, changedAt] of await connection.withDeadline(now + CHANGE_TIMEOUT_MS, find)) {
+  let changedAt: number | null = null;
+  try {
+    changedAt = await unchanged.findOldestChange(phase, now);
+  } finally {
     const ageMs = changedAt === null ? 0 : now - changedAt;
-    recordMetric(metricMeter, 'oldestUnchanged', ageMs / 1_000, { phase }, { namespace });
+    recordMetric(Runtime.instance().metricMeter, 'oldestUnchanged', ageMs / 1_000, { phase }, { namespace });
   }
 }

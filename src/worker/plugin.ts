@@ -80,8 +80,6 @@ export function shutdownLimitMs(httpTimeoutMs: number): number {
  */
 export class FollowUpPlugin implements WorkerPlugin, BundlerPlugin {
   readonly name = 'agent_follow_up.FollowUpPlugin';
-  /** @internal Called when a worker runs, because a worker can't be shut down earlier. */
-  onRunning: (worker: Worker) => void = () => undefined;
   private registration:
     { readonly taskQueues: TaskQueues; readonly activities: FollowUpActivities } | undefined;
 
@@ -184,9 +182,7 @@ export class FollowUpPlugin implements WorkerPlugin, BundlerPlugin {
     }
     const gaugeTimer = runsWorkflows ? startOpenWorkflowGauges(worker) : undefined;
     try {
-      const ended = next(worker);
-      this.onRunning(worker);
-      await ended;
+      await next(worker);
     } finally {
       ending.abort();
       clearInterval(gaugeTimer);

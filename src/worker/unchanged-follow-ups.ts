@@ -1,4 +1,4 @@
-import { OPEN_PHASES, type Phase } from '../contract/result';
+import type { Phase } from '../contract/result';
 
 /** An open run of a follow-up, as the visibility list shows it. */
 export interface OpenRun {
@@ -33,40 +33,30 @@ const SEARCH_PRECISION_MS = 1_000;
  * phase are examined. Their histories are read once for each change, because the visibility list shows every later change.
  */
 export class UnchangedFollowUps {
-  /** When an examined run got its phase and job status, by the run, the phase and the status. */
-  private changes = new Map<string, number>();
+  /** When the examined runs of a phase got the phase and their job status, by the run and the status. */
+  private readonly changes = new Map<Phase, Map<string, number>>();
   /** The time that the previous search found for a phase. The next search begins with this time. */
   private readonly searchStarts = new Map<Phase, number>();
 
   constructor(private readonly followUps: OpenFollowUps) {}
 
   /**
-   * Returns the time of the oldest last change in each phase; null for a phase without open follow-ups. Times are in milliseconds
-   * since the epoch.
+   * Returns the time of the oldest last change in a phase; null for a phase without open follow-ups. Times are in milliseconds since
+   * the epoch. If a request fails, the next call does not repeat the reads before it.
    */
-  async findOldestChanges(now: number): Promise<ReadonlyMap<Phase, number | null>> {
-    const oldest = new Map<Phase, number | null>();
-    const changes = new Map<string, number>();
-    for (const phase of OPEN_PHASES) oldest.set(phase, await this.findOldestChange(phase, now, changes));
-    this.changes = changes;
-    return oldest;
-  }
-
-  private async findOldestChange(
-    phase: Phase,
-    now: number,
-    changes: Map<string, number>,
-  ): Promise<number | null> {
+  async findOldestChange(phase: Phase, now: number): Promise<number | null> {
+    const known = this.changes.get(phase) ?? new Map<string, number>();
+    this.changes.set(phase, known);
+    const runs = await this.listFirst(phase, now);
+    const keys = new Set(runs.map(keyOf));
+    for (const key of known.keys()) if (!keys.has(key)) known.delete(key);
     let oldest: number | null = null;
-    for (const run of await this.listFirst(phase, now)) {
-      const key = `${run.runId} ${phase} ${run.jobStatus}`;
-      const known = this.changes.get(key) ?? changes.get(key);
-      if (known !== undefined) changes.set(key, known);
+    for (const run of runs) {
       // A run can't have changed before it started.
-      if (oldest !== null && run.startedAt >= oldest) continue;
-      const changedAt = known ?? (await this.followUps.readLastChange(run));
+      if (oldest !== null && run.startedAt >= oldest) break;
+      const changedAt = known.get(keyOf(run)) ?? (await this.followUps.readLastChange(run));
       if (changedAt === null) continue;
-      changes.set(key, changedAt);
+      known.set(keyOf(run), changedAt);
       oldest = Math.min(oldest ?? changedAt, changedAt);
     }
     return oldest;
@@ -95,4 +85,8 @@ export class UnchangedFollowUps {
       until = many.length === 0 ? now : Math.floor((earliest + latest) / 2);
     }
   }
+}
+
+function keyOf({ runId, jobStatus }: OpenRun): string {
+  return `${runId} ${jobStatus}`;
 }

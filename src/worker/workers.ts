@@ -1,5 +1,6 @@
 import { getHeapStatistics } from 'node:v8';
 import { type NativeConnection, Runtime, Worker, type WorkerOptions } from '@temporalio/worker';
+import { checkCodec } from '../temporal/connection-config';
 import { WorkflowCodePlugin } from './bundle';
 import type { WorkerConfig } from './config';
 import type { FollowUpPlugin, TaskQueues } from './plugin';
@@ -31,7 +32,7 @@ const BASE_MIB = 256;
 const POLLERS = { type: 'autoscaling' } as const;
 
 interface WorkersConfig extends Partial<Pick<WorkerConfig, 'plugins' | 'deploymentVersion'>> {
-  readonly temporal: Pick<WorkerConfig['temporal'], 'namespace'>;
+  readonly temporal: Pick<WorkerConfig['temporal'], 'namespace'> & Partial<WorkerConfig['temporal']>;
   readonly taskQueues: TaskQueues;
 }
 
@@ -41,7 +42,7 @@ const VERSIONING = { useWorkerVersioning: true, defaultVersioningBehavior: 'AUTO
 export class FollowUpWorkers {
   private constructor(
     private readonly workers: readonly Worker[],
-    private readonly plugin: FollowUpPlugin,
+    private readonly lastPlugin: WorkflowCodePlugin,
   ) {}
 
   /** @param bundlePath the file of the prebuilt bundle; if undefined, the workflows are bundled at start */
@@ -75,7 +76,8 @@ export class FollowUpWorkers {
       await create(taskQueues.read, CONCURRENT_READS),
       await create(taskQueues.send, CONCURRENT_SENDS),
     ];
-    return new FollowUpWorkers(workers, plugin);
+    for (const { options } of workers) checkCodec(temporal, options.loadedDataConverter);
+    return new FollowUpWorkers(workers, workflowCode);
   }
 
   /**
@@ -87,7 +89,7 @@ export class FollowUpWorkers {
     const oneEnded = new AbortController();
     const stopSignal = AbortSignal.any([stop, oneEnded.signal]);
     let running = 0;
-    this.plugin.onRunning = (worker) => {
+    this.lastPlugin.onRunning = (worker) => {
       const end = () => {
         if (worker.getState() === 'RUNNING') worker.shutdown();
       };

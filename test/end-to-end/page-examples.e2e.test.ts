@@ -73,6 +73,16 @@ const EXAMPLES = [
     after: `console.log((await nightly.describe()).state.note); ${CLOSE}`,
     prints: /^holidays\n$/,
   },
+  {
+    file: 'evidence.mts',
+    page: 'docs/result.md',
+    before: `${CLIENT}const followUps = new FollowUpClient(client);
+      const handle = await followUps.start(${REQUEST});
+      const mergePullRequest = async (link: string | null) => console.log('merge', link);
+      const requestReview = async (link: string | null, id: string) => console.log('review', link, id);`,
+    after: CLOSE,
+    prints: /^merge http\S+\n$/,
+  },
   { file: 'sandbox.mts', page: 'docs/sandbox.md', prints: /^http:\/\/127\.0\.0\.1:\d+ sandbox_\w+\n0\n$/ },
   // Another test below runs the next two examples in a team's worker.
   { file: 'worker.mts', page: 'docs/plugin.md' },

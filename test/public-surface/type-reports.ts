@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { CompilerState, Extractor, ExtractorConfig, ExtractorLogLevel } from '@microsoft/api-extractor';
 import ts from 'typescript';
@@ -84,6 +84,7 @@ async function findEntries(folder: string): Promise<Record<string, string>> {
  */
 export async function createTypeReports(): Promise<Record<string, string>> {
   // The SDK's types are found only from a folder in this project.
+  await mkdir(path.join(ROOT, '.cache'), { recursive: true });
   const folder = await mkdtemp(path.join(ROOT, '.cache/public-surface-'));
   try {
     const entries = await findEntries(folder);

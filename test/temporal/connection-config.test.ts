@@ -2,7 +2,12 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, it, jest } from '@jest/globals';
-import { type ConfigurationError, loadTemporalConfig } from '../../src/temporal/connection-config';
+import { defaultFailureConverter, defaultPayloadConverter } from '@temporalio/common';
+import {
+  checkCodec,
+  type ConfigurationError,
+  loadTemporalConfig,
+} from '../../src/temporal/connection-config';
 import { selfSignedCertificate } from '../agent-api/self-signed-certificate';
 import { temporaryFolder } from '../harness/temporary-folder';
 
@@ -241,6 +246,11 @@ it.each<[string, Record<string, string>, RegExp]>([
   ],
   ['a file that is a folder', { TEMPORAL_CONFIG_FILE: folder }, /^TEMPORAL_\* and temporal\.toml: EISDIR/],
   [
+    'a profile whose tls is not a table',
+    profile('tls = true'),
+    /^temporal\.toml: tls must be a table, such as/,
+  ],
+  [
     'a boolean in quotes in a profile',
     profile('tls = { disabled = "true" }'),
     /^temporal\.toml: tls\.disabled must be/,
@@ -268,4 +278,19 @@ it('lists the API key, each line of the TLS key, and tokens of headers as secret
   const lines = key.trim().split('\n').slice(1, -1);
   expect(lines.length).toBeGreaterThan(0);
   expect([...secrets].sort()).toEqual([SECRET, ...lines].sort());
+});
+
+it('if a codec server is set, a plugin must encode payloads', () => {
+  const config = loadTemporalConfig({
+    ...NO_PROFILE,
+    TEMPORAL_CODEC_ENDPOINT: 'https://codec',
+    FOLLOW_UP_PLUGINS: './tracing.js',
+  });
+  const converter = { payloadConverter: defaultPayloadConverter, failureConverter: defaultFailureConverter };
+  const codec = { encode: () => Promise.resolve([]), decode: () => Promise.resolve([]) };
+  expect(() => {
+    checkCodec(config, { ...converter, payloadCodecs: [] });
+  }).toThrow('TEMPORAL_CODEC_ENDPOINT: is set, but no plugin of FOLLOW_UP_PLUGINS encodes payloads');
+  expect(checkCodec(config, { ...converter, payloadCodecs: [codec] })).toBeUndefined();
+  expect(checkCodec(loadTemporalConfig(NO_PROFILE), { ...converter, payloadCodecs: [] })).toBeUndefined();
 });

@@ -1,7 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, it } from '@jest/globals';
-import { DefaultLogger, Runtime, Worker } from '@temporalio/worker';
 import { newSendCommand } from '../cli/commands/run-cli';
 import { ProcessEnvironment } from '../harness/process-environment';
 import { mustRun, Program } from '../harness/program';
@@ -10,33 +9,8 @@ import { temporal } from '../harness/temporal';
 import { TemporalGate } from '../harness/temporal-gate';
 import { temporaryFolder } from '../harness/temporary-folder';
 import { ROOT } from '../harness/worker-process';
-import { RECORDED, recordedHistory } from '../workflows/replay/recorded';
-
-Runtime.install({ logger: new DefaultLogger('ERROR') });
 
 const folder = temporaryFolder();
-
-// The workflows of another team are not in the bundle.
-const histories = RECORDED.filter(([, name]) => !name.startsWith('parent-')).map(([release, name]) =>
-  recordedHistory(release, name),
-);
-
-it('follow-ups and batches that began without tracing continue on workers with tracing', async () => {
-  const codePath = path.join(folder, 'bundle.js');
-  const interceptors = require.resolve('@temporalio/interceptors-opentelemetry/lib/workflow-interceptors');
-  const options = JSON.stringify({ workflowInterceptorModules: [interceptors] });
-  // A separate process makes the bundle, because webpack is slow in Jest.
-  const bundle = `require('./dist/worker/bundle.js').bundleCode(${options})
-    .then((code) => require('node:fs').writeFileSync(${JSON.stringify(codePath)}, code));`;
-  await mustRun(process.execPath, ['-e', bundle], { cwd: ROOT });
-  const replays = Worker.runReplayHistories(
-    { workflowBundle: { codePath } },
-    histories.map(({ workflowId, events }) => ({ workflowId, history: { events } })),
-  );
-  const errors: unknown[] = [];
-  for await (const { workflowId, error } of replays) if (error) errors.push([workflowId, error]);
-  expect(errors).toEqual([]);
-});
 
 /** A plugin with which the worker caches no workflow. Every workflow task therefore replays the history. */
 const NO_CACHE = path.join(folder, 'no-cache.mjs');

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
 import { Client } from '@temporalio/client';
 import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';
@@ -41,6 +42,28 @@ it('if one of the three workers fails, the others are drained, and the error is 
   expect(workers.notRunningReasons()).toEqual(
     Object.values(taskQueues).map((taskQueue) => `the worker of task queue ${taskQueue} is STOPPED`),
   );
+});
+
+it('workers that are stopped while a plugin delays their start end as soon as they run', async () => {
+  const taskQueues = newTaskQueues();
+  const plugin = new FollowUpPlugin({ agentApi, taskQueues });
+  const delayed = new AbortController();
+  const stop = new AbortController();
+  const slow = {
+    name: 'slow',
+    async runWorker(worker: Worker, next: (worker: Worker) => Promise<void>) {
+      await once(delayed.signal, 'abort');
+      await next(worker);
+    },
+  };
+  const config = { temporal: { namespace: 'default' }, taskQueues, plugins: [slow] };
+  const workers = await FollowUpWorkers.create(connection, config, temporal().bundlePath, plugin);
+  const onReady = jest.fn();
+  const running = workers.run(stop.signal, onReady);
+  stop.abort();
+  delayed.abort();
+  await running;
+  expect(onReady).not.toHaveBeenCalled();
 });
 
 it('a worker with the plugin does not poll a namespace in which its search attributes are missing and can’t be registered', async () => {

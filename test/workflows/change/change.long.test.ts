@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
@@ -30,6 +30,7 @@ let folder: string;
 const bundlePath = (change: Change) => path.join(folder, change, 'dist/workflow-bundle.js');
 
 beforeAll(async () => {
+  await mkdir(path.join(ROOT, '.cache'), { recursive: true });
   folder = await mkdtemp(path.join(ROOT, '.cache/changed-worker-'));
   for (const change of CHANGES) {
     await cp(path.join(ROOT, 'dist'), path.join(folder, change, 'dist'), { recursive: true });
