@@ -34,7 +34,7 @@ export const BATCH_POLLING_INITIAL = '30s';
 export const BATCH_PRIORITY = { priorityKey: 4 };
 
 export interface BatchItem {
-  /** A short hash of project, job, prompt and occurrence number; null if the request has a `requestId`. */
+  /** A short hash of project, job, prompt and the number among equal items (1, 2, …); null if the request has a `requestId`. */
   readonly key: string | null;
   readonly request: FollowUpRequest;
 }

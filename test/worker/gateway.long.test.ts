@@ -32,7 +32,7 @@ const OPTIONAL_CALLS: readonly (readonly [string, RegExp])[] = [
   ['`PauseActivity`', /\/PauseActivity$/],
   ['`GetWorkflowExecutionHistoryReverse`', /\/GetWorkflowExecutionHistoryReverse$/],
   [
-    '`RecordWorkerHeartbeat`, `PollNexusTaskQueue`, `ShutdownWorker`, `GetClusterInfo`, and the calls of workers, deployments and build IDs',
+    '`RecordWorkerHeartbeat`, `PollNexusTaskQueue`, `ShutdownWorker`, `GetClusterInfo`, and the calls whose names contain `Workers`, `WorkerDeployment`, `WorkerVersioning`, `WorkerBuildId` or `TaskQueueConfig`',
     /\/(RecordWorkerHeartbeat|PollNexusTaskQueue|ShutdownWorker|GetClusterInfo|\w*(Worker(s|Deployment|Versioning|BuildId)|TaskQueueConfig)\w*)$/,
   ],
 ];
