@@ -13,7 +13,7 @@ const settingSchema = z.strictObject({
   projectId: z.string().min(1).default(ANY).describe('acts only on jobs of this project'),
   jobId: z.string().min(1).default(ANY).describe('acts only on jobs with this ID'),
   times: z.int().min(1).optional().describe('ends after acting on this number of requests'),
-  skip: z.int().min(0).default(0).describe('does not act on this number of first requests'),
+  skip: z.int().min(0).default(0).describe('ignores this number of requests, and then acts'),
   chance: z
     .number()
     .min(0)

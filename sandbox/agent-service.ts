@@ -24,7 +24,7 @@ export type Message = { readonly prompt: string } | { readonly status: 400 | 413
 /** The result of a request by the contract: a rejection with an error text, or the job. */
 export type HandledRequest =
   | { readonly rejection: Reaction }
-  /** The number of the turn that a message started is `turn`. For a read, `turn` is null. */
+  /** `turn` is the number of the turn that the message added. For a read, `turn` is null. */
   | { readonly rejection: null; readonly life: JobLife; readonly turn: number | null };
 
 const HOUR_MS = 3_600_000;

@@ -55,7 +55,7 @@ export interface PastJob {
 }
 
 /** A moment in the life of a job, as a time and as a number of reads. */
-interface Since {
+interface Moment {
   /** Epoch milliseconds. */
   readonly at: number;
   /** The number of earlier reads. */
@@ -87,7 +87,7 @@ type Mutable<T> = { -readonly [K in keyof T]: T[K] };
  */
 export class JobLife {
   /** The job right before the last message, and the time of the message. Undefined before the first message. */
-  beforeLastMessage: (Since & { readonly job: AgentJob }) | undefined;
+  beforeLastMessage: (Moment & { readonly job: AgentJob }) | undefined;
   /** The number of reads, including the read that is in progress. */
   reads = 0;
   private readonly allTurns: Mutable<Turn>[] = [];
@@ -95,7 +95,8 @@ export class JobLife {
   private readonly jobHistory: PastJob[] = [];
   /** The result of each read, oldest first. */
   private readonly readResults: PastJob[] = [];
-  private terminal: Since & { readonly status: TerminalStatus };
+  /** The latest terminal status, and the moment of the change. For a job that starts active, the status is `completed`. */
+  private terminal: Moment & { readonly status: TerminalStatus };
   private prLink: string | null;
   private archivedAt: string | null;
   /** The number of reads before the start of the running turn. */
@@ -190,8 +191,8 @@ export class JobLife {
   }
 
   /**
-   * Changes the job. A status ends the running turn and removes queued turns, but not a message whose effect has not started (`takeUpMs`).
-   * The status `active` starts a turn.
+   * Changes the job. A new status interrupts the running turn and the queued turns. A message whose effect has not started
+   * (`takeUpMs`) stays. The status `active` starts a turn.
    */
   change({ status, prLink }: JobChange): void {
     const now = this.rules.now();

@@ -40,7 +40,10 @@ export type JournalFilter = Partial<Omit<JournalEntry, 'faults'>> & { readonly f
 /** The maximum number of stored entries: some hours of a busy soak test. The maximum limits the memory of a sandbox. */
 const MAX_ENTRIES = 200_000;
 
-/** Records every request in the order of arrival. Tests use the journal to find out which messages were processed. */
+/**
+ * Records the latest requests to the agent service in the order of arrival, at most {@link MAX_ENTRIES}. Tests use the journal to find
+ * out which messages were processed.
+ */
 export class Journal {
   private readonly storedEntries = new Set<JournalEntry>();
   private readonly changes = new EventEmitter().setMaxListeners(0);

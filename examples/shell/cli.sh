@@ -7,7 +7,7 @@ errors=$(mktemp)
 trap 'rm -f "$errors"' EXIT
 
 # The start attaches to a running follow-up. If the follow-up has ended, the CLI prints its result, and nothing is sent again.
-# The exit code is 1 both for a failed follow-up and for an unreachable server. Only a failed follow-up prints a close event.
+# The exit code is 1 both for a failed follow-up and for an unreachable server. In the first case, the output has a close event.
 end=$(temporal workflow execute --type followUp --task-queue follow-up --workflow-id "$1" --input "$2" \
   --id-conflict-policy UseExisting --id-reuse-policy RejectDuplicate --output json 2>"$errors") ||
   [[ $end == *closeEvent* ]] || { cat "$errors" >&2 && exit 1; }

@@ -5,7 +5,8 @@ const [projectId = '', jobId = '', requestId = '', prompt = ''] = process.argv.s
 const followUps = await FollowUpClient.connect(); // uses TEMPORAL_* or the profile of temporal.toml
 
 try {
-  // The call starts the follow-up, attaches to a running one, or finds one that has ended. The message is never sent again.
+  // The call starts the follow-up, attaches to a running one, or finds one that has ended. In the last two cases, the message is not
+  // sent again.
   // The demo's sandbox has no stale responses. For your agent service, remove `maxStaleness`.
   const handle = await followUps.start({ projectId, jobId, requestId, prompt, maxStaleness: '2s' });
   const job = await handle.result();

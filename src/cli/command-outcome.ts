@@ -9,7 +9,7 @@ import {
 import { problemText } from '../contract/checks';
 import { isTerminal, type TerminalStatus } from '../contract/job';
 import { getAdviceAfterEnd } from '../contract/result';
-import { FLAG_BY_FIELD, flagsFromFields, splitFieldName } from './flags/request-flags';
+import { FLAG_BY_FIELD, flagsFromFields } from './flags/request-flags';
 import { jobRows, optionalRows, receiptRows } from './render/follow-up';
 import { columns } from './render/text';
 import type { Session } from './session';
@@ -35,8 +35,26 @@ export const EXIT_CODE = {
   outputClosed: 141,
 } as const;
 
-export const EXIT_CODES_HELP = Object.entries(EXIT_CODE)
-  .map(([name, code]) => `  ${String(code).padEnd(4)}${splitFieldName(name).join(' ')}`)
+const EXIT_CODE_TEXTS: Readonly<Record<keyof typeof EXIT_CODE, string>> = {
+  jobCompleted: 'success: the job is completed, all items of the batch ended, or the command did its work',
+  jobArchived: 'the job is archived',
+  jobFailed: 'the job failed',
+  rejected: 'the follow-up was rejected',
+  deliveryUnknown: 'the delivery is unknown',
+  deadlineExceeded: 'the deadline has passed',
+  jobNotFound: 'the job was not found',
+  cancelled: 'the follow-up or the batch was cancelled',
+  maxFailuresExceeded: 'more items of the batch failed than --max-failures allows',
+  usage: 'the input or the configuration is invalid, or an ID was not found or is in conflict',
+  other: 'any other error',
+  timedOut: 'the time of --timeout has passed',
+  receivedSigint: 'the command received Ctrl-C',
+  receivedSigterm: 'the command received SIGTERM',
+  outputClosed: 'the program that reads the output exited',
+};
+
+export const EXIT_CODES_HELP = Object.entries(EXIT_CODE_TEXTS)
+  .map(([name, text]) => `  ${String(EXIT_CODE[name as keyof typeof EXIT_CODE]).padEnd(4)}${text}`)
   .join('\n');
 
 const EXIT_CODE_BY_STATUS: Readonly<Record<TerminalStatus, number>> = {

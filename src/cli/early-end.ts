@@ -19,8 +19,9 @@ const STOPPED = 'Stopped.';
 const EXIT_CODE_BY_SIGNAL = { SIGINT: EXIT_CODE.receivedSigint, SIGTERM: EXIT_CODE.receivedSigterm } as const;
 
 /**
- * Runs a command until it has ended, SIGINT or SIGTERM arrives, the reader of stdout exits, or the time of `--timeout` is over. Every
- * call of the command has the signal of the session. The function therefore also ends a command that makes only one request.
+ * Runs a command until it has ended, SIGINT or SIGTERM arrives, the reader of stdout exits, or the time of `--timeout` is over. To end
+ * the command early, the function aborts the signal of the session. Every call of the command has this signal, so a single request
+ * also ends early.
  *
  * @throws every error of the command, unless the command ended early
  */

@@ -15,7 +15,8 @@ const ENVIRONMENT_HELP = `Environment:
   TEMPORAL_*, temporal.toml    the connection, as for the Temporal CLI and every SDK (default: localhost:7233)
   FOLLOW_UP_TASK_QUEUE, FOLLOW_UP_PLUGINS
                                must be the same as on the workers; only the workers need the agent service's API key
-  TEMPORAL_UI_URL              the URL of the Web UI; send, retry and batch run print the address of the follow-up or batch
+  TEMPORAL_UI_URL              the URL of the Web UI; send, retry WORKFLOW-ID, batch run and batch retry print the address
+                               of the follow-up or batch
   DEBUG                        print the stack traces of errors`;
 
 /** Every command has this option. */

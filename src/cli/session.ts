@@ -11,8 +11,8 @@ export class Session {
   isJson = false;
   /** Whether `--json` prints each document on one line (JSON Lines, jsonlines.org). */
   isJsonLines = false;
-  /** Resolves when the reader of stdout exits, as in `batch run --json | head -1`. */
-  readonly stdoutClosed: Promise<'SIGPIPE'>;
+  /** Resolves at the first error of stdout: its reader exited, as in `batch run --json | head -1`, or the output can't be written. */
+  readonly stdoutClosed: Promise<void>;
   /** The text that follows the reason of an early end: the work that continues, and the commands for it. */
   continuation = '';
   private readonly controller = new AbortController();
@@ -29,7 +29,7 @@ export class Session {
   ) {
     this.stdoutClosed = new Promise((resolve) => {
       stdout.once?.('error', () => {
-        resolve('SIGPIPE');
+        resolve();
       });
     });
   }

@@ -38,15 +38,15 @@ export async function retryWhileUnavailable<T>(signal: AbortSignal, call: () => 
 }
 
 /**
- * Waits for the result of a run of a follow-up. The wait continues if the run continues as new or is reset, and if the connection
- * fails. A retry by another client starts another run, whose result is not awaited.
+ * Waits for the result of a named run of a follow-up. The wait continues if the named run continues as new or is reset, and if the
+ * connection fails. A retry by another client starts another named run, whose result is not awaited.
  *
- * @param run if it has no run ID, the run that is the latest at the start of the wait
+ * @param run if it has no run ID, the named run that is the latest at the start of the wait
  */
 export function awaitResult(client: Client, run: NamedRun, signal: AbortSignal): Promise<FollowUpResult> {
   let { runId } = run;
   return retryWhileUnavailable(signal, async () => {
-    // A reset of an ended run does not change the end of that Temporal run, so the last Temporal run is awaited.
+    // After the reset of an ended Temporal run, that Temporal run keeps its end. Therefore, the last Temporal run is awaited.
     const last = await findFollowUp(client, { ...run, runId });
     runId ??= getFirstRunId(last);
     return fetchResult(client, { ...run, runId }, signal, last.runId);

@@ -27,7 +27,7 @@ export interface CallOptions {
    * Milliseconds until the call ends as `START_UNCONFIRMED` or `WAIT_TIMEOUT`. In a list, the timeout applies to each entry.
    *
    * @default none, but an update ends after 45 s, or after 2 s if no worker polls. If the Temporal server is unreachable, a call
-   *   fails after about 20 s; `result` keeps waiting.
+   *   fails after about 20 s, and `progress` after about 5 s. `result` and `BatchHandle.watch` keep waiting.
    */
   readonly timeout?: number | undefined;
 }

@@ -17,7 +17,7 @@ import { findGrpcError } from '../temporal/grpc-status';
 import { readProtoField } from '../temporal/proto-field';
 import { latestRuns, listWorkflows } from '../temporal/visibility';
 import { findPendingActivity } from '../temporal/raw-requests';
-import { notFoundError } from './errors';
+import { notFoundError, runNotFoundError } from './errors';
 import { attributesFromFilter, type FollowUpFilter, matchesFilter, queryFromFilter } from './filter';
 import { describeNamedRun, type NamedRun } from './named-run';
 
@@ -34,7 +34,7 @@ export interface FollowUpDescription {
   /** When the follow-up ended. Null while it runs. */
   readonly endedAt: string | null;
   readonly taskQueue: string;
-  /** The latest phase that the workflow recorded. Null if none is recorded, as for `jobStatus`, `projectId` and `jobId`. */
+  /** The latest phase that the workflow recorded. Null if none is recorded. The same applies to `jobStatus`, `projectId` and `jobId`. */
   readonly phase: string | null;
   /**
    * How the follow-up ended, such as `completed` or `DeliveryUnknown`. Null while it runs, and if it was terminated or timed
@@ -61,11 +61,11 @@ export interface FollowUpDescription {
   readonly receipt: Receipt | null;
 }
 
-const isListedEvidence = literalOf(...EVIDENCES);
+const isKnownEvidence = literalOf(...EVIDENCES);
 
 /** Returns whether a value can be an outcome that a later version added. */
 function isOtherValue(value: string): boolean {
-  return !isVerdict(value) && !isListedEvidence(value);
+  return !isVerdict(value) && !isKnownEvidence(value);
 }
 
 /** Describes a run of a follow-up. @throws NotFoundError */
@@ -73,7 +73,7 @@ export async function describeFollowUp(client: Client, run: NamedRun): Promise<F
   return completeDescription(client, await findFollowUp(client, run));
 }
 
-/** Adds the facts to a description that a list does not have. */
+/** Returns the description of a run, with the facts that a list does not have. */
 export async function completeDescription(
   client: Client,
   info: WorkflowExecutionDescription,
@@ -116,13 +116,9 @@ export async function findFollowUp(client: Client, run: NamedRun): Promise<Workf
     const found = `the workflow with this ID has the type ${JSON.stringify(info.type)}`;
     throw notFoundError('follow-up', workflowId, namespace, found);
   }
-  const hasRunId = runId !== undefined && (await describeWorkflow(client, workflowId)) !== null;
-  throw notFoundError('follow-up', workflowId, namespace, hasRunId ? noRunText(runId) : undefined);
-}
-
-/** Returns the reason, as a clause, why a follow-up that exists does not have a run. */
-export function noRunText(runId: string): string {
-  return `it has no run ${JSON.stringify(runId)}; the run was deleted or is older than the retention period, or its ID is misspelled`;
+  if (runId !== undefined && (await describeWorkflow(client, workflowId)) !== null)
+    throw runNotFoundError('follow-up', workflowId, runId);
+  throw notFoundError('follow-up', workflowId, namespace);
 }
 
 function toDescription(info: Omit<WorkflowExecutionInfo, 'raw'>): FollowUpDescription {
@@ -142,7 +138,7 @@ function toDescription(info: Omit<WorkflowExecutionInfo, 'raw'>): FollowUpDescri
     phase: readAttribute('FollowUpPhase'),
     outcome: OUTCOMES.find((value) => values.includes(value)) ?? values.find(isOtherValue) ?? null,
     verdict: values.find(isVerdict) ?? null,
-    evidence: values.find(isListedEvidence) ?? null,
+    evidence: values.find(isKnownEvidence) ?? null,
     jobStatus: readAttribute('AgentJobStatus'),
     projectId: readAttribute('AgentProject'),
     jobId: readAttribute('AgentJob'),

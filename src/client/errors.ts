@@ -133,7 +133,7 @@ export function scheduleUpdateConflictError(scheduleId: string, cause: unknown):
   return new ConflictError('CONFLICT', message, { cause });
 }
 
-/** @param found a clause that states which workflow or schedule has this ID instead; undefined if none has it */
+/** @param found a clause that states which workflow has this ID instead; undefined if none has it */
 export function notFoundError(
   kind: 'follow-up' | 'batch' | 'schedule',
   id: string,
@@ -147,6 +147,14 @@ export function notFoundError(
     found ??
     `the ID may be misspelled${form}, or the ${kind} was deleted, is in another namespace, or is older than the retention period`;
   const message = `The namespace ${namespace} has no ${kind} ${JSON.stringify(id)}: ${reason}.`;
+  return new NotFoundError('NOT_FOUND', message, kind === 'follow-up' ? { workflowId: id } : {});
+}
+
+/** The error for a run that does not exist, although the follow-up or batch exists. */
+export function runNotFoundError(kind: 'follow-up' | 'batch', id: string, runId: string): NotFoundError {
+  const message =
+    `The ${kind} ${JSON.stringify(id)} has no run ${JSON.stringify(runId)}. The run was deleted or is older than the retention ` +
+    'period, or its ID is misspelled.';
   return new NotFoundError('NOT_FOUND', message, kind === 'follow-up' ? { workflowId: id } : {});
 }
 

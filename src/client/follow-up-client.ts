@@ -40,8 +40,8 @@ export class FollowUpClient {
   #closeConnection: (() => Promise<void>) | undefined;
 
   /**
-   * @param client the SDK's client, with the data converter and interceptors that the workers use. `close` does not close it. The calls
-   *   use its connection, with retries that end when a call is aborted
+   * @param client the SDK's client, with the data converter and interceptors that the workers use. `close` leaves this client open.
+   *   Requests use its connection. If a call is aborted, the retries of its requests end too.
    * @throws InvalidRequestError if an argument is invalid
    */
   constructor(client: Client, options: FollowUpClientOptions = {}) {

@@ -56,7 +56,7 @@ export class FollowUpHandle implements NamedRun {
     return this.run(options, (client) => describeFollowUp(client, this));
   }
 
-  /** Makes the worker read the job now, and returns after the read. */
+  /** Makes the worker make its next request now (a read, or another try of a send that waits), and returns after the request. */
   pollNow(options: CallOptions = {}): Promise<FollowUpProgress> {
     return this.update(options, { name: UPDATE_POLL_NOW });
   }
@@ -78,7 +78,11 @@ export class FollowUpHandle implements NamedRun {
     return this.update(options, { name: UPDATE_RESOLVE_DELIVERY, args });
   }
 
-  /** Ends the watch after a POST in progress has ended. The agent continues. @throws FollowUpError `ALREADY_ENDED` */
+  /**
+   * Cancels the follow-up, which ends with a receipt after any POST in progress. The agent continues.
+   *
+   * @throws FollowUpError `ALREADY_ENDED`
+   */
   cancel(options: CallOptions = {}): Promise<void> {
     return this.run(options, async (client) => {
       // Temporal server 1.32.0 silently accepts the cancellation of a closed workflow, so the state is checked first.
@@ -100,8 +104,8 @@ export class FollowUpHandle implements NamedRun {
    *
    * @returns the handle of the new run
    * @throws InvalidRequestError if the stored request is no longer valid
-   * @throws FollowUpError `STILL_RUNNING` if the latest run has not ended, or `RETRY_NOT_ALLOWED` with the receipt. The
-   *   \`state\` of \`RETRY_NOT_ALLOWED\` is \`retried\` if this run was retried before, and the retry has ended
+   * @throws FollowUpError `STILL_RUNNING` if the latest run has not ended, or `RETRY_NOT_ALLOWED` with the receipt. If
+   *   this run was retried before and the retry has ended, the `state` of the error `RETRY_NOT_ALLOWED` is `retried`.
    */
   async retry(options: CallOptions = {}): Promise<RetriedFollowUp> {
     const { runId } = await this.run(

@@ -2,8 +2,13 @@ import { sha256Hex, followUpWorkflowId } from '../contract/ids';
 import { describeConflict } from '../contract/outcome';
 import { TemporalUnreachableError } from '../temporal/server-error';
 import { MAX_TIMEOUT_MS } from './call-runner';
-import { noRunText } from './description';
-import { ConflictError, interruptedCallError, notFoundError, type CallState } from './errors';
+import {
+  type CallState,
+  ConflictError,
+  interruptedCallError,
+  notFoundError,
+  runNotFoundError,
+} from './errors';
 import { InMemoryFollowUp } from './in-memory-follow-up';
 import type { NamedRun } from './named-run';
 import type { SimulatedOutcome } from './simulated-outcome';
@@ -68,8 +73,8 @@ export class InMemoryServer {
     const runs = this.followUps.filter((followUp) => followUp.workflowId === workflowId);
     const found = runId === undefined ? runs.at(-1) : runs.find((run) => run.runId === runId);
     if (found !== undefined) return found;
-    const reason = runId === undefined || runs.length === 0 ? undefined : noRunText(runId);
-    throw notFoundError('follow-up', workflowId, IN_MEMORY_NAMESPACE, reason);
+    if (runId !== undefined && runs.length > 0) throw runNotFoundError('follow-up', workflowId, runId);
+    throw notFoundError('follow-up', workflowId, IN_MEMORY_NAMESPACE);
   }
 
   /** Returns the existing follow-up, or undefined if none exists. @throws ConflictError if its prompt differs */

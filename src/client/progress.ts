@@ -76,8 +76,8 @@ function queryProgress(client: Client, { workflowId, runId }: TemporalRun): Prom
  * progress as `unknown`. If the Temporal server has not recorded a send permission, nothing was sent yet.
  *
  * The pending activity belongs to the progress only if the workflow reports the same progress before and after the client reads
- * the activity from the Temporal server. Example: the progress describes send 1, which has its permission, and the description
- * shows send 2, which has none. The client would then report the delivery from before send 1.
+ * the activity from the Temporal server. Between the two requests, the workflow can change from send 1 to send 2. Without this check,
+ * the client would combine the progress of send 1 with the missing permission of send 2, and report that send 1 sent nothing.
  *
  * @param first the progress that the workflow has just reported
  */

@@ -24,6 +24,7 @@ import {
 import type { CallOptions, CallRunner } from './call-runner';
 import {
   invalidFieldError,
+  NotFoundError,
   notFoundError,
   throwIfProblems,
   scheduleConflictError,
@@ -130,7 +131,7 @@ export class ScheduleClient {
     const items = requests && (await checkSchedule(scheduleId, requests, { allowDuplicates }));
     const applyChange = ({ action, ...current }: ScheduleDescription) => {
       if (action.workflowType !== BATCH_WORKFLOW)
-        throw notABatchScheduleError(client, scheduleId, action.workflowType);
+        throw notABatchScheduleError(scheduleId, action.workflowType);
       const [input, ...further] = (action.args ?? []) as BatchInput[];
       return {
         spec: spec ?? current.spec,
@@ -218,9 +219,9 @@ async function updateThroughConflicts(
   }
 }
 
-function notABatchScheduleError({ options }: Client, scheduleId: string, workflowType: string) {
-  const reason = `the schedule with this ID does not start follow-up batches; it starts ${JSON.stringify(workflowType)}`;
-  return notFoundError('schedule', scheduleId, options.namespace, reason);
+function notABatchScheduleError(scheduleId: string, workflowType: string) {
+  const message = `The schedule ${JSON.stringify(scheduleId)} does not start follow-up batches; it starts ${JSON.stringify(workflowType)}.`;
+  return new NotFoundError('NOT_FOUND', message);
 }
 
 function throwScheduleError(error: unknown): never {

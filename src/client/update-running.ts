@@ -27,7 +27,7 @@ export interface WorkflowUpdate {
   readonly args?: (found: UpdateTarget) => readonly unknown[];
 }
 
-/** The timeout of an update. `pollNow` waits for one read of the job, which takes at most 30 s with the default timeout. */
+/** The timeout of an update. `pollNow` waits for one request. A read of the job takes at most 30 s with the default timeout. */
 const UPDATE_TIMEOUT_MS = 45_000;
 
 /** The timeout of an update if no worker polls the task queue. The time is short, but a starting worker can still respond. */

@@ -45,7 +45,10 @@ export class BatchItemsUnavailableError extends FollowUpError {
   }
 }
 
-/** Reads a batch's items, which are numbered in start order, on demand. Each method throws BatchItemsUnavailableError. */
+/**
+ * Reads the items of a batch when they are needed. The items are numbered in start order. Each method throws
+ * BatchItemsUnavailableError if the items are no longer stored.
+ */
 export class BatchItemReader {
   constructor(
     protected readonly client: Client,
@@ -136,7 +139,10 @@ export class BatchItemReader {
     return identityCache.get(this.client, `${workflowId} ${runId}`, ITEM_BYTES * (end - first), read);
   }
 
-  /** Returns the run whose input has an item, the number of this input's first item, and the number after its last item. */
+  /**
+   * Finds the input that has an item. Returns the run of this input, the number of the first item in the input, and the number after
+   * the last item.
+   */
   private findChunk(number: number) {
     const { batchId, digest, items, chunks, ...batchRun } = this.source;
     const { firsts = [0] } = chunks ?? {};

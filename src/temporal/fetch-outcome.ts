@@ -27,8 +27,8 @@ import { decodeFirstPayload } from './raw-requests';
 /** The outcome of a follow-up and further facts from the Temporal server. */
 export interface FollowUpLookup {
   /**
-   * Null while the follow-up runs, and if a codec fails. The outcome is `missing` if no workflow has this ID, and `unreadable` if no
-   * later call can decode it.
+   * Null while a follow-up with this prompt runs, and if a codec fails. The outcome is `missing` if no workflow has this ID, and
+   * `unreadable` if no later call can decode it. The outcomes `conflict` and `unreadable` are possible while the follow-up runs.
    */
   readonly outcome: RecordedOutcome | null;
   /** The outcome `unreadable` with its reason, if the follow-up has ended and a codec fails now. A later call may succeed. */

@@ -67,7 +67,7 @@ export function hasGrpcStatus(error: unknown, ...names: readonly GrpcStatusName[
   return status !== undefined && names.includes(status);
 }
 
-/** Returns whether the response to a call states that the call does not exist there. A gateway's 404 page states this too. */
+/** Returns whether the response to a call states that the server does not have the method. A gateway's 404 page states this too. */
 export function isUnimplemented(error: unknown): boolean {
   const { status, text = '' } = findGrpcError(error) ?? {};
   return status === 'UNIMPLEMENTED' || (HTTP_STATUS_TEXT.test(text) && text.includes(' 404'));

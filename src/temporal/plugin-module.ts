@@ -16,7 +16,7 @@ const METHODS = [...OPTIONS_METHODS, 'configureReplayWorker', 'runWorker'];
 const MAX_ERROR_CHARACTERS = 2_000;
 const MAX_CAUSES = 5;
 
-/** A problem whose message is complete. */
+/** A problem that is reported with only this message: without its causes, a stack position and advice. */
 export class PluginProblem extends Error {}
 
 /** Loads a module, and returns the plugin that is its default export or the result of this function. */

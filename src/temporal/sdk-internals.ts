@@ -37,7 +37,7 @@ export const ACTIVATION_TIMEOUT = { isolateExecutionTimeout: 60_000 };
 export function checkActivationTimeout(options: object): void {
   if ('isolateExecutionTimeoutMs' in options) return;
   const effect =
-    "The SDK's default timeout of a workflow task's code is used (5 s), so that tasks can fail and be repeated on a busy machine.";
+    "The SDK's default timeout for the code of a workflow task (5 s) is used, so tasks can fail and be repeated on a busy machine.";
   reportMissingPart('worker option isolateExecutionTimeout', effect);
 }
 

@@ -17,7 +17,8 @@ const SUPPORTED: Readonly<Record<string, 'text' | 'secret' | 'boolean' | undefin
   TEMPORAL_TLS_SERVER_CA_CERT_PATH: 'text',
   TEMPORAL_TLS_SERVER_CA_CERT_DATA: 'text',
   TEMPORAL_TLS_SERVER_NAME: 'text',
-  // `connection-config.ts` rejects the values of these three variables that the worker can't obey.
+  // This project can't obey these three variables. `temporal-profile.ts` rejects the first one if it is true, and
+  // `connection-config.ts` rejects the second one if no plugin is set. The third one is only hidden in error messages.
   TEMPORAL_TLS_DISABLE_HOST_VERIFICATION: 'boolean',
   TEMPORAL_CODEC_ENDPOINT: 'text',
   TEMPORAL_CODEC_AUTH: 'text',

@@ -153,8 +153,8 @@ export async function collectOutcomes(
 }
 
 /**
- * Returns a listed outcome if the outcome is final. Only a retry with the scope `unsent-or-unknown` can still change a final
- * outcome.
+ * Returns a listed outcome unless a retry with the scope `unsent` can change it. An outcome without a verdict, for example of a
+ * terminated item, is not returned.
  */
 export function finalOutcome(listed: ListedOutcome | undefined): RecordedOutcome | undefined {
   const outcome = listed?.outcome;

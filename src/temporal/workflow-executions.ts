@@ -31,8 +31,8 @@ export async function describeWorkflow(
  * Returns the ID of the first run in the chain of a run. In a chain, each run continues the run before it as new, or was made
  * by a reset.
  *
- * @throws FollowUpError `UNSUPPORTED_SERVER` if the Temporal server does not return the ID; no other value may replace the ID,
- *   because the holder of a job lock would then seem to have ended
+ * @throws FollowUpError `UNSUPPORTED_SERVER` if the Temporal server does not return the ID. The function must not return another ID
+ *   instead: with another ID, a follow-up that holds a job lock would look as if it had ended.
  */
 export function getFirstRunId({ raw }: Pick<WorkflowExecutionDescription, 'raw'>): string {
   const firstRunId = readProtoField(raw.workflowExecutionInfo?.firstRunId);

@@ -156,7 +156,7 @@ describe('if the newest SDK lacks a private part', () => {
 
   const CONNECT = /FollowUpClient\.connect\(\) therefore repeats no request/;
   const SHARED = /A FollowUpClient therefore uses the SDK's own retries on your Client's connection/;
-  const TIMEOUT = /The SDK's default timeout of a workflow task's code is used \(5 s\)/;
+  const TIMEOUT = /The SDK's default timeout for the code of a workflow task \(5 s\) is used/;
 
   it.each<[string, string, RegExp[]]>([
     ['Connection.generateRPCImplementation', 'generateRPCImplementation', [CONNECT, SHARED]],

@@ -34,7 +34,7 @@ it('a worker reports once that its SDK ignores the timeout of a workflow task’
   expect(warn.mock.calls).toEqual([
     [
       'The Temporal SDK has no worker option isolateExecutionTimeout. ' +
-        "The SDK's default timeout of a workflow task's code is used (5 s), so that tasks can fail and be repeated on a busy machine. " +
+        "The SDK's default timeout for the code of a workflow task (5 s) is used, so tasks can fail and be repeated on a busy machine. " +
         'Install a version of this package that supports your version of the SDK.',
       { code: 'FOLLOW_UP_SDK_PART_MISSING' },
     ],

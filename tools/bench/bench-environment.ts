@@ -15,9 +15,9 @@ const LOG_FOLDER = path.resolve(__dirname, '../../.cache/bench');
 
 /**
  * By default, the Temporal server delays timers and retries by up to a second, to process them in groups. With a delay of 50 ms, sixty
- * polls take seconds instead of minutes. The change of a poll's CPU time is smaller than the effect of other programs on the machine.
- * Shorter delays make more groups. The server's default limit of 20 groups per second delayed timers of 100 ms by up to 23 s while half of
- * the machine was idle, so the limit is raised.
+ * polls take seconds instead of minutes. This setting changes the CPU time of a poll by less than other programs on the machine do. A
+ * shorter delay makes more groups, and by default the server allows 20 groups per second. With this limit, timers of 100 ms were up to
+ * 23 s late while half of the machine was idle, so the limit is raised.
  */
 const SERVER_SETTINGS = {
   'history.timerProcessorMaxTimeShift': '50ms',

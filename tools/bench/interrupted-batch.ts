@@ -24,7 +24,7 @@ const STARTER = path.resolve(__dirname, '../../dist/starter.js');
 
 const CONCURRENCY = 500;
 
-/** A number of starts that a terminated batch can't make any more. If more items start, the continued batch has started them. */
+/** After its termination, a batch starts fewer items than this number. Further starts are therefore from the continued batch. */
 const CERTAINLY_NEW = 20;
 
 async function measure(environment: BenchEnvironment, items: number): Promise<void> {

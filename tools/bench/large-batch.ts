@@ -1,5 +1,5 @@
 /**
- * Measures a large batch: `npm run bench:batch [-- N] [--concurrency C] [--steer]`. The batch has N items (5,000) in twenty projects. One
+ * Measures a large batch: `npm run bench:batch -- [N] [--concurrency C] [--steer]`. The batch has N items (5,000) in twenty projects. One
  * of two worker processes is killed in the middle. The agent service loses some messages, and some jobs do not exist. With `--steer`, the
  * benchmark also attaches to the batch, pauses, resumes and cancels it, and runs it again. The benchmark checks every item in the sandbox's
  * journal.

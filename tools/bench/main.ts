@@ -3,16 +3,16 @@
  * bench takes about ten minutes, prints the table of docs/performance.md, and writes the table to `reports/bench.json`.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type BatchFigures, type Length, runBatch } from './batch';
+import { type GroupFigures, type GroupSize, runGroup } from './group';
 import { type BenchSubject, FIXED, ours, oursWithLock, textbookLoop } from './subjects';
 import type { BenchEnvironment } from './bench-environment';
 import { quantile, report, runBench, printProgress } from './run';
 
 /**
- * The follow-ups of a batch run at the same time, so that all cores are busy and the intervals take no time. On two idle cores, a
- * batch takes 10 to 30 s. A subject whose polls cost less needs more follow-ups, because sixty polls take at least six seconds.
+ * The follow-ups of a group run at the same time, so that all cores are busy and the intervals take no time. On two idle cores, a
+ * group takes 10 to 30 s. A subject whose polls cost less needs more follow-ups, because sixty polls take at least six seconds.
  */
-const MEASUREMENTS: readonly (readonly [BenchSubject, Length])[] = [
+const MEASUREMENTS: readonly (readonly [BenchSubject, GroupSize])[] = [
   [ours, { polls: 4, followUps: 120 }],
   [oursWithLock, { polls: 4, followUps: 120 }],
   [textbookLoop, { polls: 4, followUps: 120 }],
@@ -26,7 +26,7 @@ const MEASUREMENTS: readonly (readonly [BenchSubject, Length])[] = [
 const ROUNDS = 3;
 
 /** Fills the caches of all programs, and lets Node compile the code that runs often. */
-const WARM_UP: Length = { polls: 4, followUps: 80 };
+const WARM_UP: GroupSize = { polls: 4, followUps: 80 };
 
 const SINGLE_FOLLOW_UPS = 20;
 /** The pause between two follow-ups, in which the Temporal server finishes the work of the previous one. */
@@ -38,31 +38,31 @@ async function measure(environment: BenchEnvironment): Promise<void> {
     const pid = pids.get(subject.program) ?? (await environment.startWorker(subject));
     pids.set(subject.program, pid);
     printProgress(`${subject.name}: warming up`);
-    await runBatch(environment, subject, pid, WARM_UP);
+    await runGroup(environment, subject, pid, WARM_UP);
   }
   const alone: (readonly [number, number])[] = [];
   for (let count = 0; count < SINGLE_FOLLOW_UPS; count += 1)
     alone.push(await measureSingleFollowUp(environment));
 
-  const batches = MEASUREMENTS.map((): BatchFigures[] => []);
+  const groups = MEASUREMENTS.map((): GroupFigures[] => []);
   for (let round = 1; round <= ROUNDS; round += 1) {
-    for (const [index, [subject, length]] of MEASUREMENTS.entries()) {
-      const figures = await runBatch(environment, subject, pids.get(subject.program) ?? NaN, length);
-      batches[index]?.push(figures);
+    for (const [index, [subject, size]] of MEASUREMENTS.entries()) {
+      const figures = await runGroup(environment, subject, pids.get(subject.program) ?? NaN, size);
+      groups[index]?.push(figures);
       const rate = figures.followUpsPerSecond.toFixed(1);
-      printProgress(`round ${round}: ${subject.name}, ${length.polls} polls: ${rate} follow-ups/s`);
+      printProgress(`round ${round}: ${subject.name}, ${size.polls} polls: ${rate} follow-ups/s`);
     }
   }
 
   const rows = MEASUREMENTS.map(([{ name }, { polls }], index) => {
-    const median = (figure: keyof BatchFigures) =>
+    const median = (figure: keyof GroupFigures) =>
       quantile(
-        (batches[index] ?? []).map((figures) => figures[figure]),
+        (groups[index] ?? []).map((figures) => figures[figure]),
         0.5,
       );
     const [followUpsPerSecond, serverCpuMs] = [median('followUpsPerSecond'), median('serverCpuMs')];
     const [workerCpuMs, events, actions] = [median('workerCpuMs'), median('events'), median('actions')];
-    const serverCpuRatio = quantile(cpuRatios(batches, index), 0.5);
+    const serverCpuRatio = quantile(cpuRatios(groups, index), 0.5);
     const figures = { followUpsPerSecond, serverCpuMs, serverCpuRatio, workerCpuMs, events, actions };
     return { polls, workflow: name, ...figures };
   });
@@ -79,13 +79,11 @@ async function measure(environment: BenchEnvironment): Promise<void> {
 }
 
 /** The Temporal server's CPU time in each round, divided by the plain loop's in the same round with the same number of polls. */
-function cpuRatios(batches: readonly (readonly BatchFigures[])[], index: number): number[] {
+function cpuRatios(groups: readonly (readonly GroupFigures[])[], index: number): number[] {
   const polls = MEASUREMENTS[index]?.[1].polls;
-  const loop = MEASUREMENTS.findIndex(
-    ([subject, length]) => subject === textbookLoop && length.polls === polls,
-  );
-  return (batches[index] ?? []).map(
-    ({ serverCpuMs }, round) => serverCpuMs / (batches[loop]?.[round]?.serverCpuMs ?? NaN),
+  const loop = MEASUREMENTS.findIndex(([subject, size]) => subject === textbookLoop && size.polls === polls);
+  return (groups[index] ?? []).map(
+    ({ serverCpuMs }, round) => serverCpuMs / (groups[loop]?.[round]?.serverCpuMs ?? NaN),
   );
 }
 

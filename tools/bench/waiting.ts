@@ -9,7 +9,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { eachConcurrently } from '../../src/temporal/each-concurrently';
 import { fixed, OURS, type ScheduleCost, simulate } from '../lib/polling-schedules';
-import { type BatchFigures, runBatch } from './batch';
+import { type GroupFigures, runGroup } from './group';
 import type { BenchEnvironment } from './bench-environment';
 import { memoryMib, serverProcessId } from './process-usage';
 import { printProgress, quantile, report, runBench } from './run';
@@ -25,7 +25,7 @@ const TURNS: readonly (readonly [string, number])[] = [
 /** Every round measures every row, so that a change of the machine's speed affects all of them. */
 const ROUNDS = 3;
 
-/** The approximate number of reads in one batch. A batch has at least {@link MIN_FOLLOW_UPS} follow-ups. */
+/** The approximate number of reads in one group. A group has at least {@link MIN_FOLLOW_UPS} follow-ups. */
 const READS_PER_BATCH = 3_000;
 const MIN_FOLLOW_UPS = 20;
 
@@ -33,14 +33,14 @@ interface Row {
   readonly turn: string;
   readonly subject: BenchSubject;
   readonly schedule: ScheduleCost;
-  readonly figures: BatchFigures[];
+  readonly figures: GroupFigures[];
 }
 
 /** Returns the rows: for each turn, a follow-up, and the plain loop with the same median lateness. */
 function rows(): readonly Row[] {
   return TURNS.flatMap(([turn, lengthMs]) => {
     const schedule = simulate(OURS, lengthMs);
-    // The end of a turn comes at any moment of an interval, so the median lateness is half an interval.
+    // A turn is equally likely to end at any moment of an interval, so the median lateness is half an interval.
     const loop = simulate(fixed(2 * schedule.medianLatenessMs), lengthMs);
     return [
       { turn, subject: oursWithLock, schedule, figures: [] },
@@ -56,7 +56,7 @@ async function measure(environment: BenchEnvironment): Promise<void> {
     const pid = await environment.startWorker(subject);
     pids.set(subject, pid);
     printProgress(`${subject.name}: warming up, then measuring the memory`);
-    await runBatch(environment, subject, pid, { polls: 4, followUps: 80 });
+    await runGroup(environment, subject, pid, { polls: 4, followUps: 80 });
     memory.set(subject, await measureMemory(environment, subject, pid));
   }
   const measured = rows();
@@ -64,13 +64,13 @@ async function measure(environment: BenchEnvironment): Promise<void> {
     for (const { turn, subject, schedule, figures } of measured) {
       const polls = Math.round(schedule.meanPolls);
       const followUps = Math.max(MIN_FOLLOW_UPS, Math.round(READS_PER_BATCH / polls));
-      figures.push(await runBatch(environment, subject, pids.get(subject) ?? NaN, { polls, followUps }));
+      figures.push(await runGroup(environment, subject, pids.get(subject) ?? NaN, { polls, followUps }));
       printProgress(`round ${round}: ${subject.name}, ${turn}, ${polls} polls of ${followUps} follow-ups`);
     }
   report(
     'bench-waiting.json',
     measured.map(({ turn, subject, schedule, figures }) => {
-      const median = (name: keyof BatchFigures) =>
+      const median = (name: keyof GroupFigures) =>
         quantile(
           figures.map((each) => each[name]),
           0.5,
@@ -100,7 +100,7 @@ const WAITING = 500;
 const CALLERS = 20;
 const SETTLE_MS = 20_000;
 
-/** One long interval, so that no follow-up polls while the memory is measured. */
+/** A single long interval is used, so that no follow-up polls while the memory is measured. */
 const RARELY = { initial: '10m', growth: 0, maximum: '10m', jitter: 0 } as const;
 
 async function measureMemory(

@@ -86,7 +86,7 @@ const ERRORS: Readonly<Record<FollowUpErrorCode, readonly [cause: string, effect
       'Read the message of the error.',
     ],
     RETRY_NOT_ALLOWED: [
-      'The receipt does not prove that the message was not sent or was rejected, or the message was deleted with its history. Without a receipt, the run may have been retried before.',
+      'The receipt does not prove that the message was not sent or was rejected, or the message was deleted with its history. If the error has no receipt, the run may have been retried before.',
       NOTHING,
       'If the message of the error names a later run, use its handle. Otherwise, start a follow-up with a new `requestId` to send the message again.',
     ],
@@ -116,7 +116,7 @@ const ERRORS: Readonly<Record<FollowUpErrorCode, readonly [cause: string, effect
       'Upgrade the Temporal server to the version that the message names.',
     ],
     SERVER_ERROR: [
-      'The Temporal server rejects the call for another reason. The in-memory client for tests does not simulate the call.',
+      'The Temporal server rejected the call for another reason, or the in-memory client for tests does not simulate the call.',
       NOTHING,
       'Read the message of the error.',
     ],

@@ -92,7 +92,10 @@ async function captureFollowUp({ followUps, sandbox }: Stage, server: DevServer)
   );
 }
 
-/** Captures a follow-up whose message was sent during a running turn, and whose response was lost. Only an operator can decide then. */
+/**
+ * Captures a follow-up whose message was sent during a running turn, and whose POST received 503. The delivery is then unknown, and
+ * only an operator can decide.
+ */
 async function captureDecision({ followUps, sandbox }: Stage, server: DevServer): Promise<void> {
   const job = { projectId: PROJECT, jobId: 'job-2077' };
   sandbox.addJob({ projectId: PROJECT, id: job.jobId, status: 'active', turn: { durationMs: null } });

@@ -48,8 +48,8 @@ const DYNAMIC_CONFIG = {
 const MAX_ATTEMPTS = 3;
 
 /**
- * Starts a Temporal dev server on 127.0.0.1 and waits until the server responds. Unless this process is killed, the caller must
- * stop the server. If the server cannot start, it writes the reason to stderr.
+ * Starts a Temporal dev server on 127.0.0.1 and waits until the server responds. The caller must stop the server. If the server
+ * cannot start, it writes the reason to stderr.
  *
  * @throws Error if the port is not free, or if the server did not start at the third attempt
  */

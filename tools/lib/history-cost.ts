@@ -16,7 +16,7 @@ export interface HistoryCost {
   readonly actions: number;
 }
 
-/** Computes the cost of one run from its history. The run was not reset, and no schedule started it. */
+/** Computes the cost of one run from its history. Assumes that the run was not reset, and that no schedule started it. */
 export function computeCost(events: readonly HistoryEvent[]): HistoryCost {
   const sizes = events.map(({ workflowTaskStartedEventAttributes: task }) =>
     toNumber(task?.historySizeBytes),
@@ -29,7 +29,10 @@ export function computeCost(events: readonly HistoryEvent[]): HistoryCost {
   };
 }
 
-/** Most billed events are one action each. A retry of an activity has no event, but the last attempt has its number. */
+/**
+ * Most billed events are one action each. A retry of an activity has no event, but the event of the last attempt has the number of this
+ * attempt.
+ */
 function countActions(event: HistoryEvent): number {
   const { activityTaskStartedEventAttributes: attempt } = event;
   if (attempt) return Math.max(0, (attempt.attempt ?? 1) - 1);

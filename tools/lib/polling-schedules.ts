@@ -32,7 +32,7 @@ export const SCHEDULES: Readonly<Record<string, Schedule>> = {
   'a minute': exponential(60_000, 1, 60_000),
 };
 
-/** The schedule of a loop with a fixed interval. A turn ends at any moment of an interval. */
+/** The schedule of a loop with a fixed interval. A turn is equally likely to end at any moment of an interval. */
 export function fixed(intervalMs: number): Schedule {
   return exponential(intervalMs, 1, intervalMs);
 }
@@ -67,7 +67,7 @@ export interface ScheduleCost {
   readonly meanPolls: number;
   readonly medianLatenessMs: number;
   readonly p95LatenessMs: number;
-  /** The 95th percentile of each turn's lateness as a share of a tenth of its age and a second. */
+  /** The 95th percentile of each turn's lateness divided by (a tenth of the turn's length plus 1 s). */
   readonly p95OfAllowed: number;
 }
 
@@ -79,15 +79,15 @@ export function simulate(schedule: Schedule, lengthMs: number): ScheduleCost {
   );
   return {
     meanPolls: turns.reduce((sum, { polls }) => sum + polls, 0) / SAMPLES,
-    medianLatenessMs: quantile(
+    medianLatenessMs: nearestRankQuantile(
       turns.map(({ latenessMs }) => latenessMs),
       0.5,
     ),
-    p95LatenessMs: quantile(
+    p95LatenessMs: nearestRankQuantile(
       turns.map(({ latenessMs }) => latenessMs),
       0.95,
     ),
-    p95OfAllowed: quantile(
+    p95OfAllowed: nearestRankQuantile(
       turns.map(({ turnMs, latenessMs }) => latenessMs / (turnMs / 10 + 1_000)),
       0.95,
     ),
@@ -102,8 +102,8 @@ export function pollTurn(schedule: Schedule, turnMs: number, random: Random) {
   return { turnMs, polls, latenessMs: ageMs - turnMs };
 }
 
-/** Returns the smallest value that this share of the values does not exceed. */
-function quantile(values: readonly number[], share: number): number {
+/** Returns the quantile by the nearest-rank method: the smallest value that at least this share of the values does not exceed. */
+function nearestRankQuantile(values: readonly number[], share: number): number {
   const sorted = [...values].sort((one, other) => one - other);
   return sorted[Math.ceil(share * sorted.length) - 1] ?? NaN;
 }

@@ -86,7 +86,8 @@ function lockedPackages(dependencies: Dependencies): Record<string, Locked> {
   const add = (from: string, name: string): void => {
     const place = `${from}node_modules/${name}`;
     if (place in packages) found.add(place);
-    // A package that is not in the folder of its user is in a folder above. A missing package is an optional one.
+    // A package is in the folder of the package that depends on it, or in a folder above. If the package is in none of them, it is
+    // an optional dependency that is not installed.
     else if (from !== '') add(from.replace(/node_modules\/(?:@[^/]+\/)?[^/]+\/$/, ''), name);
   };
   for (const name of Object.keys(dependencies)) add('', name);
@@ -99,7 +100,7 @@ function lockedPackages(dependencies: Dependencies): Record<string, Locked> {
 }
 
 function prune(nodeModules: string): void {
-  // Only TypeScript files of a plugin would need the compiler, which would limit the archive to the platform of this machine.
+  // The compiler is removed, because it runs only on the platform of this machine. Only a plugin in TypeScript would need the compiler.
   const swc = path.join(nodeModules, '@swc');
   const compilers = existsSync(swc) ? readdirSync(swc).filter((each) => each.startsWith('core-')) : [];
   for (const each of [...UNUSED, ...compilers.map((compiler) => `@swc/${compiler}`)]) {

@@ -140,7 +140,8 @@ function packForNpm([name, each]: [string, NpmPackage]): string {
       ...Object.fromEntries(PUBLISHED.map((file) => [`./${file}`, `./docs/${file}`])),
       './package.json': './package.json',
     },
-    // The workflows mark the global object when they load, so a bundler must not remove their index.
+    // When the workflows load, they set a mark on the global object (src/workflows/bundled.ts). Therefore, a bundler must not remove
+    // their index.
     sideEffects: Object.values(entries)
       .filter((file) => file === WORKFLOWS)
       .map((file) => `./dist/${file}.js`),

@@ -14,7 +14,7 @@ const UNSHIPPED = /\/(?:node_modules|dist|target|\.venv|__pycache__)(?:\/|$)|\/d
 /** The page that becomes a part of every README. The part begins with the first section. */
 const START_PAGE = 'docs/start.md';
 
-/** The names that a page of an archive can have only in this sense: commands and files of the repository. */
+/** Matches names that always mean a command or a file of the repository. */
 const REPOSITORY_NAMES =
   /\bnpm (?:run [\w:-]+|test|start)\b|(?<![\w./:-])(?:src|test|tools|sandbox)\/[\w./-]+\.ts\b/;
 const REPOSITORY_NOTE =

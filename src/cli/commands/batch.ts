@@ -39,7 +39,7 @@ export function batchCommand(session: Session): Command {
       .action(async (batchId: string, value: unknown) =>
         act((await session.connect()).batches.getHandle(batchId), value as never),
       );
-  // The progress is read after the update, because the result of the update may be older than the latest round of the batch.
+  // The progress is read after the update, because the update may return the progress from before the latest round of the batch.
   const printAfterUpdate = async (batch: BatchHandle, change: Promise<unknown>): Promise<void> => {
     session.continuation = MAY_TAKE_EFFECT;
     await change;

@@ -45,7 +45,7 @@ export function addRetryCommand(program: Command, session: Session): void {
       `
 Without a workflow ID, at least one option must restrict the follow-ups. Such a command does not wait for the outcomes. Cancelled
 follow-ups are retried only with --outcome cancelled. Follow-ups of unknown delivery are never retried. The command can be repeated.
-The exit code is 1 if a follow-up could not be retried.
+The exit code is 1 if the retry of a follow-up failed. A skipped follow-up (it runs again, or was already retried) is not a failure.
 
 Examples:
   $ ${retry} follow-up:docs:job-1:order-4711

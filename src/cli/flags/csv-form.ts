@@ -15,8 +15,8 @@ const SAVE_WITH_COMMAS =
   'LibreOffice, choose the field delimiter when you save';
 
 const WHOLE_LINE =
-  'the whole line is one cell in quotes, which happens if Excel opens a file with commas and uses semicolons itself; save the ' +
-  'original file again, and do not save it with Excel';
+  'the whole line is one cell in quotes, which happens if Excel is set to semicolons, and opens and saves a file with commas; use ' +
+  'the original file, or save it with another program';
 
 /**
  * Explains the form of a CSV file whose first line does not name the columns with commas between them.

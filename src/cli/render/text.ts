@@ -10,7 +10,7 @@ export function printableLines(text: string): string {
   return text.split('\n').map(printable).join('\n');
 }
 
-/** Returns a table with headings, or an empty text without rows. */
+/** Returns a table with headings, or an empty text if `rows` is empty. */
 export function table(headings: readonly string[], rows: readonly (readonly string[])[]): string {
   return rows.length === 0 ? '' : columns([headings, ...rows]);
 }

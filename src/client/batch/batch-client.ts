@@ -83,7 +83,7 @@ export class BatchClient {
 
 /**
  * The interval between visibility lists, which lag. `cancel` ends after two lists in a row that show no further running item.
- * If a later list shows another running item of a batch that is still running, the activity `runItems` cancels this item.
+ * The activity `runItems` cancels an item that appears in the list only after that, if the batch still runs.
  */
 const LIST_INTERVAL_MS = 1_000;
 
@@ -113,8 +113,8 @@ export class BatchHandle {
   }
 
   /**
-   * Waits until the run of the batch that is the latest when the call begins has ended, also while the Temporal server restarts. A
-   * failed or cancelled batch has a result too.
+   * Waits for the end of one named run: the one that is the latest when the call begins. The wait continues while the Temporal server
+   * restarts. A failed or cancelled batch has a result too.
    */
   result(options: CallOptions = {}): Promise<BatchView> {
     const callState: CallState = {};
@@ -229,7 +229,8 @@ export class BatchHandle {
    *
    * @returns null if no item can be retried
    * @throws InvalidRequestError if an option is invalid
-   * @throws FollowUpError `STILL_RUNNING` if a run other than the same retry is in progress; `BATCH_ITEMS_UNAVAILABLE` if the items are no longer stored
+   * @throws FollowUpError `STILL_RUNNING` if a run is in progress, unless a `retry` with the same `includeUnknown` started this
+   *   run; `BATCH_ITEMS_UNAVAILABLE` if the items are no longer stored
    */
   async retry(retry: RetryOptions & CallOptions = {}): Promise<StartedBatch | null> {
     checkObject('options', retry);

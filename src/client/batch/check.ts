@@ -123,7 +123,7 @@ export async function checkBatch(
   return { batchId: givenBatchId ?? defaultBatchId(items), items, digest: itemsDigest(items) };
 }
 
-/** Creates the problem of an item whose message an earlier item has. */
+/** Creates the problem of an item that repeats the message of an earlier item. */
 function repeatProblem(place: Pick<Problem, 'item' | 'earlierItem'>, remedy: string): Problem {
   const text =
     'both have the same project, job and prompt, so the agent would receive the message twice; remove one of them, ' +

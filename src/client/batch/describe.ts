@@ -23,8 +23,8 @@ import {
 } from '../../temporal/visibility';
 import { findPendingActivity, listPollingWorkers, type PendingActivity } from '../../temporal/raw-requests';
 import { SERVER_TIMEOUT_MS, withTimeout } from '../call-runner';
-import { noRunText, readTaskFailure } from '../description';
-import { notFoundError, explainMissingResponse } from '../errors';
+import { readTaskFailure } from '../description';
+import { explainMissingResponse, notFoundError, runNotFoundError } from '../errors';
 import { describeNamedRun } from '../named-run';
 import { itemsDigest } from './check';
 
@@ -64,9 +64,9 @@ export async function describeBatch(
 /** Describes a run of a batch. @param runId undefined for the latest run @throws NotFoundError */
 export async function findBatch(client: Client, batchId: string, runId?: string): Promise<BatchDescription> {
   const found = await describeBatch(client, batchId, runId);
-  const reason = runId === undefined ? undefined : noRunText(runId);
-  if (found === null) throw notFoundError('batch', batchId, client.options.namespace, reason);
-  return found;
+  if (found !== null) return found;
+  if (runId !== undefined) throw runNotFoundError('batch', batchId, runId);
+  throw notFoundError('batch', batchId, client.options.namespace);
 }
 
 export async function readBatchView(client: Client, batch: BatchDescription): Promise<BatchView> {
@@ -101,7 +101,7 @@ async function readFailureText(client: Client, { workflowId, runId }: BatchDescr
   throw failed;
 }
 
-/** Reads the input of a batch's latest run. @throws FollowUpError `BATCH_ITEMS_UNAVAILABLE` */
+/** Reads the input of the run that `batch` describes. @throws FollowUpError `BATCH_ITEMS_UNAVAILABLE` */
 export async function readBatchInput(client: Client, batch: BatchDescription) {
   const { workflowId, runId, batchId, memo } = batch;
   const run = await readRunInput(client, workflowId, runId);
@@ -124,7 +124,10 @@ export async function readBatchInput(client: Client, batch: BatchDescription) {
   return { items, chunks, digest, count, read, board, itemReader };
 }
 
-/** Reads the outcomes of a batch's items from the visibility list. An item that is not in the list is described by its ID. */
+/**
+ * Reads the outcomes of a batch's items from the visibility list. For an item that is not in the list, or whose listed outcome is not
+ * final, the reader requests the description of the follow-up from the Temporal server.
+ */
 export class BatchResultReader {
   private readonly returnedIds = new Set<string>();
   private readonly listedOutcomes = new Map<string, ListedOutcome>();
@@ -156,7 +159,7 @@ export class BatchResultReader {
       const [, projectId = '', jobId = '', requestId = ''] = workflowId.split(':').map(decodeURIComponent);
       results.push({ workflowId, projectId, jobId, requestId, ...outcome, endedAt: itemEndedAt });
     };
-    const unlistedItems: [ItemIdentity, boolean][] = [];
+    const itemsToDescribe: [ItemIdentity, boolean][] = [];
     for (let number = 0; number < count; number += 1) {
       const item = await itemReader.identify(number);
       const { workflowId } = item;
@@ -165,15 +168,16 @@ export class BatchResultReader {
       const outcome = finalOutcome(known);
       const wasItemStarted = isCertainlyStarted(started, number);
       if (known && outcome) addResult(workflowId, outcome, +known.startedAt, known.closedAt.toISOString());
-      // While the batch runs, only items that were certainly started are described, because each description is a request.
+      // While the batch runs, an item that is not in the list is described only if the item was certainly started, because each
+      // description is a request.
       else if (known || wasItemStarted || (endedAt !== null && number < board.startLimit))
-        unlistedItems.push([item, wasItemStarted]);
+        itemsToDescribe.push([item, wasItemStarted]);
     }
     // In the first run of a batch, a follow-up with another prompt that started before the batch belongs to another client. In a
     // later run, an earlier run may have started this follow-up.
     const foreignBefore = board.startedEarlier === null ? startedAt : 0;
     const isCancelled = endedAt !== null && memo?.stopReason === 'cancel-running';
-    await eachConcurrently(unlistedItems, async ([item, wasStarted]) => {
+    await eachConcurrently(itemsToDescribe, async ([item, wasStarted]) => {
       const found = await fetchOutcome(this.client, { ...item, foreignIfStartedBefore: foreignBefore });
       const { startedAt: itemStartedAt = 0, closedAt = endedAtOrNow } = found;
       const unreadableOutcome = endedAt === null ? null : found.unreadableOutcome;
@@ -199,7 +203,7 @@ export interface BatchWatchUpdate {
 
 const REFRESH_MS = 2_000;
 
-/** Yields updates until the run of the batch that is the latest at the start has ended. @throws NotFoundError */
+/** Yields updates until the end of one named run: the latest one at the start of the watch. @throws NotFoundError */
 export async function* watchBatch(client: Client, batchId: string, signal: AbortSignal) {
   const runId = getFirstRunId(await findBatch(client, batchId));
   const reader = new BatchResultReader(client);

@@ -96,7 +96,7 @@ export async function retryBatch(
   return attachOrStartBatch(start, batchId, source, retryScope);
 }
 
-/** The latest run of a batch. */
+/** The latest named run of a batch. */
 export interface ExistingBatch {
   readonly state: RunState;
   readonly digest: string | null;
@@ -116,12 +116,12 @@ export interface BatchRequest {
  *
  * - `conflict`: The existing batch has other items, other request options or another order.
  * - `attach`: The batch is running, and the request is the same.
- * - `still running`: Another run of the batch is in progress and must end before a retry can start.
+ * - `still-running`: Another run of the batch is in progress and must end before a retry can start.
  * - `done`: The batch has completed, so nothing is started.
  * - `resume`: Another run of the existing batch is started.
  * - `start`: No batch with this ID exists, so the batch is started.
  */
-export type BatchStartDecision = 'conflict' | 'attach' | 'still running' | 'done' | 'resume' | 'start';
+export type BatchStartDecision = 'conflict' | 'attach' | 'still-running' | 'done' | 'resume' | 'start';
 
 /** Decides the reaction to a request that starts or retries a batch. */
 export function decideBatchStart(
@@ -131,7 +131,7 @@ export function decideBatchStart(
   if (existing === null) return 'start';
   if (retryScope === null && existing.digest !== digest) return 'conflict';
   if (existing.state === 'running')
-    return retryScope === null || existing.retryScope === retryScope ? 'attach' : 'still running';
+    return retryScope === null || existing.retryScope === retryScope ? 'attach' : 'still-running';
   return existing.state === 'completed' && retryScope === null ? 'done' : 'resume';
 }
 
@@ -166,7 +166,7 @@ async function attachOrStartBatch(
     const decision = decideBatchStart(existing, { digest, retryScope });
     const started = { batchId, workflowId, items: count, resumedAfter: null };
     if (decision === 'conflict') throw batchConflictError(batchId);
-    if (decision === 'still running') throw wrongStateError(workflowId, 'running');
+    if (decision === 'still-running') throw wrongStateError(workflowId, 'running');
     if (decision === 'attach') return { ...started, attached: 'running' };
     if (decision === 'done') return { ...started, attached: 'ended' };
     if (prepared === null || (previousRun !== null && previousRun.runId !== prepared.previousRunId)) {

@@ -133,7 +133,7 @@ it.each<[string, Text]>([
 const SEMICOLONS =
   /^line 1: separates the columns with semicolons, as a German Excel does; save the file with commas\. In Excel, /;
 const WHOLE_LINE =
-  /the whole line is one cell in quotes, which happens if Excel opens a file with commas and uses semicolons itself/;
+  /the whole line is one cell in quotes, which happens if Excel is set to semicolons, and opens and saves a file with commas/;
 
 it.each<[string, Text, RegExp]>([
   ['with semicolons', 'project;job;prompt\r\np;j;"Fix ""it"", then test"\r\n', SEMICOLONS],

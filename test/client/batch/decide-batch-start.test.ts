@@ -30,12 +30,12 @@ describe('decideBatchStart', () => {
     ['retries a batch that is done', existing('completed'), RETRY, 'resume'],
     ['retries a batch that has failed', existing('failed'), RETRY, 'resume'],
     ['attaches to the same retry', existing('running', { retryScope: 'unsent' }), RETRY, 'attach'],
-    ['waits for a running batch before a retry', existing('running'), RETRY, 'still running'],
+    ['waits for a running batch before a retry', existing('running'), RETRY, 'still-running'],
     [
       'waits for another kind of retry',
       existing('running', { retryScope: 'unsent-or-unknown' }),
       RETRY,
-      'still running',
+      'still-running',
     ],
   ])('%s', (_, batch, request, decision) => {
     expect(decideBatchStart(batch, request)).toBe(decision);

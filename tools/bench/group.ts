@@ -6,14 +6,17 @@ import { computeCost } from '../lib/history-cost';
 import { cpuSeconds, serverProcessId } from './process-usage';
 import { quantile } from './run';
 
-/** The size of a batch: the number of follow-ups, and the number of polls after which the job of each has ended. */
-export interface Length {
+/** The size of a group: the number of follow-ups, and the number of polls after which the job of each has ended. */
+export interface GroupSize {
   readonly polls: number;
   readonly followUps: number;
 }
 
-/** The cost of one batch of follow-ups with the same number of polls. Every figure apart from the rate is per follow-up. */
-export interface BatchFigures {
+/**
+ * The cost of one group of follow-ups with the same number of polls. The benchmark starts these follow-ups at the same time, but not as
+ * a batch. Every figure apart from the rate is per follow-up.
+ */
+export interface GroupFigures {
   readonly followUpsPerSecond: number;
   readonly serverCpuMs: number;
   readonly workerCpuMs: number;
@@ -24,21 +27,24 @@ export interface BatchFigures {
   readonly actions: number;
 }
 
-/** The number of histories that are read of each batch. Follow-ups differ only if two events share a workflow task. */
+/**
+ * The number of histories that are read of each group. A sample is enough, because the histories of the follow-ups differ only in how
+ * many events share a workflow task.
+ */
 const HISTORIES = 9;
 
 /**
- * Starts the follow-ups of a batch at the same time, and waits for the last result. The job of each has ended at the last poll.
+ * Starts the follow-ups of a group at the same time, and waits for the last result. The job of each has ended at the last poll.
  *
  * @throws Error if a job was not read exactly `polls` times, or did not receive exactly one message
  */
-export async function runBatch(
+export async function runGroup(
   environment: BenchEnvironment,
   subject: BenchSubject,
   workerPid: number,
-  length: Length,
-): Promise<BatchFigures> {
-  const { followUps, polls } = length;
+  size: GroupSize,
+): Promise<GroupFigures> {
+  const { followUps, polls } = size;
   const { sandbox, client } = environment;
   const projectId = `batch-${randomUUID().slice(0, 8)}`;
   const jobs = Array.from({ length: followUps }, () => sandbox.addJob({ projectId, turn: { reads: polls } }));
@@ -58,7 +64,7 @@ export async function runBatch(
   const [serverAfter, workerAfter] = await cpu();
   const heartbeats = (await environment.heartbeats()) - heartbeatsBefore;
 
-  expectExactReads(environment, projectId, length);
+  expectExactReads(environment, projectId, size);
   const costs: ReturnType<typeof computeCost>[] = [];
   for (const workflowId of workflowIds.slice(-HISTORIES)) costs.push(await historyCost(client, workflowId));
   const typical = (figure: 'events' | 'bytes' | 'actions') =>
@@ -85,7 +91,7 @@ async function historyCost(client: Client, workflowId: string) {
 function expectExactReads(
   { sandbox }: BenchEnvironment,
   projectId: string,
-  { followUps, polls }: Length,
+  { followUps, polls }: GroupSize,
 ): void {
   const reads = new Map<string, number>();
   for (const { jobId, processed } of sandbox.journal.entries({ projectId })) {
