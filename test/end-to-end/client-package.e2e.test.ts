@@ -7,8 +7,6 @@ import { temporaryFolder } from '../harness/temporary-folder';
 import {
   artifactPath,
   CONFLICTING_DEPENDENCIES,
-  NODE_VERSIONS,
-  nodePath,
   NPM_INSTALL,
   STRICT_COMPILER_FLAGS,
 } from './end-to-end-environment';
@@ -42,7 +40,7 @@ const BUNDLER_OPTIONS = ['--module', 'esnext', '--moduleResolution', 'bundler', 
 
 const cwd = temporaryFolder();
 
-it('the client package compiles strictly, loads from CommonJS and ES modules with every supported version of Node, and installs one copy of each SDK package, no native code, and neither zod nor undici', async () => {
+it('the client package compiles strictly, loads from CommonJS and ES modules, and installs one copy of each SDK package, no native code, and neither zod nor undici', async () => {
   await writeFile(path.join(cwd, 'package.json'), '{ "private": true }');
   for (const source of SOURCES) await writeFile(path.join(cwd, source), PROGRAM);
   await writeFile(path.join(cwd, 'entries.cts'), ENTRIES);
@@ -53,9 +51,9 @@ it('the client package compiles strictly, loads from CommonJS and ES modules wit
   const node10 = [...NODE10_OPTIONS, '--noEmit', 'commonjs.cts', 'entries.cts'];
   for (const options of [node10, ['--module', 'node16', ...SOURCES], BUNDLER_OPTIONS])
     await mustRun('npx', ['tsc', ...STRICT_COMPILER_FLAGS, ...options], { cwd });
-  for (const node of NODE_VERSIONS.map(nodePath))
-    for (const program of ['commonjs.cjs', 'module.mjs'])
-      expect(await mustRun(node, [program], { cwd })).toBe('function true\n');
+  // sdk-versions.e2e.test.ts runs the package with every supported version of Node.
+  for (const program of ['commonjs.cjs', 'module.mjs'])
+    expect(await mustRun(process.execPath, [program], { cwd })).toBe('function true\n');
 
   const listed = await mustRun('npm', ['ls', '--all', '--parseable', '--long'], { cwd });
   const copies = listed.split('\n').map((line) => line.split(':')[1] ?? '');
