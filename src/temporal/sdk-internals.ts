@@ -91,7 +91,8 @@ export class StoppableConnection extends Connection {
   private static fromParts(parts: ConnectionCtorOptions): StoppableConnection | undefined {
     try {
       const shared = this.copyParts(parts);
-      return typeof shared?.workflowService?.startWorkflowExecution === 'function' ? shared : undefined;
+      const service: { readonly startWorkflowExecution?: unknown } | undefined = shared?.workflowService;
+      return typeof service?.startWorkflowExecution === 'function' ? shared : undefined;
     } catch {
       return undefined;
     }

@@ -78,7 +78,7 @@ async function recordCounts(connection: NativeConnection, namespace: string): Pr
   recordMetric(metricMeter, 'openCountedAt', Date.now() / 1_000, {}, { namespace });
 }
 
-/** Records the time since the oldest change. If it can't be found, 0 is recorded, because an old value would stay for ever. */
+/** Records the time since the oldest change. If it can't be found, 0 is recorded, because an old value would stay indefinitely. */
 async function recordOldestChange(
   unchanged: UnchangedFollowUps,
   phase: Phase,

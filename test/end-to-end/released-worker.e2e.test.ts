@@ -100,9 +100,10 @@ it.each(recordedReleases())(
             worker.signal('SIGTERM');
             expect(await worker.exited).toMatchObject({ code: 0 });
             worker = await environment.startWorker({}, undefined, program);
-            // Each update makes the new worker replay the history.
-            for (const following of [work.watching, work.waitingForLock, work.waitingForJob, work.asking])
+            // Each update or query makes the new worker replay the history.
+            for (const following of [work.watching, work.waitingForJob, work.asking])
               await following.update('pollNow');
+            await work.waitingForLock.waitForProgress(({ phase }) => phase === 'waiting-for-job');
             const { open } = (await work.batch.handle.progress()).summary ?? {};
             expect(open).toBe(OPEN_ITEMS);
           }

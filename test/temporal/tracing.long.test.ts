@@ -3,12 +3,11 @@ import path from 'node:path';
 import { expect, it } from '@jest/globals';
 import { newSendCommand } from '../cli/commands/run-cli';
 import { ProcessEnvironment } from '../harness/process-environment';
-import { mustRun, Program } from '../harness/program';
+import { Program } from '../harness/program';
 import { SpanReceiver, TRACING } from '../harness/span-receiver';
 import { temporal } from '../harness/temporal';
 import { TemporalGate } from '../harness/temporal-gate';
 import { temporaryFolder } from '../harness/temporary-folder';
-import { ROOT } from '../harness/worker-process';
 
 const folder = temporaryFolder();
 

@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
 import { Client } from '@temporalio/client';
 import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';
@@ -47,12 +46,17 @@ it('if one of the three workers fails, the others are drained, and the error is 
 it('workers that are stopped while a plugin delays their start end as soon as they run', async () => {
   const taskQueues = newTaskQueues();
   const plugin = new FollowUpPlugin({ agentApi, taskQueues });
-  const delayed = new AbortController();
   const stop = new AbortController();
+  let endDelay = () => undefined as unknown;
+  const delay = new Promise((resolve) => {
+    endDelay = () => {
+      resolve(undefined);
+    };
+  });
   const slow = {
     name: 'slow',
     async runWorker(worker: Worker, next: (worker: Worker) => Promise<void>) {
-      await once(delayed.signal, 'abort');
+      await delay;
       await next(worker);
     },
   };
@@ -61,7 +65,7 @@ it('workers that are stopped while a plugin delays their start end as soon as th
   const onReady = jest.fn();
   const running = workers.run(stop.signal, onReady);
   stop.abort();
-  delayed.abort();
+  endDelay();
   await running;
   expect(onReady).not.toHaveBeenCalled();
 });
