@@ -86,7 +86,7 @@ export function createPostNotification({
     }
     postsInProgress += 1;
     try {
-      // Created with the first notification, so that an invalid URL fails a notification and not the start of the worker.
+      // Created with the first notification, because the URL is checked only when the worker runs (`checkNotifyOptions`).
       connections ??= createConnections(url);
       const request = signedRequest(url, await secrets.current(), serverTime(), JSON.stringify(notification));
       const result = await sendHttpRequest(connections, request, TIMEOUTS, String);

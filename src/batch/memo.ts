@@ -38,8 +38,8 @@ export interface BatchSettings {
    */
   readonly stopReason: 'max-failures' | 'cancelled' | 'cancel-running' | 'interrupted' | null;
   /**
-   * When the current activity started, in milliseconds since the epoch. The board may not show its progress yet. The value is
-   * null while no activity runs, and the board is then exact.
+   * When the latest activity started that has not reported its board, in milliseconds since the epoch. While the value is set, the
+   * board may lack items that were started. The value stays set if the batch ends without this report.
    */
   readonly activityStartedAt: number | null;
 }

@@ -50,8 +50,8 @@ export function mergeStartedItems(
 }
 
 /**
- * The maximum number of lanes in the memo and in each heartbeat. There are more lanes than the concurrency only if many items
- * were deleted.
+ * The maximum number of lanes in the memo and in each heartbeat. Normally, there are at most as many lanes as the largest
+ * concurrency of the batch. There are more only if many items were deleted.
  */
 const MAX_LANES = 2_000;
 

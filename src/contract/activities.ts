@@ -45,7 +45,7 @@ const requestFailure = {
   retryAfterMs: optional(number),
   /** Whether a rate limit of the agent service prevented the request: the response is 429, or 403 with `Retry-After`. */
   isRateLimit: optional(boolean),
-  /** Whether the cause is a configuration error, so that every repetition would fail in the same way. */
+  /** Whether a POST failed because of a configuration error, so that every repetition would fail. No read sets this field. */
   isPermanent: optional(boolean),
 };
 export const isRequestFailure = objectOf(requestFailure);
@@ -274,7 +274,7 @@ export interface Notification {
     /** The run that ended or needs a decision. A retry is another run of the same workflow. */
     readonly runId: string;
     readonly outcome: string | null;
-    /** The failure's message, or the reason why a decision is needed. The value is null for a result. */
+    /** The message of the failure or the cancellation, or the reason why the delivery is unknown. The value is null for a result. */
     readonly message: string | null;
   } & Readonly<Record<string, string | number | null>>;
 }

@@ -34,7 +34,7 @@ export const POLL_AGAIN = 'PollAgain';
 /** The search attributes and their types. The worker checks and registers them when it starts. */
 export const SEARCH_ATTRIBUTE_TYPES = {
   FollowUpPhase: 'Keyword',
-  /** The outcome, the delivery's verdict and, for a result, the evidence: a filter finds each value with `=`. */
+  /** The outcome, the delivery's verdict and, if a terminal status was accepted, the evidence. A filter finds each value with `=`. */
   FollowUpOutcome: 'KeywordList',
   AgentJobStatus: 'Keyword',
   AgentProject: 'Keyword',

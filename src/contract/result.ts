@@ -54,7 +54,10 @@ export const isReceipt = objectOf({
   delivery: isDelivery,
   /** Why the terminal status was accepted. The value is null until then. */
   evidence: orNull(isEvidence),
-  /** The job right before the send. The value is null until the job was read. */
+  /**
+   * The job in the baseline read of the latest POST, or of a send that found the job not idle. The value is null if this read is not
+   * known.
+   */
   baseline: orNull(isJobState),
   /** The SHA-256 of the prompt in hexadecimal digits. The value is null if the request was invalid. */
   promptDigest: orNull(text),
@@ -142,8 +145,8 @@ export interface FollowUpProgress extends Pick<Receipt, 'evidence' | 'responseCo
   /** The reason why it is unknown whether the message arrived. */
   readonly deliveryUnknownReason?: string | undefined;
   /**
-   * The latest response, such as `completed`, `http 503: try later` or `ECONNREFUSED`. The value is null before the first
-   * response.
+   * The latest response, error or reason to wait, such as `completed`, `http 503: try later` or `ECONNREFUSED`. The value is null
+   * before the first of these.
    */
   readonly lastResponse: string | null;
 }

@@ -61,9 +61,9 @@ export function addObservation(
 }
 
 /**
- * Whether the latest fresh response shows the end of the message's turn.
+ * Whether the latest fresh response is accepted as the end of the message's turn.
  *
- * - `accepted`: the response shows the end of the message's turn.
+ * - `accepted`: the response is accepted, and `evidence` has the reason.
  * - `held`: the status is accepted if a read that is requested at `until` or later returns the same status.
  * - `open`: no fresh response was received, or the latest fresh response has no terminal status.
  */

@@ -52,7 +52,10 @@ export function isForbidden(failure: RequestFailure | null): failure is RequestF
   return failure?.httpStatus === 403 && failure.isRateLimit !== true;
 }
 
-/** Returns whether the agent service rejects the API key. A rotated key fixes this problem, so it only delays a follow-up. */
+/**
+ * Returns whether the agent service rejects the API key: a 401, or a 403 without `Retry-After`. After the first read of the job, this
+ * only delays a follow-up.
+ */
 export function isUnauthorized({ lastFailure }: FailureStreak): boolean {
   return lastFailure?.httpStatus === 401 || isForbidden(lastFailure);
 }

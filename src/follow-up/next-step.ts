@@ -117,8 +117,8 @@ function nextReconcileStep(
 }
 
 /**
- * Decides the step after the message arrived. The job is read until evidence shows that a terminal status is the end of the
- * message's turn. A completed job without a link is then read until it has its link, for at most `prLinkTimeout`.
+ * Decides the step after the message arrived. The job is read until a terminal status is accepted as the end of the message's turn
+ * (docs/result.md#evidence). A completed job without a link is then read until it has its link, for at most `prLinkTimeout`.
  */
 function nextWatchStep(state: FollowUpState, { reads }: AcceptedDelivery, moment: Moment): Step {
   const { plan, lastRequestAt, deadlineAt } = state;

@@ -71,7 +71,7 @@ const facts = {
   baseline: orNull(isJobState),
   /** How many POSTs may have reached the agent service. */
   sends: count,
-  /** When the latest POST started that may have been processed. */
+  /** When the latest POST started that was accepted or rejected, or whose delivery is unknown. */
   sentAt: orNull(time),
   /** Whether the one further POST of `onUnknownDelivery: resend` was allowed before. */
   isResendUsed: boolean,

@@ -19,7 +19,7 @@ export function createOpenFollowUps(connection: NativeConnection, namespace: str
       const restriction = ` AND CloseTime IS NULL AND ExecutionTime <= '${new Date(until).toISOString()}'`;
       const runs: OpenRun[] = [];
       const filters = [keywordAttribute('FollowUpPhase', phase)];
-      // One page has all runs.
+      // The first page of the list has all runs that are needed.
       await client.withDeadline(Date.now() + REQUEST_TIMEOUT_MS, async () => {
         for await (const info of listWorkflows(client, filters, { restriction, pageSize: limit })) {
           const { workflowId, runId, startTime, executionTime, typedSearchAttributes } = info;

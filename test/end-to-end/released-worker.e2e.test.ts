@@ -1,0 +1,115 @@
+import { mkdir } from 'node:fs/promises';
+import path from 'node:path';
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { type DevServer, startDevServer } from '../../tools/lib/dev-server';
+import { listFailedTasks } from '../harness/failed-tasks';
+import { ENDLESS_TURN, FAST_OPTIONS } from '../harness/follow-up-under-test';
+import { ProcessEnvironment } from '../harness/process-environment';
+import { mustRun } from '../harness/program';
+import { temporaryFolder } from '../harness/temporary-folder';
+import { TestBatch } from '../harness/test-batch';
+import { VARIABLES } from '../harness/temporal';
+import { recordedReleases, RELEASES } from '../releases/releases';
+import { unpackedPath } from './end-to-end-environment';
+
+/** The installation downloads the release's dependencies, and six worker processes start and stop. */
+const TIMEOUT_MS = 300_000;
+
+const folder = temporaryFolder();
+let server: DevServer;
+
+beforeAll(async () => {
+  server = await startDevServer({ cli: process.env[VARIABLES.cli] ?? '', searchAttributes: true });
+});
+afterAll(() => server.stop());
+
+/** Installs a recorded release with the dependencies of its own lock file. @returns the worker's program */
+async function install(release: string): Promise<string> {
+  const cwd = path.join(folder, release);
+  await mkdir(cwd);
+  await mustRun('tar', ['-xzf', path.join(RELEASES, release, 'worker.tgz'), '--strip-components=1'], { cwd });
+  const quiet = ['--prefer-offline', '--no-audit', '--no-fund'];
+  await mustRun('npm', ['ci', '--omit=dev', '--ignore-scripts', ...quiet], { cwd });
+  return path.join(cwd, 'dist/worker.js');
+}
+
+/** From the third poll on, the polls are retries of `pollJob`. The query counts only the polls before. */
+const WATCH = {
+  ...FAST_OPTIONS,
+  whenActive: 'wait',
+  polling: { ...FAST_OPTIONS.polling, timerPolls: 1 },
+} as const;
+/** The turn in progress ends only when the test ends it, and the turn of the message ends without the test. */
+const BUSY = { status: 'active', turns: [{ durationMs: null }, { reads: 2 }] } as const;
+const LOST = { name: 'reset', operation: 'message', times: 1 } as const;
+const ITEMS = 6;
+const OPEN_ITEMS = 3;
+
+/** Starts follow-ups in each long phase, and a batch with open items and items that wait for a place. */
+async function startWork(environment: ProcessEnvironment) {
+  const watching = await environment.follow(ENDLESS_TURN, WATCH);
+  const waitingForLock = await environment.send({ ...watching.key, ...WATCH });
+  const waitingForJob = await environment.follow(BUSY, WATCH);
+  const asking = await environment.follow({}, { ...WATCH, onUnknownDelivery: 'ask' }, LOST);
+  const batch = new TestBatch(environment);
+  batch.addItems(OPEN_ITEMS, ENDLESS_TURN).addItems(ITEMS - OPEN_ITEMS);
+  await batch.startUntilSent(OPEN_ITEMS, { concurrency: OPEN_ITEMS });
+  await watching.waitForProgress(({ phase, polls }) => phase === 'watching' && polls >= 2);
+  await waitingForLock.waitForProgress(({ phase }) => phase === 'waiting-for-job');
+  await waitingForJob.waitForProgress(({ phase }) => phase === 'waiting-for-job');
+  await asking.waitForProgress(({ phase }) => phase === 'needs-decision');
+  return { batch, watching, waitingForLock, waitingForJob, asking };
+}
+
+/** Ends all turns, decides the unknown delivery, and checks that the agent service received each message once. */
+async function endWork(environment: ProcessEnvironment, work: Awaited<ReturnType<typeof startWork>>) {
+  const { batch, watching, waitingForLock, waitingForJob, asking } = work;
+  await asking.update('resolveDelivery', 'not-delivered', asking.firstRunId);
+  watching.changeJob({ status: 'completed' });
+  waitingForJob.changeJob({ status: 'completed' });
+  expect((await watching.result()).receipt.delivery.verdict).toBe('accepted');
+  await waitingForLock.waitForRequest({ operation: 'message' }, { atLeast: 2 });
+  watching.changeJob({ status: 'completed' });
+  for (const following of [waitingForLock, waitingForJob, asking])
+    expect((await following.result()).receipt.delivery.verdict).toBe('accepted');
+  expect(watching.processedFlags()).toEqual([true, true]);
+  expect(waitingForJob.processedFlags()).toEqual([true]);
+  // The connection of the first POST was reset before the agent service processed the message.
+  expect(asking.processedFlags()).toEqual([false, true]);
+  expect(await batch.finish()).toMatchObject({ state: 'done', summary: { ended: ITEMS } });
+  expect(batch.messageCounts()).toEqual(Array.from({ length: ITEMS }, () => 1));
+  expect(await listFailedTasks(environment.client, `TaskQueue = "${environment.taskQueue}"`)).toEqual([]);
+}
+
+// Proves D1.
+it.each(recordedReleases())(
+  'running follow-ups and a batch move from the worker of release %s to the current worker and back, and also in the other direction; each message is sent once, and no workflow task fails',
+  async (release) => {
+    const released = await install(release);
+    const current = unpackedPath('worker', 'dist/worker.js');
+    for (const programs of [
+      [released, current, released],
+      [current, released, current],
+    ])
+      await ProcessEnvironment.with(
+        { address: server.address, sandbox: { messagesPerHour: null } },
+        async (environment) => {
+          let worker = await environment.startWorker({}, undefined, programs[0]);
+          const work = await startWork(environment);
+          for (const program of programs.slice(1)) {
+            worker.signal('SIGTERM');
+            expect(await worker.exited).toMatchObject({ code: 0 });
+            worker = await environment.startWorker({}, undefined, program);
+            // Each update or query makes the new worker replay the history.
+            for (const following of [work.watching, work.waitingForJob, work.asking])
+              await following.update('pollNow');
+            await work.waitingForLock.waitForProgress(({ phase }) => phase === 'waiting-for-job');
+            const { open } = (await work.batch.handle.progress()).summary ?? {};
+            expect(open).toBe(OPEN_ITEMS);
+          }
+          await endWork(environment, work);
+        },
+      );
+  },
+  TIMEOUT_MS,
+);
