@@ -48,6 +48,8 @@ const OPEN_ITEMS = 3;
 /** Starts follow-ups in each long phase, and a batch with open items and items that wait for a place. */
 async function startWork(environment: ProcessEnvironment) {
   const watching = await environment.follow(ENDLESS_TURN, WATCH);
+  // Otherwise, the second follow-up could acquire the job lock first.
+  await watching.waitForRequest({ operation: 'message' });
   const waitingForLock = await environment.send({ ...watching.key, ...WATCH });
   const waitingForJob = await environment.follow(BUSY, WATCH);
   const asking = await environment.follow({}, { ...WATCH, onUnknownDelivery: 'ask' }, LOST);
