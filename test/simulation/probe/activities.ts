@@ -9,8 +9,8 @@ const ALL_GATES = 'over';
 /** Gates at which a test can hold an activity. `reached` has the names of the gates that activities have reached. */
 export class Gates {
   readonly reached = new Set<string>();
-  /** The attempt numbers of all started attempts, in order. */
-  readonly attempts: number[] = [];
+  /** All started attempts, in order. After a reset of the workflow, the attempts of an activity count from 1 again in the new run. */
+  readonly starts: { readonly runId: string; readonly attempt: number }[] = [];
   private readonly opened = new Set<string>();
   private readonly events = new EventEmitter();
 
@@ -45,8 +45,9 @@ export function createProbeActivities(gatesOf: (workflowId: string) => Gates) {
      */
     async perform(label: string, attempts: string): Promise<string> {
       const { info } = Context.current();
-      const gates = gatesOf(info.workflowExecution?.workflowId ?? '');
-      gates.attempts.push(info.attempt);
+      const { workflowId = '', runId = '' } = info.workflowExecution ?? {};
+      const gates = gatesOf(workflowId);
+      gates.starts.push({ runId, attempt: info.attempt });
       const scripts = attempts.split('|');
       for (const step of (scripts[info.attempt - 1] ?? scripts.at(-1) ?? '').split(','))
         await perform(step.trim().split(' '), gates);
@@ -71,7 +72,7 @@ async function perform([step, word = '', againMs, details]: string[], gates: Gat
     }
     case 'gate':
       // `own` means a separate gate for each attempt.
-      return gates.waitForOpen(word === 'own' ? `started ${gates.attempts.length}` : word);
+      return gates.waitForOpen(word === 'own' ? `started ${gates.starts.length}` : word);
     // Reports nothing more, like an activity whose worker died.
     case 'hang':
       return gates.waitForOpen();

@@ -28,15 +28,17 @@ const ADMITTED = UpdateWorkflowExecutionLifecycleStage.UPDATE_WORKFLOW_EXECUTION
  */
 class TaskLost extends Error {}
 
-function hasLostTask(events: readonly HistoryEvent[], startedAttempts: readonly number[]): boolean {
+function hasLostTask(events: readonly HistoryEvent[], { starts }: Gates): boolean {
   // The history has the start of an attempt only together with its end.
   const timedOut = events.map(({ activityTaskTimedOutEventAttributes: end }, index) =>
     end ? (events[index - 1]?.activityTaskStartedEventAttributes?.attempt ?? 0) : 0,
   );
   return (
     events.some((event) => event.workflowTaskTimedOutEventAttributes) ||
-    [...timedOut, ...startedAttempts.map((attempt) => attempt - 1)].some(
-      (each) => each > 0 && !startedAttempts.includes(each),
+    timedOut.some((lost) => lost > 0 && !starts.some(({ attempt }) => attempt === lost)) ||
+    starts.some(
+      ({ runId, attempt }) =>
+        attempt > 1 && !starts.some((start) => start.runId === runId && start.attempt === attempt - 1),
     )
   );
 }
@@ -122,7 +124,7 @@ export class ServedProbes {
       const { raw, status } = await handle.describe();
       const isOpen = status.name === 'RUNNING';
       const events = await eventsOf(handle);
-      if (hasLostTask(events, gates.attempts)) throw new TaskLost();
+      if (hasLostTask(events, gates)) throw new TaskLost();
       return {
         history: events.map((event) => {
           const { workflowTaskFailedEventAttributes: failed } = event;

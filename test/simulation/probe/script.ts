@@ -60,6 +60,6 @@ export async function playScript(run: ProbeRun, script = '') {
     history,
     seen: await run.queryLog(),
     answers: await Promise.all(answers),
-    attempts: gates.attempts,
+    attempts: gates.starts.map(({ attempt }) => attempt),
   };
 }
