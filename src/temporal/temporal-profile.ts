@@ -1,25 +1,10 @@
 import { readFileSync } from 'node:fs';
 import type { ConnectionOptions } from '@temporalio/client';
 import { isRecord, type JsonObject, type Problem } from '../contract/checks';
-import { loadProfile } from './temporal-toml';
+import { CODEC_FIELDS, type FieldTypes, loadProfile, PROFILE_FIELDS, TLS_FIELDS } from './temporal-toml';
 import { apiKeyProblem, headerName, headerProblem, type TemporalVariables } from './temporal-variables';
 
-/** The fields of a profile that this project reads, and the type of each field. Other fields are ignored, as the Temporal CLI does. */
-const PROFILE_FIELDS = { address: 'string', namespace: 'string', api_key: 'string' } as const;
-const CODEC_FIELDS = { endpoint: 'string', auth: 'string' } as const;
-const TLS_FIELDS = {
-  disabled: 'boolean',
-  client_cert_path: 'string',
-  client_cert_data: 'string',
-  client_key_path: 'string',
-  client_key_data: 'string',
-  server_ca_cert_path: 'string',
-  server_ca_cert_data: 'string',
-  server_name: 'string',
-  disable_host_verification: 'boolean',
-} as const;
-
-type Fields<T extends Readonly<Record<string, 'string' | 'boolean'>>> = {
+type Fields<T extends FieldTypes> = {
   -readonly [K in keyof T]?: T[K] extends 'string' ? string : boolean;
 };
 
@@ -39,7 +24,7 @@ export function readTemporalProfile({ values, headers }: TemporalVariables): {
 } {
   const problems: Problem[] = [];
   const report = (field: string, text: string) => void problems.push({ field, text });
-  const read = (table: unknown, fields: Readonly<Record<string, 'string' | 'boolean'>>, path = '') =>
+  const read = (table: unknown, fields: FieldTypes, path = '') =>
     readFields(table, fields, (name, text) => {
       report('temporal.toml', `${path}${name} ${text}`);
     });
@@ -65,11 +50,7 @@ export function readTemporalProfile({ values, headers }: TemporalVariables): {
 type Report = (field: string, text: string) => void;
 
 /** Returns the fields that have the correct type, without surrounding white space. */
-function readFields(
-  table: unknown,
-  fields: Readonly<Record<string, 'string' | 'boolean'>>,
-  report: Report,
-): Record<string, never> {
+function readFields(table: unknown, fields: FieldTypes, report: Report): Record<string, never> {
   const read: Record<string, unknown> = {};
   for (const [name, type] of Object.entries(fields)) {
     const value = isRecord(table) ? table[name] : undefined;

@@ -4,23 +4,25 @@ import path from 'node:path';
 import { parse } from 'smol-toml';
 import { isRecord, type JsonObject } from '../contract/checks';
 
-/** The variables that override a field of a profile. */
-const PROFILE_FIELDS = {
-  address: 'TEMPORAL_ADDRESS',
-  namespace: 'TEMPORAL_NAMESPACE',
-  api_key: 'TEMPORAL_API_KEY',
-} as const;
-const CODEC_FIELDS = { endpoint: 'TEMPORAL_CODEC_ENDPOINT', auth: 'TEMPORAL_CODEC_AUTH' } as const;
-const TLS_FIELDS = {
-  client_cert_path: 'TEMPORAL_TLS_CLIENT_CERT_PATH',
-  client_cert_data: 'TEMPORAL_TLS_CLIENT_CERT_DATA',
-  client_key_path: 'TEMPORAL_TLS_CLIENT_KEY_PATH',
-  client_key_data: 'TEMPORAL_TLS_CLIENT_KEY_DATA',
-  server_ca_cert_path: 'TEMPORAL_TLS_SERVER_CA_CERT_PATH',
-  server_ca_cert_data: 'TEMPORAL_TLS_SERVER_CA_CERT_DATA',
-  server_name: 'TEMPORAL_TLS_SERVER_NAME',
+/**
+ * The fields of a profile that this project reads, and the type of each field. Other fields are ignored, as the Temporal CLI does. The
+ * variable that overrides a field has the same name, for example `TEMPORAL_TLS_SERVER_NAME` for `tls.server_name`.
+ */
+export const PROFILE_FIELDS = { address: 'string', namespace: 'string', api_key: 'string' } as const;
+export const CODEC_FIELDS = { endpoint: 'string', auth: 'string' } as const;
+export const TLS_FIELDS = {
+  disabled: 'boolean',
+  client_cert_path: 'string',
+  client_cert_data: 'string',
+  client_key_path: 'string',
+  client_key_data: 'string',
+  server_ca_cert_path: 'string',
+  server_ca_cert_data: 'string',
+  server_name: 'string',
+  disable_host_verification: 'boolean',
 } as const;
 
+export type FieldTypes = Readonly<Record<string, 'string' | 'boolean'>>;
 type Values = Readonly<Partial<Record<string, string>>>;
 
 /**
@@ -33,22 +35,25 @@ type Values = Readonly<Partial<Record<string, string>>>;
  */
 export function loadProfile(values: Values): JsonObject {
   const profile = readFile(values);
-  const { TEMPORAL_TLS: tls, TEMPORAL_TLS_DISABLE_HOST_VERIFICATION: unverified } = values;
+  const { TEMPORAL_TLS: tls } = values;
   return {
     ...profile,
-    ...readOverrides(values, PROFILE_FIELDS),
+    ...readOverrides(values, PROFILE_FIELDS, 'TEMPORAL'),
     ...overrideTable('tls', profile.tls, {
-      ...readOverrides(values, TLS_FIELDS),
+      ...readOverrides(values, TLS_FIELDS, 'TEMPORAL_TLS'),
       ...(tls !== undefined && { disabled: tls !== 'true' }),
-      ...(unverified !== undefined && { disable_host_verification: unverified === 'true' }),
     }),
-    ...overrideTable('codec', profile.codec, readOverrides(values, CODEC_FIELDS)),
+    ...overrideTable('codec', profile.codec, readOverrides(values, CODEC_FIELDS, 'TEMPORAL_CODEC')),
   };
 }
 
-function readOverrides(values: Values, fields: Readonly<Record<string, string>>): JsonObject {
-  const named = Object.entries(fields).map(([field, variable]) => [field, values[variable]] as const);
-  return Object.fromEntries(named.filter(([, value]) => value !== undefined));
+function readOverrides(values: Values, fields: FieldTypes, prefix: string): JsonObject {
+  const overrides: Record<string, unknown> = {};
+  for (const [field, type] of Object.entries(fields)) {
+    const value = values[`${prefix}_${field.toUpperCase()}`];
+    if (value !== undefined) overrides[field] = type === 'string' ? value : value === 'true';
+  }
+  return overrides;
 }
 
 function overrideTable(name: string, table: unknown, overrides: JsonObject): JsonObject {
