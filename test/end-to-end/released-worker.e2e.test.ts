@@ -12,15 +12,20 @@ import { VARIABLES } from '../harness/temporal';
 import { recordedReleases, RELEASES } from '../releases/releases';
 import { unpackedPath } from './end-to-end-environment';
 
-/** The installation downloads the release's dependencies, and six worker processes start and stop. */
+/** The installation downloads the dependencies of each release. In each test, three worker processes start and stop. */
 const TIMEOUT_MS = 300_000;
 
 const folder = temporaryFolder();
+/** The worker's program of each release. */
+const released: Record<string, string> = {};
 let server: DevServer;
 
 beforeAll(async () => {
   server = await startDevServer({ cli: process.env[VARIABLES.cli] ?? '', searchAttributes: true });
 });
+beforeAll(async () => {
+  for (const release of recordedReleases()) released[release] = await install(release);
+}, TIMEOUT_MS);
 afterAll(() => server.stop());
 
 /** Installs a recorded release with the dependencies of its own lock file. @returns the worker's program */
@@ -33,7 +38,7 @@ async function install(release: string): Promise<string> {
   return path.join(cwd, 'dist/worker.js');
 }
 
-/** From the third poll on, the polls are retries of `pollJob`. The query counts only the polls before. */
+/** After the first readable response, the polls are retries of `pollJob`. */
 const WATCH = {
   ...FAST_OPTIONS,
   whenActive: 'wait',
@@ -56,7 +61,9 @@ async function startWork(environment: ProcessEnvironment) {
   const batch = new TestBatch(environment);
   batch.addItems(OPEN_ITEMS, ENDLESS_TURN).addItems(ITEMS - OPEN_ITEMS);
   await batch.startUntilSent(OPEN_ITEMS, { concurrency: OPEN_ITEMS });
-  await watching.waitForProgress(({ phase, polls }) => phase === 'watching' && polls >= 2);
+  await watching.waitForProgress(({ phase }) => phase === 'watching');
+  // The baseline read, the first poll, and at least two retries of `pollJob`.
+  await watching.waitForRequest({ operation: 'get' }, { atLeast: 4 });
   await waitingForLock.waitForProgress(({ phase }) => phase === 'waiting-for-job');
   await waitingForJob.waitForProgress(({ phase }) => phase === 'waiting-for-job');
   await asking.waitForProgress(({ phase }) => phase === 'needs-decision');
@@ -83,35 +90,46 @@ async function endWork(environment: ProcessEnvironment, work: Awaited<ReturnType
   expect(await listFailedTasks(environment.client, `TaskQueue = "${environment.taskQueue}"`)).toEqual([]);
 }
 
+/** The programs that run one after another: the worker of a release, the current worker, and the first one again. */
+const replacements = recordedReleases().flatMap((release) => [
+  [
+    `from the worker of release ${release} to the current worker and back`,
+    release,
+    [true, false, true],
+  ] as const,
+  [
+    `from the current worker to the worker of release ${release} and back`,
+    release,
+    [false, true, false],
+  ] as const,
+]);
+
 // Proves D1.
-it.each(recordedReleases())(
-  'running follow-ups and a batch move from the worker of release %s to the current worker and back, and also in the other direction; each message is sent once, and no workflow task fails',
-  async (release) => {
-    const released = await install(release);
-    const current = unpackedPath('worker', 'dist/worker.js');
-    for (const programs of [
-      [released, current, released],
-      [current, released, current],
-    ])
-      await ProcessEnvironment.with(
-        { address: server.address, sandbox: { messagesPerHour: null } },
-        async (environment) => {
-          let worker = await environment.startWorker({}, undefined, programs[0]);
-          const work = await startWork(environment);
-          for (const program of programs.slice(1)) {
-            worker.signal('SIGTERM');
-            expect(await worker.exited).toMatchObject({ code: 0 });
-            worker = await environment.startWorker({}, undefined, program);
-            // Each update or query makes the new worker replay the history.
-            for (const following of [work.watching, work.waitingForJob, work.asking])
-              await following.update('pollNow');
-            await work.waitingForLock.waitForProgress(({ phase }) => phase === 'waiting-for-job');
-            const { open } = (await work.batch.handle.progress()).summary ?? {};
-            expect(open).toBe(OPEN_ITEMS);
-          }
-          await endWork(environment, work);
-        },
-      );
+it.each(replacements)(
+  'running follow-ups and a batch move %s; each message is sent once, and no workflow task fails',
+  async (_, release, areReleased) => {
+    const programs = areReleased.map((isReleased) =>
+      isReleased ? released[release] : unpackedPath('worker', 'dist/worker.js'),
+    );
+    await ProcessEnvironment.with(
+      { address: server.address, sandbox: { messagesPerHour: null } },
+      async (environment) => {
+        let worker = await environment.startWorker({}, undefined, programs[0]);
+        const work = await startWork(environment);
+        for (const program of programs.slice(1)) {
+          worker.signal('SIGTERM');
+          expect(await worker.exited).toMatchObject({ code: 0 });
+          worker = await environment.startWorker({}, undefined, program);
+          // Each update or query makes the new worker replay the history.
+          for (const following of [work.watching, work.waitingForJob, work.asking])
+            await following.update('pollNow');
+          await work.waitingForLock.waitForProgress(({ phase }) => phase === 'waiting-for-job');
+          const { open } = (await work.batch.handle.progress()).summary ?? {};
+          expect(open).toBe(OPEN_ITEMS);
+        }
+        await endWork(environment, work);
+      },
+    );
   },
   TIMEOUT_MS,
 );
