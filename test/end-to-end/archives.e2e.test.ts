@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { describe, expect, it, jest } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { dependencies } from '../../package.json';
 import { mustRun, Program } from '../harness/program';
 import { temporaryFolder } from '../harness/temporary-folder';
@@ -12,9 +12,6 @@ import {
   exampleProjectFolder,
   unpackedPath,
 } from './end-to-end-environment';
-
-// The last test builds all artifacts again.
-jest.setTimeout(600_000);
 
 const filesOf = (name: (typeof ARTIFACTS)[number]) =>
   readdirSync(unpackedPath(name), { recursive: true, encoding: 'utf8' });

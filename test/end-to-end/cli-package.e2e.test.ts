@@ -1,12 +1,10 @@
 import { mkdirSync } from 'node:fs';
 import path from 'node:path';
-import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { mustRun } from '../harness/program';
 import { temporaryFolder } from '../harness/temporary-folder';
 import { readPageCommands } from './deployments/page-commands';
 import { artifactPath, type EndToEndEnvironment, openEndToEndEnvironment } from './end-to-end-environment';
-
-jest.setTimeout(300_000);
 
 const folder = temporaryFolder();
 let environment: EndToEndEnvironment;

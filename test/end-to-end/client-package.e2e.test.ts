@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { expect, it, jest } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { devDependencies } from '../../package.json';
 import { mustRun } from '../harness/program';
 import { temporaryFolder } from '../harness/temporary-folder';
@@ -10,9 +10,6 @@ import {
   NPM_INSTALL,
   STRICT_COMPILER_FLAGS,
 } from './end-to-end-environment';
-
-// A first installation downloads the SDK and TypeScript.
-jest.setTimeout(300_000);
 
 /** This program only uses the in-memory client. Other end-to-end tests send follow-ups with the package. */
 const PROGRAM = `

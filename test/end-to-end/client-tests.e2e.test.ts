@@ -7,9 +7,6 @@ import { Program, mustRun } from '../harness/program';
 import { temporaryFolder } from '../harness/temporary-folder';
 import { artifactPath, nodePath, NPM_INSTALL, readPageExamples } from './end-to-end-environment';
 
-// A first installation downloads Jest and Vitest.
-jest.setTimeout(300_000);
-
 const VITEST = 'vitest@5.1.2';
 const JEST = (['jest', '@jest/globals', '@swc/core', '@swc/jest'] as const).map(
   (name) => `${name}@${devDependencies[name]}`,

@@ -1,6 +1,6 @@
 import { mkdirSync } from 'node:fs';
 import path from 'node:path';
-import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import getPort from 'get-port';
 import { temporaryFolder } from '../harness/temporary-folder';
 import { ROOT } from '../harness/worker-process';
@@ -11,9 +11,6 @@ import { expectDeploymentSteps } from './deployments/deployment-steps';
 import { installUnit } from './deployments/systemd-deployment';
 import { SystemdMachine } from './deployments/systemd-machine';
 import { type EndToEndEnvironment, nodePath, openEndToEndEnvironment } from './end-to-end-environment';
-
-// A first run installs Debian twice.
-jest.setTimeout(900_000);
 
 // Jest calls these functions in this order, so the folder is removed last.
 afterAll(async () => {

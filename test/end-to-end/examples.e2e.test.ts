@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { ROOT } from '../harness/worker-process';
 import { mustRun, Program } from '../harness/program';
 import { temporaryFolder } from '../harness/temporary-folder';
@@ -10,9 +10,6 @@ import {
   openEndToEndEnvironment,
   exampleProjectFolder,
 } from './end-to-end-environment';
-
-// A first run downloads and compiles the dependencies of each language.
-jest.setTimeout(600_000);
 
 const CACHE = path.join(ROOT, '.cache/e2e');
 const PROMPT = 'Please fix the typo.';

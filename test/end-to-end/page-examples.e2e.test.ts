@@ -12,9 +12,6 @@ import {
   createProjectFolder,
 } from './end-to-end-environment';
 
-// A follow-up with the default times takes half a minute and more.
-jest.setTimeout(300_000);
-
 const CLIENT = `
 import { Client, Connection } from '@temporalio/client';
 import { FollowUpClient } from 'agent-follow-up-client';

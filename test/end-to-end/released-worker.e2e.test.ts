@@ -12,9 +12,6 @@ import { VARIABLES } from '../harness/temporal';
 import { recordedReleases, RELEASES } from '../releases/releases';
 import { unpackedPath } from './end-to-end-environment';
 
-/** The installation downloads the dependencies of each release. In each test, three worker processes start and stop. */
-const TIMEOUT_MS = 300_000;
-
 const folder = temporaryFolder();
 /** The worker's program of each release. */
 const released: Record<string, string> = {};
@@ -25,7 +22,7 @@ beforeAll(async () => {
 });
 beforeAll(async () => {
   for (const release of recordedReleases()) released[release] = await install(release);
-}, TIMEOUT_MS);
+});
 afterAll(() => server.stop());
 
 /** Installs a recorded release with the dependencies of its own lock file. @returns the worker's program */
@@ -131,5 +128,4 @@ it.each(replacements)(
       },
     );
   },
-  TIMEOUT_MS,
 );

@@ -1,6 +1,6 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { startSandbox } from '../../sandbox';
 import { startDevServer, stripTemporalEnv } from '../../tools/lib/dev-server';
 import { devDependencies } from '../../package.json';
@@ -16,9 +16,6 @@ import {
   STRICT_COMPILER_FLAGS,
 } from './end-to-end-environment';
 import { BUNDLE_PROGRAM, PROGRAM, RENAME_PRIVATE_PART, WORKFLOWS } from './sdk-versions/program';
-
-// A first installation downloads the SDK and the package managers.
-jest.setTimeout(600_000);
 
 const SDK_PACKAGES = ['activity', 'client', 'common', 'worker', 'workflow'];
 const PACKAGE_MANAGERS = { pnpm: '10.34.9', yarn: '1.22.22' };

@@ -1,6 +1,6 @@
 import { symlinkSync } from 'node:fs';
 import path from 'node:path';
-import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import getPort from 'get-port';
 import { stripTemporalEnv } from '../../tools/lib/dev-server';
 import { mustRun, Program } from '../harness/program';
@@ -8,8 +8,6 @@ import { VARIABLES } from '../harness/temporal';
 import { temporaryFolder } from '../harness/temporary-folder';
 import { readPageCommands } from './deployments/page-commands';
 import { artifactPath, ARTIFACTS } from './end-to-end-environment';
-
-jest.setTimeout(300_000);
 
 const cwd = temporaryFolder();
 const programs: Program[] = [];

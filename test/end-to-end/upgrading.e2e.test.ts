@@ -1,11 +1,9 @@
-import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { eventually } from '../../tools/lib/eventually';
 import { mustRun, Program } from '../harness/program';
 import type { WorkerProcess } from '../harness/worker-process';
 import { readPageCommands } from './deployments/page-commands';
 import { type EndToEndEnvironment, openEndToEndEnvironment, unpackedPath } from './end-to-end-environment';
-
-jest.setTimeout(300_000);
 
 let environment: EndToEndEnvironment;
 const senders: Program[] = [];

@@ -41,6 +41,7 @@ const SET_UP = {
   e2e: {
     globalSetup: '<rootDir>/test/end-to-end/set-up.ts',
     globalTeardown: '<rootDir>/test/end-to-end/tear-down.ts',
+    setupFilesAfterEnv: [...shared.setupFilesAfterEnv, '<rootDir>/test/end-to-end/timeout.ts'],
   },
 };
 
