@@ -13,8 +13,13 @@ it('the exports, programs and peer dependencies of the release archives equal th
 it.each(ARTIFACTS.filter((name) => name !== 'worker'))(
   'npm publish --dry-run accepts the archive of the %s without a warning',
   async (name) => {
-    // Nothing listens at this address. Without a token, npm warns that the user must log in.
-    const registry = ['--registry', 'http://127.0.0.1:9/', '--//127.0.0.1:9/:_authToken=none'];
+    // Nothing listens at this address, so npm must not try again. Without a token, npm warns that the user must log in.
+    const registry = [
+      '--registry',
+      'http://127.0.0.1:9/',
+      '--//127.0.0.1:9/:_authToken=none',
+      '--fetch-retries=0',
+    ];
     const publish = new Program('npm', ['publish', '--dry-run', ...registry, artifactPath(name)]);
     const { code, stderr } = await publish.waitForEnd();
     expect(stderr.split('\n').filter((line) => /^npm (warn|error)/.test(line))).toEqual([]);
