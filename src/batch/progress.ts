@@ -107,7 +107,7 @@ const ADVICE_AFTER_STOP =
   'to continue the batch, run `batch run` with the same file; running items continue unless they were cancelled too';
 
 const UNCHANGED_NOTE =
-  'nothing shows that these ends are new; to list these items, run `agent-follow-up list --outcome unchanged --batch` with the batch ID';
+  'for these items, no read showed a turn after the message; to list these items, run `agent-follow-up list --outcome unchanged --batch` with the batch ID';
 
 const ADVICE_BY_STATE: Partial<Record<BatchState, string>> = {
   paused: 'run `batch resume` to start items again; running items continue while the batch is paused',

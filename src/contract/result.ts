@@ -121,7 +121,7 @@ const PHASE_ACTIONS = {
   unauthorized: 'tries again until the agent service accepts the API key',
   done: 'none; the result is the final job',
   failed: 'none; the follow-up has ended, and its failure has the reason (in the Web UI under Event History)',
-  cancelled: 'none; the watch has ended, and the agent continues if the message arrived',
+  cancelled: 'none; the follow-up was cancelled, and the agent continues if the message arrived',
 } as const;
 export type Phase = keyof typeof PHASE_ACTIONS;
 export const PHASES = Object.keys(PHASE_ACTIONS) as readonly Phase[];
@@ -152,7 +152,7 @@ export interface FollowUpProgress extends Pick<Receipt, 'evidence' | 'responseCo
 }
 
 const WAIT_ADVICE =
-  'nothing; if the last response is an error that persists, fix its cause. A cancellation ends the watch, but does not stop the agent';
+  'nothing; if the last response is an error that persists, fix its cause. A cancellation ends the follow-up, but does not stop the agent';
 const NEW_KEY_ADVICE =
   'give the workers a valid AGENT_API_KEY or AGENT_API_KEY_FILE; the follow-up then continues automatically';
 const UNKNOWN_STATUS_REASON =
@@ -160,6 +160,9 @@ const UNKNOWN_STATUS_REASON =
 const UNKNOWN_STATUS_ADVICE = 'check the job in the agent service; the follow-up continues to read the job';
 const RETRY_ADVICE =
   'fix the cause, then run `agent-follow-up retry` to send the message. To send a corrected request, use a new request ID';
+
+/** A cancellation has no cause that an operator must fix. */
+const CANCELLED_UNSENT_ADVICE = 'to send the message nevertheless, run `agent-follow-up retry`';
 
 const ADVICE_BY_VERDICT: Readonly<Record<Verdict, string>> = {
   'not-sent': RETRY_ADVICE,
@@ -201,11 +204,13 @@ export function phaseRows(
   const isOver = phase === 'failed' || phase === 'cancelled';
   if (!isOver && job !== null && !isKnownStatus(job.status))
     return [...rows, ['why', UNKNOWN_STATUS_REASON], ['what to do', UNKNOWN_STATUS_ADVICE]];
-  return [...rows, ['what to do', isOver ? getAdviceAfterEnd(delivery) : WAIT_ADVICE]];
+  const advice = isOver ? getAdviceAfterEnd(delivery, phase === 'cancelled') : WAIT_ADVICE;
+  return [...rows, ['what to do', advice]];
 }
 
 /** Returns the required action for a follow-up that ended without a final job. */
-export function getAdviceAfterEnd({ verdict }: Pick<Delivery, 'verdict'>): string {
+export function getAdviceAfterEnd({ verdict }: Pick<Delivery, 'verdict'>, isCancelled: boolean): string {
+  if (isCancelled && verdict === 'not-sent') return CANCELLED_UNSENT_ADVICE;
   return verdict in ADVICE_BY_VERDICT ? ADVICE_BY_VERDICT[verdict] : ADVICE_BY_VERDICT.unknown;
 }
 

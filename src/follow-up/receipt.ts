@@ -91,7 +91,7 @@ export function unknownDeliveryReason(
   const readingTime = formatDuration(plan.reconcileTimeoutMs);
   return canShowDelivery(reads)
     ? `${failureSentence} Reading the job for ${readingTime} showed no change that the message caused.`
-    : `${failureSentence} Reading the job can't show whether the message arrived, because the job was active before the POST or is not known.`;
+    : `${failureSentence} Reading the job can't show whether the message arrived, because the job was not idle before the POST, or its state before the POST is not known.`;
 }
 
 /** Returns the latest response as text, such as `completed` or `http 503: try later`; null before the first response. */

@@ -729,7 +729,7 @@ it.each([
   [
     'DeliveryUnknown',
     concluded('fail', 'active'),
-    "ECONNRESET. Reading the job can't show whether the message arrived, because the job was active before the POST or is not known.",
+    "ECONNRESET. Reading the job can't show whether the message arrived, because the job was not idle before the POST, or its state before the POST is not known.",
     undefined,
   ],
   [
