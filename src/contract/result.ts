@@ -22,7 +22,7 @@ export function canRetry(verdict: Verdict | null | undefined): boolean {
   return verdict === 'not-sent' || verdict === 'rejected';
 }
 
-/** The source of the verdict `accepted`. A later version may add a value, which older clients accept as any text. */
+/** The source of the verdict `accepted`. A later version may add a value, so the check accepts any text. */
 export type ConfirmedBy = 'response' | 'read' | 'operator' | 'assumed';
 
 /** `confirmedBy` is null unless the verdict is `accepted`. `sends` counts the POSTs that may have reached the agent service. */
@@ -55,8 +55,8 @@ export const isReceipt = objectOf({
   /** Why the terminal status was accepted. The value is null until then. */
   evidence: orNull(isEvidence),
   /**
-   * The job in the baseline read of the latest POST, or of a send that found the job not idle. The value is null if this read is not
-   * known.
+   * The job in the baseline read of the latest POST, or of a send that found the job not idle or a reset. The value is null
+   * without such a read, or if the read is not known.
    */
   baseline: orNull(isJobState),
   /** The SHA-256 of the prompt in hexadecimal digits. The value is null if the request was invalid. */

@@ -81,12 +81,6 @@ it.each<Row>([
   ],
   ['the first read received 400', afterSend(notRead(400)), '', 'failed: FollowUpRejected'],
   [
-    'the first read is impossible',
-    afterSend(notRead({ ...REFUSED, isPermanent: true })),
-    '',
-    'failed: FollowUpRejected',
-  ],
-  [
     'whenActive is reject, and the job was not read yet',
     unsent({ whenActive: 'reject' }),
     '@0',
