@@ -19,7 +19,7 @@ export const countPollReads: FollowUpActivities['countPollReads'] = async () => 
 };
 
 /**
- * Returns the record of a pending send before the workflow cancels the send. A cancelled activity in its back-off returns no
+ * Returns the record of a pending send before the workflow cancels the send. A cancelled activity in its backoff returns no
  * heartbeat details, and after the cancellation the details can't be read.
  *
  * Only the record of a send without a running attempt proves that nothing was sent. The activity is paused first, because otherwise

@@ -2,7 +2,7 @@ import { activityInfo } from '@temporalio/activity';
 import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/common';
 import { Webhook } from 'standardwebhooks';
 import { type Dispatcher, Pool } from 'undici';
-import { ApiKeyError, type ApiKeySource } from '../agent-api/api-key';
+import { SecretError, type SecretSource } from '../agent-api/secret-source';
 import { createConnector } from '../agent-api/connector';
 import { sendHttpRequest } from '../agent-api/http-request';
 import { readRetryAfter } from '../agent-api/retry-after';
@@ -17,7 +17,7 @@ export interface NotifyOptions {
    */
   readonly url: string;
   /** The signing secret, or two secrets with a comma between them during a rotation. The source is read for each attempt. */
-  readonly secrets: ApiKeySource;
+  readonly secrets: SecretSource;
 }
 
 const RESPONSE_TIMEOUT_MS = 10_000;
@@ -38,23 +38,23 @@ const SECRETS_FORMAT =
 
 const SECRETS_NAME = 'the notification secrets';
 
-/** Returns the secrets without surrounding white space. @throws ApiKeyError with a message that does not contain the secrets */
+/** Returns the secrets without surrounding white space. @throws SecretError with a message that does not contain the secrets */
 export function parseSecrets(text: string, name: string): string {
   const secrets = text.trim();
   const each = secrets.split(',');
   if (each.length <= 2 && each.every((secret) => /^whsec_[A-Za-z0-9+/]{32,86}={0,2}$/.test(secret)))
     return secrets;
-  throw new ApiKeyError(name, `must have ${SECRETS_FORMAT}`);
+  throw new SecretError(name, `must have ${SECRETS_FORMAT}`);
 }
 
-/** Creates one signer for each secret. @throws ApiKeyError as {@link parseSecrets} does */
+/** Creates one signer for each secret. @throws SecretError as {@link parseSecrets} does */
 function createWebhooks(secrets: string): Webhook[] {
   return parseSecrets(secrets, SECRETS_NAME)
     .split(',')
     .map((secret) => new Webhook(secret));
 }
 
-/** Checks the options. @throws TypeError for an invalid URL, and ApiKeyError for invalid secrets as {@link createWebhooks} does */
+/** Checks the options. @throws TypeError for an invalid URL, and SecretError for invalid secrets as {@link createWebhooks} does */
 export async function checkNotifyOptions({ url, secrets }: NotifyOptions): Promise<void> {
   if (!/^https?:/i.test(url) || !URL.canParse(url))
     throw new TypeError('notify.url must be the http:// or https:// URL of a receiver');

@@ -3,7 +3,7 @@ import type { JobAddress, JobResponse, PostOutcome } from '../contract/activitie
 import { idProblem } from '../contract/check-request';
 import { isSameId, percentEncode } from '../contract/ids';
 import { quote } from '../contract/text';
-import { type ApiKeySource, parseApiKey } from './api-key';
+import { type SecretSource, parseSecret } from './secret-source';
 import { createConnector, type ResolveHost } from './connector';
 import { Cooldowns, type PostCooldown } from './cooldowns';
 import { failureFromError, requestFailure } from './failure-from-error';
@@ -32,7 +32,7 @@ export interface AgentApi {
 export interface AgentApiOptions {
   /** An http or https URL without query and fragment. A path prefix and trailing slashes are allowed. */
   readonly baseUrl: string;
-  readonly apiKey: ApiKeySource;
+  readonly apiKey: SecretSource;
   /** The timeout of one HTTP request, in milliseconds, from connecting to the last byte. */
   readonly timeoutMs: number;
   /** The proxy for an https base URL. The client does not read environment variables. @default none */
@@ -55,7 +55,10 @@ interface ReadOptions {
 }
 
 interface SendOptions extends ReadOptions {
-  /** See {@link HttpRequestOptions}. Connecting may have taken too long, for example if the process was suspended. */
+  /**
+   * See {@link HttpRequestOptions}. The function can stop a request whose connection took too long, for example because the process
+   * was suspended.
+   */
   readonly beforeFirstByte?: () => string | undefined;
 }
 
@@ -78,10 +81,14 @@ const POST = {
   headers: { ...HEADERS, 'content-type': 'application/json' },
 } as const;
 
-/** The maximum timeout, which is also the maximum of `AGENT_API_TIMEOUT`. Node's timers fire at once if a time is not a number. */
+/** The maximum timeout, which is also the maximum of `AGENT_API_TIMEOUT`. */
 const MAX_TIMEOUT_MS = 600_000;
 
-/** Checks a timeout in milliseconds. @throws TypeError, RangeError with the name of the option */
+/**
+ * Checks a timeout in milliseconds, because Node's timers fire at once if a time is not a number or is too long.
+ *
+ * @throws TypeError, RangeError with the name of the option
+ */
 export function checkTimeoutMs(name: string, value: unknown): void {
   if (typeof value !== 'number')
     throw new TypeError(`${name} must be a number of milliseconds, such as 30_000; it is ${quote(value)}`);
@@ -94,7 +101,7 @@ export function checkTimeoutMs(name: string, value: unknown): void {
 function checkOptions({ baseUrl, apiKey, timeoutMs, proxy }: AgentApiOptions): void {
   if (!/^https?:\/\/[^?#]+$/i.test(baseUrl) || !URL.canParse(baseUrl))
     throw new TypeError('baseUrl must be an http:// or https:// URL without query and fragment');
-  if (typeof (apiKey as ApiKeySource | undefined)?.current !== 'function')
+  if (typeof (apiKey as SecretSource | undefined)?.current !== 'function')
     throw new TypeError('apiKey must be a key source, such as keyFromText(key) or await keyFromFile(path)');
   checkTimeoutMs('timeoutMs', timeoutMs);
   // The URL is not shown, because it may have a password.
@@ -141,7 +148,7 @@ export function createAgentApi(options: AgentApiOptions): AgentApi {
     let key: string;
     try {
       // The key is checked again, because a custom key source may return any value.
-      key = parseApiKey(await apiKey.current(), 'the API key of the agent service');
+      key = parseSecret(await apiKey.current(), 'the API key of the agent service');
     } catch (error) {
       return notStarted({ ...failureFromError(error, redactor.redact), label: 'no_key' });
     }

@@ -26,7 +26,7 @@ const MAX_COOLDOWNS = 1_000;
 interface Cooldown {
   readonly until: number;
   readonly lengthMs: number;
-  /** The number of rejections in a row without a `Retry-After`. */
+  /** The number of rate-limited POSTs in a row without a `Retry-After`. */
   readonly backoffs: number;
 }
 

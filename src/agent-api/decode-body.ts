@@ -48,7 +48,8 @@ const DECODERS: Readonly<Record<string, Decode>> = {
  * Decodes a body. The worker requests an uncompressed response, but a gateway may compress the response nevertheless.
  *
  * @param contentEncoding the response's `Content-Encoding` header, or an empty string if the response has none
- * @param isComplete whether the whole body was received. The start of an incomplete body is decoded, as if it was not compressed.
+ * @param isComplete whether the whole body was received. If it was not, the part that was received is decoded, so that a compressed
+ * body has the same effect as an uncompressed one.
  * @returns the decoded body, or the reason why the body can't be decoded
  */
 export function decodeBody(

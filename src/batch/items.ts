@@ -101,9 +101,12 @@ function withBatchPolling(input: unknown): unknown {
 export function sortByStartOrder(items: readonly BatchItem[]): BatchItem[] {
   const projects = groupsBy(items, ({ request }) => canonicalId(request.projectId));
   const jobs = projects.flatMap((project) =>
-    groupsBy(project, ({ request }) => canonicalId(request.jobId)).map((job, turn) => ({ job, turn })),
+    groupsBy(project, ({ request }) => canonicalId(request.jobId)).map((job, position) => ({
+      job,
+      position,
+    })),
   );
-  return jobs.sort((one, other) => one.turn - other.turn).flatMap(({ job }) => job);
+  return jobs.sort((one, other) => one.position - other.position).flatMap(({ job }) => job);
 }
 
 function groupsBy<T>(items: readonly T[], keyOf: (item: T) => string): T[][] {

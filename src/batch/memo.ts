@@ -33,8 +33,12 @@ export interface BatchSettings {
   /** The number of the first item that the activity must not start yet. */
   readonly startLimit: number;
   /**
-   * Why the batch starts no further items. The value is null while the batch starts items. `interrupted` means that an operator
-   * reset the batch, completed its activity or deleted its items.
+   * Why the batch starts no further items. The value is null while the batch starts items.
+   *
+   * - `max-failures`: more items failed than `maxFailures` allows.
+   * - `cancelled`: the batch was cancelled, and its running follow-ups continue.
+   * - `cancel-running`: the batch was cancelled, and its running follow-ups are cancelled too.
+   * - `interrupted`: an operator reset the batch, completed its activity or deleted its items.
    */
   readonly stopReason: 'max-failures' | 'cancelled' | 'cancel-running' | 'interrupted' | null;
   /**

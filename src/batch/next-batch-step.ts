@@ -15,11 +15,11 @@ export type BatchStep =
   /** Returns the board to the workflow, which decides and writes it to the memo. */
   | { readonly do: 'report' };
 
-/** The running follow-ups, and the times of the round. */
-export interface RunningItems {
+/** The values on which a decision depends in addition to the board and the memo. */
+export interface RoundContext {
   /** The number of follow-ups that count against the concurrency. */
   readonly count: number;
-  /** The ends of the lanes that must wait, because a follow-up of their job runs. */
+  /** The lanes that must wait, because a follow-up of their job runs. The values are the fields `end` of the lanes. */
   readonly busyLanes: ReadonlySet<number>;
   /** Whether the board changed in this round. */
   readonly hasChanged: boolean;
@@ -40,45 +40,45 @@ export const GROUP_SIZE = 10;
 const BUSY_WAIT_MS = 1_000;
 const UNCHANGED_WAIT_MS = 5_000;
 
-/** The time after a quick item for which rounds follow each other as fast as while items end. */
+/** For this time after a quick item has ended, the wait between rounds is {@link BUSY_WAIT_MS}. */
 const QUICK_WINDOW_MS = 20_000;
 
 /**
- * The base of the time until a report, and its maximum. The time doubles with each `runItems` activity. The first reports come
- * soon, because callers watch a batch that they have just started.
+ * The base of the time until a report, and the maximum of this time. The time doubles with each `runItems` activity, from 4 s in
+ * the first activity on. The first reports come soon, because callers watch a batch that they have just started.
  */
-const FIRST_REPORT_MS = 2_000;
-const REPORT_MS = 60_000;
+const REPORT_BASE_MS = 2_000;
+const MAX_REPORT_MS = 60_000;
 
 /** Decides the next step of the activity. For every board, there is exactly one step. */
-export function nextBatchStep(board: BatchBoard, settings: BatchMemo, running: RunningItems): BatchStep {
+export function nextBatchStep(board: BatchBoard, settings: BatchMemo, round: RoundContext): BatchStep {
   const { stopReason, startLimit, items, concurrency } = settings;
-  const waitMs = nextRoundWaitMs(board, running);
+  const waitMs = nextRoundWaitMs(board, round);
   if (stopReason === 'cancel-running')
-    return running.count === 0 ? { do: 'report' } : { do: 'cancel items', waitMs };
+    return round.count === 0 ? { do: 'report' } : { do: 'cancel items', waitMs };
   const isMaxExceeded = stopReason === null && isMaxFailuresExceeded(settings, board);
   if (board.ended >= items || stopReason === 'cancelled' || isMaxExceeded) return { do: 'report' };
   if (settings.isPaused || stopReason !== null)
-    return isEveryLanePending(board) || isReportDue(board, settings, running)
+    return isEveryLanePending(board) || isReportDue(board, settings, round)
       ? { do: 'report' }
       : { do: 'next round', waitMs };
-  if (!running.isStartTimeOver) {
-    const free = concurrency - running.count;
+  if (!round.isStartTimeOver) {
+    const free = concurrency - round.count;
     const pending = board.lanes.filter(({ state }) => state === 'pending');
     const count = free - pending.length;
     if (count > 0 && board.cursor < startLimit) return { do: 'add lanes', count };
-    const ready = pending.filter(({ next, end }) => next < startLimit && !running.busyLanes.has(end));
+    const ready = pending.filter(({ next, end }) => next < startLimit && !round.busyLanes.has(end));
     const lanes = ready.slice(0, Math.max(0, Math.min(GROUP_SIZE, free)));
     if (lanes.length > 0) return { do: 'start', lanes };
   }
   // The workflow must write a higher start limit to the memo before items beyond the limit may start.
   const isStartLimitReached = board.cursor >= startLimit && startLimit < items;
-  return isStartLimitReached || isReportDue(board, settings, running)
+  return isStartLimitReached || isReportDue(board, settings, round)
     ? { do: 'report' }
     : { do: 'next round', waitMs };
 }
 
-function nextRoundWaitMs({ quickEndAt, blockedItem }: BatchBoard, { now, hasChanged }: RunningItems): number {
+function nextRoundWaitMs({ quickEndAt, blockedItem }: BatchBoard, { now, hasChanged }: RoundContext): number {
   const isQuick = now - quickEndAt < QUICK_WINDOW_MS;
   return isQuick || (hasChanged && blockedItem === null) ? BUSY_WAIT_MS : UNCHANGED_WAIT_MS;
 }
@@ -86,11 +86,11 @@ function nextRoundWaitMs({ quickEndAt, blockedItem }: BatchBoard, { now, hasChan
 function isReportDue(
   { cursor, ended }: BatchBoard,
   memo: BatchMemo,
-  { now, activityStartedAt }: RunningItems,
+  { now, activityStartedAt }: RoundContext,
 ): boolean {
   // A report adds seven events. Ten reports are always allowed, and later reports add at most two events per ended item.
   const isAffordable = 7 * (memo.activityCount - 10) <= 2 * ended;
   const hasNews = cursor !== memo.cursor || ended !== memo.ended;
-  const dueMs = Math.min(FIRST_REPORT_MS * 2 ** memo.activityCount, REPORT_MS);
+  const dueMs = Math.min(REPORT_BASE_MS * 2 ** memo.activityCount, MAX_REPORT_MS);
   return hasNews && isAffordable && now - activityStartedAt > dueMs;
 }

@@ -52,7 +52,8 @@ export interface BatchView extends Pick<BatchProgress, 'state'> {
   readonly message: string | null;
   /**
    * The progress of a running or ended batch. The field is named `summary`, also in JSON output, but has more fields than
-   * `BatchSummary`. The value is null if no worker has started the batch yet, or if the batch was terminated.
+   * `BatchSummary`. The value is null if no worker has started the batch yet, if the input was rejected, or if the batch was
+   * terminated. A batch that timed out has a summary.
    */
   readonly summary: BatchProgress | null;
 }
@@ -86,7 +87,8 @@ export function toBatchProgress(memo: BatchMemo, run: string, endedAt: string | 
  */
 export function toBatchOutcome(memo: BatchMemo) {
   const { items, ended, stopReason } = memo;
-  // After the update `cancelRunning` without a request to cancel the workflow, the Temporal server shows the batch as failed.
+  // The stop reason decides, and not the state of the workflow. After the update `cancelRunning` without a request to cancel the
+  // workflow, the Temporal server shows the batch as failed.
   if (stopReason === 'cancel-running' || stopReason === 'cancelled')
     return { state: 'cancelled', type: 'cancelled', message: null } as const;
   const count = `${ended} of ${pluralize(items, 'item')} ended.`;
@@ -107,7 +109,7 @@ const ADVICE_AFTER_STOP =
   'to continue the batch, run `batch run` with the same file; running items continue unless they were cancelled too';
 
 const UNCHANGED_NOTE =
-  'nothing shows that these ends are new; to list these items, run `agent-follow-up list --outcome unchanged --batch` with the batch ID';
+  'for these items, no read showed a turn after the message; to list these items, run `agent-follow-up list --outcome unchanged --batch` with the batch ID';
 
 const ADVICE_BY_STATE: Partial<Record<BatchState, string>> = {
   paused: 'run `batch resume` to start items again; running items continue while the batch is paused',
@@ -120,7 +122,7 @@ const ADVICE_BY_STATE: Partial<Record<BatchState, string>> = {
 /** Returns the rows that the Web UI and the CLI show. */
 export function batchRows({ state, message, summary }: BatchView) {
   const hasFailures = state === 'done' && Object.keys(summary?.byFailure ?? {}).length > 0;
-  // A batch has a summary from its first workflow task on, unless its input was rejected.
+  // A batch that failed has a summary, unless its input was rejected.
   const isRejected = state === 'incomplete' && summary === null;
   const next = isRejected
     ? 'correct the input, and start the batch with another batch ID'

@@ -169,7 +169,9 @@ export function commandOutcomeFromError(error: unknown): CommandOutcome {
     ...(receipt === null ? [] : receiptRows(receipt)),
     ...optionalRows(
       'what to do',
-      code === 'INVALID_REQUEST' ? INVALID_REQUEST_ADVICE : receipt && getAdviceAfterEnd(receipt.delivery),
+      code === 'INVALID_REQUEST'
+        ? INVALID_REQUEST_ADVICE
+        : receipt && getAdviceAfterEnd(receipt.delivery, code === 'CANCELLED'),
     ),
     ...optionalRows('workflow', workflowId),
   ];

@@ -3,7 +3,7 @@ import type { FollowUpResult } from '../contract/result';
 import { toFailureParts, toOutcomeName } from '../follow-up/failure-details';
 import { toReceipt } from '../follow-up/receipt';
 import type { FollowUpState } from '../follow-up/state';
-import type { FollowUpOutcome } from '../follow-up/step';
+import type { FollowUpEnd } from '../follow-up/step';
 import type { RunState } from '../temporal/workflow-executions';
 import type { SimulatedOutcome } from './simulated-outcome';
 
@@ -40,7 +40,7 @@ export function forcedRunOutcome({ end, message }: SimulatedOutcome, at: number)
  */
 export function outcomeFromEngine(
   state: FollowUpState,
-  outcome: FollowUpOutcome,
+  outcome: FollowUpEnd,
   at: number,
   message: string | undefined,
 ): RunOutcome {

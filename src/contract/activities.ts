@@ -45,7 +45,10 @@ const requestFailure = {
   retryAfterMs: optional(number),
   /** Whether a rate limit of the agent service prevented the request: the response is 429, or 403 with `Retry-After`. */
   isRateLimit: optional(boolean),
-  /** Whether a POST failed because of a configuration error, so that every repetition would fail. No read sets this field. */
+  /**
+   * Whether a POST failed because of a configuration error, so that every repetition would fail. No read sets this field, because a
+   * read that fails for such a reason is repeated.
+   */
   isPermanent: optional(boolean),
 };
 export const isRequestFailure = objectOf(requestFailure);
@@ -63,7 +66,9 @@ export const isJobResponse = unionOf(
 export type JobResponse = Checked<typeof isJobResponse>;
 
 export interface PollJobInput extends JobAddress {
-  /** The job in the workflow's latest readable response. Any other response ends the activity. */
+  /**
+   * The job in the workflow's latest readable response. A response with another state ends the activity, and so does a failed read.
+   */
   readonly lastState: JobState;
   /** When the first read is due, in milliseconds since the epoch. */
   readonly firstReadAt: number;
@@ -124,7 +129,12 @@ export interface SendInput extends JobAddress {
   readonly firstRunId: string;
 }
 
-/** The verdict that follows from one POST. docs/guarantees.md has the table of all cases. */
+/**
+ * The verdict that follows from one POST. docs/guarantees.md has the table of all cases.
+ *
+ * A `SendResult` is the report of a send activity. Its field `outcome` is a `SendOutcome`, which states how the activity ended. If
+ * the activity made a POST, the `SendOutcome` is a `PostedSendOutcome`, and its field `outcome` is the `PostOutcome`.
+ */
 const isPostOutcome = unionOf(
   objectOf({ verdict: literalOf('accepted'), job: isAgentJob }),
   objectOf({ verdict: literalOf('rejected', 'unknown'), ...requestFailure }),

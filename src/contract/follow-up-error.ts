@@ -51,8 +51,8 @@ export class FollowUpError extends Error {
    */
   readonly details: FailureDetails | null;
   /**
-   * The state of the workflow with the codes `ALREADY_ENDED` and `STILL_RUNNING`. The value is `retried` with the code
-   * `RETRY_NOT_ALLOWED` if the run was already retried, and otherwise null.
+   * With the code `ALREADY_ENDED` or `STILL_RUNNING`, the value is the state of the workflow. With `RETRY_NOT_ALLOWED`, the value is
+   * `retried` if the run was already retried. In all other cases, the value is null.
    */
   readonly state: string | null;
 

@@ -54,7 +54,8 @@ export function followUpStartOptions(request: RequestWithId, batchId?: string) {
       keywordAttribute('AgentJob', jobId),
       ...(batchId === undefined ? [] : [keywordAttribute('FollowUpBatch', batchId)]),
     ],
-    // The summary never contains the prompt. The Temporal server accepts 400 bytes, and the two IDs have fewer than 255 bytes.
+    // The summary never contains the prompt. The Temporal server accepts 400 bytes. The two IDs together have fewer than 255 bytes,
+    // because both are part of the workflow ID.
     staticSummary: `Follow-up to job ${markdownCode(jobId)} of project ${markdownCode(projectId)}`,
   };
 }

@@ -6,9 +6,8 @@ import { EVIDENCES, FAILURE_TYPES, OPEN_PHASES, VERDICTS } from './result';
 const OPERATIONS = ['read', 'send'] as const;
 
 /**
- * The values of the label `result`. `job` is a readable response, and the other values are failure labels. An HTTP
- * status that is not listed counts as its class, for example `http_5xx`, and so does a TLS error. Every other failure counts as
- * `other`.
+ * The values of the label `result`. `job` is a readable response, and the other values are failure labels. An HTTP status that is
+ * not listed counts as its class, for example `http_5xx`. A TLS error counts as `tls_error`. Every other failure counts as `other`.
  */
 const RESULTS: readonly string[] = (
   'job,http_3xx,http_400,http_401,http_403,http_404,http_409,http_423,http_429,http_4xx,http_500,http_502,http_503,' +

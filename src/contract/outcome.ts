@@ -34,7 +34,10 @@ export function isFailure({ outcome }: { readonly outcome: Outcome }): boolean {
 
 export const recordedOutcomeFields = {
   outcome: literalOf(...OUTCOMES),
-  /** The verdict of the receipt. The value is null if the receipt is missing or can't be read. */
+  /**
+   * The verdict of the receipt, or `not-sent` for a conflict that certainly sent nothing. Otherwise, the value is null if the receipt
+   * is missing or can't be read.
+   */
   delivery: orNull(isVerdict),
   evidence: orNull(isEvidence),
   prLink: orNull(text),
@@ -51,7 +54,10 @@ const MAX_MESSAGE_CHARACTERS = 300;
 const { outcome, prLink, message } = recordedOutcomeFields;
 const isOutcomeMemo = objectOf({ outcome, prLink, message });
 
-/** Creates the memo of a batch item that ends. A visibility list returns memos, so the outcome needs no further request. */
+/**
+ * Creates the memo of a batch item that ends, or of a cancelled follow-up. A visibility list returns memos, so the outcome needs no
+ * further request.
+ */
 export function toOutcomeMemo(receipt: Receipt, { outcome, prLink, message }: RecordedOutcome): object {
   return { ...receipt, outcome, prLink, message };
 }

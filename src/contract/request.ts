@@ -243,7 +243,7 @@ export function optionTexts(plan: FollowUpPlan): [option: string, text: string][
 }
 
 /**
- * Returns the value of a field of an unchecked request. A field that is null is undefined too.
+ * Returns the value of a field of an unchecked request. The result is also undefined for a field that is null.
  *
  * @param field such as `polling.initial`
  */

@@ -22,7 +22,7 @@ export function canRetry(verdict: Verdict | null | undefined): boolean {
   return verdict === 'not-sent' || verdict === 'rejected';
 }
 
-/** The source of the verdict `accepted`. A later version may add a value, which older clients accept as any text. */
+/** The source of the verdict `accepted`. A later version may add a value, so the check accepts any text. */
 export type ConfirmedBy = 'response' | 'read' | 'operator' | 'assumed';
 
 /** `confirmedBy` is null unless the verdict is `accepted`. `sends` counts the POSTs that may have reached the agent service. */
@@ -55,8 +55,8 @@ export const isReceipt = objectOf({
   /** Why the terminal status was accepted. The value is null until then. */
   evidence: orNull(isEvidence),
   /**
-   * The job in the baseline read of the latest POST, or of a send that found the job not idle. The value is null if this read is not
-   * known.
+   * The job in the baseline read of the latest POST, or of a send that found the job not idle or a reset. The value is null
+   * without such a read, or if the read is not known.
    */
   baseline: orNull(isJobState),
   /** The SHA-256 of the prompt in hexadecimal digits. The value is null if the request was invalid. */
@@ -121,7 +121,7 @@ const PHASE_ACTIONS = {
   unauthorized: 'tries again until the agent service accepts the API key',
   done: 'none; the result is the final job',
   failed: 'none; the follow-up has ended, and its failure has the reason (in the Web UI under Event History)',
-  cancelled: 'none; the watch has ended, and the agent continues if the message arrived',
+  cancelled: 'none; the follow-up was cancelled, and the agent continues if the message arrived',
 } as const;
 export type Phase = keyof typeof PHASE_ACTIONS;
 export const PHASES = Object.keys(PHASE_ACTIONS) as readonly Phase[];
@@ -152,7 +152,7 @@ export interface FollowUpProgress extends Pick<Receipt, 'evidence' | 'responseCo
 }
 
 const WAIT_ADVICE =
-  'nothing; if the last response is an error that persists, fix its cause. A cancellation ends the watch, but does not stop the agent';
+  'nothing; if the last response is an error that persists, fix its cause. A cancellation ends the follow-up, but does not stop the agent';
 const NEW_KEY_ADVICE =
   'give the workers a valid AGENT_API_KEY or AGENT_API_KEY_FILE; the follow-up then continues automatically';
 const UNKNOWN_STATUS_REASON =
@@ -160,6 +160,9 @@ const UNKNOWN_STATUS_REASON =
 const UNKNOWN_STATUS_ADVICE = 'check the job in the agent service; the follow-up continues to read the job';
 const RETRY_ADVICE =
   'fix the cause, then run `agent-follow-up retry` to send the message. To send a corrected request, use a new request ID';
+
+/** A cancellation has no cause that an operator must fix. */
+const CANCELLED_UNSENT_ADVICE = 'to send the message nevertheless, run `agent-follow-up retry`';
 
 const ADVICE_BY_VERDICT: Readonly<Record<Verdict, string>> = {
   'not-sent': RETRY_ADVICE,
@@ -201,11 +204,13 @@ export function phaseRows(
   const isOver = phase === 'failed' || phase === 'cancelled';
   if (!isOver && job !== null && !isKnownStatus(job.status))
     return [...rows, ['why', UNKNOWN_STATUS_REASON], ['what to do', UNKNOWN_STATUS_ADVICE]];
-  return [...rows, ['what to do', isOver ? getAdviceAfterEnd(delivery) : WAIT_ADVICE]];
+  const advice = isOver ? getAdviceAfterEnd(delivery, phase === 'cancelled') : WAIT_ADVICE;
+  return [...rows, ['what to do', advice]];
 }
 
 /** Returns the required action for a follow-up that ended without a final job. */
-export function getAdviceAfterEnd({ verdict }: Pick<Delivery, 'verdict'>): string {
+export function getAdviceAfterEnd({ verdict }: Pick<Delivery, 'verdict'>, isCancelled: boolean): string {
+  if (isCancelled && verdict === 'not-sent') return CANCELLED_UNSENT_ADVICE;
   return verdict in ADVICE_BY_VERDICT ? ADVICE_BY_VERDICT[verdict] : ADVICE_BY_VERDICT.unknown;
 }
 

@@ -23,7 +23,8 @@ export function applySendOutcome(previousState: FollowUpState, event: SendEndedE
       return { ...state, lockHolder: outcome.holder, failures: NO_FAILURES };
     case 'not-read':
     case 'postponed': {
-      // A job that was read exists, although no message was sent to the job.
+      // The job of the baseline read is kept, although nothing was sent: after one successful read, a 400, 403 or 404 no
+      // longer ends the follow-up as on a first read.
       const { job = state.job, ...failure } = outcome;
       return { ...state, job, failures: addFailure(state.failures, failure, at) };
     }

@@ -6,7 +6,7 @@ import { addObservation, isDeliveryShown } from './evidence';
 import { addFailure, NO_FAILURES } from './failure-streak';
 import { grantOperatorPermit, grantResendPermit } from './permits';
 import { addCounts } from '../contract/response-counts';
-import { type DeliveryState, type FollowUpState, getDeliveryReads } from './state';
+import { type DeliveryState, type FollowUpState, getObservations } from './state';
 
 /** An event of a follow-up. Times are in milliseconds since the epoch, by the workflow's clock. */
 export type FollowUpEvent =
@@ -125,7 +125,7 @@ function countReads(state: FollowUpState, label: string, reads: number): FollowU
     ...state,
     waitingForJob: waitingForJob && { ...waitingForJob, reads: waitingForJob.reads + reads },
   };
-  if (reads === 0 || getDeliveryReads(state) === null) return counted;
+  if (reads === 0 || getObservations(state) === null) return counted;
   return {
     ...counted,
     polls: polls + reads,

@@ -5,7 +5,7 @@ import { type FailureStreak, MIN_NOT_FOUND } from './failure-streak';
 export type Random = () => number;
 
 /**
- * The maximum of the back-off after failures, so that a follow-up detects within minutes that the agent service works again. A
+ * The maximum of the backoff after failures, so that a follow-up detects within minutes that the agent service works again. A
  * longer poll interval or `Retry-After` still applies.
  */
 const MAX_FAILURE_WAIT_MS = 5 * 60_000;
@@ -37,7 +37,7 @@ export function pollIntervalMs(polling: Polling, ageMs: number, random: Random):
  * Returns the time in milliseconds from the latest response to the next request.
  *
  * - After a readable response, the wait is the poll interval.
- * - After a `Retry-After`, jitter only lengthens the wait.
+ * - After a `Retry-After`, the wait is its value within the limits. Jitter can only lengthen this wait.
  * - After one of the first five responses with status 404, the wait is the initial interval, so that a deleted job is
  *   detected soon.
  * - After any other failure, the wait doubles with each failure up to five minutes. The wait is never shorter than the poll

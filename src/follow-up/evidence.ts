@@ -84,8 +84,8 @@ export function judgeEnd(
   if (wasIdle && hasSeenActive) return accepted('seen-active');
   if (wasIdle && job.status !== baseline.status && isTurnEndStatus(job.status))
     return accepted('status-changed');
-  // The status certainly stayed the same from the arrival of the first response to the request of the latest read. Only this
-  // time counts. A single response never qualifies, because its request comes before its arrival.
+  // The time counts from the arrival of the first response to the request of the latest read, so that it is never too long. A single
+  // response never qualifies, because its request comes before its arrival.
   const until = since + maxStalenessMs;
   if (requestedAt < until || requestedAt <= since) return { kind: 'held', until };
   if (baseline !== null && (job.prLink !== baseline.prLink || job.archivedAt !== baseline.archivedAt))

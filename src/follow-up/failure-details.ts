@@ -5,7 +5,7 @@ import type { FailureDetails, FailureType, Receipt } from '../contract/result';
 import { MAX_FAILURE_CHARACTERS, singleLine } from '../contract/text';
 import { toReceipt } from './receipt';
 import type { FollowUpState, RunStart } from './state';
-import type { FollowUpOutcome } from './step';
+import type { FollowUpEnd } from './step';
 
 /** The parts of the `ApplicationFailure` with which a follow-up ends. */
 interface FailureParts {
@@ -16,7 +16,7 @@ interface FailureParts {
 
 /** Creates the failure. Its message states the reason, and whether anything was sent. @param job the last job that was read */
 export function toFailureParts(
-  { type, reason, cause }: FollowUpOutcome & { kind: 'failure' },
+  { type, reason, cause }: FollowUpEnd & { kind: 'failure' },
   job: AgentJob | null,
   receipt: Receipt,
 ): FailureParts {
@@ -26,7 +26,7 @@ export function toFailureParts(
 }
 
 /** Returns the message with which a follow-up ends: of its failure or cancellation; null for a result. */
-export function toEndMessage(outcome: FollowUpOutcome, state: FollowUpState): string | null {
+export function toEndMessage(outcome: FollowUpEnd, state: FollowUpState): string | null {
   const receipt = toReceipt(state, null);
   switch (outcome.kind) {
     case 'result':
@@ -66,7 +66,7 @@ export function createInvalidRequestParts(
 }
 
 /** Returns the outcome for lists and metrics: the job's status, the failure's type, or `cancelled`. */
-export function toOutcomeName(outcome: FollowUpOutcome): string {
+export function toOutcomeName(outcome: FollowUpEnd): string {
   switch (outcome.kind) {
     case 'result':
       return outcome.job.status;

@@ -5,7 +5,7 @@ import { canShowDelivery, canShowTurn, judgeEnd, linkWaitEndsAt } from './eviden
 import { isForbidden, isJobMissing } from './failure-streak';
 import { grantFirstPermit, type SendPermit } from './permits';
 import { lastResponseText, reportedDelivery, sentence, unknownDeliveryReason } from './receipt';
-import { type AcceptedDelivery, type DeliveryState, type FollowUpState, getDeliveryReads } from './state';
+import { type AcceptedDelivery, type DeliveryState, type FollowUpState, getObservations } from './state';
 import { earliestRequestAt, endAs, endWithFailure, readAt, readOrPoll, phaseForRequest } from './step';
 import type { Moment, Step } from './step';
 
@@ -85,9 +85,10 @@ function endIfNotSendable(state: FollowUpState): Step | null {
  * Decides the step while it is unknown whether the message arrived, for example because the response to the POST was lost. Nothing
  * is sent. The job is read until a fresh response shows the message's turn, and `apply` then makes the delivery `accepted`.
  *
- * `onUnknownDelivery` applies if the job can't show the turn, because the job was not idle before the POST or is not known. It also
- * applies if no fresh response showed the turn during `reconcileTimeout`. The step `conclude reconciling` then assumes the
- * delivery, grants the one resend, or grants no permit. Without a permit, the follow-up fails or waits for an operator's decision.
+ * `onUnknownDelivery` applies if the job can't show the turn: the job was not idle before the POST, or its state before the POST is
+ * not known. `onUnknownDelivery` also applies if no fresh response showed the turn during `reconcileTimeout`. The step
+ * `conclude reconciling` then assumes the delivery, grants the one resend, or grants no permit. Without a permit, the follow-up fails
+ * or waits for an operator's decision.
  *
  * The deadline or a deleted job ends the follow-up earlier, with the verdict `unknown`.
  */
@@ -157,7 +158,7 @@ function endUndelivered(state: FollowUpState, reason: string, cause: RequestFail
 /** Returns the step `end` if the reads show that the job no longer exists; otherwise null. */
 function endIfJobMissing(state: FollowUpState): Step | null {
   const { failures, lastRequestAt, plan } = state;
-  if (!isJobMissing(failures, lastRequestAt, plan.maxStalenessMs, getDeliveryReads(state)?.freshFrom))
+  if (!isJobMissing(failures, lastRequestAt, plan.maxStalenessMs, getObservations(state)?.freshFrom))
     return null;
   const reason = 'The job no longer exists: the agent service has returned 404 for all recent reads.';
   return endWithFailure('JobNotFound', reason, failures.lastFailure);

@@ -2,7 +2,7 @@ import { isTerminal } from '../contract/job';
 import { formatDuration } from '../contract/duration';
 import type { Delivery, Evidence, FollowUpProgress, Receipt } from '../contract/result';
 import { canShowDelivery, judgeEnd, type Observations } from './evidence';
-import { type DeliveryState, type FollowUpState, getDeliveryReads } from './state';
+import { type DeliveryState, type FollowUpState, getObservations } from './state';
 import type { Step } from './step';
 
 /**
@@ -55,7 +55,7 @@ export function toReceipt(state: FollowUpState, endedAt: number | null): Receipt
  */
 export function toFollowUpProgress(state: FollowUpState, step: Step, isSending: boolean): FollowUpProgress {
   const delivery = reportedDelivery(state);
-  const reason = decisionReason(state) ?? undefined;
+  const reason = findUnknownDeliveryReason(state) ?? undefined;
   const common = {
     phase: step.phase,
     job: state.job,
@@ -76,8 +76,8 @@ export function toFollowUpProgress(state: FollowUpState, step: Step, isSending: 
   };
 }
 
-/** Returns why an operator must decide about the delivery; null if the delivery is not unknown. */
-export function decisionReason(state: FollowUpState): string | null {
+/** Returns why it is unknown whether the message arrived; null if the delivery is not unknown. */
+export function findUnknownDeliveryReason(state: FollowUpState): string | null {
   return state.delivery.kind === 'unknown' ? unknownDeliveryReason(state, state.delivery) : null;
 }
 
@@ -91,15 +91,18 @@ export function unknownDeliveryReason(
   const readingTime = formatDuration(plan.reconcileTimeoutMs);
   return canShowDelivery(reads)
     ? `${failureSentence} Reading the job for ${readingTime} showed no change that the message caused.`
-    : `${failureSentence} Reading the job can't show whether the message arrived, because the job was active before the POST or is not known.`;
+    : `${failureSentence} Reading the job can't show whether the message arrived, because the job was not idle before the POST, or its state before the POST is not known.`;
 }
 
-/** Returns the latest response as text, such as `completed` or `http 503: try later`; null before the first response. */
+/**
+ * Returns the latest response, error or reason to wait as text, such as `completed` or `http 503: try later`; null before the first
+ * of these.
+ */
 export function lastResponseText(state: FollowUpState): string | null {
   const { delivery, failures, job, lockHolder } = state;
   if (failures.lastFailure !== null) return failures.lastFailure.message;
   if (lockHolder !== null) return `waiting for the job lock, which ${lockHolder.workflowId} holds`;
-  const reads = getDeliveryReads(state);
+  const reads = getObservations(state);
   if (delivery.kind === 'unknown' && delivery.reads.last === null) return delivery.reason.message;
   if (delivery.kind === 'rejected') return delivery.reason.message;
   if (job === null || reads === null) return job?.status ?? null;

@@ -20,8 +20,8 @@ import { isFailureStreak, NO_FAILURES } from './failure-streak';
 import type { SendPermit } from './permits';
 
 /**
- * The known facts about the delivery of the message. The reads since a POST that may have been processed are part of the delivery,
- * so `accepted` and `unknown` can't exist without reads.
+ * The known facts about the delivery of the message. After a POST that may have been processed, `reads` has the facts that the reads
+ * since this POST have shown. Right after the POST, no read was made yet, and these facts are empty apart from the baseline.
  */
 export type DeliveryState =
   /** No POST was made that the agent service may have processed. */
@@ -47,8 +47,8 @@ const isAcceptedDelivery = objectOf({
 });
 export type AcceptedDelivery = Checked<typeof isAcceptedDelivery>;
 
-/** Returns the reads since the latest POST that may have been processed; null without such a POST. */
-export function getDeliveryReads({ delivery }: { readonly delivery: DeliveryState }): Observations | null {
+/** Returns the observations since the latest POST that may have been processed; null without such a POST. */
+export function getObservations({ delivery }: { readonly delivery: DeliveryState }): Observations | null {
   return delivery.kind === 'accepted' || delivery.kind === 'unknown' ? delivery.reads : null;
 }
 
@@ -67,17 +67,23 @@ const facts = {
   deadlineAt: time,
   /** The job in the latest readable response. */
   job: orNull(isAgentJob),
-  /** The job right before the POST. */
+  /**
+   * The job in the baseline read of the latest POST, or of a send that found the job not idle or a reset. The value is null
+   * without such a read, or if the read is not known.
+   */
   baseline: orNull(isJobState),
   /** How many POSTs may have reached the agent service. */
   sends: count,
   /** When the latest POST started that was accepted or rejected, or whose delivery is unknown. */
   sentAt: orNull(time),
-  /** Whether the one further POST of `onUnknownDelivery: resend` was allowed before. */
+  /** Whether the one further POST of `onUnknownDelivery: resend` was allowed before, or may have been allowed before a reset. */
   isResendUsed: boolean,
   /** The job lock that this follow-up has acquired or may have acquired. The run ID is null if no activity has reported it. */
   jobLock: orNull(objectOf({ runId: orNull(text) })),
-  /** The follow-up that held the job lock at the time of the latest send. The value is null if no other follow-up held the lock. */
+  /**
+   * The other follow-up for whose end this follow-up waits, because it held the job lock at the latest send. The value is null if
+   * this follow-up does not wait for the lock.
+   */
   lockHolder: orNull(isJobLockHolder),
   /** The wait after a send found that the job is not idle: the start of the wait, and the number of reads since then. */
   waitingForJob: orNull(objectOf({ since: time, reads: count })),
@@ -94,8 +100,8 @@ const facts = {
   /** When the latest read or send ended. The wait for the next request counts from this time. */
   lastResponseAt: time,
   /**
-   * When a request was made due at once, by `pollNow` or because an update interrupted `pollJob`. The value is null after this
-   * request.
+   * When the next request became due at once, because of `pollNow` or because an interruption ended `pollJob`. The value is null
+   * after this request.
    */
   pollNowAt: orNull(time),
   isCancelled: boolean,

@@ -4,10 +4,10 @@ import type { Evidence, FailureType, Phase } from '../contract/result';
 import { nextWaitMs, type Random } from './cadence';
 import { isUnauthorized } from './failure-streak';
 import type { SendPermit } from './permits';
-import { type FollowUpState, getDeliveryReads } from './state';
+import { type FollowUpState, getObservations } from './state';
 
-/** How a follow-up ends. */
-export type FollowUpOutcome =
+/** How a follow-up ends. `toOutcomeName` returns the name of its outcome. */
+export type FollowUpEnd =
   | { readonly kind: 'result'; readonly job: AgentJob; readonly evidence: Evidence }
   | {
       readonly kind: 'failure';
@@ -46,7 +46,7 @@ export type Step = { readonly phase: Phase } &
       }
     /** Applies `onUnknownDelivery`, because no further read can show whether the message arrived. */
     | { readonly do: 'conclude reconciling' }
-    | { readonly do: 'end'; readonly outcome: FollowUpOutcome }
+    | { readonly do: 'end'; readonly outcome: FollowUpEnd }
   );
 
 /** The values on which a decision depends in addition to the state. */
@@ -57,7 +57,7 @@ export interface Moment {
   readonly minWaitMs: number;
 }
 
-export function endAs(outcome: FollowUpOutcome): Step {
+export function endAs(outcome: FollowUpEnd): Step {
   const phase = { result: 'done', failure: 'failed', cancelled: 'cancelled' } as const;
   return { do: 'end', phase: phase[outcome.kind], outcome };
 }
@@ -131,7 +131,7 @@ export function readOrPoll(
     state.pollNowAt !== null ||
     at >= endsAt ||
     (waitingForJob?.reads ?? polls) < (timerPolls === 'all' ? all : timerPolls);
-  const lastState = waitingForJob === null ? (getDeliveryReads(state)?.last ?? null) : state.job;
+  const lastState = waitingForJob === null ? (getObservations(state)?.last ?? null) : state.job;
   const step = { phase: phaseForRequest(state, phase), at };
   return isSingle || lastState === null
     ? { do: 'read', ...step }
@@ -140,5 +140,5 @@ export function readOrPoll(
 
 function getPollingStart(state: FollowUpState): number {
   // `sentAt` is null if the run before a reset may have made the POST, because the time of that POST is not known.
-  return state.waitingForJob?.since ?? state.sentAt ?? getDeliveryReads(state)?.freshFrom ?? 0;
+  return state.waitingForJob?.since ?? state.sentAt ?? getObservations(state)?.freshFrom ?? 0;
 }

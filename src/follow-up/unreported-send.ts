@@ -21,17 +21,17 @@ export type UnreportedSendCause =
 
 /**
  * Returns the outcome of a send that ended without a report. Two facts decide: how the activity ended, and the Temporal server's
- * record of it. The Temporal server records the heartbeat that requests the send permission before a POST starts. The verdict
- * is therefore `not-sent` only if the record was empty, and no attempt can get a permission after the record was read. A worker
- * that reports that nothing was sent needs no record.
+ * record of it. The Temporal server records the heartbeat that requests the send permission before a POST starts. The verdict is
+ * therefore `not-sent` only if the record was empty and, after it was read, no attempt can get a permission. A worker that reports
+ * that nothing was sent needs no record. The cells of the table are verdicts:
  *
- * | ended                    | checkpoint | nothing  | unknown  |
- * |--------------------------|------------|----------|----------|
- * | failed before permission | not-sent   | not-sent | not-sent |
- * | timed out                | unknown    | not-sent | unknown  |
- * | cancelled                | unknown    | not-sent | unknown  |
- * | pending                  | unknown    | unknown  | unknown  |
- * | ended without proof      | unknown    | unknown  | unknown  |
+ * | cause                    | record: checkpoint | record: nothing | record: unknown |
+ * |--------------------------|--------------------|-----------------|-----------------|
+ * | failed before permission | not-sent           | not-sent        | not-sent        |
+ * | timed out                | unknown            | not-sent        | unknown         |
+ * | cancelled                | unknown            | not-sent        | unknown         |
+ * | pending                  | unknown            | unknown         | unknown         |
+ * | ended without proof      | unknown            | unknown         | unknown         |
  *
  * @param record the record in the timeout, or the record at the time when the workflow stopped the send. The kind is `unknown` if
  * there is neither.

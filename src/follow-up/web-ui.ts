@@ -23,7 +23,7 @@ export function activitySummary({ polls, sends, waitingForJob }: FollowUpState, 
     case 'poll':
       return `poll ${polls + 1} and later polls, while the job is ${step.lastState.status}`;
     default:
-      return waitingForJob === null ? `poll ${polls + 1}` : 'read the job until it is idle';
+      return waitingForJob === null ? `poll ${polls + 1}` : 'read the job, to find out whether it is idle';
   }
 }
 

@@ -72,8 +72,8 @@ function useSinglePackages(config: WebpackConfig): WebpackConfig {
 }
 
 /**
- * Chooses the code of a worker's workflows. This plugin must be the last one, because it needs the options that the other plugins
- * have changed. Unless a plugin changes the code, the worker uses the prebuilt bundle.
+ * Chooses the code of a worker's workflows. This plugin must be the last one in the worker's list, because it needs the options
+ * that the other plugins have changed. Unless a plugin changes the code, the worker uses the prebuilt bundle.
  */
 export class WorkflowCodePlugin implements WorkerPlugin {
   readonly name = 'agent-follow-up-workflow-code';

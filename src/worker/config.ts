@@ -1,5 +1,5 @@
 import { parseSecrets } from '../activities/post-notification';
-import { ApiKeyError, type ApiKeySource, keyFromFile, keyFromText } from '../agent-api/api-key';
+import { SecretError, type SecretSource, keyFromFile, keyFromText } from '../agent-api/secret-source';
 import type { Proxy } from '../agent-api/client';
 import { Redactor } from '../agent-api/redaction';
 import { type Problem, problemText } from '../contract/checks';
@@ -19,7 +19,10 @@ export type WorkerConfig = LoadedConfig['config'];
 /** The variables that name a file with a secret. The worker reads these files again while it runs. */
 export type SecretFileVariable = 'AGENT_API_KEY_FILE' | 'FOLLOW_UP_NOTIFY_SECRET_FILE';
 
-/** Receives a problem of a secret file that changed, without any part of the file, or undefined if the file can be used again. */
+/**
+ * Called with the problem, once for each change of a secret file after which the file can't be used. Called with undefined when the
+ * file can be used again. The problem contains no part of the file.
+ */
 type ReportSecretFile = (variable: SecretFileVariable, problem: string | undefined) => void;
 
 /**
@@ -44,7 +47,7 @@ export async function loadConfig(env: Environment, reportSecretFile: ReportSecre
   const password = decodeURIComponent(new URL(proxy?.url ?? 'http://none').password);
   const redactor = new Redactor([...given, ...temporal.secrets, password], '[withheld: contains a secret]');
   /** Adds each value of a source to the redactor. A value is one secret, or several secrets that are separated by commas. */
-  const redactingSource = async (source: ApiKeySource): Promise<ApiKeySource> => {
+  const redactingSource = async (source: SecretSource): Promise<SecretSource> => {
     const current = async () => {
       const secrets = await source.current();
       for (const each of secrets.split(',')) redactor.addKey(each);
@@ -174,11 +177,11 @@ async function loadNotifySecrets(
  *
  * @throws ConfigurationError, which does not show the path of a file. An operator may have put the secret into the wrong variable.
  */
-async function readSecret(field: string, read: () => ApiKeySource | Promise<ApiKeySource>) {
+async function readSecret(field: string, read: () => SecretSource | Promise<SecretSource>) {
   try {
     return await read();
   } catch (error) {
-    throw error instanceof ApiKeyError ? new ConfigurationError([{ field, text: error.problem }]) : error;
+    throw error instanceof SecretError ? new ConfigurationError([{ field, text: error.problem }]) : error;
   }
 }
 

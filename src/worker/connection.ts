@@ -93,7 +93,10 @@ export async function connectToTemporal(
 ): Promise<NativeConnection> {
   const { namespace } = config;
   let connection: NativeConnection | undefined;
-  /** The call of the attempt that is being made, if the SDK's worker can't work without it. The SDK's errors name GetSystemInfo. */
+  /**
+   * The name of the current call, for the error text, if the SDK's worker needs this call. The value is undefined for other calls.
+   * While connecting, the value is undefined too, because the SDK's own error names its call (GetSystemInfo).
+   */
   let callName: string | undefined;
   const attempt = async () => {
     connection ??= await runtime.connect(config.connection);

@@ -113,7 +113,7 @@ function limitLine(line: string): string {
  * returns only the beginning of a long text.
  */
 const MAX_RECORD_CHARACTERS = 262_144;
-/** The share of a value in this number in addition to its characters. */
+/** Each value counts as this number of characters, in addition to its own length. */
 const VALUE_CHARACTERS = 16;
 const MAX_LIST_ITEMS = 1_000;
 const OMITTED = '[omitted: the record is too large]';

@@ -21,13 +21,13 @@ const QUERIES: Readonly<Record<OpenState, string>> = {
   batch: `WorkflowType = '${BATCH_WORKFLOW}'`,
 };
 
-/** The oldest changes are measured with every fifth count, because an operator needs them only when they are hours old. */
+/** The times without a change are measured with every fifth count, because an operator needs these times only if they reach hours. */
 const COUNTS_PER_CHANGE_MEASUREMENT = 5;
 
 /**
- * Records the number of open workflows and their oldest changes as metrics, until the returned timer is cleared. Returns undefined
- * if the process has no metrics. A failure is logged once until its reason changes, because a gateway may reject each of these
- * calls.
+ * Records the number of open workflows and, for each phase, the longest time without a change as metrics, until the returned timer
+ * is cleared. Returns undefined if the process has no metrics. A failure is logged once until its reason changes, because a gateway
+ * may reject each of these calls.
  */
 export function startOpenWorkflowGauges({ connection, options }: Worker): NodeJS.Timeout | undefined {
   const { logger, metricMeter } = Runtime.instance();
@@ -54,7 +54,7 @@ export function startOpenWorkflowGauges({ connection, options }: Worker): NodeJS
     if (!isChangeRound) return;
     for (const phase of OPEN_PHASES)
       await measure('ListWorkflowExecutions or GetWorkflowExecutionHistoryReverse', () =>
-        recordOldestChange(unchanged, phase, namespace),
+        recordLongestUnchanged(unchanged, phase, namespace),
       );
   };
   // On a slow Temporal server, the next round is left out.
@@ -78,8 +78,11 @@ async function recordCounts(connection: NativeConnection, namespace: string): Pr
   recordMetric(metricMeter, 'openCountedAt', Date.now() / 1_000, {}, { namespace });
 }
 
-/** Records the time since the oldest change. If it can't be found, 0 is recorded, because an old value would stay indefinitely. */
-async function recordOldestChange(
+/**
+ * Records the longest time without a change in a phase. If the time can't be found, 0 is recorded, because an old value would stay
+ * indefinitely.
+ */
+async function recordLongestUnchanged(
   unchanged: UnchangedFollowUps,
   phase: Phase,
   namespace: string,
@@ -87,7 +90,7 @@ async function recordOldestChange(
   const now = Date.now();
   let changedAt: number | null = null;
   try {
-    changedAt = await unchanged.findOldestChange(phase, now);
+    changedAt = await unchanged.findLongestUnchanged(phase, now);
   } finally {
     const ageMs = changedAt === null ? 0 : now - changedAt;
     recordMetric(Runtime.instance().metricMeter, 'oldestUnchanged', ageMs / 1_000, { phase }, { namespace });

@@ -157,7 +157,7 @@ export class FollowUpPlugin implements WorkerPlugin, BundlerPlugin {
    *
    * @throws SearchAttributesError before the worker polls, if search attributes are missing and can't be registered
    * @throws FollowUpError `UNSUPPORTED_SERVER` before the worker polls, if the Temporal server is too old
-   * @throws TypeError, ApiKeyError before the worker polls, if `notify` is invalid
+   * @throws TypeError, SecretError before the worker polls, if `notify` is invalid
    */
   async runWorker(worker: Worker, next: (worker: Worker) => Promise<void>): Promise<void> {
     const { taskQueue, namespace } = worker.options;
@@ -204,7 +204,10 @@ export class FollowUpPlugin implements WorkerPlugin, BundlerPlugin {
   }
 }
 
-/** Creates the error for workflows whose follow-ups, by default, would wait for a worker on a task queue without follow-ups. */
+/**
+ * Creates the error for a worker that has workflows on a task queue without follow-ups. By default, `startFollowUp` in such a
+ * workflow would use this task queue, and the follow-ups would never run.
+ */
 function workflowsOnOtherQueueError(taskQueue: string, followUpQueue: string): TypeError {
   return new TypeError(
     `the worker of the task queue ${taskQueue} has workflows, but the follow-up plugin uses this queue only for activities; run the ` +

@@ -41,10 +41,10 @@ export class UnchangedFollowUps {
   constructor(private readonly followUps: OpenFollowUps) {}
 
   /**
-   * Returns the time of the oldest last change in a phase; null for a phase without open follow-ups. Times are in milliseconds since
-   * the epoch. If a request fails, the next call does not repeat the reads before it.
+   * Returns when the follow-up of a phase that has not changed for the longest time last changed; null for a phase without open
+   * follow-ups. Times are in milliseconds since the epoch. If a request fails, the next call does not repeat the reads before it.
    */
-  async findOldestChange(phase: Phase, now: number): Promise<number | null> {
+  async findLongestUnchanged(phase: Phase, now: number): Promise<number | null> {
     const known = this.changes.get(phase) ?? new Map<string, number>();
     this.changes.set(phase, known);
     const runs = await this.listFirst(phase, now);

@@ -52,12 +52,13 @@ export class FollowUpWorkers {
     bundlePath: string | undefined,
     plugin: FollowUpPlugin,
   ): Promise<FollowUpWorkers> {
-    // The follow-up plugin is the last one to change the code, because it adds the workflows of other plugins to its own.
+    // `WorkflowCodePlugin` calls `configureBundler` in this order. The follow-up plugin comes last, because it adds its workflows to
+    // the `workflowsPath` that the other plugins have set.
     const workflowCode = new WorkflowCodePlugin(taskQueues.followUp, [...plugins, plugin], bundlePath);
     const shared = {
       connection,
       namespace: temporal.namespace,
-      // The prebuilt bundle is used only if no other plugin changes the code.
+      // The SDK calls `configureWorker` in this order. `WorkflowCodePlugin` comes last, because it needs the final options.
       plugins: [plugin, ...plugins, workflowCode],
       ...(deploymentVersion && { workerDeploymentOptions: { version: deploymentVersion, ...VERSIONING } }),
       workflowTaskPollerBehavior: POLLERS,

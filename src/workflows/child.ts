@@ -91,8 +91,8 @@ const NO_TASK_QUEUE =
   `${JSON.stringify(DEFAULT_TASK_QUEUES.followUp)}, because the worker of this workflow does not have the follow-up plugin`;
 
 /**
- * Returns the task queue of the follow-ups. Without the option, only a worker that also runs follow-ups is known to poll the queue.
- * On any other queue, the follow-up could wait indefinitely for a worker.
+ * Returns the task queue of the follow-ups. The default is the task queue of the calling workflow, but only if its worker also runs
+ * follow-ups. Otherwise, perhaps no worker for follow-ups polls this queue, and the follow-up would wait indefinitely.
  */
 function toTaskQueue(options: ChildFollowUpOptions): string {
   const { taskQueue = areWorkflowsBundled() ? workflowInfo().taskQueue : undefined } = options;

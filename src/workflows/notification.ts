@@ -13,9 +13,9 @@ import type { Notification, NotificationActivities, WorkerSettings } from '../co
 import { keywordAttributeKey } from '../contract/follow-up-start-options';
 import { workerSettings } from './activity-proxies';
 import { toEndMessage, toOutcomeName } from '../follow-up/failure-details';
-import { decisionReason, findEvidence, reportedDelivery } from '../follow-up/receipt';
+import { findUnknownDeliveryReason, findEvidence, reportedDelivery } from '../follow-up/receipt';
 import type { FollowUpState } from '../follow-up/state';
-import type { FollowUpOutcome } from '../follow-up/step';
+import type { FollowUpEnd } from '../follow-up/step';
 
 /**
  * The receiver has ten seconds to respond, and an attempt has five more seconds to start and report. A failure may set the retry
@@ -38,9 +38,9 @@ export async function followUpNotification(notification: Notification): Promise<
 }
 
 /**
- * Starts the workflow that sends a notification, if the worker has a receiver. The function waits only until the workflow has
- * started, because the Temporal server would drop the start if the parent ended first. A failed start is logged and never changes
- * the parent's result.
+ * Starts the workflow that sends a notification, if the worker has a receiver. The function waits until the workflow has started,
+ * because otherwise the Temporal server drops the start if the parent ends first. The function does not wait for the notification
+ * itself. A failed start is logged and never changes the parent's result.
  *
  * The workflow ID is from `uuid4` of workflow code, which is seeded. A replay and a run after a reset produce the same ID. An ID
  * that contains the run ID would be different after a reset.
@@ -73,7 +73,7 @@ export async function notify(
 /** Notifies the receiver that a follow-up has ended or, if the outcome is null, that the follow-up needs a decision. */
 export async function notifyOfFollowUp(
   state: FollowUpState,
-  outcome: FollowUpOutcome | null,
+  outcome: FollowUpEnd | null,
   settings: WorkerSettings,
 ): Promise<void> {
   const { plan, job } = state;
@@ -86,7 +86,7 @@ export async function notifyOfFollowUp(
     requestId: plan.requestId,
     batchId: typedSearchAttributes.get(keywordAttributeKey('FollowUpBatch')) ?? null,
     outcome: outcome && toOutcomeName(outcome),
-    message: outcome === null ? decisionReason(state) : toEndMessage(outcome, state),
+    message: outcome === null ? findUnknownDeliveryReason(state) : toEndMessage(outcome, state),
     status: job?.status ?? null,
     prLink: job?.prLink ?? null,
     verdict: reportedDelivery(state).verdict,

@@ -1,7 +1,7 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { afterEach, beforeAll, beforeEach, jest } from '@jest/globals';
 import { request } from 'undici';
-import { keyFromText } from '../../src/agent-api/api-key';
+import { keyFromText } from '../../src/agent-api/secret-source';
 import { type AgentApi, type AgentApiOptions, createAgentApi } from '../../src/agent-api/client';
 import { recordMetric } from '../../src/contract/metrics';
 import { JOB as BARE_JOB } from '../harness/fixtures';

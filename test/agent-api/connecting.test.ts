@@ -1,7 +1,7 @@
 import { createServer, type Socket } from 'node:net';
 import { expect, it, jest } from '@jest/globals';
 import getPort from 'get-port';
-import { ApiKeyError } from '../../src/agent-api/api-key';
+import { SecretError } from '../../src/agent-api/secret-source';
 import type { AgentApiOptions } from '../../src/agent-api/client';
 import { holdTimers } from '../harness/hold-timers';
 import { listen } from '../temporal/grpc-server';
@@ -124,7 +124,7 @@ it('no byte of a POST is sent if beforeFirstByte returns a reason', async () => 
 });
 
 it('no request is made if a URL cannot contain the ID or the API key cannot be read', async () => {
-  const sealed = { current: () => Promise.reject(new ApiKeyError('the vault', 'is sealed')) };
+  const sealed = { current: () => Promise.reject(new SecretError('the vault', 'is sealed')) };
   const invalid = { label: 'invalid_id', message: expect.stringContaining('a project or job ID must') };
   const noKey = { label: 'no_key', message: 'the vault is sealed' };
   for (const jobId of ['', '.', '..', 'x/../y', 'x\\.', 'caf\ufffd', 'lone \ud800 surrogate', 'job-1']) {

@@ -6,7 +6,7 @@ import {
   type BatchStep,
   GROUP_SIZE,
   nextBatchStep,
-  type RunningItems,
+  type RoundContext,
 } from '../../src/batch/next-batch-step';
 import type { Lane } from '../../src/batch/started-items';
 
@@ -33,7 +33,7 @@ const MEMO: BatchMemo = {
   ...{ cursor: 10, startLimit: 50, ended: 6, byStatus: { completed: 6 } },
 };
 
-const RUNNING: RunningItems = {
+const ROUND: RoundContext = {
   ...{ count: 0, busyLanes: new Set(), hasChanged: false, isStartTimeOver: false },
   ...{ now: NOW, activityStartedAt: NOW - 1_000 },
 };
@@ -41,23 +41,23 @@ const RUNNING: RunningItems = {
 const lane = (next: number, end: number, state: Lane['state'] = 'pending'): Lane => ({ next, end, state });
 const pending = (count: number) => Array.from({ length: count }, (_, nth) => lane(nth, nth + 1));
 
-/** The differences from MEMO and RUNNING. Unless `board` changes a field, the board has the memo's value. */
+/** The differences from MEMO and ROUND. Unless `board` changes a field, the board has the memo's value. */
 interface Changes {
   readonly memo?: Partial<BatchMemo>;
   readonly board?: Partial<BatchMemo>;
-  readonly running?: Partial<RunningItems>;
+  readonly round?: Partial<RoundContext>;
 }
 
-function step({ memo = {}, board = {}, running = {} }: Changes): BatchStep {
+function step({ memo = {}, board = {}, round = {} }: Changes): BatchStep {
   const settings = { ...MEMO, ...memo };
-  return nextBatchStep({ ...settings, ...board }, settings, { ...RUNNING, ...running });
+  return nextBatchStep({ ...settings, ...board }, settings, { ...ROUND, ...round });
 }
 
 const REPORT = { do: 'report' } as const;
 const nextRound = (waitMs: number) => ({ do: 'next round', waitMs }) as const;
 const start = (lanes: readonly Lane[]) => ({ do: 'start', lanes }) as const;
-const ONE_RUNS = { board: { lanes: [lane(9, 10, 'running')] }, running: { count: 1 } } as const;
-const FULL = { running: { count: 5 } } as const;
+const ONE_RUNS = { board: { lanes: [lane(9, 10, 'running')] }, round: { count: 1 } } as const;
+const FULL = { round: { count: 5 } } as const;
 const DUE = { activityStartedAt: NOW - 60_001, count: 5 };
 
 describe('nextBatchStep', () => {
@@ -75,7 +75,7 @@ describe('nextBatchStep', () => {
     ],
     [
       'starts only as many items as the concurrency allows',
-      { board: { lanes: pending(7) }, running: { count: 3 } },
+      { board: { lanes: pending(7) }, round: { count: 3 } },
       start(pending(2)),
     ],
     [
@@ -85,7 +85,7 @@ describe('nextBatchStep', () => {
     ],
     [
       'starts nothing in a lane whose job has a running follow-up',
-      { board: { cursor: 50, lanes: pending(2) }, running: { count: 3, busyLanes: new Set([1]) } },
+      { board: { cursor: 50, lanes: pending(2) }, round: { count: 3, busyLanes: new Set([1]) } },
       start([lane(1, 2)]),
     ],
     [
@@ -100,12 +100,12 @@ describe('nextBatchStep', () => {
     ],
     [
       'starts nothing if a lower concurrency was set',
-      { board: { lanes: pending(9) }, running: { count: 9 } },
+      { board: { lanes: pending(9) }, round: { count: 9 } },
       nextRound(5_000),
     ],
     [
       'starts nothing after the round has lasted long enough',
-      { running: { isStartTimeOver: true } },
+      { round: { isStartTimeOver: true } },
       nextRound(5_000),
     ],
     ['starts nothing while the batch is paused', { ...ONE_RUNS, memo: { isPaused: true } }, nextRound(5_000)],
@@ -152,32 +152,32 @@ describe('nextBatchStep', () => {
   });
 
   it.each<[string, Changes, BatchStep]>([
-    ['reports progress when a report is due', { board: { ended: 7 }, running: DUE }, REPORT],
-    ['reports started items when a report is due', { board: { cursor: 11 }, running: DUE }, REPORT],
+    ['reports progress when a report is due', { board: { ended: 7 }, round: DUE }, REPORT],
+    ['reports started items when a report is due', { board: { cursor: 11 }, round: DUE }, REPORT],
     [
       'reports the progress of a paused batch when a report is due',
-      { memo: { isPaused: true }, board: { ended: 7, lanes: [lane(9, 10, 'running')] }, running: DUE },
+      { memo: { isPaused: true }, board: { ended: 7, lanes: [lane(9, 10, 'running')] }, round: DUE },
       REPORT,
     ],
-    ['reports nothing if nothing changed', { running: DUE }, nextRound(5_000)],
+    ['reports nothing if nothing changed', { round: DUE }, nextRound(5_000)],
     [
       'makes the second report more than 4 s after the activity started',
-      { board: { ended: 7 }, running: { activityStartedAt: NOW - 4_001, count: 5 } },
+      { board: { ended: 7 }, round: { activityStartedAt: NOW - 4_001, count: 5 } },
       REPORT,
     ],
     [
       'does not make the second report earlier',
-      { board: { ended: 7 }, running: { activityStartedAt: NOW - 4_000, count: 5 } },
+      { board: { ended: 7 }, round: { activityStartedAt: NOW - 4_000, count: 5 } },
       nextRound(5_000),
     ],
     [
       'postpones a report that would cost more than two events per ended item',
-      { memo: { activityCount: 14 }, board: { ended: 13 }, running: DUE },
+      { memo: { activityCount: 14 }, board: { ended: 13 }, round: DUE },
       nextRound(5_000),
     ],
     [
       'makes the postponed report when enough items have ended',
-      { memo: { activityCount: 14 }, board: { ended: 14 }, running: DUE },
+      { memo: { activityCount: 14 }, board: { ended: 14 }, round: DUE },
       REPORT,
     ],
     [
@@ -191,16 +191,16 @@ describe('nextBatchStep', () => {
 
   it.each<[string, Changes, number]>([
     ['nothing changes', {}, 5_000],
-    ['the round changed something', { running: { hasChanged: true } }, 1_000],
+    ['the round changed something', { round: { hasChanged: true } }, 1_000],
     ['an item ended quickly a moment ago', { board: { quickEndAt: NOW - 19_999 } }, 1_000],
     ['an item ended quickly some time ago', { board: { quickEndAt: NOW - 20_000 } }, 5_000],
     [
       'an item that can’t proceed changes in every round',
-      { board: { blockedItem: { workflowId: 'w', reason: 'rejected' } }, running: { hasChanged: true } },
+      { board: { blockedItem: { workflowId: 'w', reason: 'rejected' } }, round: { hasChanged: true } },
       5_000,
     ],
-  ])('the wait before the next round if %s', (_, { board = {}, running = {} }, waitMs) => {
-    expect(step({ board, running: { count: 5, ...running } })).toEqual(nextRound(waitMs));
+  ])('the wait before the next round if %s', (_, { board = {}, round = {} }, waitMs) => {
+    expect(step({ board, round: { count: 5, ...round } })).toEqual(nextRound(waitMs));
   });
 
   it('never exceeds the concurrency, and starts only pending lanes, each once', () => {
@@ -224,7 +224,7 @@ describe('nextBatchStep', () => {
         const lanes = all.map((state, nth) => lane(nth, nth + 1, state));
         const active = all.filter((state) => state !== 'pending').length;
         const count = active + otherRunning;
-        const next = step({ memo, board: { lanes, cursor }, running: { count } });
+        const next = step({ memo, board: { lanes, cursor }, round: { count } });
         const starting = next.do === 'start' ? next.lanes : [];
         const added = next.do === 'add lanes' ? next.count + lanes.length - active : 0;
         expect(new Set(starting.filter(({ state }) => state === 'pending')).size).toBe(starting.length);

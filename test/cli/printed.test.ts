@@ -67,6 +67,16 @@ it.each<[FollowUpError, number, string, string?]>([
   expect(error.name).toBe(name);
 });
 
+it('the error of a follow-up that was cancelled before its send names retry as the way to send the message', () => {
+  const receipt = { ...RECEIPT, delivery: NOT_SENT };
+  const { text } = commandOutcomeFromError(new FollowUpError('CANCELLED', 'message', { receipt }));
+  expect(text).toMatch(/^ +what to do +to send the message nevertheless, run `agent-follow-up retry`$/m);
+  const rejected = commandOutcomeFromError(
+    followUpFailureError('FollowUpRejected', 'message', { workflowId: 'w', receipt }),
+  );
+  expect(rejected.text).toMatch(/^ +what to do +fix the cause, then run /m);
+});
+
 it('prints at most 100 problems and the number of the remaining problems', () => {
   const problems = Array.from({ length: 150 }, (_, line) => ({ field: `line ${line}`, text: 'is wrong' }));
   const { text } = commandOutcomeFromError(new InvalidRequestError(problems));
@@ -154,10 +164,22 @@ it.each<[Partial<FollowUpProgress>, object]>([
   ],
   [
     { evidence: 'unchanged' },
-    { evidence: 'unchanged (nothing shows that this end is new, so check the job)' },
+    { evidence: 'unchanged (no read showed a turn after the message, so check the job)' },
   ],
   [{ evidence: 'seen-active' }, { evidence: 'seen-active' }],
   [{ phase: 'unauthorized' }, { 'what to do': expect.stringContaining('AGENT_API_KEY') }],
+  // The follow-up was cancelled before its send. The follow-up had no watch, and an operator has no cause to fix.
+  [
+    { phase: 'cancelled', delivery: NOT_SENT },
+    {
+      action: 'none; the follow-up was cancelled, and the agent continues if the message arrived',
+      'what to do': 'to send the message nevertheless, run `agent-follow-up retry`',
+    },
+  ],
+  [
+    { phase: 'cancelled', delivery: { verdict: 'rejected', confirmedBy: null, sends: 1 } },
+    { 'what to do': expect.stringContaining('fix the cause, then run `agent-follow-up retry`') },
+  ],
 ])('formats the status rows of the progress %j', (change, rows) => {
   expect(
     Object.fromEntries(progressRows(session, { workflowId: 'w' }, { ...WATCHING, ...change })),

@@ -7,17 +7,17 @@ import {
   toOutcomeName,
 } from '../../src/follow-up/failure-details';
 import { toReceipt } from '../../src/follow-up/receipt';
-import type { FollowUpOutcome } from '../../src/follow-up/step';
+import type { FollowUpEnd } from '../../src/follow-up/step';
 import { accepted, afterSend, httpFailure, job, ms, posted, REJECTED, RUN_ID, unsent } from './states';
 
-const RESULT: FollowUpOutcome = { kind: 'result', job: job('completed'), evidence: 'unchanged' };
-const CANCELLED: FollowUpOutcome = { kind: 'cancelled' };
+const RESULT: FollowUpEnd = { kind: 'result', job: job('completed'), evidence: 'unchanged' };
+const CANCELLED: FollowUpEnd = { kind: 'cancelled' };
 const FAILURE = {
   kind: 'failure',
   type: 'FollowUpRejected',
   reason: 'http 422.',
   cause: httpFailure(422, { serviceMessage: 'no prompt' }),
-} as const satisfies FollowUpOutcome;
+} as const satisfies FollowUpEnd;
 
 it('the failure of a follow-up has the reason, the delivery, the job, the receipt and the response', () => {
   const state = afterSend(posted(REJECTED));

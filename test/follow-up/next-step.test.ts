@@ -81,12 +81,6 @@ it.each<Row>([
   ],
   ['the first read received 400', afterSend(notRead(400)), '', 'failed: FollowUpRejected'],
   [
-    'the first read is impossible',
-    afterSend(notRead({ ...REFUSED, isPermanent: true })),
-    '',
-    'failed: FollowUpRejected',
-  ],
-  [
     'whenActive is reject, and the job was not read yet',
     unsent({ whenActive: 'reject' }),
     '@0',
@@ -729,7 +723,7 @@ it.each([
   [
     'DeliveryUnknown',
     concluded('fail', 'active'),
-    "ECONNRESET. Reading the job can't show whether the message arrived, because the job was active before the POST or is not known.",
+    "ECONNRESET. Reading the job can't show whether the message arrived, because the job was not idle before the POST, or its state before the POST is not known.",
     undefined,
   ],
   [

@@ -13,7 +13,7 @@ import {
   isContinuedFollowUp,
   isDecisionNeeded,
 } from '../../src/follow-up/state';
-import type { FollowUpOutcome, Step } from '../../src/follow-up/step';
+import type { FollowUpEnd, Step } from '../../src/follow-up/step';
 import { outcomeFromUnreportedSend, type UnreportedSendCause } from '../../src/follow-up/unreported-send';
 import { HOLDER, httpFailure, job, ms, PLAN, REFUSED, RUN_ID } from './states';
 
@@ -161,7 +161,7 @@ class Sequence {
     }
   }
 
-  private playToEnd(): FollowUpOutcome {
+  private playToEnd(): FollowUpEnd {
     let endingSteps = 0;
     for (;;) {
       const step = this.decide();
@@ -478,7 +478,7 @@ class Sequence {
   }
 
   /** Checks that there is exactly one outcome, which depends neither on random numbers nor on the time. */
-  private checkEnd(outcome: FollowUpOutcome): void {
+  private checkEnd(outcome: FollowUpEnd): void {
     for (const laterMs of [0, 1, ms(100_000)]) {
       const later = nextStep(this.state, this.now + laterMs, () => 0.999, ms(60));
       check(later.do === 'end' && isDeepStrictEqual(later.outcome, outcome), 'there is one outcome');
@@ -488,7 +488,7 @@ class Sequence {
   }
 
   /** Checks that a fresh read returned the result. If nothing shows that the status is new, two reads must have returned it. */
-  private checkResult({ job, evidence }: FollowUpOutcome & { kind: 'result' }): void {
+  private checkResult({ job, evidence }: FollowUpEnd & { kind: 'result' }): void {
     const { maxStalenessMs } = this.state.plan;
     const read = this.reads.find((each) => each.job === job);
     check(this.mayHaveArrived && this.postEndedAt !== null, 'a result needs a POST');
@@ -512,7 +512,7 @@ function check(isTrue: boolean, property: string): void {
   if (!isTrue) throw new Error(`violated: ${property}`);
 }
 
-function nameOf(outcome: FollowUpOutcome): string {
+function nameOf(outcome: FollowUpEnd): string {
   if (outcome.kind === 'result') return `result (${outcome.evidence})`;
   return outcome.kind === 'failure' ? outcome.type : 'cancelled';
 }

@@ -182,7 +182,7 @@ it.each([
   [
     'if no read can show whether the message arrived',
     needsDecision('active'),
-    "ECONNRESET. Reading the job can't show whether the message arrived, because the job was active before the POST or is not known.",
+    "ECONNRESET. Reading the job can't show whether the message arrived, because the job was not idle before the POST, or its state before the POST is not known.",
   ],
   ['unless the delivery is known', accepted('completed'), undefined],
 ])('the progress states why a delivery is unknown %s', (_, state, reason) => {

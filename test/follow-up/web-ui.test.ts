@@ -139,7 +139,12 @@ it.each([
 it.each([
   ['the first send', unsent(), 0, 'read the job, then send the message'],
   ['a further send', resendAllowed(), 300, 'read the job, then send the message (POST 2)'],
-  ['a read while the job is not idle', afterSend(notReady('active')), 100, 'read the job until it is idle'],
+  [
+    'a read while the job is not idle',
+    afterSend(notReady('active')),
+    100,
+    'read the job, to find out whether it is idle',
+  ],
   ['a read', afterReads(accepted('completed'), '130 active'), 130, 'poll 2'],
   [
     'a poll',

@@ -2,7 +2,7 @@ import { Client, type ConnectionLike } from '@temporalio/client';
 import type { DataConverter } from '@temporalio/common';
 import { SimplePlugin } from '@temporalio/plugin';
 import { DefaultLogger, NativeConnection, Runtime } from '@temporalio/worker';
-import { keyFromText } from '../../src/agent-api/api-key';
+import { keyFromText } from '../../src/agent-api/secret-source';
 import { createAgentApi } from '../../src/agent-api/client';
 import { startDevServer } from '../../tools/lib/dev-server';
 import { startSandbox } from '../../sandbox';

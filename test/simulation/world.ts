@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 import type { ReusableVMWorkflowCreator } from '@temporalio/worker/lib/workflow/reusable-vm';
 import type { SinkCall } from '@temporalio/workflow';
 import { createActivities } from '../../src/activities';
-import { keyFromText } from '../../src/agent-api/api-key';
+import { keyFromText } from '../../src/agent-api/secret-source';
 import { createAgentApi } from '../../src/agent-api/client';
 import { CHUNK_WORKFLOW } from '../../src/batch/memo';
 import { JOB_LOCK_WORKFLOW } from '../../src/contract/names';

@@ -41,9 +41,9 @@ class SimulatedServer {
 
   constructor(public runs: readonly SimulatedRun[]) {}
 
-  /** Returns the age of the oldest change in a phase, in minutes. Null without an open follow-up. */
+  /** Returns the longest time without a change in a phase, in minutes. Null without an open follow-up. */
   async measure(now = NOW, phase: Phase = 'watching'): Promise<number | null> {
-    const changedAt = await this.unchanged.findOldestChange(phase, now);
+    const changedAt = await this.unchanged.findLongestUnchanged(phase, now);
     return changedAt === null ? null : (now - changedAt) / MINUTE;
   }
 }
@@ -54,7 +54,7 @@ it.each<[string, SimulatedRun[], number | null]>([
   ['a later follow-up has not changed for longer', [run('a', 60, 10), run('b', 50, 40)], 40],
   ['the older follow-up is in another phase', [run('a', 90, 90, 'confirming'), run('b', 50, 40)], 40],
   ['a follow-up has been open for two years', [run('a', 2 * 366 * 24 * 60, 500_000)], 500_000],
-])('the oldest change of a phase is correct if %s', async (_, runs, minutes) => {
+])('the longest time without a change in a phase is correct if %s', async (_, runs, minutes) => {
   expect(await new SimulatedServer(runs).measure()).toBe(minutes);
 });
 

@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, it } from '@jest/globals';
 import { bundleWorkflowCode, DefaultLogger } from '@temporalio/worker';
-import { keyFromText } from '../../src/agent-api/api-key';
+import { keyFromText } from '../../src/agent-api/secret-source';
 import { TestBatch, FASTEST_OPTIONS } from '../harness/test-batch';
 import { Environment } from '../harness/environment';
 import { eventsOf } from '../harness/reset';

@@ -64,7 +64,7 @@ need every test. Nine mutants survived, and change nothing:
 | \`describeConflict\` | Another text replaces \`''\` after \`at(-1)\`. | A split text always has a last part. |
 | \`applyRead\` | The test \`pollNowAt !== null\` is removed. | The test only narrows a type. No read is requested before time 0. |
 | \`endIfNotSendable\` | \`job?.status\` becomes \`job.status\`; an empty text replaces \`'active'\`. | The job is known if \`waitingForJob\` is set. |
-| \`readOrPoll\`, \`getPollingStart\` | \`getDeliveryReads(state)?.\` loses its question mark (two mutants). | The reads are known unless \`waitingForJob\` is set. |`;
+| \`readOrPoll\`, \`getPollingStart\` | \`getObservations(state)?.\` loses its question mark (two mutants). | The reads are known unless \`waitingForJob\` is set. |`;
 
 /** Returns the whole page docs/proofs.md. */
 export function proofsPage(): string {

@@ -42,7 +42,7 @@ interface RoundFacts {
   readonly board: BatchBoard;
   /** The workflow IDs of the follow-ups that run, from the visibility list and from the facts that the round collected since. */
   readonly runningIds: ReadonlySet<string>;
-  /** The lanes with a running later item that another client started. The keys are the ends of the lanes. */
+  /** The lanes with a running later item that another client started. The keys are the fields `end` of the lanes. */
   readonly blockedByLaterItem: ReadonlyMap<number, BlockedItem>;
   /** The first item that can't proceed, and the reason. */
   readonly blockedItem: BlockedItem | null;

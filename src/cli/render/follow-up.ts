@@ -7,7 +7,7 @@ import { formatDuration } from '../../contract/duration';
 import type { Session } from '../session';
 import type { Row } from './text';
 
-const UNCHANGED_NOTE = 'nothing shows that this end is new, so check the job';
+const UNCHANGED_NOTE = 'no read showed a turn after the message, so check the job';
 
 export function optionalRows(name: string, value: string | number | null | undefined): Row[] {
   return value === null || value === undefined ? [] : [[name, String(value)]];

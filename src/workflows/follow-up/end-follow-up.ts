@@ -21,7 +21,7 @@ import type { FollowUpResult, Receipt } from '../../contract/result';
 import { keywordAttributeKey } from '../../contract/follow-up-start-options';
 import { toFailureParts, toOutcomeName } from '../../follow-up/failure-details';
 import { toReceipt } from '../../follow-up/receipt';
-import type { FollowUpOutcome } from '../../follow-up/step';
+import type { FollowUpEnd } from '../../follow-up/step';
 import { nonRetryableError } from '../non-retryable-error';
 import { notifyOfFollowUp } from '../notification';
 import { showOutcome } from './display';
@@ -34,7 +34,7 @@ import type { FollowUpRun } from './run';
  */
 export async function endFollowUp(
   run: FollowUpRun,
-  outcome: FollowUpOutcome,
+  outcome: FollowUpEnd,
   settings: WorkerSettings,
 ): Promise<FollowUpResult> {
   const { state } = run;

@@ -34,15 +34,15 @@ export async function followUp(input: FollowUpRequest | ContinuedFollowUp): Prom
 
 async function runToCompletion(run: FollowUpRun): Promise<FollowUpResult> {
   const settings = await workerSettings();
-  let isDelivered = run.state.delivery.kind === 'accepted';
+  let isDeliveryCounted = run.state.delivery.kind === 'accepted';
   let before = { state: run.state, step: run.step };
   for (;;) {
     const step = run.decideStep();
     showState(run);
     logChanges(before, run);
     before = { state: run.state, step };
-    if (!isDelivered && (run.state.delivery.kind === 'accepted' || step.do === 'end')) {
-      isDelivered = true;
+    if (!isDeliveryCounted && (run.state.delivery.kind === 'accepted' || step.do === 'end')) {
+      isDeliveryCounted = true;
       recordMetric(metricMeter, 'deliveries', 1, { verdict: reportedDelivery(run.state).verdict });
     }
     if (step.do === 'end') return endFollowUp(run, step.outcome, settings);

@@ -28,10 +28,10 @@ import { StoppableActivity } from '../stoppable-activity';
 import type { FollowUpRun } from './run';
 
 /**
- * The report of a send activity, or how the activity ended without a report. A timeout has the Temporal server's record of the
+ * How a send activity ended: its report, or the cause of its end without a report. A timeout has the Temporal server's record of the
  * send.
  */
-type SendActivityOutcome = SendResult | { readonly cause: UnreportedSendCause; readonly record?: SendRecord };
+type SendActivityEnd = SendResult | { readonly cause: UnreportedSendCause; readonly record?: SendRecord };
 
 const UNKNOWN_RECORD: SendRecord = { kind: 'unknown' };
 
@@ -62,17 +62,17 @@ export async function performSend(
   // cancelled in one workflow task, the Temporal server never receives it and can't report that nothing was recorded.
   if (state.isCancelled || startedAt >= deadlineAt) return null;
   const summary = activitySummary(state, step);
-  const send = new StoppableActivity<SendActivityOutcome>(run, () => startSend(input, settings, summary));
+  const send = new StoppableActivity<SendActivityEnd>(run, () => startSend(input, settings, summary));
   run.isSending = true;
   await send.waitForEndOrDeadline();
-  const activityOutcome = send.outcome ?? (await stopPendingSend(send, settings));
+  const activityEnd = send.outcome ?? (await stopPendingSend(send, settings));
   run.isSending = false;
   const at = Date.now();
   const earlierPostEndsAt = at + SEND_PERMISSION_MS + settings.httpTimeoutMs;
   const event = { kind: 'send ended', startedAt, at, earlierPostEndsAt } as const;
-  if ('outcome' in activityOutcome)
-    return { ...event, outcome: activityOutcome.outcome, lockRunId: activityOutcome.lockRunId };
-  const { cause, record = UNKNOWN_RECORD } = activityOutcome;
+  if ('outcome' in activityEnd)
+    return { ...event, outcome: activityEnd.outcome, lockRunId: activityEnd.lockRunId };
+  const { cause, record = UNKNOWN_RECORD } = activityEnd;
   return { ...event, outcome: outcomeFromUnreportedSend(cause, record, at), lockRunId: null };
 }
 
@@ -81,14 +81,14 @@ export async function performSend(
  * and cancels the send.
  */
 async function stopPendingSend(
-  send: StoppableActivity<SendActivityOutcome>,
+  send: StoppableActivity<SendActivityEnd>,
   settings: WorkerSettings,
-): Promise<SendActivityOutcome> {
+): Promise<SendActivityEnd> {
   const record = await stopSend();
   // The wait has a limit, because a paused activity with a dead worker never confirms its cancellation: its timeouts are paused
   // too.
-  const activityOutcome = (await send.stop(attemptTimeoutMs(settings))) ?? ({ cause: 'pending' } as const);
-  return { record, ...activityOutcome };
+  const activityEnd = (await send.stop(attemptTimeoutMs(settings))) ?? ({ cause: 'pending' } as const);
+  return { record, ...activityEnd };
 }
 
 /** Returns the timeout of one attempt: the baseline read, the POST, and the requests to the Temporal server. */
@@ -97,18 +97,14 @@ function attemptTimeoutMs({ httpTimeoutMs }: WorkerSettings): number {
 }
 
 /**
- * Starts the send activity. The heartbeat before the POST is the only proof of a send. Temporal retries a failed attempt
- * at a constant interval, so that another worker can make the next attempt.
+ * Starts the send activity. The heartbeat before the POST is the only proof of a send. Temporal retries a failed attempt after five
+ * seconds, perhaps on another worker.
  *
  * The activity has no heartbeat timeout, because this timeout could end a POST that could still receive its response. The activity
  * has no schedule-to-close timeout, because this timeout could hide the record. At the deadline, the workflow queries the record
  * and cancels the activity instead.
  */
-function startSend(
-  input: SendInput,
-  settings: WorkerSettings,
-  summary: string,
-): Promise<SendActivityOutcome> {
+function startSend(input: SendInput, settings: WorkerSettings, summary: string): Promise<SendActivityEnd> {
   const { sendMessage } = proxyActivities<FollowUpActivities>({
     taskQueue: settings.sendTaskQueue,
     startToCloseTimeout: attemptTimeoutMs(settings),
@@ -125,7 +121,7 @@ function startSend(
 }
 
 /** Returns how a send ended, from the failure of its activity. A failure that is not listed here proves nothing about the send. */
-function unreportedSendFromFailure(error: unknown): SendActivityOutcome {
+function unreportedSendFromFailure(error: unknown): SendActivityEnd {
   if (!(error instanceof ActivityFailure)) throw error;
   const { cause } = error;
   if (cause instanceof CancelledFailure) return { cause: 'cancelled' };

@@ -146,8 +146,8 @@ function pollOutcomeFromResult(result: unknown, startedAt: number): PollOutcome 
 }
 
 /**
- * Returns the outcome of a failed `pollJob`: no worker completed the last read in time, or a bug. Earlier reads returned the
- * known job.
+ * Returns the outcome of a failed `pollJob`. `responseFromFailure` lists the causes. The reads before the failure returned the known
+ * job.
  */
 function pollOutcomeFromFailure(error: unknown, startedAt: number): PollOutcome {
   if (!(error instanceof ActivityFailure)) throw error;
@@ -178,7 +178,10 @@ const MANUALLY_COMPLETED_READ = {
   message: 'another client completed the read activity with a value that is not a response about the job',
 } as const satisfies JobResponse;
 
-/** Returns the response for a failed read activity. The cause is a timeout without a worker, another client, or a bug. */
+/**
+ * Returns the response for a failed read activity. The cause is a timeout without a worker, another client that failed the activity,
+ * or a bug.
+ */
 function responseFromFailure(error: unknown): JobResponse {
   if (!(error instanceof ActivityFailure)) throw error;
   const { cause } = error;

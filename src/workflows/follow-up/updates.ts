@@ -15,8 +15,8 @@ import { registerUpdate, rejectUpdateIf } from '../register-update';
 import type { FollowUpRun } from './run';
 
 /**
- * Registers the query and the updates. Each update applies one event, waits until the event took effect, and returns the
- * progress.
+ * Registers the query and the updates. Each update applies one event and returns the progress. `pollNow` first waits until the
+ * request was made, and `resolveDelivery` until the loop has decided the next step.
  */
 export function registerHandlers(run: FollowUpRun): void {
   const progress = () => toFollowUpProgress(run.state, run.step, run.isSending);

@@ -3,7 +3,7 @@ import { closeSync, constants, openSync, rmSync, writeFileSync } from 'node:fs';
 import filePromises, { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it, jest } from '@jest/globals';
-import { ApiKeyError, keyFromFile, keyFromText } from '../../src/agent-api/api-key';
+import { SecretError, keyFromFile, keyFromText } from '../../src/agent-api/secret-source';
 import { eventually } from '../../tools/lib/eventually';
 import { holdTimers } from '../harness/hold-timers';
 import { temporaryFolder } from '../harness/temporary-folder';
@@ -13,13 +13,16 @@ const path = join(folder, 'key');
 const pipe = join(folder, 'pipe');
 execFileSync('mkfifo', [pipe]);
 
-it('removes white space around a key, and rejects an invalid text without showing it', async () => {
+it('removes white space around a secret, and rejects an invalid text without showing it', async () => {
   expect(await keyFromText(' agnt_abcd\r\n').current()).toBe('agnt_abcd');
   const problem =
-    'must contain only the admin key: printable ASCII without white space, with at least 8 letters and digits';
+    'must contain only the secret: printable ASCII without white space, with at least 8 letters and digits';
   for (const text of ['  \n', 'agnt_abcd\r\nx-evil: 1', 'schlüssel', 'seven77', '--seven77--'])
     expect(() => keyFromText(text)).toThrow(
-      new ApiKeyError('AGENT_API_KEY', text.trim() === '' ? `is empty; it ${problem}` : problem),
+      new SecretError(
+        'the text that keyFromText received',
+        text.trim() === '' ? `is empty; it ${problem}` : problem,
+      ),
     );
 });
 
@@ -44,7 +47,7 @@ it('reports each change of the key file after which the file can’t be used onc
     writeFileSync(path, content);
     for (let n = 0; n < 3; n += 1) expect(await source.current()).toBe('admin-key-1');
   }
-  const invalid = expect.stringMatching(/^must contain only the admin key/);
+  const invalid = expect.stringMatching(/^must contain only the secret/);
   expect(problems).toEqual([expect.stringMatching(/^is empty/), invalid, invalid, invalid, invalid]);
   rmSync(path);
   for (let n = 0; n < 3; n += 1) expect(await source.current()).toBe('admin-key-1');
@@ -57,17 +60,17 @@ it('reports each change of the key file after which the file can’t be used onc
 // Proves K4.
 it.each<[string, string, RegExp]>([
   ['does not exist', join(folder, 'nothing'), /can't be read: ENOENT$/],
-  ['is too large', path, /must contain only the admin key/],
+  ['is too large', path, /must contain only the secret: /],
   ['is a pipe', pipe, /is not a regular file, so it can't be read for each request$/],
 ])(
   'rejects a key file that %s, with an error that has the path and not the content',
   async (_problem, name, expected) => {
-    writeFileSync(path, 'secret'.repeat(10_000));
+    writeFileSync(path, 'hidden'.repeat(10_000));
     const error: unknown = await keyFromFile(name).catch((reason: unknown) => reason);
-    expect(error).toBeInstanceOf(ApiKeyError);
+    expect(error).toBeInstanceOf(SecretError);
     expect(String(error)).toMatch(expected);
-    expect(String(error)).toContain(`the key file ${JSON.stringify(name)}`);
-    expect(String(error)).not.toContain('secret');
+    expect(String(error)).toContain(`the secret file ${JSON.stringify(name)}`);
+    expect(String(error)).not.toContain('hidden');
   },
 );
 
