@@ -15,7 +15,7 @@ import type { Evidence } from '../contract/result';
 /**
  * The facts that the reads since a POST have shown. A replica may lag, and the agent may start on a message late. `maxStaleness` is
  * assumed to be longer than both delays together. A response is fresh if its read was requested at least `maxStaleness` after the
- * POST ended. Only fresh responses decide.
+ * POST ended. Only fresh responses can end a follow-up with a job. An earlier `active` can also show that the turn has started.
  */
 export const isObservations = objectOf({
   /** The job right before the POST. The value is null if the worker that read the job could not report it. */

@@ -1,6 +1,6 @@
 /**
- * The documentation of the archives. Every archive has all pages, examples and deployment files, at the same paths as in the
- * repository. A page, a type or a message can therefore name any of them.
+ * The documentation of the archives. Every archive has the pages in `docs`, the changelog, SECURITY.md, the examples and the
+ * deployment files, at the same paths as in the repository. A page, a type or a message can therefore name any of them.
  */
 import { cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';

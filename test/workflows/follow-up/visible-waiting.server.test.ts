@@ -67,11 +67,11 @@ it.concurrent('each saved view of the documentation finds exactly its follow-ups
     watched: await follow({ projectId, ...ENDLESS_TURN }),
     'Needs an operator': await follow(active, { ...FAST_OPTIONS, ...ask }, lost),
     'Unknown status': await follow({ projectId, ...ENDLESS_TURN }, {}, UNKNOWN_STATUS),
-    'Result without a sign': await follow(noChange, {}, { name: 'invisible-turn', operation: 'message' }),
+    'Evidence unchanged': await follow(noChange, {}, { name: 'invisible-turn', operation: 'message' }),
     'Delivery unknown': await follow(active, { ...FAST_OPTIONS, ...ask, onUnknownDelivery: 'fail' }, lost),
     ended: await follow({ projectId }),
   };
-  expect((await followUps['Result without a sign'].result()).receipt.evidence).toBe('unchanged');
+  expect((await followUps['Evidence unchanged'].result()).receipt.evidence).toBe('unchanged');
   const views = savedViews();
   expect([...views.keys()].sort()).toEqual(
     Object.keys(followUps)
