@@ -262,7 +262,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
     ['message'],
   ),
   'strange-job': fault(
-    'returns a job with lone surrogates, control characters, a huge text or no text in a field',
+    'returns a job with lone surrogates, control characters, a huge text, or a number or an object instead of a text in a field',
     {
       text: z
         .enum(['each', ...STRANGE_TEXTS])

@@ -9,7 +9,7 @@ export class InputError extends Error {
 /** The maximum size of a body (2 MiB). The largest prompt (256 KiB) fits even if JSON writes each of its bytes as six. */
 export const MAX_BODY_BYTES = 2 * 2 ** 20;
 
-/** Parses a duration that is written as in the worker's configuration. The result is in milliseconds. */
+/** Parses a duration: a whole number with the unit ms, s, m or h. The result is in milliseconds. */
 export const duration = z
   .string()
   .regex(/^\d{1,9}(ms|s|m|h)$/, 'must be a duration such as 500ms, 3s, 2m or 1h')

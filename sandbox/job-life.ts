@@ -18,7 +18,10 @@ export interface TurnPlan {
    * @default the sandbox's `turnMs`, varied by up to a fifth
    */
   readonly durationMs?: number | null;
-  /** The turn ends with the response to this read. Reads count from 1 since the start of the turn, and the duration does not matter. */
+  /**
+   * The turn ends with the response to this read. Reads count from 1 since the start of the turn. The turn then has no default
+   * duration, but a `durationMs` of its own can end it earlier.
+   */
   readonly reads?: number;
   /**
    * The milliseconds from the arrival of a message to the start of its effect. Until then, the job continues as without the message.
@@ -41,7 +44,7 @@ export interface Turn extends TurnPlan {
   readonly state: 'queued' | 'running' | 'ended' | 'interrupted';
 }
 
-/** The initial job, or the job after a change. */
+/** The initial job. */
 export interface JobStart extends Omit<AgentJob, 'status'> {
   readonly status: 'active' | TerminalStatus;
 }
@@ -176,7 +179,7 @@ export class JobLife {
     return this.running() === undefined ? this.terminal.at : null;
   }
 
-  /** Returns the number of reads since then. */
+  /** Returns the number of reads since the job got its latest terminal status. */
   readsSinceTerminal(): number {
     return this.reads - this.terminal.reads;
   }

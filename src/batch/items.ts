@@ -183,16 +183,20 @@ export function byItem(one: Problem, other: Problem): number {
   return (one.item ?? 0) - (other.item ?? 0);
 }
 
-/** Returns why a value is not a batch ID, or undefined if the value is valid. */
-export function batchIdProblem(batchId: unknown): string | undefined {
+/**
+ * Returns why a value is not a batch ID, or undefined if the value is valid.
+ *
+ * @param suffix the text that a schedule appends to the value, which is then the ID of the schedule
+ */
+export function batchIdProblem(value: unknown, suffix = ''): string | undefined {
   // Together with a hyphen and an item's key, the batch ID must still be a valid `requestId`.
-  const problem = nameProblem(batchId, 100);
-  if (problem !== undefined || typeof batchId !== 'string') return problem;
-  if (batchId.includes('/'))
+  const problem = nameProblem(value, 100 - suffix.length);
+  if (problem !== undefined || typeof value !== 'string') return problem;
+  if (value.includes('/'))
     return "must not have a slash, because Temporal's HTTP API does not support a slash in a workflow ID";
-  const bytes = utf8ByteLength(chunkWorkflowId(batchId, 'x'.repeat(64), MAX_CHUNKS));
+  const bytes = utf8ByteLength(chunkWorkflowId(value + suffix, 'x'.repeat(64), MAX_CHUNKS));
   if (bytes <= MAX_WORKFLOW_ID_BYTES) return undefined;
-  return `is too long: a workflow ID with this batch ID would have ${bytes} bytes, and the maximum is ${MAX_WORKFLOW_ID_BYTES}`;
+  return `is too long: a workflow ID that contains this ID would have ${bytes} bytes, and the maximum is ${MAX_WORKFLOW_ID_BYTES}`;
 }
 
 /** Returns the problems of the two settings of a batch. */

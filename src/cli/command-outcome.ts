@@ -122,7 +122,7 @@ export function commandOutcomeFromResult(workflowId: string, result: FollowUpRes
   const source = [repository, ref].filter((part) => part !== null).join(' @ ');
   const text = columns([
     ['status', status],
-    ['prLink', prLink ?? 'null (no file was changed, or no pull request was opened)'],
+    ['prLink', prLink ?? 'null'],
     ['job', id],
     ...optionalRows('source', source || null),
     ...optionalRows('model', model),

@@ -24,7 +24,9 @@ export interface CallOptions {
    */
   readonly signal?: AbortSignal | undefined;
   /**
-   * Milliseconds until the call ends as `START_UNCONFIRMED` or `WAIT_TIMEOUT`. In a list, the timeout applies to each entry.
+   * Milliseconds until the call ends as `START_UNCONFIRMED` or `WAIT_TIMEOUT`. In a list, the timeout applies to each entry. In
+   * `BatchHandle.watch` and `streamResults`, the timeout applies to each update. An update takes at least 2 s, so a shorter timeout
+   * ends the iteration.
    *
    * @default none, but an update ends after 45 s, or after 2 s if no worker polls. If the Temporal server is unreachable, a call
    *   fails after about 20 s, and `progress` after about 5 s. `result` and `BatchHandle.watch` keep waiting.
@@ -107,7 +109,7 @@ export class CallRunner {
   }
 
   /**
-   * Yields the entries of a list. Each entry is one call with its own timeout.
+   * Yields the entries of a list, or the updates of a watch. Each of them is one call with its own timeout.
    *
    * @param list makes the list; its signal is aborted when the iteration ends, so that no timer of the list stays behind
    */

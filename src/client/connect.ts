@@ -17,12 +17,15 @@ import { checkObject, checkOptions } from './options';
 
 const CONNECT_TIMEOUT_MS = 5_000;
 
-/** The time for retries of the first call. It covers a short interruption. A caller learns of a longer outage soon. */
+/**
+ * The time after which a failed attempt of the first call is not retried. This time covers a short interruption. The last attempt can
+ * start about a second later, because the wait before this attempt does not end at the limit.
+ */
 const RETRY_CONNECTING_MS = 1_000;
 
 /**
- * The longest wait between two attempts to connect. With gRPC's default, a client would notice the server's return after 2
- * minutes.
+ * The longest wait between two attempts to connect. With gRPC's default, a client would notice the server's return up to
+ * 2 minutes later.
  */
 const MAX_RECONNECT_WAIT_MS = 5_000;
 
@@ -34,7 +37,7 @@ export interface ConnectOptions {
    * connects. @default false
    */
   readonly lazy?: boolean | undefined;
-  /** Milliseconds until connecting fails. A rejected connection fails after at most a second. @default 5000 */
+  /** Milliseconds until connecting fails. A rejected connection fails after about two seconds at most. @default 5000 */
   readonly timeout?: number | undefined;
   /** Ends connecting with the signal's reason. */
   readonly signal?: AbortSignal | undefined;

@@ -42,9 +42,9 @@ export interface FollowUpDescription {
    */
   readonly outcome: string | null;
   /**
-   * The delivery's verdict when the follow-up ended. For a running follow-up, the verdict is `unknown` if a send in progress has a
-   * recorded permission, because its message may have been sent. Otherwise, and always in a list, the verdict of a running
-   * follow-up is null.
+   * The delivery's verdict, which the follow-up records when it ends. Until then, and if the follow-up was terminated or timed out,
+   * the verdict is null. Exception: the verdict is `unknown` if a pending send has a recorded permission, or a heartbeat that this
+   * client can't decode, because its message may have been sent. A list does not have this exception.
    */
   readonly verdict: Verdict | null;
   /** The evidence for the final status, such as `seen-active`. Null while the follow-up runs, and if no status was accepted. */

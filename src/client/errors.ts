@@ -67,7 +67,10 @@ export function interruptedCallError(
   return new ErrorClass(code, reason, { workflowId, cause });
 }
 
-/** Thrown when the agent service rejected the message, or the job was not idle and `whenActive` is `reject`. */
+/**
+ * Thrown when the agent service rejected the message or the first read, when the job was not idle and `whenActive` is `reject`, or when
+ * the worker's configuration is wrong.
+ */
 export class FollowUpRejectedError extends FollowUpError {
   declare readonly code: 'REJECTED';
 }

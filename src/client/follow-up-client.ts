@@ -61,7 +61,7 @@ export class FollowUpClient {
    *
    * @throws InvalidRequestError if an option is unknown or invalid
    * @throws TemporalUnreachableError if the connection fails, unless `lazy` is true
-   * @throws FollowUpError `INVALID_CONFIGURATION` if a variable or the profile is invalid
+   * @throws FollowUpError `INVALID_CONFIGURATION` if a variable, the profile or a plugin is invalid
    * @throws FollowUpError `UNAUTHORIZED` if the Temporal server rejects the credentials, unless `lazy` is true
    * @throws FollowUpError `UNSUPPORTED_SERVER` if the Temporal server is too old, unless `lazy` is true
    */
@@ -143,7 +143,8 @@ export class FollowUpClient {
    * for each follow-up, so a message of unknown delivery is never sent again. A cancelled follow-up is retried only if
    * `filter.outcome` is `cancelled`. The call does not wait for the outcomes. It can be repeated after an error.
    *
-   * @returns a result for each follow-up, in an iteration that retries the follow-ups
+   * @returns an iterable with one result per follow-up. Iterating over it retries the follow-ups. Without an iteration, nothing is
+   *   retried.
    * @throws InvalidRequestError if the filter is invalid or empty; SearchAttributesError if the namespace is not set up
    */
   retryAll(filter: FollowUpFilter, options: RetryAllOptions = {}): AsyncIterable<RetryResult> {

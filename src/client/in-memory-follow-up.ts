@@ -28,7 +28,10 @@ export class InMemoryFollowUp {
   readonly endPromise: Promise<void>;
   /** Null while the run is running. */
   end: RunOutcome | null = null;
-  /** True after the start delay has ended and a worker runs the workflow. */
+  /**
+   * True after the simulation of this run has started: after the start delay when workers run, or when the test sets
+   * an outcome earlier.
+   */
   hasStarted = false;
   private readonly start: RunStart;
   private state: FollowUpState;
@@ -123,7 +126,10 @@ export class InMemoryFollowUp {
     this.apply({ kind: 'deadline extended', deadlineAt: Math.max(this.now, Date.now()) + ms });
   }
 
-  /** Applies an operator's decision. The agent then works on the message of the first POST, or of the second POST. */
+  /**
+   * Applies an operator's decision. With `delivered`, the agent then works on the message of the first POST. With `not-delivered`, a
+   * second POST is made, and the agent works on its message.
+   */
   resolveDelivery(decision: DeliveryDecision): void {
     this.script = scriptFromOutcome({ phase: 'watching' }, this.request.jobId);
     this.apply({ kind: 'delivery decided', decision, runId: this.runId });

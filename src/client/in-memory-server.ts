@@ -19,8 +19,8 @@ export const IN_MEMORY_NAMESPACE = 'in-memory';
 export const AVAILABILITIES = ['all', 'no-workers', 'unreachable'] as const;
 
 /**
- * With `no-workers`, no worker has polled the task queue for more than 90 s: a started follow-up stays in the phase `starting`, and no
- * worker responds. With `unreachable`, the Temporal server does not respond to any call. With `all`, both respond.
+ * With `no-workers`, the last poll of a worker was more than 90 s ago: a started follow-up stays in the phase `starting`, and no worker
+ * responds. With `unreachable`, the Temporal server does not respond to any call. With `all`, both respond.
  */
 export type Availability = (typeof AVAILABILITIES)[number];
 

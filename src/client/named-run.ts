@@ -49,7 +49,9 @@ async function readNextRunId(
   throw end;
 }
 
-/** Returns a handle whose updates and cancellations the Temporal server rejects as soon as another run is the latest. */
+/**
+ * Returns a handle whose updates and cancellations the Temporal server rejects as soon as the latest run belongs to another named run.
+ */
 export function getHandleOfRun(
   client: Client,
   run: Pick<WorkflowExecutionDescription, 'workflowId' | 'runId' | 'raw'>,

@@ -52,8 +52,8 @@ export async function readProgress(client: Client, named: NamedRun): Promise<Pro
     const progress = await queryProgress(client, run);
     return { from: 'worker', progress: await withPendingActivity(client, run, progress) };
   } catch (error) {
-    // The description shows the recorded state.
     if (!isServerFailure(error)) throw error;
+    // No worker returned the progress, so the Temporal server's description replaces it.
     const description = await withTimeout(client, SERVER_TIMEOUT_MS, () => describeFollowUp(client, named));
     const workers = await listPollingWorkers(client, description.taskQueue);
     return { from: 'server', description, workers: workers?.length ?? null };

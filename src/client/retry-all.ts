@@ -29,7 +29,10 @@ export interface RetryResult {
 /** The number of follow-ups that are retried at the same time. */
 const GROUP_SIZE = 16;
 
-/** The errors that concern every follow-up, and therefore end the call. Any other error concerns one follow-up. */
+/**
+ * The errors that end the call, because a retry of the next follow-up would probably fail too. Any other error is in the result of its
+ * follow-up.
+ */
 export const FINAL_ERRORS = [
   'UNREACHABLE',
   'START_UNCONFIRMED',

@@ -161,6 +161,9 @@ function checkScheduleParts({ spec, policies, state }: Partial<CreateScheduleOpt
     if (part !== undefined) checkObject(field, part);
 }
 
+/** The text that the Temporal server appends to the schedule ID. The time differs at each firing, and the length does not. */
+const FIRING_SUFFIX = '-2006-01-02T15:04:05Z';
+
 const NO_REQUEST_IDS = 'is not allowed in a schedule, because only the first firing would send the message';
 
 /** Checks the ID and the requests of a schedule, and returns the requests. @throws InvalidRequestError with every problem */
@@ -171,12 +174,10 @@ export async function checkSchedule(
 ) {
   checkName('scheduleId', scheduleId);
   checkObject('options', options);
-  // The batch ID of every firing has this length.
-  const batchId = `${scheduleId}-2006-01-02T15:04:05Z`;
-  const text = batchIdProblem(batchId);
+  const text = batchIdProblem(scheduleId, FIRING_SUFFIX);
   if (text !== undefined) throw invalidFieldError('scheduleId', text);
   const remedy = 'change one of them';
-  const { items } = await checkBatch(requests, { ...options, batchId }, remedy);
+  const { items } = await checkBatch(requests, { ...options, batchId: scheduleId + FIRING_SUFFIX }, remedy);
   const checked = items.map(({ request }) => request);
   const problems: Problem[] = [];
   for (const [index, { key }] of items.entries())

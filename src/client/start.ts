@@ -12,7 +12,7 @@ import type { DurationText } from '../contract/duration';
 import { getFirstRunId, readPromptDigest, readFirstRunInput } from '../temporal/workflow-executions';
 import { RETRY_OPTIONS, retryClient, startOptions } from '../temporal/start-options';
 import type { CallOptions } from './call-runner';
-import { describeFollowUp, findFollowUp } from './description';
+import { findFollowUp } from './description';
 import {
   ConflictError,
   InvalidRequestError,
@@ -146,7 +146,10 @@ export async function retryFollowUp(
     return { runId: firstExecutionRunId };
   } catch (error) {
     if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
-    throw wrongStateError(workflowId, (await describeFollowUp(client, { workflowId })).state);
+    // Since the description, another client or program has started a run, which may have ended in the meantime.
+    const later = await findFollowUp(client, { workflowId });
+    if (later.closeTime === undefined) throw wrongStateError(workflowId, 'running');
+    throw retriedAlreadyError(workflowId, getFirstRunId(later));
   }
 }
 

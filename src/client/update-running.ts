@@ -34,7 +34,8 @@ const UPDATE_TIMEOUT_MS = 45_000;
 export const NO_WORKER_TIMEOUT_MS = 2_000;
 
 /**
- * Updates the run that `find` returns. If another run is the latest when the update arrives, the Temporal server rejects the update.
+ * Updates the named run that `find` returns. If a later named run is the latest when the update arrives, the Temporal server rejects
+ * the update.
  *
  * @param find describes the run; with a run ID, the run with this ID
  * @returns the result of the update, and the run that was updated

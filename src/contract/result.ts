@@ -55,8 +55,8 @@ export const isReceipt = objectOf({
   /** Why the terminal status was accepted. The value is null until then. */
   evidence: orNull(isEvidence),
   /**
-   * The job in the baseline read of the latest POST, or of a send that found the job not idle or a reset. The value is null
-   * without such a read, or if the read is not known.
+   * The job in the baseline read of the latest POST. If a send found that the job was not idle, or that the workflow was reset, and
+   * no POST followed, the value is the job that this send read. The value is null if this read is not known.
    */
   baseline: orNull(isJobState),
   /** The SHA-256 of the prompt in hexadecimal digits. The value is null if the request was invalid. */

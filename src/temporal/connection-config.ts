@@ -20,7 +20,7 @@ export interface TemporalConfig {
   /** The address as configured. If it has no port, the SDK uses 7233. */
   readonly address: string;
   readonly namespace: string;
-  /** The API key, the lines of the TLS key, and the values of headers whose names indicate a secret. */
+  /** The API key, the lines of the TLS key, the codec's token, and the values of headers whose names indicate a secret. */
   readonly secrets: readonly string[];
   /** Whether `TEMPORAL_CODEC_ENDPOINT` is set, so that payloads must be encoded. */
   readonly hasCodecEndpoint: boolean;
@@ -30,7 +30,7 @@ export interface TemporalConfig {
 export class ConfigurationError extends FollowUpError {
   declare readonly code: 'INVALID_CONFIGURATION';
 
-  /** @param problems the field of each problem is the name of a variable */
+  /** @param problems the field of each problem names the variables, the file or the option */
   constructor(
     readonly problems: readonly Problem[],
     options?: ErrorOptions,

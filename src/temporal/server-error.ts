@@ -14,8 +14,8 @@ export class TemporalUnreachableError extends FollowUpError {
 }
 
 /**
- * Thrown when the namespace is missing, or when its search attributes are missing, have a wrong type or can't be listed. The message
- * has the required commands.
+ * Thrown when the namespace is missing, or when its search attributes are missing or have a wrong type. The message has the required
+ * commands.
  */
 export class SearchAttributesError extends FollowUpError {
   declare readonly code: 'NAMESPACE_NOT_SET_UP';

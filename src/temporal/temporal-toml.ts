@@ -26,7 +26,8 @@ export type FieldTypes = Readonly<Record<string, 'string' | 'boolean'>>;
 type Values = Readonly<Partial<Record<string, string>>>;
 
 /**
- * Returns the selected profile of `temporal.toml`, with the fields that the variables override. The fields are in the form of the file.
+ * Returns the selected profile of `temporal.toml`. The variables replace the fields that they set, except for headers. The fields are
+ * in the form of the file.
  *
  * The SDK's package `@temporalio/envconfig` is not used, because its meaning of `TEMPORAL_TLS` depends on its version: in 1.20,
  * `TEMPORAL_TLS=true` disables TLS. In addition, its public functions drop the fields `codec` and `tls.disable_host_verification`.

@@ -65,8 +65,9 @@ export interface TemporalVariables {
  * Reads the variables as the Temporal CLI does: `TEMPORAL_TLS=TRUE` enables TLS, and the variable `TEMPORAL_GRPC_META_X_API_KEY`
  * sets the header `x-api-key`.
  *
- * An empty variable counts as not set, because Docker Compose passes unset variables as empty. White space around a value is removed,
- * because a file that a secret was made from often ends with a line break. No problem shows a value.
+ * An empty variable counts as not set, because Docker Compose passes unset variables as empty. The variables of headers are an
+ * exception (see `headers`). White space around a value is removed, because a file that a secret was made from often ends with a line
+ * break. No problem shows a value.
  */
 export function readTemporalVariables(env: Environment): TemporalVariables {
   const values: Record<string, string> = {};

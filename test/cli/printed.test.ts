@@ -46,6 +46,11 @@ it('prints a result with evidence, delivery and the complete link, and exits wit
   ]);
 });
 
+it('prints a missing link as null without a cause, because the link can be missing for several causes', () => {
+  const { text } = commandOutcomeFromResult('follow-up:p:j:r', { ...JOB, prLink: null, receipt: RECEIPT });
+  expect(text.split('\n')).toContain('prLink    null');
+});
+
 const ended = (type: FailureType) => followUpFailureError(type, 'message', { workflowId: 'w' });
 
 it.each<[FollowUpError, number, string, string?]>([

@@ -1,7 +1,9 @@
 import { describe, expect, it, jest } from '@jest/globals';
-import { FollowUpRejectedError, hasCode } from '../../src/entries/client';
+import { Client } from '@temporalio/client';
+import { FollowUpClient, FollowUpRejectedError, hasCode } from '../../src/entries/client';
 import { SEND_PERMISSION_MS } from '../../src/contract/activities';
 import { keywordAttributeKey } from '../../src/contract/follow-up-start-options';
+import { FOLLOW_UP_WORKFLOW } from '../../src/contract/names';
 import { readFirstRunInput } from '../../src/temporal/workflow-executions';
 import { ENDLESS_TURN } from '../harness/follow-up-under-test';
 import { sharedEnvironment } from '../harness/shared-environment';
@@ -19,6 +21,25 @@ async function startRejected() {
   const handle = await environment.followUps.start(request);
   await expect(handle.result()).rejects.toThrow(FollowUpRejectedError);
   return { environment, request, handle };
+}
+
+const TWO_MINUTES_MS = 120_000;
+
+/** Returns a client whose next start waits for `before`, and then has a new deadline. */
+function clientThatWaits({ connection }: Client, before: () => Promise<unknown>) {
+  const { workflowService } = connection;
+  const startWorkflowExecution = (request: Parameters<typeof workflowService.startWorkflowExecution>[0]) =>
+    connection.withDeadline(Date.now() + TWO_MINUTES_MS, async () => {
+      await before();
+      return workflowService.startWorkflowExecution(request);
+    });
+  const value: unknown = Object.create(workflowService, {
+    startWorkflowExecution: { value: startWorkflowExecution },
+  });
+  const waiting = Object.create(connection, {
+    workflowService: { value, configurable: true },
+  }) as Client['connection'];
+  return new FollowUpClient(new Client({ connection: waiting }));
 }
 
 describe('a retry of a follow-up', () => {
@@ -61,6 +82,29 @@ describe('a retry of a follow-up', () => {
     await expect(late).rejects.toMatchObject({ code: 'START_UNCONFIRMED', workflowId: handle.workflowId });
     expect(environment.posts(request)).toHaveLength(0);
   });
+
+  it.concurrent(
+    'reports that the run was already retried if another program runs the follow-up to its end before the start',
+    async () => {
+      const { environment, request, handle } = await startRejected();
+      const { workflowId, runId } = handle;
+      const { workflow } = environment.client;
+      let otherRunId = '';
+      const followUps = clientThatWaits(environment.client, async () => {
+        const start = { workflowId, taskQueue: environment.taskQueue, args: [request] };
+        const other = await workflow.start(FOLLOW_UP_WORKFLOW, start);
+        otherRunId = other.firstExecutionRunId;
+        await other.result();
+      });
+      const retry = followUps.getHandle(workflowId, runId).retry();
+      const error: unknown = await retry.catch((reason: unknown) => reason);
+      expect(error).toMatchObject({
+        ...{ code: 'RETRY_NOT_ALLOWED', state: 'retried' },
+        message: expect.stringContaining(`the latest run ${otherRunId} has ended. Nothing was started.`),
+      });
+      expect(environment.posts(request)).toHaveLength(1);
+    },
+  );
 
   // Proves P8.
   it.concurrent(

@@ -46,7 +46,7 @@ export async function runGroup(
 ): Promise<GroupFigures> {
   const { followUps, polls } = size;
   const { sandbox, client } = environment;
-  const projectId = `batch-${randomUUID().slice(0, 8)}`;
+  const projectId = `group-${randomUUID().slice(0, 8)}`;
   const jobs = Array.from({ length: followUps }, () => sandbox.addJob({ projectId, turn: { reads: polls } }));
   const serverPid = await serverProcessId();
   const cpu = async () => [await cpuSeconds(serverPid), await cpuSeconds(workerPid)] as const;

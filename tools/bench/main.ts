@@ -9,7 +9,7 @@ import type { BenchEnvironment } from './bench-environment';
 import { quantile, report, runBench, printProgress } from './run';
 
 /**
- * The follow-ups of a group run at the same time, so that all cores are busy and the intervals take no time. On two idle cores, a
+ * The follow-ups of a group run at the same time, so that all cores stay busy while single follow-ups wait. On two idle cores, a
  * group takes 10 to 30 s. A subject whose polls cost less needs more follow-ups, because sixty polls take at least six seconds.
  */
 const MEASUREMENTS: readonly (readonly [BenchSubject, GroupSize])[] = [

@@ -26,7 +26,7 @@ const TURNS: readonly (readonly [string, number])[] = [
 const ROUNDS = 3;
 
 /** The approximate number of reads in one group. A group has at least {@link MIN_FOLLOW_UPS} follow-ups. */
-const READS_PER_BATCH = 3_000;
+const READS_PER_GROUP = 3_000;
 const MIN_FOLLOW_UPS = 20;
 
 interface Row {
@@ -63,7 +63,7 @@ async function measure(environment: BenchEnvironment): Promise<void> {
   for (let round = 1; round <= ROUNDS; round += 1)
     for (const { turn, subject, schedule, figures } of measured) {
       const polls = Math.round(schedule.meanPolls);
-      const followUps = Math.max(MIN_FOLLOW_UPS, Math.round(READS_PER_BATCH / polls));
+      const followUps = Math.max(MIN_FOLLOW_UPS, Math.round(READS_PER_GROUP / polls));
       figures.push(await runGroup(environment, subject, pids.get(subject) ?? NaN, { polls, followUps }));
       printProgress(`round ${round}: ${subject.name}, ${turn}, ${polls} polls of ${followUps} follow-ups`);
     }

@@ -100,7 +100,8 @@ function demoQueueSettings(): Settings {
 async function sendFollowUp(env: NodeJS.ProcessEnv, sandbox: Sandbox): Promise<number> {
   // Two polls return `active`, and the third poll returns the terminal status.
   const { jobId } = sandbox.addJob({ projectId: 'docs', turn: { durationMs: 11_000 } });
-  // The sandbox's responses are never stale, and a turn starts immediately. The default of 30s is for an agent service without known delays.
+  // The sandbox's responses are never stale, and a turn starts immediately. The default of 30s is for an agent service whose delays
+  // are not known.
   return send(env, ['--job', jobId, '--max-staleness', '2s']);
 }
 

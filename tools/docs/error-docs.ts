@@ -3,6 +3,8 @@ import type { FollowUpErrorCode } from '../../src/contract/follow-up-error';
 
 const SEE_RECEIPT = 'The receipt states whether the message was sent.';
 const NOTHING = 'Nothing was started, sent or changed.';
+const NOTHING_BY_REJECTED_REQUEST =
+  'The rejected request changed nothing, but earlier requests of the same call may have taken effect. For example, `execute` may have started the follow-up.';
 const SEE_HISTORY = "The workflow's history shows whether the message was sent.";
 
 /** For each code, the cause, the effect and the required action. A code without a row does not compile. */
@@ -67,7 +69,7 @@ const ERRORS: Readonly<Record<FollowUpErrorCode, readonly [cause: string, effect
     ],
     NOT_FOUND: [
       'The namespace has no follow-up, batch or schedule with this ID. It may have been deleted, or be older than the retention.',
-      NOTHING,
+      'This call changed nothing. Exception: `execute` may have started the follow-up, which was then deleted.',
       'Check the ID and the namespace.',
     ],
     ALREADY_ENDED: [
@@ -107,8 +109,8 @@ const ERRORS: Readonly<Record<FollowUpErrorCode, readonly [cause: string, effect
     ],
     UNAUTHORIZED: [
       'The Temporal server rejects the credentials, or denies access to the namespace.',
-      NOTHING,
-      'Check `TEMPORAL_API_KEY`, the TLS variables and `TEMPORAL_NAMESPACE`.',
+      NOTHING_BY_REJECTED_REQUEST,
+      'Check `TEMPORAL_API_KEY`, the TLS variables and `TEMPORAL_NAMESPACE`, and repeat the call.',
     ],
     UNSUPPORTED_SERVER: [
       'The Temporal server is older than the oldest supported version.',
@@ -117,8 +119,8 @@ const ERRORS: Readonly<Record<FollowUpErrorCode, readonly [cause: string, effect
     ],
     SERVER_ERROR: [
       'The Temporal server rejected the call for another reason, or the in-memory client for tests does not simulate the call.',
-      NOTHING,
-      'Read the message of the error.',
+      NOTHING_BY_REJECTED_REQUEST,
+      'Read the message of the error. If you can fix the cause, repeat the call.',
     ],
     NAMESPACE_NOT_SET_UP: [
       'The namespace or its search attributes are missing.',

@@ -68,7 +68,10 @@ export async function startDevServer(options: DevServerOptions): Promise<DevServ
   };
 }
 
-/** Throws if another program uses the port. `get-port` does not find this, because it does not return a port twice within seconds. */
+/**
+ * Throws if another program uses the port. `get-port` can't check this port, because for some seconds it does not return a port that it
+ * has returned before.
+ */
 async function expectFreePort(port: number): Promise<void> {
   const probe = createServer().listen(port, HOST);
   await once(probe, 'listening');
@@ -119,8 +122,8 @@ function extraArguments(options: DevServerOptions): string[] {
 const NO_CONFIG_FILE = path.resolve(__dirname, '../../.cache/no-temporal-profile/temporal.toml');
 
 /**
- * Returns a copy of `env` without the user's Temporal server: without the `TEMPORAL_*` variables, and with a
- * `TEMPORAL_CONFIG_FILE` that does not exist, so that no profile is read. Tests, benchmarks and the demo start every process
+ * Returns a copy of `env` without the user's Temporal server: without the `TEMPORAL_*` variables except `TEMPORAL_CLI_PATH`, and with
+ * a `TEMPORAL_CONFIG_FILE` that does not exist, so that no profile is read. Tests, benchmarks and the demo start every process
  * with this environment and the address of their own dev server.
  */
 export function stripTemporalEnv(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {

@@ -32,7 +32,7 @@ export const SCHEDULES: Readonly<Record<string, Schedule>> = {
   'a minute': exponential(60_000, 1, 60_000),
 };
 
-/** The schedule of a loop with a fixed interval. A turn is equally likely to end at any moment of an interval. */
+/** The schedule of a loop with a fixed interval. */
 export function fixed(intervalMs: number): Schedule {
   return exponential(intervalMs, 1, intervalMs);
 }

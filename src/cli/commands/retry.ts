@@ -20,7 +20,7 @@ export function addRetryCommand(program: Command, session: Session): void {
     .command('retry')
     .argument(
       '[workflow-id]',
-      'the follow-up; without this ID, the command retries every follow-up that matches the options',
+      'the follow-up; without this ID, the command retries every follow-up that matches the options and may be sent again',
     )
     .option(
       '--json',
@@ -32,7 +32,7 @@ export function addRetryCommand(program: Command, session: Session): void {
     )
     .option(...NO_WAIT)
     .option(...RUN_ID)
-    .option('--dry-run', 'print the follow-ups that the other options match, and send nothing')
+    .option('--dry-run', 'print the follow-ups that the command would retry, and send nothing')
     .option(
       '--limit <number>',
       'maximum number of follow-ups (default: unlimited)',
@@ -79,7 +79,7 @@ async function retryOne(session: Session, run: NamedRun, flags: WaitFlags): Prom
   await waitIfRequested(session, retried, {}, flags);
 }
 
-/** Retries the follow-ups that match the filter, and prints a line for each of them and the counts. */
+/** Retries the follow-ups that match the filter and may be sent again. Prints a line for each of them, and the counts. */
 async function retryMatching(
   session: Session,
   followUps: FollowUpClient,

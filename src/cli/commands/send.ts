@@ -7,7 +7,7 @@ import type { Session } from '../session';
 import { commandForRun, followUpContinuation, waitForFollowUp } from '../wait';
 
 export const RESULT_JSON_HELP =
-  'print one JSON document: the result, or { type, message, details, workflowId }; with --no-wait, the IDs of the started run';
+  'print one JSON document: the result, or { type, message, details, workflowId }';
 export const NO_WAIT = ['--no-wait', 'print the ID and do not wait for the outcome'] as const;
 
 export const RUN_ID = [
@@ -27,7 +27,7 @@ export function addSendCommand(program: Command, session: Session): void {
         '--on-unknown-delivery allows it. A second send with the same --request-id attaches to the first one.',
     )
     .option(...NO_WAIT)
-    .option('--json', RESULT_JSON_HELP);
+    .option('--json', `${RESULT_JSON_HELP}; with --no-wait, the IDs of the run`);
   const send = session.command('send');
   addRequestFlags(command)
     .addHelpText(

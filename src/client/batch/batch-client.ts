@@ -82,8 +82,8 @@ export class BatchClient {
 }
 
 /**
- * The interval between visibility lists, which lag. `cancel` ends after two lists in a row that show no further running item.
- * The activity `runItems` cancels an item that appears in the list only after that, if the batch still runs.
+ * The interval between visibility lists, which lag. `cancel` with `cancelRunning` ends after two lists in a row that show no further
+ * running item. The activity `runItems` cancels an item that appears in the list only after that, if the batch still runs.
  */
 const LIST_INTERVAL_MS = 1_000;
 

@@ -70,8 +70,8 @@ export interface CheckedBatch {
 
 export interface DuplicateOptions {
   /**
-   * Accepts several items with the same project, job and prompt, whose message is then sent several times. Items with their own
-   * `requestId` are always accepted. @default false
+   * Accepts several items with the same project, job and prompt, whose message is then sent several times. Items with
+   * different `requestId`s are accepted without this option. @default false
    */
   readonly allowDuplicates?: boolean | undefined;
 }

@@ -108,7 +108,8 @@ export async function readBatchInput(client: Client, batch: BatchDescription) {
   if (run === undefined) throw new BatchItemsUnavailableError(batchId);
   // A caller who starts the workflow directly may give it any input.
   const { items, chunks, ...input } = (isRecord(run.input) ? run.input : {}) as BatchInput;
-  // A run that continues an earlier run has the digest only in its memo. A batch that another client started has no digest.
+  // A run that continues an earlier run has the digest only in its memo. A batch that was started by a schedule, or without
+  // `FollowUpClient`, has no digest.
   const known = input.digest ?? memo?.digest ?? null;
   const digest = known ?? (Array.isArray(items) ? itemsDigest(toBatchItems(items)) : null);
   const board = memo ?? {

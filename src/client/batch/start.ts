@@ -30,7 +30,10 @@ import { findStartedItems } from './earlier-runs';
 export interface BatchStartResult {
   readonly batchId: string;
   readonly workflowId: string;
-  /** False if this call started the batch; otherwise whether the existing batch is running or has ended. */
+  /**
+   * False if this call started a run: the first one, a resumed one or a retry. Otherwise, whether the existing batch is running or has
+   * ended.
+   */
   readonly attached: false | 'running' | 'ended';
   /** The state in which the previous run ended, if this call resumed the batch; otherwise null. */
   readonly resumedAfter: RunState | null;
@@ -115,7 +118,7 @@ export interface BatchRequest {
  * The reaction to a request:
  *
  * - `conflict`: The existing batch has other items, other request options or another order.
- * - `attach`: The batch is running, and the request is the same.
+ * - `attach`: The batch is running. A start attaches to any run, and a retry only to a retry with the same scope.
  * - `still-running`: Another run of the batch is in progress and must end before a retry can start.
  * - `done`: The batch has completed, so nothing is started.
  * - `resume`: Another run of the existing batch is started.

@@ -176,3 +176,20 @@ describe('the default batch ID', () => {
     expect(second.digest).not.toBe(first.digest);
   });
 });
+
+describe('a schedule ID', () => {
+  it('can have 79 characters, because the time of a firing is added to it', async () => {
+    expect(await checkSchedule('x'.repeat(79), [newRequest()])).toHaveLength(1);
+  });
+
+  it.each([
+    ['x'.repeat(80), 'must have at most 79 characters; it has 80'],
+    [
+      '🙂'.repeat(49),
+      'is too long: a workflow ID that contains this ID would have 257 bytes, and the maximum is 255',
+    ],
+    ['night/1', 'must not have a slash'],
+  ])('can’t be %j: %s', async (scheduleId, problem) => {
+    await expect(checkSchedule(scheduleId, [newRequest()])).rejects.toThrow(`scheduleId: ${problem}`);
+  });
+});
