@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { stripVTControlCharacters } from 'node:util';
-import { expect, it, jest } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { devDependencies } from '../../package.json';
 import { Program, mustRun } from '../harness/program';
 import { temporaryFolder } from '../harness/temporary-folder';
