@@ -62,7 +62,7 @@ afterAll(async () => {
 
 /** Installs the packages and a version of the SDK in a project, compiles the programs, and bundles the workflows. */
 async function createProject(version: string, manager: keyof typeof INSTALL): Promise<string> {
-  const cwd = path.join(folder, `sdk-${version}`);
+  const cwd = path.join(folder, `sdk-${version}-${manager}`);
   await mkdir(cwd);
   const write = (file: string, text: string) => writeFile(path.join(cwd, file), text);
   const { typescript, '@types/node': types } = devDependencies;
@@ -121,12 +121,22 @@ async function findNewestVersion(): Promise<string> {
   return printed.trim();
 }
 
-describe.each<[string, () => Promise<string>, keyof typeof INSTALL]>([
-  ['1.20.3', () => Promise.resolve('1.20.3'), 'npm'],
-  ['1.22.0', () => Promise.resolve('1.22.0'), 'pnpm'],
-  ['1.23.0', () => Promise.resolve('1.23.0'), 'yarn'],
-  ['the newest version', findNewestVersion, 'npm'],
-])('next to the SDK %s', (_, findVersion, manager) => {
+type Manager = keyof typeof INSTALL;
+
+/** Each version is installed with one package manager. With `SDK_COMBINATIONS=all`, each version is installed with each of them. */
+const COMBINATIONS = (
+  [
+    ['1.20.3', 'npm', () => Promise.resolve('1.20.3')],
+    ['1.22.0', 'pnpm', () => Promise.resolve('1.22.0')],
+    ['1.23.0', 'yarn', () => Promise.resolve('1.23.0')],
+    ['the newest version', 'npm', findNewestVersion],
+  ] as const
+).flatMap(([name, usual, findVersion]) => {
+  const managers = process.env.SDK_COMBINATIONS === 'all' ? (Object.keys(INSTALL) as Manager[]) : [usual];
+  return managers.map((manager) => [name, manager, findVersion] as const);
+});
+
+describe.each(COMBINATIONS)('next to the SDK %s, installed with %s', (_, manager, findVersion) => {
   let project: string;
 
   beforeAll(async () => {
@@ -147,7 +157,7 @@ describe('if the newest SDK lacks a private part', () => {
   let project: string;
 
   beforeAll(async () => {
-    project = path.join(folder, `sdk-${await findNewestVersion()}`);
+    project = path.join(folder, `sdk-${await findNewestVersion()}-npm`);
     await writeFile(path.join(project, 'rename.cjs'), RENAME_PRIVATE_PART);
   });
 
