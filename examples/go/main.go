@@ -10,6 +10,7 @@ import (
 	"log"
 	"net/url"
 	"os"
+	"regexp"
 	"strings"
 
 	enums "go.temporal.io/api/enums/v1"
@@ -46,9 +47,14 @@ func exitOnConflict(receipt Receipt, prompt string) {
 	}
 }
 
+var uuid = regexp.MustCompile(`^(?i)[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+
 func workflowID(projectID, jobID, requestID string) string {
 	parts := []string{"follow-up"}
 	for _, part := range []string{projectID, jobID, requestID} {
+		if uuid.MatchString(part) {
+			part = strings.ToLower(part)
+		}
 		parts = append(parts, strings.ReplaceAll(url.QueryEscape(part), "+", "%20"))
 	}
 	return strings.Join(parts, ":")

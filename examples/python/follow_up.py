@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import os
+import re
 import sys
 from urllib.parse import quote
 
@@ -14,8 +15,12 @@ from temporalio.exceptions import ApplicationError, WorkflowAlreadyStartedError
 CONFLICT = "conflict: the follow-up with this request ID has another prompt; this prompt was not sent"
 
 
+UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE | re.ASCII)
+
+
 def workflow_id(project_id: str, job_id: str, request_id: str) -> str:
-    return ":".join(["follow-up", *(quote(part, safe="") for part in (project_id, job_id, request_id))])
+    parts = [part.lower() if UUID.fullmatch(part) else part for part in (project_id, job_id, request_id)]
+    return ":".join(["follow-up", *(quote(part, safe="") for part in parts)])
 
 
 async def follow_up(client: Client, workflow_id: str, request: dict) -> dict:

@@ -2,8 +2,10 @@
 # Prints the workflow ID of a follow-up: workflow-id.sh PROJECT JOB REQUEST_ID
 set -euo pipefail
 
-encode() { # jq 1.6 does not encode !'()*
-  jq -rn --arg part "$1" '$part | @uri' | sed "s/!/%21/g; s/'/%27/g; s/(/%28/g; s/)/%29/g; s/\*/%2A/g"
+encode() { # A UUID is in lower case. jq 1.6 does not encode !'()*
+  local uuid='^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$' part=$1
+  [[ ! $part =~ $uuid ]] || part=${part,,}
+  jq -rn --arg part "$part" '$part | @uri' | sed "s/!/%21/g; s/'/%27/g; s/(/%28/g; s/)/%29/g; s/\*/%2A/g"
 }
 
 echo "follow-up:$(encode "$1"):$(encode "$2"):$(encode "$3")"

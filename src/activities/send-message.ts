@@ -75,6 +75,7 @@ async function readAndPost(agentApi: AgentApi, input: SendInput, startedTick: nu
     return { kind: 'job-not-ready', job };
   const cooldown = agentApi.cooldown(input.projectId);
   if (cooldown !== null) return { ...cooldown, kind: 'postponed', job };
+  // This clock is late if the attempt waited in its task queue. The cancellation at the deadline then rejects the permission.
   if (serverTime() >= input.deadlineAt)
     return createPostponedOutcome(job, 'deadline', 'the deadline passed before the send');
   // The attempt's timeout must not end a POST that could still receive its response.

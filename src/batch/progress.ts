@@ -99,7 +99,7 @@ export function toBatchOutcome(memo: BatchMemo) {
     return { state: 'max-failures-exceeded', type: 'MaxFailuresExceeded', message } as const;
   }
   if (ended >= items) return { state: 'done', type: 'done', message: null } as const;
-  const message = `The batch was reset, an operator completed its activity, or its items were deleted. ${count} To continue, start the same batch again. No message is sent twice.`;
+  const message = `The batch was reset, an operator completed its activity, or its items were deleted. ${count} To continue, start the same batch again. No message is sent twice, unless the batch was reset and started items were deleted.`;
   return { state: 'incomplete', type: 'BatchIncomplete', message } as const;
 }
 

@@ -45,7 +45,8 @@ export interface FollowUpStartResult {
 }
 
 /**
- * Returns the workflow ID `follow-up:{projectId}:{jobId}:{requestId}` with each part percent-encoded.
+ * Returns the workflow ID `follow-up:{projectId}:{jobId}:{requestId}` with each part percent-encoded. A part that is a UUID is in
+ * lower case.
  *
  * @throws InvalidRequestError if a part is not a non-empty, well-formed string
  */

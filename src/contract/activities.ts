@@ -123,7 +123,7 @@ export interface SendInput extends JobAddress {
    * null.
    */
   readonly earlierBaseline: JobState | null;
-  /** The time from which on no POST starts, in milliseconds since the epoch. */
+  /** The time from which on no send is permitted, in milliseconds since the epoch. */
   readonly deadlineAt: number;
   /** The ID of the follow-up's first run, which identifies the holder of the job lock. */
   readonly firstRunId: string;

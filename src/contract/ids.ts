@@ -3,18 +3,19 @@ import { bytesToHex } from '@noble/hashes/utils.js';
 import { MAX_WORKFLOW_ID_BYTES, utf8ByteLength } from './text';
 
 /**
- * Returns the workflow ID `follow-up:{projectId}:{jobId}:{requestId}` with each part percent-encoded. Clients in every language
- * must derive the same ID (docs/workflow-id-vectors.json), so that a second start attaches to the follow-up and sends nothing.
+ * Returns the workflow ID `follow-up:{projectId}:{jobId}:{requestId}` with each part percent-encoded. A part that is a UUID is in
+ * lower case, because two spellings of one UUID are one ID. Clients in every language must derive the same workflow ID
+ * (docs/workflow-id-vectors.json), so that a second start attaches to the follow-up and sends nothing.
  *
  * @throws URIError for a lone surrogate
  */
 export function followUpWorkflowId(projectId: string, jobId: string, requestId: string): string {
-  return ['follow-up', ...[projectId, jobId, requestId].map(percentEncode)].join(':');
+  return ['follow-up', ...[projectId, jobId, requestId].map(canonicalId).map(percentEncode)].join(':');
 }
 
-/** Returns a key that identifies the job of a follow-up. Two spellings of one job have the same key. */
+/** Returns a key that identifies the job of a follow-up. */
 export function jobKeyFromWorkflowId(workflowId: string): string {
-  return workflowId.split(':').slice(0, 3).map(canonicalId).join(':');
+  return workflowId.split(':').slice(0, 3).join(':');
 }
 
 export const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;

@@ -73,7 +73,7 @@ export const METRICS = {
     'deliveries_total',
     FOLLOW_UP_WORKFLOW,
     { verdict: VERDICTS },
-    'Follow-ups with a final verdict, after all reads and decisions.',
+    'Follow-ups with a final verdict, after all reads and decisions. An invalid request is not counted.',
   ),
   ended: counter(
     'ended_total',
@@ -82,7 +82,7 @@ export const METRICS = {
       outcome: [...TERMINAL_STATUSES, ...FAILURE_TYPES, 'cancelled'],
       evidence: [...EVIDENCES, 'none'],
     },
-    'Follow-ups that ended, by outcome and evidence. A terminated follow-up is not counted.',
+    'Follow-ups that ended, by outcome and evidence. A follow-up that was terminated or timed out is not counted.',
   ),
   batchesEnded: counter(
     'batches_ended_total',
@@ -120,7 +120,7 @@ export const METRICS = {
     'worker',
     { phase: OPEN_PHASES },
     'The time since the last change of the open follow-up that has not changed for the longest time, by phase. A change is a new ' +
-      'phase, or a new status of the job. Without an open follow-up, the value is 0. Each worker measures this time every five ' +
+      'phase, or a new status of the job. The value is 0 without an open follow-up, and if the Temporal server does not return the time (the worker logs a warning). Each worker measures this time every five ' +
       'minutes, so use the maximum of all workers.',
   ),
 };

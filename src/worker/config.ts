@@ -116,7 +116,6 @@ export async function loadAll<T extends readonly unknown[]>(parts: {
   return results.map((result) => (result.status === 'fulfilled' ? result.value : undefined)) as unknown as T;
 }
 
-/** Loads the plugins, and the settings of the connection after the plugins have changed them. */
 /** Returns a configuration error whose problems show no secret, and any other error unchanged. */
 function redactProblems(error: unknown, secrets: readonly string[]): unknown {
   if (!(error instanceof ConfigurationError)) return error;
@@ -124,6 +123,7 @@ function redactProblems(error: unknown, secrets: readonly string[]): unknown {
   return new ConfigurationError(error.problems.map(({ field, text }) => ({ field, text: redact(text) })));
 }
 
+/** Loads the plugins, and the settings of the connection after the plugins have changed them. */
 async function loadTemporal(env: Environment) {
   const [temporal, plugins] = await loadAll([() => loadTemporalConfig(env), () => loadPlugins(env)]);
   try {

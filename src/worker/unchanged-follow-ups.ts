@@ -30,7 +30,8 @@ const SEARCH_PRECISION_MS = 1_000;
  *
  * Neither a search attribute nor a visibility list has the time of the last change, and only the history shows it. The history of
  * each open follow-up would be too much to read, so only the first {@link MIN_EXAMINED} to {@link MAX_EXAMINED} follow-ups of a
- * phase are examined. Their histories are read once for each change, because the visibility list shows every later change.
+ * phase are examined. The history of one of them is read again only after the visibility list shows another phase or job status. A
+ * follow-up that changes and changes back between two measurements therefore counts as unchanged.
  */
 export class UnchangedFollowUps {
   /** When the examined runs of a phase got the phase and their job status, by the run and the status. */

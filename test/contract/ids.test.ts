@@ -31,7 +31,10 @@ it('the job lock workflow ID has the percent-encoded project and job, or their d
 
 const uuid = '0f8fad5b-d9cb-469f-a165-70867728950e';
 
-it('two spellings of one UUID have the same job key and the same search attribute, and other IDs do not', () => {
+it('two spellings of one UUID have the same workflow ID, job key and search attribute, and other IDs do not', () => {
+  const other = uuid.toUpperCase();
+  expect(followUpWorkflowId(other, other, other)).toBe(`follow-up:${uuid}:${uuid}:${uuid}`);
+  expect(followUpWorkflowId('DOCS', 'JOB', 'R')).toBe('follow-up:DOCS:JOB:R');
   const keyOf = (jobId: string) => jobKeyFromWorkflowId(followUpWorkflowId('docs/é', jobId, 'r'));
   expect(keyOf(uuid.toUpperCase())).toBe(keyOf(uuid));
   expect(keyOf('JOB')).not.toBe(keyOf('job'));

@@ -125,10 +125,11 @@ describe.each(sendExamples)('with $name', ({ build, send }) => {
     expect(environment.sandbox.journal.entries({ projectId, jobId, operation: 'message' })).toHaveLength(1);
   });
 
-  it('prints the failure type and the delivery of a failed follow-up', async () => {
+  it('prints the failure type and the delivery of a failed follow-up, whose job ID is a UUID in upper case', async () => {
     // The TypeScript client has its own error codes.
     const expectedError = /(JobNotFound|JOB_NOT_FOUND), delivery not-sent: The agent service has no such job/;
-    expect(await send(projectId, 'missing', 'order-4711')).toMatchObject({
+    // The worker rejects the request if the example does not derive a workflow ID in lower case.
+    expect(await send(projectId, randomUUID().toUpperCase(), 'order-4711')).toMatchObject({
       code: 1,
       stderr: expect.stringMatching(expectedError),
     });

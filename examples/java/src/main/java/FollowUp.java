@@ -16,6 +16,7 @@ import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
 import java.time.Duration;
 import java.util.HexFormat;
+import java.util.Locale;
 import java.util.Map;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
@@ -25,8 +26,11 @@ public final class FollowUp {
   static final String CONFLICT =
       "conflict: the follow-up with this request ID has another prompt; this prompt was not sent";
 
+  static final String UUID = "(?i)[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}";
+
   static String workflowId(String projectId, String jobId, String requestId) {
     return Stream.of(projectId, jobId, requestId)
+        .map(part -> part.matches(UUID) ? part.toLowerCase(Locale.ROOT) : part)
         .map(part -> URLEncoder.encode(part, StandardCharsets.UTF_8)
             .replace("+", "%20").replace("*", "%2A").replace("%7E", "~"))
         .collect(Collectors.joining(":", "follow-up:", ""));
