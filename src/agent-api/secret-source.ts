@@ -53,7 +53,11 @@ export function keyFromText(text: string): SecretSource {
 const FILE_READ_TIMEOUT_MS = 2_000;
 
 interface KeyFileOptions {
-  /** Returns the secret in the file's text. @throws SecretError without any part of the text. @default {@link parseSecret} */
+  /**
+   * Returns the secret in the file's text. @throws SecretError without any part of the text
+   *
+   * @default the text without surrounding white space, which must be printable ASCII
+   */
   readonly parse?: (text: string, name: string) => string;
   /**
    * Called with the problem, once for each change of the file after which the file can't be used. Called with undefined when the

@@ -25,8 +25,8 @@ export interface CallOptions {
   readonly signal?: AbortSignal | undefined;
   /**
    * Milliseconds until the call ends as `START_UNCONFIRMED` or `WAIT_TIMEOUT`. In a list, the timeout applies to each entry. In
-   * `BatchHandle.watch` and `streamResults`, the timeout applies to each update. An update takes at least 2 s, so a shorter timeout
-   * ends the iteration.
+   * `BatchHandle.watch` and `streamResults`, the timeout applies to each update. Each update after the first one takes at least 2 s.
+   * With a shorter timeout, the iteration therefore throws `WAIT_TIMEOUT`.
    *
    * @default none, but an update ends after 45 s, or after 2 s if no worker polls. If the Temporal server is unreachable, a call
    *   fails after about 20 s, and `progress` after about 5 s. `result` and `BatchHandle.watch` keep waiting.

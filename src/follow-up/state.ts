@@ -21,7 +21,7 @@ import type { SendPermit } from './permits';
 
 /**
  * The known facts about the delivery of the message. After a POST that may have been processed, `reads` has the facts that the reads
- * since this POST have shown. Right after the POST, no read was made yet, and these facts are empty apart from the baseline.
+ * since this POST have shown. Right after the POST, only the baseline and the time of the first fresh read are set.
  */
 export type DeliveryState =
   /** No POST was made that the agent service may have processed. */
@@ -68,8 +68,8 @@ const facts = {
   /** The job in the latest readable response. */
   job: orNull(isAgentJob),
   /**
-   * The job in the baseline read of the latest POST, or of a send that found the job not idle or a reset. The value is null
-   * without such a read, or if the read is not known.
+   * The job in the baseline read of the latest POST. If a send found that the job was not idle, or that the workflow was reset, and
+   * no POST followed, the value is the job that this send read. The value is null if this read is not known.
    */
   baseline: orNull(isJobState),
   /** How many POSTs may have reached the agent service. */

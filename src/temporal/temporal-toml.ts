@@ -6,7 +6,8 @@ import { isRecord, type JsonObject } from '../contract/checks';
 
 /**
  * The fields of a profile that this project reads, and the type of each field. Other fields are ignored, as the Temporal CLI does. The
- * variable that overrides a field has the same name, for example `TEMPORAL_TLS_SERVER_NAME` for `tls.server_name`.
+ * variable that overrides a field has the same name, for example `TEMPORAL_TLS_SERVER_NAME` for `tls.server_name`. Only `TEMPORAL_TLS`
+ * differs: it overrides `tls.disabled` with the opposite value.
  */
 export const PROFILE_FIELDS = { address: 'string', namespace: 'string', api_key: 'string' } as const;
 export const CODEC_FIELDS = { endpoint: 'string', auth: 'string' } as const;
@@ -26,8 +27,8 @@ export type FieldTypes = Readonly<Record<string, 'string' | 'boolean'>>;
 type Values = Readonly<Partial<Record<string, string>>>;
 
 /**
- * Returns the selected profile of `temporal.toml`. The variables replace the fields that they set, except for headers. The fields are
- * in the form of the file.
+ * Returns the selected profile of `temporal.toml`. The variables replace the fields that they set. The fields are in the form of the
+ * file. The variables of headers are not included.
  *
  * The SDK's package `@temporalio/envconfig` is not used, because its meaning of `TEMPORAL_TLS` depends on its version: in 1.20,
  * `TEMPORAL_TLS=true` disables TLS. In addition, its public functions drop the fields `codec` and `tls.disable_host_verification`.

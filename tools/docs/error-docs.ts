@@ -54,7 +54,7 @@ const ERRORS: Readonly<Record<FollowUpErrorCode, readonly [cause: string, effect
     CANCELLED: [
       'A client cancelled the follow-up.',
       SEE_RECEIPT,
-      'If the message arrived, the agent continues. Check the job.',
+      'If the message arrived, the agent continues. Check the job. If the verdict is `not-sent`, `retry()` sends the message.',
     ],
     TERMINATED: ['A client terminated the workflow.', SEE_HISTORY, 'Check the job.'],
     WORKFLOW_TIMED_OUT: [

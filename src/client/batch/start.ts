@@ -118,7 +118,7 @@ export interface BatchRequest {
  * The reaction to a request:
  *
  * - `conflict`: The existing batch has other items, other request options or another order.
- * - `attach`: The batch is running. A start attaches to any run, and a retry only to a retry with the same scope.
+ * - `attach`: The batch is running. A start with the same items attaches to any run, and a retry only to a retry with the same scope.
  * - `still-running`: Another run of the batch is in progress and must end before a retry can start.
  * - `done`: The batch has completed, so nothing is started.
  * - `resume`: Another run of the existing batch is started.

@@ -25,7 +25,8 @@ export async function installUnit(
     values,
   );
   const [rotate = ''] = readPageCommands('docs/operations.md', 'Rotating the key', values);
-  const upgrades = readPageCommands('docs/upgrading.md', 'Replace a worker under systemd', values);
+  const heading = 'Replace a worker under systemd';
+  const [compareUnits = '', ...upgrades] = readPageCommands('docs/upgrading.md', heading, values);
   const writeKey = (key: string) => machine.writeFile('root/new-key', key);
   await machine.copyFile(node, 'usr/bin/node');
   await machine.copyFile(artifactPath('worker'), 'root/agent-follow-up-worker-0.tgz');
@@ -40,7 +41,7 @@ export async function installUnit(
       await writeKey(key);
       await machine.run(rotate);
     },
-    upgrades: upgrades.map((commands) => () => machine.run(commands)),
+    upgrades: upgrades.map((commands) => () => machine.run(compareUnits + commands)),
     healthPort,
     logs: () => machine.run(`journalctl --unit ${UNIT} --output cat --no-pager`),
   };
