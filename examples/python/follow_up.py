@@ -45,7 +45,8 @@ def is_conflict(receipt: dict, prompt: str) -> bool:
 
 
 async def main(project_id: str, job_id: str, request_id: str, prompt: str) -> int:
-    client = await Client.connect(**ClientConfig.load_client_connect_config())  # TEMPORAL_*, temporal.toml
+    config = {"target_host": "localhost:7233", **ClientConfig.load_client_connect_config()}  # TEMPORAL_*, temporal.toml
+    client = await Client.connect(**config)
     request = {"projectId": project_id, "jobId": job_id, "requestId": request_id, "prompt": prompt}
     # The demo's sandbox has no stale responses. For your agent service, remove `maxStaleness`.
     request["maxStaleness"] = "2s"

@@ -39,7 +39,8 @@ async def follow_up_batch(client: Client, batch_id: str, items: list[dict]) -> d
 
 
 async def main(batch_id: str, file: str) -> int:
-    client = await Client.connect(**ClientConfig.load_client_connect_config())  # TEMPORAL_*, temporal.toml
+    config = {"target_host": "localhost:7233", **ClientConfig.load_client_connect_config()}  # TEMPORAL_*, temporal.toml
+    client = await Client.connect(**config)
     items = [json.loads(line) for line in Path(file).read_text("utf-8").splitlines() if line.strip()]
     try:
         summary = await follow_up_batch(client, batch_id, items)

@@ -159,10 +159,11 @@ const UNKNOWN_STATUS_REASON =
   'this version does not know the status of the job, so the status does not end the follow-up; the agent may wait for a person';
 const UNKNOWN_STATUS_ADVICE = 'check the job in the agent service; the follow-up continues to read the job';
 const RETRY_ADVICE =
-  'fix the cause, then run `agent-follow-up retry` to send the message. To send a corrected request, use a new request ID';
+  'fix the cause, then run `agent-follow-up retry` with the workflow ID to send the message. To send a corrected request, use a new request ID';
 
 /** A cancellation has no cause that an operator must fix. */
-const CANCELLED_UNSENT_ADVICE = 'to send the message nevertheless, run `agent-follow-up retry`';
+const CANCELLED_UNSENT_ADVICE =
+  'to send the message nevertheless, run `agent-follow-up retry` with the workflow ID';
 
 const ADVICE_BY_VERDICT: Readonly<Record<Verdict, string>> = {
   'not-sent': RETRY_ADVICE,

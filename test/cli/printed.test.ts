@@ -75,7 +75,7 @@ it.each<[FollowUpError, number, string, string?]>([
 it('the error of a follow-up that was cancelled before its send names retry as the way to send the message', () => {
   const receipt = { ...RECEIPT, delivery: NOT_SENT };
   const { text } = commandOutcomeFromError(new FollowUpError('CANCELLED', 'message', { receipt }));
-  expect(text).toMatch(/^ +what to do +to send the message nevertheless, run `agent-follow-up retry`$/m);
+  expect(text).toMatch(/^ +what to do +to send the message nevertheless, run `agent-follow-up retry` with the workflow ID$/m);
   const rejected = commandOutcomeFromError(
     followUpFailureError('FollowUpRejected', 'message', { workflowId: 'w', receipt }),
   );
@@ -178,12 +178,16 @@ it.each<[Partial<FollowUpProgress>, object]>([
     { phase: 'cancelled', delivery: NOT_SENT },
     {
       action: 'none; the follow-up was cancelled, and the agent continues if the message arrived',
-      'what to do': 'to send the message nevertheless, run `agent-follow-up retry`',
+      'what to do': 'to send the message nevertheless, run `agent-follow-up retry` with the workflow ID',
     },
   ],
   [
     { phase: 'cancelled', delivery: { verdict: 'rejected', confirmedBy: null, sends: 1 } },
-    { 'what to do': expect.stringContaining('fix the cause, then run `agent-follow-up retry`') },
+    {
+      'what to do': expect.stringContaining(
+        'fix the cause, then run `agent-follow-up retry` with the workflow ID',
+      ),
+    },
   ],
 ])('formats the status rows of the progress %j', (change, rows) => {
   expect(

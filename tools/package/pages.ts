@@ -63,7 +63,7 @@ function adaptPage(folder: string, file: string): void {
     .replaceAll(/<!-- only in the repository -->.*?<!-- end -->\n*/gs, '')
     .replaceAll(/<!--.*?-->\n*/gs, '')
     .replaceAll(/npm run (?:-s )?starter -- /g, 'agent-follow-up ')
-    .replaceAll('npm run sandbox -- ', 'npx --no agent-follow-up-sandbox ')
+    .replaceAll('npm run sandbox -- ', 'npx --no -- agent-follow-up-sandbox ')
     .replaceAll(/(?<!!)\[([^\]]+)\]\((?!\w+:|#)([^)#]+)[^)]*\)/g, (link, words: string, target: string) =>
       existsSync(path.join(path.dirname(page), target)) ? link : words,
     );

@@ -86,7 +86,7 @@ it.concurrent(
     sandbox.setFault({ name: 'status', projectId, jobId, operation: 'message', parameters: { code: 403 } });
     const sent = await send('--json');
     const advice =
-      /^FollowUpRejected: [^]*^ +what to do +fix the cause, then run `agent-follow-up retry` to send the message\. /m;
+      /^FollowUpRejected: [^]*^ +what to do +fix the cause, then run `agent-follow-up retry` with the workflow ID to send the message\. /m;
     expect(sent).toMatchObject({ code: 20, stderr: expect.stringMatching(advice) });
     const details = { job: { id: jobId }, httpStatus: 403, receipt: { delivery: { verdict: 'rejected' } } };
     expect(JSON.parse(sent.stdout)).toMatchObject({ type: 'FollowUpRejected', details });
