@@ -75,7 +75,9 @@ it.each<[FollowUpError, number, string, string?]>([
 it('the error of a follow-up that was cancelled before its send names retry as the way to send the message', () => {
   const receipt = { ...RECEIPT, delivery: NOT_SENT };
   const { text } = commandOutcomeFromError(new FollowUpError('CANCELLED', 'message', { receipt }));
-  expect(text).toMatch(/^ +what to do +to send the message nevertheless, run `agent-follow-up retry` with the workflow ID$/m);
+  expect(text).toMatch(
+    /^ +what to do +to send the message nevertheless, run `agent-follow-up retry` with the workflow ID$/m,
+  );
   const rejected = commandOutcomeFromError(
     followUpFailureError('FollowUpRejected', 'message', { workflowId: 'w', receipt }),
   );
