@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 // This file is the entry point of the CLI `agent-follow-up`. In the repository, `npm run starter` runs the CLI.
+import './node-version';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { runCli } from './cli/program';

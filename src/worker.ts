@@ -1,3 +1,4 @@
+import './node-version';
 import { constants } from 'node:os';
 import { type Logger, Runtime } from '@temporalio/worker';
 import { createAgentApi } from './agent-api/client';

@@ -5,7 +5,7 @@ interface Manifest {
 
 /**
  * Returns the fields with which the package registry accepts a package with its provenance: the public repository of its source, and
- * the settings of `npm publish`. Without a `repository` in the project's package.json, there are no such fields, because a registry
+ * the settings of `npm publish`. If the project's package.json has no `repository`, the function returns no fields, because a registry
  * accepts a provenance only for the repository that the package names.
  */
 export function publishFields(manifest: object): object {
