@@ -3,8 +3,10 @@ import { apply, type FollowUpEvent } from '../follow-up/apply';
 import { createInvalidRequestParts, toOutcomeName } from '../follow-up/failure-details';
 import { nextStep } from '../follow-up/next-step';
 import { toFollowUpProgress, toReceipt, reportedDelivery } from '../follow-up/receipt';
-import { type RunStart, type FollowUpState, initialState } from '../follow-up/state';
-import { endWithFailure, type Step } from '../follow-up/step';
+import { endWithFailure } from '../follow-up/end-step';
+import { initialState, type RunStart } from '../follow-up/initial-state';
+import type { FollowUpState } from '../follow-up/state';
+import type { Step } from '../follow-up/step';
 import type { FollowUpDescription } from './description';
 import { forcedRunOutcome, outcomeFromEngine, failedRunOutcome, type RunOutcome } from './in-memory-outcome';
 import {

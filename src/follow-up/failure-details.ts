@@ -4,7 +4,8 @@ import type { AgentJob } from '../contract/job';
 import type { FailureDetails, FailureType, Receipt } from '../contract/result';
 import { MAX_FAILURE_CHARACTERS, singleLine } from '../contract/text';
 import { toReceipt } from './receipt';
-import type { FollowUpState, RunStart } from './state';
+import type { RunStart } from './initial-state';
+import type { FollowUpState } from './state';
 import type { FollowUpEnd } from './step';
 
 /** The parts of the `ApplicationFailure` with which a follow-up ends. */

@@ -1,12 +1,18 @@
-import type { RequestFailure } from '../contract/activities';
 import { isTerminal } from '../contract/job';
 import type { Random } from './cadence';
+import {
+  endAfterDeadline,
+  endAs,
+  endIfJobMissing,
+  endIfNotSendable,
+  endUndelivered,
+  endWithFailure,
+} from './end-step';
 import { canShowDelivery, canShowTurn, judgeEnd, linkWaitEndsAt } from './evidence';
-import { isForbidden, isJobMissing } from './failure-streak';
 import { grantFirstPermit, type SendPermit } from './permits';
-import { lastResponseText, reportedDelivery, sentence, unknownDeliveryReason } from './receipt';
-import { type AcceptedDelivery, type DeliveryState, type FollowUpState, getObservations } from './state';
-import { earliestRequestAt, endAs, endWithFailure, readAt, readOrPoll, phaseForRequest } from './step';
+import { sentence, unknownDeliveryReason } from './receipt';
+import type { AcceptedDelivery, DeliveryState, FollowUpState } from './state';
+import { earliestRequestAt, readAt, readOrPoll, phaseForRequest } from './step';
 import type { Moment, Step } from './step';
 
 /**
@@ -55,30 +61,6 @@ function nextSendStep(state: FollowUpState, permit: SendPermit, moment: Moment):
   // After a POST of unknown delivery, a fresh baseline read can show that this POST arrived, and then nothing is sent.
   const isFresh = delivery.kind === 'unknown' && at >= delivery.reads.freshFrom;
   return { do: 'send', phase, at, permit, earlierBaseline: isFresh ? delivery.reads.baseline : null };
-}
-
-/**
- * Returns the step `end` if the latest send or read ends a follow-up whose message is not delivered; null if the follow-up
- * continues.
- */
-function endIfNotSendable(state: FollowUpState): Step | null {
-  const { plan, job, failures, delivery, waitingForJob } = state;
-  const { lastFailure } = failures;
-  if (waitingForJob !== null && plan.whenActive === 'reject')
-    return endUndelivered(state, `The job is ${job?.status ?? 'active'}, and whenActive is reject.`);
-  if (lastFailure?.isPermanent === true)
-    return endUndelivered(state, sentence(lastFailure.message), lastFailure);
-  // After the job was read or the message may have arrived, a rejected read only delays the follow-up.
-  if (job !== null || delivery.kind !== 'unsent') return endIfJobMissing(state);
-  if (lastFailure?.httpStatus === 404)
-    return endWithFailure(
-      'JobNotFound',
-      `The agent service has no such job: ${sentence(lastFailure.message)}`,
-      lastFailure,
-    );
-  if (lastFailure?.httpStatus === 400 || isForbidden(lastFailure))
-    return endUndelivered(state, `The job can't be read: ${sentence(lastFailure.message)}`, lastFailure);
-  return null;
 }
 
 /**
@@ -144,30 +126,4 @@ function nextWatchStep(state: FollowUpState, { reads }: AcceptedDelivery, moment
   // Before a read is fresh, it can only show that the turn has started, and only if the job was idle before.
   if (!canShowTurn(reads)) return readAt(state, phase, reads.freshFrom, moment);
   return readOrPoll(state, phase, reads.freshFrom, moment);
-}
-
-/**
- * Ends a follow-up whose message was rejected or can't be sent. If an earlier POST may have arrived, the failure is
- * `DeliveryUnknown`.
- */
-function endUndelivered(state: FollowUpState, reason: string, cause: RequestFailure | null = null): Step {
-  const isUnknown = reportedDelivery(state).verdict === 'unknown';
-  return endWithFailure(isUnknown ? 'DeliveryUnknown' : 'FollowUpRejected', reason, cause);
-}
-
-/** Returns the step `end` if the reads show that the job no longer exists; otherwise null. */
-function endIfJobMissing(state: FollowUpState): Step | null {
-  const { failures, lastRequestAt, plan } = state;
-  if (!isJobMissing(failures, lastRequestAt, plan.maxStalenessMs, getObservations(state)?.freshFrom))
-    return null;
-  const reason = 'The job no longer exists: the agent service has returned 404 for all recent reads.';
-  return endWithFailure('JobNotFound', reason, failures.lastFailure);
-}
-
-/** Ends the follow-up after its deadline. Nothing is sent after the deadline. */
-function endAfterDeadline(state: FollowUpState): Step {
-  const response = lastResponseText(state) ?? 'none';
-  const status = state.job?.status ?? 'never read';
-  const reason = `The deadline passed. The last status of the job was: ${status}. The last response was: ${sentence(response)}`;
-  return endWithFailure('DeadlineExceeded', reason);
 }

@@ -11,12 +11,11 @@ import {
   text,
   time,
 } from '../contract/checks';
-import { sha256Hex } from '../contract/ids';
 import { isAgentJob, isJobState } from '../contract/job';
-import { type FollowUpPlan, isPlanWithoutPrompt } from '../contract/request';
+import { isPlanWithoutPrompt } from '../contract/request';
 import type { ConfirmedBy, Phase } from '../contract/result';
 import { isObservations, type Observations } from './evidence';
-import { isFailureStreak, NO_FAILURES } from './failure-streak';
+import { isFailureStreak } from './failure-streak';
 import type { SendPermit } from './permits';
 
 /**
@@ -136,40 +135,4 @@ export type ContinuedFollowUp = Checked<typeof isContinuedFollowUp>;
 export function continuation(state: FollowUpState): ContinuedFollowUp | null {
   const { delivery, isCancelled } = state;
   return delivery.kind === 'accepted' && !isCancelled ? { continued: { ...state, delivery } } : null;
-}
-
-export interface RunStart {
-  readonly startedAt: number;
-  readonly firstRunId: string;
-  readonly isReset: boolean;
-}
-
-/** @param startedAt when the workflow started, after its start delay. The deadline counts from this time. */
-export function initialState(
-  { prompt, ...plan }: FollowUpPlan,
-  { startedAt, firstRunId, isReset }: RunStart,
-): FollowUpState {
-  return {
-    plan,
-    promptDigest: sha256Hex(prompt),
-    firstRunId,
-    isReset,
-    deadlineAt: startedAt + plan.deadlineMs,
-    job: null,
-    baseline: null,
-    delivery: { kind: 'unsent' },
-    sends: 0,
-    sentAt: null,
-    isResendUsed: false,
-    jobLock: null,
-    lockHolder: null,
-    waitingForJob: null,
-    failures: NO_FAILURES,
-    polls: 0,
-    responseCounts: {},
-    lastRequestAt: 0,
-    lastResponseAt: 0,
-    pollNowAt: null,
-    isCancelled: false,
-  };
 }

@@ -57,15 +57,6 @@ export interface Moment {
   readonly minWaitMs: number;
 }
 
-export function endAs(outcome: FollowUpEnd): Step {
-  const phase = { result: 'done', failure: 'failed', cancelled: 'cancelled' } as const;
-  return { do: 'end', phase: phase[outcome.kind], outcome };
-}
-
-export function endWithFailure(type: FailureType, reason: string, cause: RequestFailure | null = null): Step {
-  return endAs({ kind: 'failure', type, reason, cause });
-}
-
 /** Returns the phase of a step that sends a request. The phase is `unauthorized` while the agent service rejects the API key. */
 export function phaseForRequest({ failures }: FollowUpState, phase: Phase): Phase {
   // Operators find a follow-up that needs a decision by its phase, so a rejected read does not change this phase.

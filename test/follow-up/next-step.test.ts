@@ -87,6 +87,18 @@ it.each<Row>([
     'send at 0, first permit',
   ],
   [
+    'a reset made the run, and the first read before the reset received 404',
+    play(unsentAfterReset(), sendEnded(notRead(404))),
+    '',
+    'send at 105, first permit',
+  ],
+  [
+    'a reset made the run, and the first read before the reset received 403',
+    play(unsentAfterReset(), sendEnded(notRead(403))),
+    '',
+    'unauthorized: send at 105, first permit',
+  ],
+  [
     'an operator permitted a POST after a reset, and the first read of this run received 404',
     play(
       unsentAfterReset({ onUnknownDelivery: 'ask' }),

@@ -4,12 +4,12 @@ import type { JobResponse, PostOutcome, SendOutcome, SendRecord } from '../../sr
 import { type AgentJob, isTerminal } from '../../src/contract/job';
 import { apply, type FollowUpEvent } from '../../src/follow-up/apply';
 import { decideSend } from '../../src/follow-up/evidence';
+import { initialState } from '../../src/follow-up/initial-state';
 import { nextStep } from '../../src/follow-up/next-step';
 import { toReceipt, reportedDelivery } from '../../src/follow-up/receipt';
 import {
   continuation,
   type FollowUpState,
-  initialState,
   isContinuedFollowUp,
   isDecisionNeeded,
 } from '../../src/follow-up/state';

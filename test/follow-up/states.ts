@@ -9,7 +9,8 @@ import type { AgentJob } from '../../src/contract/job';
 import type { FollowUpPlan } from '../../src/contract/request';
 import { apply, type FollowUpEvent } from '../../src/follow-up/apply';
 import { nextStep } from '../../src/follow-up/next-step';
-import { type FollowUpState, initialState } from '../../src/follow-up/state';
+import { initialState } from '../../src/follow-up/initial-state';
+import type { FollowUpState } from '../../src/follow-up/state';
 import type { Step } from '../../src/follow-up/step';
 import { JOB } from '../harness/fixtures';
 

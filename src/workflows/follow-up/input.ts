@@ -11,7 +11,8 @@ import { MEMO_START_DELAY } from '../../contract/names';
 import { keywordAttribute, outcomeAttribute } from '../../contract/follow-up-start-options';
 import { MAX_DURATION_MS } from '../../contract/duration';
 import { createInvalidRequestParts } from '../../follow-up/failure-details';
-import { type RunStart, type FollowUpState, initialState, isContinuedFollowUp } from '../../follow-up/state';
+import { initialState, type RunStart } from '../../follow-up/initial-state';
+import { type FollowUpState, isContinuedFollowUp } from '../../follow-up/state';
 import { nonRetryableError } from '../non-retryable-error';
 import { FollowUpRun } from './run';
 

@@ -24,51 +24,53 @@ export function registerHandlers(run: FollowUpRun): void {
     description:
       'Returns the phase, the last job, the delivery, the evidence, the counts, the next read and the deadline.',
   });
-  registerUpdate(
-    UPDATE_POLL_NOW,
-    async () => {
-      run.interrupt({ kind: 'read requested', at: Date.now() });
-      await condition(() => run.step.do === 'end' || run.state.pollNowAt === null);
-      return progress();
-    },
-    {
-      description:
-        'Makes the next request now (a read, or another try of the send), and returns the progress after it.',
-      findProblem: () => readProblem(run),
-    },
-  );
-  registerUpdate(
-    UPDATE_EXTEND_DEADLINE,
-    (duration: string) => {
-      const parsed = parseDuration(duration);
-      if ('ms' in parsed) run.interrupt({ kind: 'deadline extended', deadlineAt: Date.now() + parsed.ms });
-      return progress();
-    },
-    {
-      description: 'Sets the deadline to now + the duration ("90m"), never to an earlier time than before.',
-      findProblem: (duration) => {
-        const parsed = parseDuration(duration);
-        return 'problem' in parsed ? `duration: ${parsed.problem}` : undefined;
-      },
-    },
-  );
-  registerUpdate(
-    UPDATE_RESOLVE_DELIVERY,
-    async (decision: DeliveryDecision, runId?: string) => {
-      // The check is repeated, because several updates can pass the validator before the first update is applied.
-      rejectUpdateIf(decisionTimeProblem(run));
-      const { firstExecutionRunId } = workflowInfo();
-      run.interrupt({ kind: 'delivery decided', decision, runId: runId ?? firstExecutionRunId });
-      const { step } = run;
-      await condition(() => run.step.do === 'end' || run.step !== step);
-      return progress();
-    },
-    {
-      description:
-        'Decides whether a message of unknown delivery arrived: "delivered", or "not-delivered" with the ID of the run that may send it again.',
-      findProblem: (decision, runId?) => decisionTimeProblem(run) ?? decisionProblem(decision, runId),
-    },
-  );
+  registerUpdate(UPDATE_POLL_NOW, () => pollNow(run).then(progress), {
+    description:
+      'Makes the next request now (a read, or another try of the send), and returns the progress after it.',
+    findProblem: () => readProblem(run),
+  });
+  const setDeadline = (duration: string) => {
+    extendDeadline(run, duration);
+    return progress();
+  };
+  registerUpdate(UPDATE_EXTEND_DEADLINE, setDeadline, {
+    description: 'Sets the deadline to now + the duration ("90m"), never to an earlier time than before.',
+    findProblem: durationProblem,
+  });
+  const resolve = (decision: DeliveryDecision, runId?: string) =>
+    resolveDelivery(run, decision, runId).then(progress);
+  registerUpdate(UPDATE_RESOLVE_DELIVERY, resolve, {
+    description:
+      'Decides whether a message of unknown delivery arrived: "delivered", or "not-delivered" with the ID of the run that may send it again.',
+    findProblem: (decision, runId?) => decisionTimeProblem(run) ?? decisionProblem(decision, runId),
+  });
+}
+
+async function pollNow(run: FollowUpRun): Promise<void> {
+  run.interrupt({ kind: 'read requested', at: Date.now() });
+  await condition(() => run.step.do === 'end' || run.state.pollNowAt === null);
+}
+
+function extendDeadline(run: FollowUpRun, duration: string): void {
+  const parsed = parseDuration(duration);
+  if ('ms' in parsed) run.interrupt({ kind: 'deadline extended', deadlineAt: Date.now() + parsed.ms });
+}
+
+async function resolveDelivery(
+  run: FollowUpRun,
+  decision: DeliveryDecision,
+  runId = workflowInfo().firstExecutionRunId,
+): Promise<void> {
+  // The check is repeated, because several updates can pass the validator before the first update is applied.
+  rejectUpdateIf(decisionTimeProblem(run));
+  run.interrupt({ kind: 'delivery decided', decision, runId });
+  const { step } = run;
+  await condition(() => run.step.do === 'end' || run.step !== step);
+}
+
+function durationProblem(duration: unknown): string | undefined {
+  const parsed = parseDuration(duration);
+  return 'problem' in parsed ? `duration: ${parsed.problem}` : undefined;
 }
 
 /** Returns why the job can't be read now; undefined if it can be read. */

@@ -59,7 +59,7 @@ export const RECEIPT_RULES: readonly ReceiptRule[] = [
   },
   /** `sends` is at least the number of started POSTs, and at most the number of send permissions and of presumed POSTs. */
   function* countsItsSends(
-    { world, isReset, posts, permissions, manualCompletions, run, end },
+    { world, has, isReset, posts, permissions, manualCompletions, run, end },
     { delivery },
   ) {
     const { sends, verdict } = delivery;
@@ -87,7 +87,9 @@ export const RECEIPT_RULES: readonly ReceiptRule[] = [
         event.type === 'ActivityTaskCancelRequested' &&
         !run.events.some((other) => isActivityEnd(other) && other.seq === event.seq),
     );
-    const isUnreported = (isCancelled && isUnanswered) || isPending;
+    // The failure of a send's last attempt does not show whether a permission was recorded.
+    const hasFailed = has('limit attempts') && run.events.some(({ type }) => type === 'ActivityTaskFailed');
+    const isUnreported = (isCancelled && isUnanswered) || isPending || hasFailed;
     if (sends > permissions.length + manualCompletions + (presumes || isUnreported ? 1 : 0))
       yield `sends is ${sends}, but only ${permissions.length} send permissions were recorded (${end.kind})`;
     if (sends === 0 && verdict !== 'not-sent')
@@ -265,8 +267,9 @@ export const RECEIPT_RULES: readonly ReceiptRule[] = [
     const wasIdle = isIdle(baseline);
     if (evidence === null) yield 'the result has no evidence';
     if (evidence === 'seen-active') {
-      // A run that a reset made, and that made no POST, reads from its start.
-      const since = posts.length === 0 ? 0 : Math.min(...posts.map(({ requestedAt }) => requestedAt));
+      // A run that a reset made, and that made no POST, reads from its start. A POST without a first byte was not made.
+      const started = posts.filter(({ firstByteAt }) => firstByteAt !== null);
+      const since = started.length === 0 ? 0 : Math.min(...started.map(({ requestedAt }) => requestedAt));
       const isSeen = shown.some((get) => get.requestedAt >= since && get.shown.status === 'active');
       if (!wasIdle || !isSeen)
         yield `the evidence is seen-active, but the baseline is ${String(baseline?.status)} or no read returned active`;
