@@ -120,7 +120,7 @@ export function requestRows(): string[][] {
 
 function defaultText(field: Field): string {
   if ('default' in field) return `\`${field.default}\``;
-  return isRequired(field) ? 'required' : 'none in a client; otherwise the workflow ID';
+  return isRequired(field) ? 'required' : 'the workflow ID; `FollowUpClient` requires a request ID';
 }
 
 const NAME_BOUNDS = `The value has 1 to ${MAX_ID_CHARACTERS} characters, no control characters and no U+FFFD`;

@@ -146,7 +146,7 @@ function drawJob(random: RandomSource, nth: number, project: number): PlannedJob
 
 /** Points at which operations happen. Points near the start of an item are more likely. */
 const POINTS = weighted<string>(
-  '3 started, runItems started, runItems ended, runItems reported, keep requested, 2 keep recorded, 2 start requested',
+  '3 started, runItems started, runItems ended, runItems reported, board requested, 2 board recorded, 2 start requested',
   '2 start recorded, describe requested, describe recorded, list requested, list recorded, history recorded',
   'task started, task done, post started, post processed, closeChunks started',
   '3 batch ended, 2 item ended',
@@ -160,7 +160,7 @@ function drawOperations(random: RandomSource): PlannedBatchOperation[] {
   const point = { at, nth: isEarly ? 1 : random.between('nth', 1, random.pick('up to', [3, 10, 40])) };
   const afterMs =
     at === 'started' ? random.pick('later', [0, short, long]) : random.pick('after', [0, 0, 0, short, long]);
-  if (!/^(keep|start) /.test(at) || random.chance('is alone', 0.5))
+  if (!/^(board|start) /.test(at) || random.chance('is alone', 0.5))
     return [{ ...point, afterMs, operation: drawOperation(random) }];
   const fails = drawOperation(random, weighted('kill, 2 freeze, lose'));
   const operation = drawOperation(

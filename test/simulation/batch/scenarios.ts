@@ -25,7 +25,7 @@ const atStart = (afterMs: number, operation: BatchOperation) => planOperation('s
 const atItemEnd = (afterMs: number, operation: BatchOperation) =>
   planOperation('item ended', afterMs, operation);
 const withPermission = (afterMs: number, operation: BatchOperation) =>
-  planOperation('keep recorded', afterMs, operation);
+  planOperation('board recorded', afterMs, operation);
 
 /**
  * A plan in which the first `sameJobCount` items are for one job, and the agent service rejects the first message. The first item is the

@@ -31,7 +31,7 @@ const BASE_SITUATIONS: Situations<BatchWorld> = {
   'a retry runs an item again': ({ starts }) =>
     starts.some(({ run }) => run.start.requester?.requestId.startsWith('retry of ') === true),
   'a worker is killed between two starts': ({ log }) => occursRightAfter(log, /^starts /, /^kill/),
-  'a worker is frozen with a permission': ({ log }) => occursRightAfter(log, /^keep recorded/, /^freeze/),
+  'a worker is frozen with a permission': ({ log }) => occursRightAfter(log, /^board recorded/, /^freeze/),
   'the response to a start is lost': ({ log }) => occursRightAfter(log, /^starts /, /^lose response/),
 };
 

@@ -31,7 +31,7 @@ const UNTIL_LISTED_MS = 90_000;
 
 /** Points that the event log shows. */
 const LOGGED_POINTS =
-  /^(runItems (started|reported)|keep recorded|post (started|processed)|closeChunks started|phase .*)$/;
+  /^(runItems (started|reported)|board recorded|post (started|processed)|closeChunks started|phase .*)$/;
 
 /** A start of an item by a run of the batch, with the state of that run on the Temporal server at this time. */
 export interface ItemStart {

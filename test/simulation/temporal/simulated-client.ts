@@ -177,12 +177,12 @@ export function createClient(
 }
 
 /**
- * Names the point of a heartbeat call. `keep`: a batch stores its board. `permission`: a send requests its permission. `question`: a send
- * checks, without details, whether it is still wanted.
+ * Names the point of a heartbeat call. `board`: a batch stores its board. `permission`: a send requests its permission. `pause check`: a
+ * send checks, without details, whether an operator paused it.
  */
 function heartbeatPoint({ details }: Request<'recordActivityTaskHeartbeat'>): string {
-  if (Context.current().info.activityType === 'runItems') return 'keep';
-  return fromPayload(details?.payloads?.[0]) === null ? 'question' : 'permission';
+  if (Context.current().info.activityType === 'runItems') return 'board';
+  return fromPayload(details?.payloads?.[0]) === null ? 'pause check' : 'permission';
 }
 
 function deadline(): number {
