@@ -49,18 +49,23 @@ export interface CallState {
   workflowId?: string | undefined;
   /** The kind of workflow that the call starts, while it is unknown whether the workflow was started. */
   unconfirmedStart?: 'follow-up' | 'batch' | undefined;
+  /** Whether a repetition of the call sends messages of unknown delivery again. */
+  includesUnknown?: boolean | undefined;
 }
 
 /** Creates the error of a call that ended before its response. @param reason why the call ended, as a sentence */
 export function interruptedCallError(
   code: 'WAIT_TIMEOUT' | 'CLIENT_CLOSED' | 'UNREACHABLE',
   reason: string,
-  { workflowId, unconfirmedStart }: CallState,
+  { workflowId, unconfirmedStart, includesUnknown }: CallState,
   cause?: unknown,
 ): FollowUpError {
   if (unconfirmedStart !== undefined) {
     const subject = `the ${unconfirmedStart} ${workflowId ?? ''}`.trim();
-    const message = `${reason} It is unknown whether ${subject} was started. Repeat the same call; no message is sent twice.`;
+    const advice = includesUnknown
+      ? 'First check with progress() whether it was started, because a repeated call sends the messages of unknown delivery again.'
+      : 'Repeat the same call; no message is sent twice.';
+    const message = `${reason} It is unknown whether ${subject} was started. ${advice}`;
     return new StartUnconfirmedError('START_UNCONFIRMED', message, { workflowId, cause });
   }
   const ErrorClass = code === 'WAIT_TIMEOUT' ? WaitTimeoutError : FollowUpError;

@@ -6,6 +6,7 @@ import {
   ScheduleNotFoundError,
   type ScheduleOptions,
 } from '@temporalio/client';
+import { ValueError } from '@temporalio/common';
 import { BATCH_PRIORITY, batchIdProblem, batchSummaryText, MAX_INPUT_BYTES } from '../batch/items';
 import type { BatchInput } from '../batch/memo';
 import { isRecord, type Problem } from '../contract/checks';
@@ -208,10 +209,16 @@ async function updateThroughConflicts(
   change: Parameters<TemporalScheduleHandle['update']>[0],
 ): Promise<void> {
   for (let updates = 1; ; updates += 1) {
+    let hasRead = false as boolean;
     try {
-      await client.schedule.getHandle(scheduleId).update(change);
+      await client.schedule.getHandle(scheduleId).update((current) => {
+        hasRead = true;
+        return change(current);
+      });
       return;
     } catch (error) {
+      // The stored schedule can't be decoded.
+      if (error instanceof ValueError && !hasRead) throw error;
       if (error instanceof ScheduleNotFoundError)
         throw notFoundError('schedule', scheduleId, client.options.namespace);
       if (!hasGrpcStatus(error, 'FAILED_PRECONDITION')) throwScheduleError(error);
@@ -228,9 +235,10 @@ function notABatchScheduleError(scheduleId: string, workflowType: string) {
 function throwScheduleError(error: unknown): never {
   if (error instanceof ScheduleAlreadyRunning) throw scheduleConflictError(error.scheduleId);
   const rejection = findGrpcError(error);
-  // The SDK turns the response "Invalid schedule spec: …" into a TypeError.
-  if (error instanceof TypeError)
-    throw invalidFieldError('spec', `is rejected by the Temporal server: ${error.message}`);
+  // The SDK checks some values of spec and policies before its request. It also turns the response "Invalid schedule spec: …" into a
+  // TypeError.
+  if (error instanceof TypeError || error instanceof ValueError)
+    throw invalidFieldError('spec or policies', `is not valid: ${error.message}`);
   if (rejection?.status !== 'INVALID_ARGUMENT') throw error;
   throw invalidFieldError('schedule', `is rejected by the Temporal server: ${rejection.text}`);
 }

@@ -74,9 +74,11 @@ export function percentEncode(text: string): string {
 const MAX_FAIRNESS_KEY_BYTES = 64;
 
 /**
- * Returns the fairness key with which each project has its share of a task queue and a separate rate limit. A long ID is hashed.
+ * Returns the fairness key with which each project has its share of a task queue and a separate rate limit. A UUID is in lower case,
+ * and a long ID is hashed.
  */
 export function fairnessKey(projectId: string): string {
+  if (UUID.test(projectId)) return canonicalId(projectId);
   const isShort = utf8ByteLength(projectId) <= MAX_FAIRNESS_KEY_BYTES;
   return isShort ? projectId : `hash-${sha256Hex(projectId).slice(0, 32)}`;
 }

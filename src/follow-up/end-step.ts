@@ -19,14 +19,14 @@ export function endWithFailure(type: FailureType, reason: string, cause: Request
  * continues.
  */
 export function endIfNotSendable(state: FollowUpState): Step | null {
-  const { plan, job, failures, waitingForJob } = state;
+  const { plan, job, failures, delivery, waitingForJob } = state;
   const { lastFailure } = failures;
   if (waitingForJob !== null && plan.whenActive === 'reject')
     return endUndelivered(state, `The job is ${job?.status ?? 'active'}, and whenActive is reject.`);
   if (lastFailure?.isPermanent === true)
     return endUndelivered(state, sentence(lastFailure.message), lastFailure);
   // After the job was read or the message may have arrived, a rejected read only delays the follow-up.
-  if (job !== null || reportedDelivery(state).verdict !== 'not-sent') return endIfJobMissing(state);
+  if (job !== null || delivery.kind !== 'unsent') return endIfJobMissing(state);
   if (lastFailure?.httpStatus === 404)
     return endWithFailure(
       'JobNotFound',

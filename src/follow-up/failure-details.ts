@@ -23,7 +23,13 @@ export function toFailureParts(
 ): FailureParts {
   const { httpStatus, serviceMessage } = cause ?? {};
   const message = `${reason} ${describeDelivery(receipt.delivery)}`;
-  return { type, message, details: { job, receipt, httpStatus, serviceMessage } };
+  const details = {
+    ...{ job, receipt },
+    // Some data converters write undefined as null, which is not a valid value of these fields.
+    ...(httpStatus !== undefined && { httpStatus }),
+    ...(serviceMessage !== undefined && { serviceMessage }),
+  };
+  return { type, message, details };
 }
 
 /** Returns the message with which a follow-up ends: of its failure or cancellation; null for a result. */

@@ -69,7 +69,7 @@ export function toFollowUpProgress(state: FollowUpState, step: Step, isSending: 
   if (!isSending) return { ...common, delivery, deliveryUnknownReason: reason };
   return {
     ...common,
-    delivery: { verdict: 'unknown', confirmedBy: null, sends: delivery.sends + 1 },
+    delivery: { verdict: 'unknown', confirmedBy: null, sends: state.sends + 1 },
     deliveryUnknownReason:
       reason ?? 'the message is being sent, and the worker has not reported the result yet',
     deliveryBeforeSend: delivery,

@@ -86,17 +86,12 @@ it.each<Row>([
     '@0',
     'send at 0, first permit',
   ],
+  // The run before the reset ended at this point too, and the replay of its history must make the same decision.
   [
     'a reset made the run, and the first read before the reset received 404',
     play(unsentAfterReset(), sendEnded(notRead(404))),
     '',
-    'send at 105, first permit',
-  ],
-  [
-    'a reset made the run, and the first read before the reset received 403',
-    play(unsentAfterReset(), sendEnded(notRead(403))),
-    '',
-    'unauthorized: send at 105, first permit',
+    'failed: JobNotFound',
   ],
   [
     'an operator permitted a POST after a reset, and the first read of this run received 404',

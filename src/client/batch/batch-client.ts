@@ -239,7 +239,7 @@ export class BatchHandle {
     const start = await this.#calls.run(
       { signal, timeout },
       (client, callSignal) => retryBatch({ client, taskQueue, options, signal: callSignal }, this.batchId),
-      { callState: { unconfirmedStart: 'batch' } },
+      { callState: { unconfirmedStart: 'batch', includesUnknown: options.includeUnknown === true } },
     );
     return start && Object.assign(new BatchHandle(this.#calls, start.batchId), start);
   }

@@ -16,9 +16,9 @@ export function showState({ state, step }: FollowUpRun): void {
  * Writes the outcome in the last workflow task. After a reset to this task, the new run writes the outcome again, with the verdict
  * of its own receipt.
  */
-export function showOutcome({ state, step }: FollowUpRun, outcome: string): void {
+export function showOutcome(state: FollowUpState, phase: Phase, outcome: string): void {
   upsertChanges([
-    ...toAttributes(state, step.phase),
+    ...toAttributes(state, phase),
     outcomeAttribute(outcome, reportedDelivery(state).verdict, findEvidence(state)),
   ]);
 }

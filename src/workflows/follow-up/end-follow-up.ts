@@ -37,7 +37,7 @@ export async function endFollowUp(
   outcome: FollowUpEnd,
   settings: WorkerSettings,
 ): Promise<FollowUpResult> {
-  const { state } = run;
+  const { state, step } = run;
   const name = toOutcomeName(outcome);
   await notifyOfFollowUp(state, outcome, settings);
   await releaseLock(state);
@@ -47,7 +47,7 @@ export async function endFollowUp(
 
   const receipt = toReceipt(state, Date.now());
   recordMetric(metricMeter, 'ended', 1, { outcome: name, evidence: receipt.evidence });
-  showOutcome(run, name);
+  showOutcome(state, step.phase, name);
   switch (outcome.kind) {
     case 'result': {
       const result = { ...outcome.job, receipt };

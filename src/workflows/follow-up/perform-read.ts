@@ -1,4 +1,11 @@
-import { ActivityFailure, ApplicationFailure, CancelledFailure, TimeoutFailure } from '@temporalio/workflow';
+import { defaultFailureConverter, defaultPayloadConverter } from '@temporalio/common';
+import {
+  ActivityFailure,
+  ApplicationFailure,
+  CancelledFailure,
+  TemporalFailure,
+  TimeoutFailure,
+} from '@temporalio/workflow';
 import {
   isJobResponse,
   isPollJobResult,
@@ -112,12 +119,27 @@ function pollOutcomeFromFailure(error: unknown, startedAt: number): PollOutcome 
  * cause.
  */
 function countReadsBefore(error: ActivityFailure): number {
-  for (let cause: unknown = error.cause; cause instanceof Error; cause = cause.cause) {
-    if (!(cause instanceof ApplicationFailure) || cause.type !== POLL_AGAIN) continue;
+  for (let cause: unknown = error.cause; cause instanceof TemporalFailure; cause = causeOf(cause)) {
+    if (!isPollAgain(cause)) continue;
     const progress: unknown = cause.details?.[0];
     return isPollProgress(progress) ? progress.reads : 0;
   }
   return 0;
+}
+
+/** Returns the cause of a failure. SDK 1.24 does not convert the cause of a `TimeoutFailure`. */
+function causeOf({ cause, failure }: TemporalFailure): unknown {
+  if (cause !== undefined || !failure?.cause) return cause;
+  try {
+    return defaultFailureConverter.failureToError(failure.cause, defaultPayloadConverter);
+  } catch {
+    // The details have the encoding of a plugin's payload converter.
+    return undefined;
+  }
+}
+
+function isPollAgain(cause: unknown): cause is ApplicationFailure {
+  return cause instanceof ApplicationFailure && cause.type === POLL_AGAIN;
 }
 
 /** The response if another client completed the read activity with a value that is not a response. */
@@ -134,7 +156,8 @@ const MANUALLY_COMPLETED_READ = {
 function responseFromFailure(error: unknown): JobResponse {
   if (!(error instanceof ActivityFailure)) throw error;
   const { cause } = error;
-  if (!(cause instanceof TimeoutFailure))
+  // If the next attempt of `pollJob` would not fit in the timeout, the activity ends with the failure of its latest attempt.
+  if (!(cause instanceof TimeoutFailure) && !isPollAgain(cause))
     return { ...MANUALLY_COMPLETED_READ, message: singleLine(cause?.message ?? error.message, 300) };
   const message =
     'no worker completed the read in time: no worker polls the task queue for reads, or a rate limit delays the read';

@@ -35,14 +35,16 @@ export function registerHandlers(run: FollowUpRun): void {
   };
   registerUpdate(UPDATE_EXTEND_DEADLINE, setDeadline, {
     description: 'Sets the deadline to now + the duration ("90m"), never to an earlier time than before.',
-    findProblem: durationProblem,
+    findProblem: (duration) => endProblem(run) ?? durationProblem(duration),
   });
-  const resolve = (decision: DeliveryDecision, runId?: string) =>
+  // Clients in other languages may send null for an omitted argument.
+  const resolve = (decision: DeliveryDecision, runId?: string | null) =>
     resolveDelivery(run, decision, runId).then(progress);
   registerUpdate(UPDATE_RESOLVE_DELIVERY, resolve, {
     description:
       'Decides whether a message of unknown delivery arrived: "delivered", or "not-delivered" with the ID of the run that may send it again.',
-    findProblem: (decision, runId?) => decisionTimeProblem(run) ?? decisionProblem(decision, runId),
+    findProblem: (decision, runId?) =>
+      endProblem(run) ?? decisionTimeProblem(run) ?? decisionProblem(decision, runId),
   });
 }
 
@@ -59,10 +61,11 @@ function extendDeadline(run: FollowUpRun, duration: string): void {
 async function resolveDelivery(
   run: FollowUpRun,
   decision: DeliveryDecision,
-  runId = workflowInfo().firstExecutionRunId,
+  namedRunId: string | null = null,
 ): Promise<void> {
   // The check is repeated, because several updates can pass the validator before the first update is applied.
   rejectUpdateIf(decisionTimeProblem(run));
+  const runId = namedRunId ?? workflowInfo().firstExecutionRunId;
   run.interrupt({ kind: 'delivery decided', decision, runId });
   const { step } = run;
   await condition(() => run.step.do === 'end' || run.step !== step);
@@ -73,15 +76,20 @@ function durationProblem(duration: unknown): string | undefined {
   return 'problem' in parsed ? `duration: ${parsed.problem}` : undefined;
 }
 
+/** Returns why a follow-up that has decided to end accepts no update, although its workflow may still run for some seconds. */
+function endProblem({ step }: FollowUpRun): string | undefined {
+  return step.do === 'end' ? 'the follow-up has ended' : undefined;
+}
+
 /** Returns why the job can't be read now; undefined if it can be read. */
-function readProblem({ step, isSending }: FollowUpRun): string | undefined {
+function readProblem(run: FollowUpRun): string | undefined {
+  const { step, isSending } = run;
   if (isSending) return "the message is being sent, so the job can't be polled yet";
   if (step.do === 'wait for job lock')
     return "the follow-up waits for the job lock, so the job can't be polled yet";
-  if (step.do === 'end') return 'the follow-up has ended';
-  return isHistoryFull(workflowInfo())
-    ? 'the history of this run is full; the next scheduled read is still made'
-    : undefined;
+  if (isHistoryFull(workflowInfo()))
+    return endProblem(run) ?? 'the history of this run is full; the next scheduled read is still made';
+  return endProblem(run);
 }
 
 function decisionTimeProblem({ state, step }: FollowUpRun): string | undefined {

@@ -164,8 +164,15 @@ describe('a schedule', () => {
   it.concurrent('rejects an invalid change, and a schedule that starts another workflow', async () => {
     const { handle, temporal, create } = await newSchedule();
     const spec = { cronExpressions: ['60 3 * * *'] };
-    const problem = 'spec: is rejected by the Temporal server: Minute is not in range [0-59]';
+    const problem = 'spec or policies: is not valid: Minute is not in range [0-59]';
     await expect(create({ spec })).rejects.toThrow(problem);
+    const overlap = 'skip' as never;
+    await expect(create({ ...UNTIL_TRIGGERED, policies: { overlap } })).rejects.toThrow(
+      "spec or policies: is not valid: Invalid enum value: 'skip'",
+    );
+    await expect(
+      create({ ...UNTIL_TRIGGERED, policies: { catchupWindow: 'soon' as never } }),
+    ).rejects.toThrow('spec or policies: is not valid: Invalid duration string');
     await create(UNTIL_TRIGGERED);
     await expect(handle.update({ spec })).rejects.toThrow(problem);
     await temporal.update(({ action, ...others }) => ({

@@ -229,15 +229,17 @@ export const RECEIPT_RULES: readonly ReceiptRule[] = [
       yield 'the follow-up ended as DeliveryUnknown without a fresh read';
   },
   /** `JobNotFound` needs one 404 before the job was read, and otherwise five 404s in a row that span `maxStaleness`. */
-  function* missingJobHasAReason({ end, plan, gets, posts, shown, isUndisturbed }, { delivery }) {
+  function* missingJobHasAReason({ end, plan, gets, posts, shown, isReset, isUndisturbed }, { delivery }) {
     if (end.type !== 'JobNotFound') return;
     const received = gets.filter(({ answer, receivedAt }) => answer === 'http_404' && receivedAt !== null);
     const lastShownAt = Math.max(0, ...shown.map(({ receivedAt }) => receivedAt));
     const since = received.filter(({ receivedAt }) => (receivedAt ?? 0) > lastShownAt);
     const spanMs = (received.at(-1)?.requestedAt ?? 0) - (received[0]?.receivedAt ?? Infinity);
     if (received.length === 0) yield 'the follow-up ended as JobNotFound without a 404';
-    // A single 404 suffices before the workflow knows the job. A send without a permission does not report its baseline read.
-    else if (delivery.verdict === 'not-sent' && posts.length === 0 && !shown.some(isPoll)) return;
+    // A single 404 suffices before the workflow knows the job. A send without a permission does not report its baseline read. A run
+    // that a reset made repeats this end, with the verdict `unknown`.
+    else if ((delivery.verdict === 'not-sent' || isReset) && posts.length === 0 && !shown.some(isPoll))
+      return;
     else if (received.length < 5) yield `the follow-up ended as JobNotFound after ${received.length} 404s`;
     else if (isUndisturbed && since.length < 5)
       yield 'the follow-up ended as JobNotFound, but a read between the 404s returned the job';
