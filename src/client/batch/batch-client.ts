@@ -7,10 +7,10 @@ import { toBatchId, batchWorkflowId } from '../../contract/ids';
 import { cancelWorkflows, getFirstRunId, ignoreClosedWorkflow } from '../../temporal/workflow-executions';
 import { listRunningIds } from '../../temporal/visibility';
 import { type CallOptions, type CallRunner, SERVER_TIMEOUT_MS, withTimeout } from '../call-runner';
-import { type CallState, invalidFieldError, wrongStateError } from '../errors';
+import { type CallState, invalidFieldError } from '../errors';
 import { getHandleOfRun } from '../named-run';
 import { checkName, checkObject } from '../options';
-import { updateRunning } from '../update-running';
+import { cancelRun, updateRunning } from '../update-running';
 import { retryWhileUnavailable } from '../await-result';
 import {
   type BatchItems,
@@ -184,16 +184,9 @@ export class BatchHandle {
     const { cancelRunning = false, ...options } = cancelOptions;
     if (typeof cancelRunning !== 'boolean') throw invalidFieldError('cancelRunning', 'must be true or false');
     return this.#calls.run(options, async (client, signal) => {
-      const batch = await findBatch(client, this.batchId);
-      if (cancelRunning) return this.#cancelWithItems(client, batch, signal);
-      if (batch.state !== 'running') throw wrongStateError(batch.workflowId, batch.state);
-      await getHandleOfRun(client, batch)
-        .cancel()
-        .catch(async (error: unknown) => {
-          ignoreClosedWorkflow(error);
-          const { workflowId, state } = await findBatch(client, this.batchId, getFirstRunId(batch));
-          throw wrongStateError(workflowId, state);
-        });
+      const find = (runId?: string) => findBatch(client, this.batchId, runId);
+      if (cancelRunning) return this.#cancelWithItems(client, await find(), signal);
+      await cancelRun(client, find);
       return 0;
     });
   }
