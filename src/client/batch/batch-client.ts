@@ -7,9 +7,9 @@ import { toBatchId, batchWorkflowId } from '../../contract/ids';
 import { cancelWorkflows, getFirstRunId, ignoreClosedWorkflow } from '../../temporal/workflow-executions';
 import { listRunningIds } from '../../temporal/visibility';
 import { type CallOptions, type CallRunner, SERVER_TIMEOUT_MS, withTimeout } from '../call-runner';
-import { type CallState, invalidFieldError } from '../errors';
+import { type CallState, throwIfProblems } from '../errors';
 import { getHandleOfRun } from '../named-run';
-import { checkName, checkObject } from '../options';
+import { booleanProblems, checkName, checkObject } from '../options';
 import { cancelRun, updateRunning } from '../update-running';
 import { retryWhileUnavailable } from '../await-result';
 import {
@@ -182,7 +182,7 @@ export class BatchHandle {
   ): Promise<number> {
     checkObject('options', cancelOptions);
     const { cancelRunning = false, ...options } = cancelOptions;
-    if (typeof cancelRunning !== 'boolean') throw invalidFieldError('cancelRunning', 'must be true or false');
+    throwIfProblems(booleanProblems('cancelRunning', cancelRunning));
     return this.#calls.run(options, async (client, signal) => {
       const find = (runId?: string) => findBatch(client, this.batchId, runId);
       if (cancelRunning) return this.#cancelWithItems(client, await find(), signal);
