@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Client, WorkflowFailedError } from '@temporalio/client';
+import { settingProblems } from '../../batch/items';
 import type { BatchProgress, BatchView, BatchItemResult } from '../../batch/progress';
 import type { BatchUpdate } from '../../batch/memo';
 import { hasCode } from '../../contract/follow-up-error';
@@ -15,7 +16,6 @@ import { retryWhileUnavailable } from '../await-result';
 import {
   type BatchItems,
   checkBatch,
-  checkConcurrency,
   type CheckedBatch,
   checkRunOptions,
   isCheckedBatch,
@@ -165,7 +165,7 @@ export class BatchHandle {
 
   /** Sets how many items may run at the same time. @param concurrency 1 to 1,000 @throws InvalidRequestError */
   async setConcurrency(concurrency: number, options: CallOptions = {}): Promise<BatchProgress> {
-    checkConcurrency(concurrency);
+    throwIfProblems(settingProblems(concurrency, null));
     return this.#update(options, 'setConcurrency', concurrency);
   }
 

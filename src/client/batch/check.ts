@@ -46,12 +46,6 @@ export function checkRunOptions(
   ]);
 }
 
-/** @throws InvalidRequestError if the value is not a valid concurrency; undefined is invalid too */
-export function checkConcurrency(concurrency: unknown): void {
-  const problems = settingProblems(concurrency, null);
-  throwIfProblems(problems);
-}
-
 export interface CheckedBatch {
   /** The given batch ID; by default, a hash of the items. */
   readonly batchId: string;

@@ -98,19 +98,16 @@ export async function retryBatch(
   return attachOrStartBatch(start, batchId, source, retryScope);
 }
 
-/** The latest named run of a batch. */
-export interface ExistingBatch {
-  readonly state: RunState;
-  readonly digest: string | null;
-  /** The items that the run starts again, if the run is a retry; otherwise null. */
-  readonly retryScope: RetryScope | null;
-}
-
 /** A request to start or to retry a batch. */
 export interface BatchRequest {
   readonly digest: string | null;
   /** The items that a retry starts again; null for a start. */
   readonly retryScope: RetryScope | null;
+}
+
+/** The latest named run of a batch, with the request that started the run. */
+export interface ExistingBatch extends BatchRequest {
+  readonly state: RunState;
 }
 
 /**
