@@ -12,8 +12,8 @@ import { StoppableConnection } from '../temporal/sdk-internals';
 import { connectionError } from '../temporal/server-error';
 import { requireSupportedVersion } from '../temporal/server-version';
 import { checkSignal, checkTimeout, invalidHeaderError } from './call-runner';
-import { invalidFieldError } from './errors';
-import { checkObject, checkOptions } from './options';
+import { throwIfProblems } from './errors';
+import { booleanProblems, checkObject, checkOptions } from './options';
 
 const CONNECT_TIMEOUT_MS = 5_000;
 
@@ -51,8 +51,7 @@ export function checkConnectOptions(options: ConnectOptions, others: readonly st
   checkOptions(options, [...CONNECT_OPTIONS, ...others]);
   const { env, lazy, timeout, signal } = options;
   if (env !== undefined) checkObject('env', env);
-  if (lazy !== undefined && typeof lazy !== 'boolean')
-    throw invalidFieldError('lazy', 'must be true or false');
+  throwIfProblems(booleanProblems('lazy', lazy));
   checkTimeout(timeout);
   checkSignal(signal);
 }

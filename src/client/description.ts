@@ -70,24 +70,11 @@ function isOtherValue(value: string): boolean {
 
 /** Describes a run of a follow-up. @throws NotFoundError */
 export async function describeFollowUp(client: Client, run: NamedRun): Promise<FollowUpDescription> {
-  return completeDescription(client, await findFollowUp(client, run));
-}
-
-/** Returns the description of a run, with the facts that a list does not have. */
-export async function completeDescription(
-  client: Client,
-  info: WorkflowExecutionDescription,
-): Promise<FollowUpDescription> {
-  // The Temporal server schedules the first workflow task after the start delay, so until then the history has one event.
-  const startsAt = info.historyLength === 1 ? (info.executionTime?.toISOString() ?? null) : null;
-  const description = toDescription(info);
-  const verdict = (await isPossiblySending(client, info)) ? 'unknown' : description.verdict;
-  return {
-    ...description,
-    verdict,
-    startsAt,
-    workflowTaskFailure: await readTaskFailure(client, info),
-  };
+  const found = await findFollowUp(client, run);
+  const description = toDescription(found);
+  const verdict = (await isPossiblySending(client, found)) ? 'unknown' : description.verdict;
+  const { startsAt } = found;
+  return { ...description, verdict, startsAt, workflowTaskFailure: await readTaskFailure(client, found) };
 }
 
 /** Returns whether a send is in progress whose permission was recorded. */
@@ -106,11 +93,18 @@ export function hasRecordedPermission({ details }: { readonly details: unknown }
   return details !== null && details !== undefined;
 }
 
+/** The Temporal server's description of a run of a follow-up, with the same `state` and `startsAt` as {@link FollowUpDescription}. */
+type FoundFollowUp = WorkflowExecutionDescription & Pick<FollowUpDescription, 'state' | 'startsAt'>;
+
 /** @throws NotFoundError if no workflow has this ID, if the workflow is not a follow-up, or if it no longer has the run */
-export async function findFollowUp(client: Client, run: NamedRun): Promise<WorkflowExecutionDescription> {
+export async function findFollowUp(client: Client, run: NamedRun): Promise<FoundFollowUp> {
   const { workflowId, runId } = run;
   const info = await describeNamedRun(client, run);
-  if (info?.type === FOLLOW_UP_WORKFLOW) return info;
+  if (info?.type === FOLLOW_UP_WORKFLOW) {
+    // The Temporal server schedules the first workflow task after the start delay, so until then the history has one event.
+    const startsAt = info.historyLength === 1 ? (info.executionTime?.toISOString() ?? null) : null;
+    return { ...info, state: toRunState(info.status.name), startsAt };
+  }
   const { namespace } = client.options;
   if (info !== null) {
     const found = `the workflow with this ID has the type ${JSON.stringify(info.type)}`;

@@ -5,7 +5,7 @@ import { canRetry, type Phase } from '../contract/result';
 import { quote } from '../contract/text';
 import type { FollowUpDescription } from './description';
 import { throwIfProblems } from './errors';
-import { checkObject, nameProblems, unknownOptions } from './options';
+import { booleanProblems, checkObject, nameProblems, unknownOptions } from './options';
 
 /** The conditions of a list, all of which must hold for the latest run of a follow-up. An omitted field does not restrict the list. */
 export interface FollowUpFilter {
@@ -57,16 +57,14 @@ export function checkFilter(filter: unknown): asserts filter is FollowUpFilter {
   const problems: Problem[] = unknownOptions(given, FIELDS);
   for (const field of [...ATTRIBUTE_FIELDS, 'outcome' as const])
     if (given[field] !== undefined) problems.push(...nameProblems(field, given[field]));
-  const { outcome, canRetry: retryable } = given;
+  const { outcome } = given;
   if (typeof outcome === 'string' && !/^[a-z-]*$/i.test(outcome))
     problems.push({
       field: 'outcome',
       text: 'must be an outcome, a verdict or an evidence, such as completed, unknown or unchanged',
     });
   for (const field of TIME_FIELDS) problems.push(...timeProblems(field, given[field]));
-  if (retryable !== undefined && typeof retryable !== 'boolean')
-    problems.push({ field: 'canRetry', text: `must be true or false; it is ${quote(retryable)}` });
-  throwIfProblems(problems);
+  throwIfProblems([...problems, ...booleanProblems('canRetry', given.canRetry)]);
 }
 
 /** ISO 8601 with a time zone. Without a time zone, the time would depend on the computer. */

@@ -3,13 +3,12 @@ import { UPDATE_EXTEND_DEADLINE, UPDATE_POLL_NOW, UPDATE_RESOLVE_DELIVERY } from
 import type { DeliveryDecision, FollowUpProgress, FollowUpResult } from '../contract/result';
 import type { DurationText } from '../contract/duration';
 import type { CallOptions, CallRunner } from './call-runner';
-import { getFirstRunId, ignoreClosedWorkflow, toRunState } from '../temporal/workflow-executions';
 import { describeFollowUp, findFollowUp, type FollowUpDescription } from './description';
-import { type CallState, wrongStateError } from './errors';
-import { getHandleOfRun, type NamedRun } from './named-run';
+import type { CallState } from './errors';
+import type { NamedRun } from './named-run';
 import { checkDecision, checkDuration } from './options';
 import { type ProgressReport, readProgress, updateFollowUp } from './progress';
-import type { WorkflowUpdate } from './update-running';
+import { cancelRun, type WorkflowUpdate } from './update-running';
 import { awaitResult } from './await-result';
 import { retryFollowUp, type FollowUpStartResult } from './start';
 
@@ -84,19 +83,10 @@ export class FollowUpHandle implements NamedRun {
    * @throws FollowUpError `ALREADY_ENDED`
    */
   cancel(options: CallOptions = {}): Promise<void> {
-    return this.run(options, async (client) => {
-      // Temporal server 1.32.0 silently accepts the cancellation of a closed workflow, so the state is checked first.
-      const found = await findFollowUp(client, this);
-      const state = toRunState(found.status.name);
-      if (state !== 'running') throw wrongStateError(this.workflowId, state);
-      await getHandleOfRun(client, found)
-        .cancel()
-        .catch(async (error: unknown) => {
-          ignoreClosedWorkflow(error);
-          const run = { workflowId: this.workflowId, runId: getFirstRunId(found) };
-          throw wrongStateError(this.workflowId, (await describeFollowUp(client, run)).state);
-        });
-    });
+    const { workflowId } = this;
+    return this.run(options, (client) =>
+      cancelRun(client, (runId = this.runId) => findFollowUp(client, { workflowId, runId })),
+    );
   }
 
   /**

@@ -56,6 +56,12 @@ export function nameProblems(field: string, value: unknown): Problem[] {
   return [{ field, text: `must be a non-empty, well-formed string; it is ${quote(value)}` }];
 }
 
+/** Returns the problem of an optional boolean, if it has one. */
+export function booleanProblems(field: string, value: unknown): Problem[] {
+  if (value === undefined || typeof value === 'boolean') return [];
+  return [{ field, text: `must be true or false; it is ${quote(value)}` }];
+}
+
 /** Returns a duration in milliseconds. @throws InvalidRequestError if the value is not a duration such as `30s` */
 export function checkDuration(field: string, value: unknown): number {
   const duration = parseDuration(value);

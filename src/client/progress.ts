@@ -16,7 +16,6 @@ import { readProtoField, toDate } from '../temporal/proto-field';
 import { findPendingActivity, listPollingWorkers, type PendingActivity } from '../temporal/raw-requests';
 import { SERVER_TIMEOUT_MS, withTimeout, WORKER_TIMEOUT_MS } from './call-runner';
 import {
-  completeDescription,
   describeFollowUp,
   findFollowUp,
   type FollowUpDescription,
@@ -169,11 +168,7 @@ export async function updateFollowUp(
   named: NamedRun,
   update: WorkflowUpdate,
 ): Promise<FollowUpProgress> {
-  const find = async (runId = named.runId) => {
-    const info = await findFollowUp(client, { ...named, runId });
-    const { state, startsAt } = await completeDescription(client, info);
-    return { ...info, state, startsAt };
-  };
+  const find = (runId = named.runId) => findFollowUp(client, { ...named, runId });
   const { run, result } = await updateRunning(client, find, update);
   const progress = result as FollowUpProgress;
   // The update has already taken effect, so a failure of these requests must not fail the call.

@@ -7,7 +7,7 @@ import type { FollowUpDescription } from './description';
 import { throwIfProblems } from './errors';
 import { checkFilter, type FollowUpFilter } from './filter';
 import type { FollowUpClientLike } from './interfaces';
-import { checkObject, unknownOptions } from './options';
+import { booleanProblems, checkObject, unknownOptions } from './options';
 
 export interface RetryAllOptions extends CallOptions {
   /** If true, nothing is started, and the results show the follow-ups that the call would retry. @default false */
@@ -58,8 +58,7 @@ export function checkRetryAll(filter: FollowUpFilter, options: RetryAllOptions):
       field: 'filter',
       text: 'is empty; set at least one condition, such as outcome or endedAfter',
     });
-  if (dryRun !== undefined && typeof dryRun !== 'boolean')
-    problems.push({ field: 'dryRun', text: `must be true or false; it is ${quote(dryRun)}` });
+  problems.push(...booleanProblems('dryRun', dryRun));
   if (limit !== undefined && (!count(limit) || limit === 0))
     problems.push({ field: 'limit', text: `must be a whole number, at least 1; it is ${quote(limit)}` });
   throwIfProblems(problems);

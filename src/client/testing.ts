@@ -22,9 +22,6 @@ import {
 } from './start';
 import { startOptions } from '../temporal/start-options';
 
-export type { Availability } from './in-memory-server';
-export type { SimulatedOutcome } from './simulated-outcome';
-
 /** A client whose follow-ups have the outcomes that the test sets. Batches and schedules are not simulated. */
 export class InMemoryFollowUpClient implements FollowUpClientLike {
   readonly taskQueue = DEFAULT_TASK_QUEUES.followUp;

@@ -7,12 +7,12 @@ import {
 } from '@temporalio/client';
 import { findGrpcError } from '../temporal/grpc-status';
 import { listPollingWorkers } from '../temporal/raw-requests';
-import { getFirstRunId, type RunState } from '../temporal/workflow-executions';
+import { getFirstRunId, ignoreClosedWorkflow, type RunState } from '../temporal/workflow-executions';
 import { withTimeout } from './call-runner';
 import { waitTimeoutError, explainMissingResponse, updateRejectedError, wrongStateError } from './errors';
 import { getHandleOfRun } from './named-run';
 
-/** The run to which an update is sent. */
+/** The run to which an update or a cancellation is sent. */
 export interface UpdateTarget extends Pick<
   WorkflowExecutionDescription,
   'workflowId' | 'runId' | 'raw' | 'taskQueue'
@@ -27,6 +27,9 @@ export interface WorkflowUpdate {
   readonly args?: (found: UpdateTarget) => readonly unknown[];
 }
 
+/** Finds the run; with a run ID, the named run with this ID. @throws NotFoundError */
+type FindTarget = (runId?: string) => Promise<UpdateTarget>;
+
 /** The timeout of an update. `pollNow` waits for one request. A read of the job takes at most 30 s with the default timeout. */
 const UPDATE_TIMEOUT_MS = 45_000;
 
@@ -37,13 +40,12 @@ export const NO_WORKER_TIMEOUT_MS = 2_000;
  * Updates the named run that `find` returns. If a later named run is the latest when the update arrives, the Temporal server rejects
  * the update.
  *
- * @param find describes the run; with a run ID, the run with this ID
  * @returns the result of the update, and the run that was updated
  * @throws WaitTimeoutError, FollowUpError `ALREADY_ENDED` or `UPDATE_REJECTED`, or an error of `find`
  */
 export async function updateRunning(
   client: Client,
-  find: (runId?: string) => Promise<UpdateTarget>,
+  find: FindTarget,
   { name, args = () => [] }: WorkflowUpdate,
 ): Promise<{ readonly run: UpdateTarget; readonly result: unknown }> {
   const run = await find();
@@ -70,4 +72,18 @@ export async function updateRunning(
     if (!(error instanceof WorkflowNotFoundError)) throw error;
     throw wrongStateError(workflowId, (await find(getFirstRunId(run))).state);
   }
+}
+
+/** Cancels the named run that `find` returns. @throws FollowUpError `ALREADY_ENDED`, or an error of `find` */
+export async function cancelRun(client: Client, find: FindTarget): Promise<void> {
+  const run = await find();
+  const { workflowId, state } = run;
+  // Temporal server 1.32.0 silently accepts the cancellation of a closed workflow, so the state is checked first.
+  if (state !== 'running') throw wrongStateError(workflowId, state);
+  await getHandleOfRun(client, run)
+    .cancel()
+    .catch(async (error: unknown) => {
+      ignoreClosedWorkflow(error);
+      throw wrongStateError(workflowId, (await find(getFirstRunId(run))).state);
+    });
 }

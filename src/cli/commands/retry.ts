@@ -1,10 +1,11 @@
 import type { Command } from 'commander';
 import { type FollowUpClient, type FollowUpFilter, hasCode, type RetryResult } from '../../entries/client';
+import { invalidFieldError } from '../../client/errors';
 import type { NamedRun } from '../../client/named-run';
 import { pluralize } from '../../contract/text';
 import { commandOutcomeFromError, EXIT_CODE } from '../command-outcome';
 import { addFilterFlags, type FilterFlags, filterFromFlags } from '../flags/filter-flags';
-import { invalid, wholeNumberParser } from '../flags/request-flags';
+import { wholeNumberParser } from '../flags/request-flags';
 import type { Session } from '../session';
 import { commandForRun } from '../wait';
 import { NO_WAIT, RUN_ID, waitIfRequested, type WaitFlags } from './send';
@@ -57,11 +58,15 @@ Examples:
       const filter = filterFromFlags(filterFlags);
       const isFiltered = Object.values(filter).some((value) => value !== undefined);
       if (workflowId !== undefined && (isFiltered || dryRun === true || limit !== undefined))
-        throw invalid('WORKFLOW-ID', 'is given, so the options that choose follow-ups are not allowed');
+        throw invalidFieldError(
+          'WORKFLOW-ID',
+          'is given, so the options that choose follow-ups are not allowed',
+        );
       if (workflowId !== undefined) return retryOne(session, { workflowId, runId }, { wait });
-      if (runId !== undefined) throw invalid('--run-id', 'needs a workflow ID; add the ID of the follow-up');
+      if (runId !== undefined)
+        throw invalidFieldError('--run-id', 'needs a workflow ID; add the ID of the follow-up');
       if (!isFiltered)
-        throw invalid(
+        throw invalidFieldError(
           'WORKFLOW-ID',
           'is missing; add the ID, or options such as --outcome and --ended-after',
         );

@@ -6,9 +6,10 @@ import {
   type RunOptions,
   type ScheduleHandle,
 } from '../../entries/client';
+import { invalidFieldError } from '../../client/errors';
 import { isRecord } from '../../contract/checks';
 import { addFileFlags, addRunFlags, type FileFlags, readBatchFile } from '../flags/batch-input';
-import { parseDurationFlag, invalid, requestFromFlags } from '../flags/request-flags';
+import { parseDurationFlag, requestFromFlags } from '../flags/request-flags';
 import type { Session } from '../session';
 import { MAY_TAKE_EFFECT } from '../wait';
 
@@ -54,14 +55,14 @@ export function scheduleCommand(session: Session): Command {
       const change = scheduleFromFlags(flags);
       // JSON.stringify omits undefined fields, so this text means that no field of the items is set.
       if (file === undefined && JSON.stringify([requestFromFlags(flags), flags.promptFile]) !== '[{},null]')
-        throw invalid(
+        throw invalidFieldError(
           'FILE',
           'is missing, but options of its items are set (--project, --prompt, …); add the file',
         );
       if (file === undefined && flags.allowDuplicates === true)
-        throw invalid('FILE', 'is missing, but --allow-duplicates is set; add the file');
+        throw invalidFieldError('FILE', 'is missing, but --allow-duplicates is set; add the file');
       if (file === undefined && Object.keys(flags).every((flag) => ['json', 'timeout'].includes(flag)))
-        throw invalid(
+        throw invalidFieldError(
           'schedule update',
           'no change is given; add an option of the schedule or a file of items',
         );
@@ -154,7 +155,7 @@ function scheduleFromFlags(flags: ScheduleFlags): Partial<CreateScheduleOptions>
   const { cron = [], calendar = [], every, offset, timezone } = flags;
   const { overlap, catchupWindow, pauseOnFailure, paused, concurrency, maxFailures } = flags;
   if (offset !== undefined && every === undefined)
-    throw invalid('--offset', 'needs an interval; add --every');
+    throw invalidFieldError('--offset', 'needs an interval; add --every');
   const cronExpressions = [...cron, ...calendar];
   const hasTimes = cronExpressions.length > 0 || every !== undefined;
   if (!hasTimes && timezone !== undefined) throw missingTimingError();
@@ -169,7 +170,7 @@ function scheduleFromFlags(flags: ScheduleFlags): Partial<CreateScheduleOptions>
 }
 
 function missingTimingError() {
-  return invalid('spec', 'is missing; add --cron, --calendar or --every');
+  return invalidFieldError('spec', 'is missing; add --cron, --calendar or --every');
 }
 
 function collectValues<T>(read: (text: string) => T) {

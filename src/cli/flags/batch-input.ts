@@ -3,6 +3,7 @@ import { CsvError, parse } from 'csv-parse/sync';
 import { parse as parseJson } from 'lossless-json';
 import { InvalidRequestError, type Problem } from '../../entries/client';
 import { checkItems, CONCURRENCY, MAX_BATCH_ITEMS } from '../../batch/items';
+import { invalidFieldError } from '../../client/errors';
 import { isRecord, itemPlace, type JsonObject, problemText, typeName } from '../../contract/checks';
 import { type RequestField, buildRequest } from '../../contract/request';
 import { quote } from '../../contract/text';
@@ -10,7 +11,6 @@ import { explainCells, explainCsvForm } from './csv-form';
 import {
   addLineFlags,
   FIELDS,
-  invalid,
   type RequestFlags,
   toNumberOrText,
   readPrompt,
@@ -90,7 +90,7 @@ export async function readBatchFile<Checked>(
   check: (requests: readonly JsonObject[]) => Promise<Checked>,
 ): Promise<Checked> {
   if (file === '-' && flags.promptFile === '-')
-    throw invalid('--prompt-file', 'stdin can be read only once, and the items are read from it');
+    throw invalidFieldError('--prompt-file', 'stdin can be read only once, and the items are read from it');
   const defaults = requestFromFlags({ ...flags, prompt: await readPrompt(flags, stdin) });
   // The flags are checked alone, so that a problem with a flag is not reported for every line.
   const line = { projectId: 'p', jobId: 'j', prompt: 'm', ...defaults, requestId: 'r' };

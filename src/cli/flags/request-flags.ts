@@ -112,8 +112,6 @@ export function parseTimeoutFlag(text: string): number {
   throw new InvalidArgumentError('The value must be greater than 0 and at most 24d.');
 }
 
-export { invalidFieldError as invalid };
-
 /** Returns the unchanged message, or undefined if no option sets a message. @throws InvalidRequestError */
 export async function readPrompt(
   { prompt, promptFile }: RequestFlags,

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Client, WorkflowFailedError } from '@temporalio/client';
+import { settingProblems } from '../../batch/items';
 import type { BatchProgress, BatchView, BatchItemResult } from '../../batch/progress';
 import type { BatchUpdate } from '../../batch/memo';
 import { hasCode } from '../../contract/follow-up-error';
@@ -7,15 +8,14 @@ import { toBatchId, batchWorkflowId } from '../../contract/ids';
 import { cancelWorkflows, getFirstRunId, ignoreClosedWorkflow } from '../../temporal/workflow-executions';
 import { listRunningIds } from '../../temporal/visibility';
 import { type CallOptions, type CallRunner, SERVER_TIMEOUT_MS, withTimeout } from '../call-runner';
-import { type CallState, invalidFieldError, wrongStateError } from '../errors';
+import { type CallState, throwIfProblems } from '../errors';
 import { getHandleOfRun } from '../named-run';
-import { checkName, checkObject } from '../options';
-import { updateRunning } from '../update-running';
+import { booleanProblems, checkName, checkObject } from '../options';
+import { cancelRun, updateRunning } from '../update-running';
 import { retryWhileUnavailable } from '../await-result';
 import {
   type BatchItems,
   checkBatch,
-  checkConcurrency,
   type CheckedBatch,
   checkRunOptions,
   isCheckedBatch,
@@ -165,7 +165,7 @@ export class BatchHandle {
 
   /** Sets how many items may run at the same time. @param concurrency 1 to 1,000 @throws InvalidRequestError */
   async setConcurrency(concurrency: number, options: CallOptions = {}): Promise<BatchProgress> {
-    checkConcurrency(concurrency);
+    throwIfProblems(settingProblems(concurrency, null));
     return this.#update(options, 'setConcurrency', concurrency);
   }
 
@@ -182,18 +182,11 @@ export class BatchHandle {
   ): Promise<number> {
     checkObject('options', cancelOptions);
     const { cancelRunning = false, ...options } = cancelOptions;
-    if (typeof cancelRunning !== 'boolean') throw invalidFieldError('cancelRunning', 'must be true or false');
+    throwIfProblems(booleanProblems('cancelRunning', cancelRunning));
     return this.#calls.run(options, async (client, signal) => {
-      const batch = await findBatch(client, this.batchId);
-      if (cancelRunning) return this.#cancelWithItems(client, batch, signal);
-      if (batch.state !== 'running') throw wrongStateError(batch.workflowId, batch.state);
-      await getHandleOfRun(client, batch)
-        .cancel()
-        .catch(async (error: unknown) => {
-          ignoreClosedWorkflow(error);
-          const { workflowId, state } = await findBatch(client, this.batchId, getFirstRunId(batch));
-          throw wrongStateError(workflowId, state);
-        });
+      const find = (runId?: string) => findBatch(client, this.batchId, runId);
+      if (cancelRunning) return this.#cancelWithItems(client, await find(), signal);
+      await cancelRun(client, find);
       return 0;
     });
   }

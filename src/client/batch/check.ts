@@ -9,13 +9,12 @@ import {
   settingProblems,
   type MaxFailures,
 } from '../../batch/items';
-import { boolean, isRecord, optional, type Problem, typeName } from '../../contract/checks';
+import { isRecord, type Problem, typeName } from '../../contract/checks';
 import { toBatchId, sha256Hex } from '../../contract/ids';
-import { quote } from '../../contract/text';
 import { FollowUpError } from '../../contract/follow-up-error';
 import type { FollowUpRequest } from '../../contract/request';
 import { invalidFieldError, throwIfProblems } from '../errors';
-import { checkName, checkObject, unknownOptions } from '../options';
+import { booleanProblems, checkName, checkObject, unknownOptions } from '../options';
 
 /** The settings of one run of a batch. If the batch has earlier runs, an omitted setting keeps its value. */
 export interface RunOptions {
@@ -28,8 +27,6 @@ export interface RunOptions {
   readonly maxFailures?: MaxFailures | undefined;
 }
 
-const isOptionalBoolean = optional(boolean);
-
 /**
  * @param others the names of further options
  * @param problems the problems found so far
@@ -41,19 +38,12 @@ export function checkRunOptions(
   problems: readonly Problem[] = [],
 ): void {
   const { concurrency, maxFailures, allowDuplicates } = options;
-  const problemsOfSettings = settingProblems(concurrency ?? CONCURRENCY.default, maxFailures ?? null);
-  if (!isOptionalBoolean(allowDuplicates)) {
-    const text = `must be true or false; it is ${quote(allowDuplicates)}`;
-    problemsOfSettings.push({ field: 'allowDuplicates', text });
-  }
-  const unknown = unknownOptions(options, ['concurrency', 'maxFailures', ...others]);
-  throwIfProblems([...problems, ...problemsOfSettings, ...unknown]);
-}
-
-/** @throws InvalidRequestError if the value is not a valid concurrency; undefined is invalid too */
-export function checkConcurrency(concurrency: unknown): void {
-  const problems = settingProblems(concurrency, null);
-  throwIfProblems(problems);
+  throwIfProblems([
+    ...problems,
+    ...settingProblems(concurrency ?? CONCURRENCY.default, maxFailures ?? null),
+    ...booleanProblems('allowDuplicates', allowDuplicates),
+    ...unknownOptions(options, ['concurrency', 'maxFailures', ...others]),
+  ]);
 }
 
 export interface CheckedBatch {

@@ -17,6 +17,7 @@ import { jsonByteLength } from '../../contract/text';
 import { eachConcurrently } from '../../temporal/each-concurrently';
 import type { RunState } from '../../temporal/workflow-executions';
 import { batchConflictError, invalidFieldError, wrongStateError } from '../errors';
+import { booleanProblems } from '../options';
 import { type CheckedBatch, checkRunOptions, type RunOptions } from './check';
 import {
   BatchResultReader,
@@ -85,9 +86,7 @@ export async function retryBatch(
 ): Promise<BatchStartResult | null> {
   const { client, options } = start;
   const { includeUnknown } = options;
-  const isValid = includeUnknown === undefined || typeof includeUnknown === 'boolean';
-  const problem = { field: 'includeUnknown', text: 'must be true or false' };
-  checkRunOptions(options, ['includeUnknown'], isValid ? [] : [problem]);
+  checkRunOptions(options, ['includeUnknown'], booleanProblems('includeUnknown', includeUnknown));
   const retryScope: RetryScope = includeUnknown === true ? 'unsent-or-unknown' : 'unsent';
   const before = await findBatch(client, batchId);
   const source = await readBatchInput(client, before);
@@ -99,19 +98,16 @@ export async function retryBatch(
   return attachOrStartBatch(start, batchId, source, retryScope);
 }
 
-/** The latest named run of a batch. */
-export interface ExistingBatch {
-  readonly state: RunState;
-  readonly digest: string | null;
-  /** The items that the run starts again, if the run is a retry; otherwise null. */
-  readonly retryScope: RetryScope | null;
-}
-
 /** A request to start or to retry a batch. */
 export interface BatchRequest {
   readonly digest: string | null;
   /** The items that a retry starts again; null for a start. */
   readonly retryScope: RetryScope | null;
+}
+
+/** The latest named run of a batch, with the request that started the run. */
+export interface ExistingBatch extends BatchRequest {
+  readonly state: RunState;
 }
 
 /**
