@@ -7,7 +7,7 @@ import {
   WorkflowNotFoundError,
 } from '@temporalio/client';
 import { countReadsBeforeAttempt } from '../contract/activities';
-import { QUERY_PROGRESS } from '../contract/names';
+import { POLL_AGAIN, QUERY_PROGRESS } from '../contract/names';
 import type { Delivery, FollowUpProgress } from '../contract/result';
 import { singleLine } from '../contract/text';
 import { addCounts } from '../contract/response-counts';
@@ -128,20 +128,32 @@ function withPendingSend(
   pending: PendingActivity,
   deliveryBefore: Delivery,
 ): FollowUpProgress {
-  const failure = pending.lastFailure?.message;
-  const lastResponse = failure
-    ? `the send activity failed and is retried: ${singleLine(failure, 300)}`
-    : pending.isStarted
+  const lastResponse =
+    describeHindrance(pending, 'sendMessage') ??
+    (pending.isStarted
       ? 'a worker is sending the message'
-      : 'the send waits for a worker; if it keeps waiting, no worker polls the send task queue, or a rate limit delays the send';
+      : 'the send waits for a worker; if it keeps waiting, no worker polls the send task queue, or a rate limit delays the send');
   if (hasRecordedPermission(pending)) return { ...progress, lastResponse };
   const deliveryUnknownReason =
     deliveryBefore.verdict === 'unknown' ? progress.deliveryUnknownReason : undefined;
   return { ...progress, delivery: deliveryBefore, deliveryUnknownReason, lastResponse };
 }
 
+/** Returns why a pending activity makes no request: an operator paused it, or its latest attempt failed; undefined if neither is true. */
+function describeHindrance(
+  { paused, isStarted, lastFailure }: PendingActivity,
+  type: 'sendMessage' | 'pollJob',
+): string | undefined {
+  if (paused === true && !isStarted)
+    return `an operator paused the activity ${type}; resume it with \`temporal activity unpause\``;
+  if (!lastFailure?.message || lastFailure.applicationFailureInfo?.type === POLL_AGAIN) return undefined;
+  return `the activity ${type} failed and is retried: ${singleLine(lastFailure.message, 300)}`;
+}
+
 /** Adds the reads of a pending poll, each of which returned the job that the workflow already has. */
-function withPendingPoll(progress: FollowUpProgress, pending: PendingActivity): FollowUpProgress {
+function withPendingPoll(workflowProgress: FollowUpProgress, pending: PendingActivity): FollowUpProgress {
+  const lastResponse = describeHindrance(pending, 'pollJob') ?? workflowProgress.lastResponse;
+  const progress = { ...workflowProgress, lastResponse };
   const nextPollAt = nextAttemptAt(pending);
   const reads = countReadsBeforeAttempt(readProtoField(pending.attempt) ?? 1);
   // Reads before the send are not polls, so they are not counted.
