@@ -1,11 +1,6 @@
 import { Context } from '@temporalio/activity';
 import type { Client } from '@temporalio/client';
-import {
-  type FollowUpActivities,
-  isSendCheckpoint,
-  countReadsBeforeAttempt,
-  type SendRecord,
-} from '../contract/activities';
+import { type FollowUpActivities, countReadsBeforeAttempt, toSendRecord } from '../contract/activities';
 import { readProtoField } from '../temporal/proto-field';
 import { findPendingActivity, pauseActivity } from '../temporal/raw-requests';
 import { currentRun } from './attempt';
@@ -42,10 +37,4 @@ async function findPendingOfRun(client: Client, type: 'pollJob' | 'sendMessage')
   const { workflowId, runId } = currentRun();
   const description = await client.workflow.getHandle(workflowId, runId).describe();
   return findPendingActivity(client, description, type);
-}
-
-/** Parses heartbeat details. Details of another form are `unknown`, because another client may have recorded them after a POST. */
-function toSendRecord(details: unknown, withoutDetails: SendRecord): SendRecord {
-  if (details === null || details === undefined) return withoutDetails;
-  return isSendCheckpoint(details) ? { kind: 'checkpoint', ...details } : { kind: 'unknown' };
 }
