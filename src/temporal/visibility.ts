@@ -17,8 +17,8 @@ export async function* listWorkflows(
   { restriction = '', pageSize = 100 } = {},
 ): AsyncGenerator<WorkflowExecutionInfo, void, undefined> {
   const query = visibilityQuery(filters) + restriction;
-  const undecoded = new WorkflowClient(undecodedClientOptions(client));
-  for await (const info of undecoded.list({ query, pageSize }))
+  const { workflow } = undecodedClient(client);
+  for await (const info of workflow.list({ query, pageSize }))
     if (filters.every(({ key, value }) => info.typedSearchAttributes.get(key) === value)) yield info;
 }
 
@@ -55,12 +55,12 @@ async function findLatestRunIds(
   ended: readonly WorkflowExecutionInfo[],
 ): Promise<ReadonlyMap<string, string>> {
   const runIds = new Map<string, string>();
-  const undecoded = new WorkflowClient(undecodedClientOptions(client));
+  const undecoded = undecodedClient(client);
   const ids = [...new Set(ended.map(({ workflowId }) => workflowId))];
   // A query can't compare some characters (see `visibilityQuery`), and only IDs that another program chose have them.
   const [exact, others] = [ids.filter(isComparable), ids.filter((id) => !isComparable(id))];
   await eachConcurrently(others, async (workflowId) => {
-    const latest = await describeWorkflow({ workflow: undecoded }, workflowId);
+    const latest = await describeWorkflow(undecoded, workflowId);
     if (latest !== null) runIds.set(workflowId, latest.runId);
   });
   if (exact.length === 0) return runIds;
@@ -70,7 +70,7 @@ async function findLatestRunIds(
     ` AND WorkflowId IN (${exact.map((id) => `'${id}'`).join(', ')})` +
     ` AND (CloseTime IS NULL OR CloseTime >= '${since.toISOString()}')`;
   const endTimes = new Map<string, number>();
-  for await (const { workflowId, runId, closeTime } of undecoded.list({
+  for await (const { workflowId, runId, closeTime } of undecoded.workflow.list({
     query,
     pageSize: OUTCOMES_PER_PAGE,
   })) {
@@ -207,7 +207,8 @@ const discardingCodec: PayloadCodec = {
     Promise.resolve(payloads.map(() => ({ metadata: { encoding: Buffer.from('binary/null') } }))),
 };
 
-/** Returns client options that discard memos. Otherwise, a memo that another service encrypted would end a list with an error. */
-export function undecodedClientOptions({ connection, options: { namespace, identity } }: Client) {
-  return { connection, namespace, identity, dataConverter: { payloadCodecs: [discardingCodec] } };
+/** Returns a client that discards memos. Otherwise, a memo that another service encrypted would end a list with an error. */
+export function undecodedClient({ connection, options: { namespace, identity } }: Client) {
+  const dataConverter = { payloadCodecs: [discardingCodec] };
+  return { workflow: new WorkflowClient({ connection, namespace, identity, dataConverter }) };
 }
