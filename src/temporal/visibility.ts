@@ -88,28 +88,24 @@ const RUNNING = ' AND CloseTime IS NULL';
 export const LIST_LAG_MS = 60_000;
 
 /** Lists the workflow IDs of a batch's running follow-ups. */
-export async function listRunningIds(client: Client, batchId: string): Promise<Set<string>> {
-  const runningIds = new Set<string>();
-  const options = { restriction: RUNNING, pageSize: 1_000 };
-  for await (const { workflowId } of listWorkflows(
-    client,
-    [keywordAttribute('FollowUpBatch', batchId)],
-    options,
-  ))
-    runningIds.add(workflowId);
-  return runningIds;
+export function listRunningIds(client: Client, batchId: string): Promise<Set<string>> {
+  return listIds(client, [keywordAttribute('FollowUpBatch', batchId)], RUNNING);
 }
 
 /**
  * Lists, with one query, the workflow IDs of the running follow-ups to any job with one of these job IDs. The list may also have
  * follow-ups to other jobs.
  */
-export async function listRunningIdsForJobs(client: Client, jobIds: Iterable<string>): Promise<Set<string>> {
-  const running = new Set<string>();
+export function listRunningIdsForJobs(client: Client, jobIds: Iterable<string>): Promise<Set<string>> {
   const jobs = [...jobIds].map((jobId) => visibilityClause(keywordAttribute('AgentJob', jobId)));
-  const options = { restriction: `${RUNNING} AND (${jobs.join(' OR ')})`, pageSize: 1_000 };
-  for await (const { workflowId } of listWorkflows(client, [], options)) running.add(workflowId);
-  return running;
+  return listIds(client, [], `${RUNNING} AND (${jobs.join(' OR ')})`);
+}
+
+async function listIds(client: Client, filters: AttributeFilters, restriction: string): Promise<Set<string>> {
+  const ids = new Set<string>();
+  for await (const { workflowId } of listWorkflows(client, filters, { restriction, pageSize: 1_000 }))
+    ids.add(workflowId);
+  return ids;
 }
 
 export interface ListedOutcome {
