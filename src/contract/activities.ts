@@ -218,12 +218,10 @@ export type SendResult = Checked<typeof isSendResult>;
  * The record that the Temporal server has of a pending send: its checkpoint, nothing, or not known. If the kind is `nothing`, the
  * Temporal server grants no send permission after the record was read.
  */
-export const isSendRecord = unionOf(
-  objectOf({ kind: literalOf('checkpoint'), ...checkpoint }),
-  objectOf({ kind: literalOf('nothing') }),
-  objectOf({ kind: literalOf('unknown') }),
-);
-export type SendRecord = Checked<typeof isSendRecord>;
+export type SendRecord =
+  | ({ readonly kind: 'checkpoint' } & SendCheckpoint)
+  | { readonly kind: 'nothing' }
+  | { readonly kind: 'unknown' };
 
 /**
  * Parses the heartbeat details of a send. Details of another form are `unknown`, because another client may have recorded them after
