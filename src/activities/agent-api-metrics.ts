@@ -1,5 +1,6 @@
 import { log, metricMeter } from '@temporalio/activity';
 import type { AgentApi } from '../agent-api/client';
+import type { JobResponse, PostOutcome } from '../contract/activities';
 import { isKnownStatus } from '../contract/job';
 import { recordMetric } from '../contract/metrics';
 
@@ -8,20 +9,18 @@ import { recordMetric } from '../contract/metrics';
  * recorded, the response is still returned, because the POST may have been processed.
  */
 export function withMetrics(api: AgentApi): AgentApi {
-  const recorded = async <T extends object>(
+  const recorded = async <T extends JobResponse | PostOutcome>(
     operation: 'read' | 'send',
     request: Promise<T>,
-    readStatus: (response: T) => string | null = () => null,
   ) => {
     const startedAt = performance.now();
     const response = await request;
-    const result = 'label' in response ? String(response.label) : 'job';
+    const result = 'label' in response ? response.label : 'job';
     try {
       recordMetric(metricMeter, 'requests', 1, { operation, result });
       recordMetric(metricMeter, 'requestDuration', (performance.now() - startedAt) / 1_000, { operation });
-      const status = readStatus(response);
-      if (status !== null && !isKnownStatus(status))
-        recordMetric(metricMeter, 'unknownStatusReads', 1, { status });
+      if ('kind' in response && response.kind === 'job' && !isKnownStatus(response.job.status))
+        recordMetric(metricMeter, 'unknownStatusReads', 1, { status: response.job.status });
     } catch (error) {
       log.warn('the metrics of a request could not be recorded', { error });
     }
@@ -29,10 +28,7 @@ export function withMetrics(api: AgentApi): AgentApi {
   };
   return {
     ...api,
-    getJob: (...call) =>
-      recorded('read', api.getJob(...call), (response) =>
-        response.kind === 'job' ? response.job.status : null,
-      ),
+    getJob: (...call) => recorded('read', api.getJob(...call)),
     sendMessage: (...call) => recorded('send', api.sendMessage(...call)),
   };
 }

@@ -1,5 +1,5 @@
 import { Context } from '@temporalio/activity';
-import { type Client, WorkflowClient, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
+import { type Client, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
 import {
   type FollowUpActivities,
   isJobLockHolder,
@@ -14,7 +14,7 @@ import {
   ignoreClosedWorkflow,
   toRunState,
 } from '../temporal/workflow-executions';
-import { undecodedClientOptions } from '../temporal/visibility';
+import { undecodedClient } from '../temporal/visibility';
 import { pollAgainError } from './attempt';
 
 /**
@@ -106,7 +106,6 @@ export const releaseJobLock: FollowUpActivities['releaseJobLock'] = async (job, 
 /** Returns whether a follow-up has an open run: its first run, a run that continues it, or a run that a reset made. */
 async function isRunning(client: Client, { workflowId, firstRunId }: JobLockHolder): Promise<boolean> {
   // The memo of the follow-up may be encoded with a codec that this worker does not have.
-  const undecoded = new WorkflowClient(undecodedClientOptions(client));
-  const found = await describeWorkflow({ workflow: undecoded }, workflowId);
+  const found = await describeWorkflow(undecodedClient(client), workflowId);
   return found !== null && toRunState(found.status.name) === 'running' && getFirstRunId(found) === firstRunId;
 }

@@ -1,20 +1,14 @@
 import { Context } from '@temporalio/activity';
-import type { Client } from '@temporalio/client';
-import {
-  type FollowUpActivities,
-  isSendCheckpoint,
-  countReadsBeforeAttempt,
-  type SendRecord,
-} from '../contract/activities';
+import { type FollowUpActivities, countReadsBeforeAttempt, toSendRecord } from '../contract/activities';
 import { readProtoField } from '../temporal/proto-field';
-import { findPendingActivity, pauseActivity } from '../temporal/raw-requests';
+import { describePendingActivity, pauseActivity } from '../temporal/raw-requests';
 import { currentRun } from './attempt';
 
 /**
  * Returns the reads that the pending `pollJob` has reported. The read of the pending attempt does not count, because it was not reported.
  */
 export const countPollReads: FollowUpActivities['countPollReads'] = async () => {
-  const pending = await findPendingOfRun(Context.current().client, 'pollJob');
+  const pending = await describePendingActivity(Context.current().client, currentRun(), 'pollJob');
   return countReadsBeforeAttempt(readProtoField(pending?.attempt) ?? 1);
 };
 
@@ -28,24 +22,13 @@ export const countPollReads: FollowUpActivities['countPollReads'] = async () => 
  */
 export const stopSend: FollowUpActivities['stopSend'] = async () => {
   const { client } = Context.current();
-  const pending = await findPendingOfRun(client, 'sendMessage');
+  const run = currentRun();
+  const pending = await describePendingActivity(client, run, 'sendMessage');
   if (pending === undefined) return { kind: 'unknown' };
   // A running attempt is not paused, because it reports its result, and a pause would stop its timeout.
   if (pending.isStarted) return toSendRecord(pending.details, { kind: 'unknown' });
-  await pauseActivity(client, currentRun(), pending.activityId ?? '', 'the follow-up stops its send');
-  const pausedActivity = await findPendingOfRun(client, 'sendMessage');
+  await pauseActivity(client, run, pending.activityId ?? '', 'the follow-up stops its send');
+  const pausedActivity = await describePendingActivity(client, run, 'sendMessage');
   if (pausedActivity === undefined) return { kind: 'unknown' };
   return toSendRecord(pausedActivity.details, { kind: 'nothing' });
 };
-
-async function findPendingOfRun(client: Client, type: 'pollJob' | 'sendMessage') {
-  const { workflowId, runId } = currentRun();
-  const description = await client.workflow.getHandle(workflowId, runId).describe();
-  return findPendingActivity(client, description, type);
-}
-
-/** Parses heartbeat details. Details of another form are `unknown`, because another client may have recorded them after a POST. */
-function toSendRecord(details: unknown, withoutDetails: SendRecord): SendRecord {
-  if (details === null || details === undefined) return withoutDetails;
-  return isSendCheckpoint(details) ? { kind: 'checkpoint', ...details } : { kind: 'unknown' };
-}

@@ -4,6 +4,7 @@ import type { AgentApi } from '../agent-api/client';
 import {
   type FollowUpActivities,
   createUnreportedOutcome,
+  REPORT_MARGIN_MS,
   SEND_PERMISSION_MS,
   type SendCheckpoint,
   type SendOutcome,
@@ -15,9 +16,6 @@ import { decideSend } from '../follow-up/evidence';
 import { toSerializationContext } from '../temporal/raw-requests';
 import { currentRun, pollAgainError, serverClock } from './attempt';
 import { acquireJobLock } from './job-lock';
-
-/** The time for requests to the Temporal server, which the start-to-close timeout leaves in addition to the two HTTP requests. */
-const REPORT_MS = 15_000;
 
 /** The interval until the next attempt, which is also the interval of the send's retry policy. */
 const RETRY_MS = 5_000;
@@ -62,7 +60,7 @@ export function createSendMessage(agentApi: AgentApi): FollowUpActivities['sendM
 /** Reads the job and makes the POST if it is allowed. @param startedTick when the attempt started, by `performance.now()` */
 async function readAndPost(agentApi: AgentApi, input: SendInput, startedTick: number): Promise<SendOutcome> {
   const attemptMs = Context.current().info.startToCloseTimeoutMs;
-  const requestMs = Math.max(1_000, (attemptMs - REPORT_MS) / 2);
+  const requestMs = Math.max(1_000, (attemptMs - REPORT_MARGIN_MS) / 2);
   const serverTime = serverClock();
   const read = await agentApi.getJob(input, { timeoutMs: requestMs });
   if (currentRun().runId !== input.permittedRunId) {

@@ -81,8 +81,11 @@ const POST = {
   headers: { ...HEADERS, 'content-type': 'application/json' },
 } as const;
 
-/** The maximum timeout, which is also the maximum of `AGENT_API_TIMEOUT`. */
-const MAX_TIMEOUT_MS = 600_000;
+/**
+ * The maximum timeout, which is also the maximum of `AGENT_API_TIMEOUT`. With a longer timeout, the worker waits too long for a dead
+ * connection.
+ */
+export const MAX_TIMEOUT_MS = 600_000;
 
 /**
  * Checks a timeout in milliseconds, because Node's timers fire at once if a time is not a number or is too long.

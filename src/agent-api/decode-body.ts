@@ -1,4 +1,4 @@
-import { brotliDecompressSync, constants, gunzipSync, inflateRawSync, inflateSync } from 'node:zlib';
+import { brotliDecompressSync, gunzipSync, inflateRawSync, inflateSync } from 'node:zlib';
 import type { RequestFailure } from '../contract/activities';
 import { isRecord } from '../contract/checks';
 import { singleLine } from '../contract/text';
@@ -19,44 +19,27 @@ const MAX_ENCODINGS = 3;
 
 const MAX_NAME_CHARACTERS = 60;
 
-type Decode = (body: Buffer, isComplete: boolean) => Buffer;
-
-const ofZlib = (isComplete: boolean) => ({
-  maxOutputLength: MAX_BODY_BYTES,
-  finishFlush: isComplete ? constants.Z_FINISH : constants.Z_SYNC_FLUSH,
-});
-const gunzip: Decode = (body, isComplete) => gunzipSync(body, ofZlib(isComplete));
+const LIMIT = { maxOutputLength: MAX_BODY_BYTES };
+const gunzip = (body: Buffer) => gunzipSync(body, LIMIT);
 
 /** The encodings that HTTP clients decode (RFC 9110, 8.4.1). Each decoder ends as soon as its output is longer than the maximum. */
-const DECODERS: Readonly<Record<string, Decode>> = {
+const DECODERS: Readonly<Record<string, (body: Buffer) => Buffer>> = {
   identity: (body) => body,
   gzip: gunzip,
   'x-gzip': gunzip,
   // Some servers send raw data, without the header of zlib. In this header, the lower four bits of the first byte are 8.
-  deflate: (body, isComplete) =>
-    ((body[0] ?? 0) & 0x0f) === 8
-      ? inflateSync(body, ofZlib(isComplete))
-      : inflateRawSync(body, ofZlib(isComplete)),
-  br: (body, isComplete) =>
-    brotliDecompressSync(body, {
-      maxOutputLength: MAX_BODY_BYTES,
-      finishFlush: isComplete ? constants.BROTLI_OPERATION_FINISH : constants.BROTLI_OPERATION_FLUSH,
-    }),
+  deflate: (body) => (((body[0] ?? 0) & 0x0f) === 8 ? inflateSync(body, LIMIT) : inflateRawSync(body, LIMIT)),
+  br: (body) => brotliDecompressSync(body, LIMIT),
 };
 
 /**
- * Decodes a body. The worker requests an uncompressed response, but a gateway may compress the response nevertheless.
+ * Decodes a body. The worker requests an uncompressed response, but a gateway may compress the response nevertheless. A part of a
+ * compressed body is not decoded, because its text could end within the API key, which would then not be redacted.
  *
  * @param contentEncoding the response's `Content-Encoding` header, or an empty string if the response has none
- * @param isComplete whether the whole body was received. If it was not, the part that was received is decoded, so that a compressed
- * body has the same effect as an uncompressed one.
  * @returns the decoded body, or the reason why the body can't be decoded
  */
-export function decodeBody(
-  body: Buffer,
-  contentEncoding: string,
-  isComplete: boolean,
-): Buffer | RequestFailure {
+export function decodeBody(body: Buffer, contentEncoding: string): Buffer | RequestFailure {
   const name = singleLine(contentEncoding, MAX_NAME_CHARACTERS);
   // A response without a body may name an encoding.
   if (body.length === 0) return body;
@@ -70,7 +53,7 @@ export function decodeBody(
   if (decoders.includes(undefined) || decoders.length > MAX_ENCODINGS)
     return badEncoding(`${name}, which the worker can't decode; the worker requests no encoding`);
   try {
-    return decoders.reduce((encoded, decode) => decode?.(encoded, isComplete) ?? encoded, body);
+    return decoders.reduce((encoded, decode) => decode?.(encoded) ?? encoded, body);
   } catch (error) {
     if (isRecord(error) && error.code === 'ERR_BUFFER_TOO_LARGE') return TOO_LARGE;
     // The decoder's error is not shown, because it may contain a part of the body.

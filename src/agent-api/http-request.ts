@@ -140,7 +140,7 @@ function readResponse(
     const response = { kind: 'response', status, headers: readHeaders(headers, redact) } as const;
     // The values of several header lines are one list (RFC 9110, 5.2).
     const encoding = redact([headers['content-encoding'] ?? ''].flat().join(','));
-    const bytes = decodeBody(Buffer.concat(chunks), encoding, failure === null);
+    const bytes = decodeBody(Buffer.concat(chunks), encoding);
     if ('label' in bytes) return { ...response, body: { isHtml: false }, failure: failure ?? bytes };
     return { ...response, body: parseBody(new TextDecoder().decode(bytes), redact), failure };
   } catch {

@@ -13,7 +13,7 @@ import { singleLine } from '../contract/text';
 import { addCounts } from '../contract/response-counts';
 import { findGrpcError } from '../temporal/grpc-status';
 import { readProtoField, toDate } from '../temporal/proto-field';
-import { findPendingActivity, listPollingWorkers, type PendingActivity } from '../temporal/raw-requests';
+import { describePendingActivity, listPollingWorkers, type PendingActivity } from '../temporal/raw-requests';
 import { SERVER_TIMEOUT_MS, withTimeout, WORKER_TIMEOUT_MS } from './call-runner';
 import {
   describeFollowUp,
@@ -87,7 +87,9 @@ async function withPendingActivity(
 ): Promise<FollowUpProgress> {
   let progress = first;
   for (let queries = 1; queries < MAX_QUERIES && isActivityExpected(progress); queries += 1) {
-    const pending = await describePending(client, run, progress);
+    const type = progress.deliveryBeforeSend === undefined ? 'pollJob' : 'sendMessage';
+    const describe = () => describePendingActivity(client, run, type);
+    const pending = await withTimeout(client, SERVER_TIMEOUT_MS, describe);
     const later = await queryProgress(client, run);
     if (isDeepStrictEqual(later, progress)) return toCompleteProgress(progress, pending);
     progress = later;
@@ -99,17 +101,6 @@ async function withPendingActivity(
 function isActivityExpected({ deliveryBeforeSend, nextPollAt }: FollowUpProgress): boolean {
   // While an activity polls, the workflow's own time for the next read is in the past.
   return deliveryBeforeSend !== undefined || (nextPollAt !== null && Date.parse(nextPollAt) <= Date.now());
-}
-
-async function describePending(
-  client: Client,
-  { workflowId, runId }: TemporalRun,
-  progress: FollowUpProgress,
-) {
-  const handle = client.workflow.getHandle(workflowId, runId);
-  const description = await withTimeout(client, SERVER_TIMEOUT_MS, () => handle.describe());
-  const type = progress.deliveryBeforeSend === undefined ? 'pollJob' : 'sendMessage';
-  return findPendingActivity(client, description, type);
 }
 
 /** @param pending undefined if the pending activity is not known; a send in progress is then reported as `unknown` */

@@ -163,16 +163,19 @@ const checkpoint = {
 };
 
 /**
- * How long a send permission is valid, in milliseconds. The start-to-close timeout of a send leaves 15 s in addition to its two
- * HTTP requests. A permission must be shorter than these 15 s.
+ * The time in addition to the HTTP timeouts, in milliseconds, in which a worker starts an attempt, makes its requests to the Temporal
+ * server, and reports its result.
  */
+export const REPORT_MARGIN_MS = 15_000;
+
+/** How long a send permission is valid, in milliseconds. The value must be less than {@link REPORT_MARGIN_MS}. */
 export const SEND_PERMISSION_MS = 10_000;
 
 /**
  * The details of the heartbeat that requests the send permission. No POST starts before the Temporal server has accepted this
  * heartbeat.
  */
-export const isSendCheckpoint = objectOf(checkpoint);
+const isSendCheckpoint = objectOf(checkpoint);
 export type SendCheckpoint = Checked<typeof isSendCheckpoint>;
 
 const isPostedSendOutcome = objectOf({ kind: literalOf('posted'), ...checkpoint, outcome: isPostOutcome });
@@ -215,12 +218,21 @@ export type SendResult = Checked<typeof isSendResult>;
  * The record that the Temporal server has of a pending send: its checkpoint, nothing, or not known. If the kind is `nothing`, the
  * Temporal server grants no send permission after the record was read.
  */
-export const isSendRecord = unionOf(
-  objectOf({ kind: literalOf('checkpoint'), ...checkpoint }),
-  objectOf({ kind: literalOf('nothing') }),
-  objectOf({ kind: literalOf('unknown') }),
-);
-export type SendRecord = Checked<typeof isSendRecord>;
+export type SendRecord =
+  | ({ readonly kind: 'checkpoint' } & SendCheckpoint)
+  | { readonly kind: 'nothing' }
+  | { readonly kind: 'unknown' };
+
+/**
+ * Parses the heartbeat details of a send. Details of another form are `unknown`, because another client may have recorded them after
+ * a POST.
+ *
+ * @param withoutDetails the record if the send has no heartbeat details
+ */
+export function toSendRecord(details: unknown, withoutDetails: SendRecord): SendRecord {
+  if (details === null || details === undefined) return withoutDetails;
+  return isSendCheckpoint(details) ? { kind: 'checkpoint', ...details } : { kind: 'unknown' };
+}
 
 export interface FollowUpReference {
   readonly workflowId: string;

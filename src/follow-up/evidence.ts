@@ -60,6 +60,11 @@ export function addObservation(
   return { ...seen, freshStreak: { job, since, requestedAt } };
 }
 
+/** Returns whether the job was idle right before the POST. The value is false if the baseline is not known. */
+function wasIdle(baseline: JobState | null): baseline is JobState {
+  return baseline !== null && isTerminal(baseline.status);
+}
+
 /**
  * Whether the latest fresh response is accepted as the end of the message's turn.
  *
@@ -80,9 +85,8 @@ export function judgeEnd(
   if (freshStreak === null || !isTerminal(freshStreak.job.status)) return { kind: 'open' };
   const { job, since, requestedAt } = freshStreak;
   const accepted = (evidence: Evidence) => ({ kind: 'accepted', evidence, job, since }) as const;
-  const wasIdle = baseline !== null && isTerminal(baseline.status);
-  if (wasIdle && hasSeenActive) return accepted('seen-active');
-  if (wasIdle && job.status !== baseline.status && isTurnEndStatus(job.status))
+  if (wasIdle(baseline) && hasSeenActive) return accepted('seen-active');
+  if (wasIdle(baseline) && job.status !== baseline.status && isTurnEndStatus(job.status))
     return accepted('status-changed');
   // The time counts from the arrival of the first response to the request of the latest read, so that it is never too long. A single
   // response never qualifies, because its request comes before its arrival.
@@ -90,7 +94,7 @@ export function judgeEnd(
   if (requestedAt < until || requestedAt <= since) return { kind: 'held', until };
   if (baseline !== null && (job.prLink !== baseline.prLink || job.archivedAt !== baseline.archivedAt))
     return accepted('job-changed');
-  return accepted(wasIdle ? 'unchanged' : 'active-before');
+  return accepted(wasIdle(baseline) ? 'unchanged' : 'active-before');
 }
 
 /**
@@ -98,14 +102,14 @@ export function judgeEnd(
  * the job was idle before the POST.
  */
 export function canShowTurn({ baseline, hasSeenActive }: Observations): boolean {
-  return !hasSeenActive && baseline !== null && isTerminal(baseline.status);
+  return !hasSeenActive && wasIdle(baseline);
 }
 
 /**
  * Returns whether reads can show that a message of unknown delivery arrived. Reads can show this only if the job was idle before.
  */
 export function canShowDelivery({ baseline }: Observations): boolean {
-  return baseline !== null && isTerminal(baseline.status);
+  return wasIdle(baseline);
 }
 
 /**
@@ -121,7 +125,7 @@ export function isDeliveryShown({ baseline, freshStreak }: Observations): boolea
  * change from or to `archived` shows nothing either, because any client can archive and restore a job.
  */
 function isTurnShown(baseline: JobState | null, job: JobState): boolean {
-  if (baseline === null || !isTerminal(baseline.status)) return false;
+  if (!wasIdle(baseline)) return false;
   if (!isTerminal(job.status)) return job.status === ACTIVE_STATUS;
   return job.status !== baseline.status && isTurnEndStatus(job.status) && isTurnEndStatus(baseline.status);
 }

@@ -1,6 +1,5 @@
 import {
   type Client,
-  WorkflowClient,
   type WorkflowExecutionDescription,
   WorkflowFailedError,
   WorkflowNotFoundError,
@@ -21,7 +20,7 @@ import type { FollowUpReference } from '../contract/activities';
 import { keywordAttributeKey } from '../contract/follow-up-start-options';
 import { describeWorkflow, readPromptDigest, toRunState } from './workflow-executions';
 import { findGrpcError } from './grpc-status';
-import { undecodedClientOptions } from './visibility';
+import { undecodedClient } from './visibility';
 import { decodeFirstPayload } from './raw-requests';
 
 /** The outcome of a follow-up and further facts from the Temporal server. */
@@ -51,8 +50,7 @@ export interface FollowUpLookup {
 /** Reads the outcome of a follow-up from the Temporal server. The outcome is `conflict` if the follow-up has another prompt. */
 export async function fetchOutcome(client: Client, followUp: FollowUpReference): Promise<FollowUpLookup> {
   const { workflowId, shouldIncludeResult = false } = followUp;
-  const workflow = new WorkflowClient(undecodedClientOptions(client));
-  const description = await describeWorkflow({ workflow }, workflowId);
+  const description = await describeWorkflow(undecodedClient(client), workflowId);
   if (description === null) return { outcome: createOutcomeWithoutReceipt('missing') };
   const { runId, startTime, typedSearchAttributes, raw } = description;
   const state = toRunState(description.status.name);

@@ -105,6 +105,16 @@ export async function findPendingActivity(
   return { ...pending, details, isStarted: Number(state) === PENDING_ACTIVITY_STARTED };
 }
 
+/** Describes a run, and returns its pending activity as {@link findPendingActivity} does. */
+export async function describePendingActivity(
+  client: Client,
+  { workflowId, runId }: { readonly workflowId: string; readonly runId: string },
+  type: string,
+): Promise<PendingActivity | undefined> {
+  const description = await client.workflow.getHandle(workflowId, runId).describe();
+  return findPendingActivity(client, description, type);
+}
+
 interface RunningActivity {
   readonly namespace: string;
   readonly activityId: string;

@@ -17,8 +17,8 @@ export async function* listWorkflows(
   { restriction = '', pageSize = 100 } = {},
 ): AsyncGenerator<WorkflowExecutionInfo, void, undefined> {
   const query = visibilityQuery(filters) + restriction;
-  const undecoded = new WorkflowClient(undecodedClientOptions(client));
-  for await (const info of undecoded.list({ query, pageSize }))
+  const { workflow } = undecodedClient(client);
+  for await (const info of workflow.list({ query, pageSize }))
     if (filters.every(({ key, value }) => info.typedSearchAttributes.get(key) === value)) yield info;
 }
 
@@ -55,12 +55,12 @@ async function findLatestRunIds(
   ended: readonly WorkflowExecutionInfo[],
 ): Promise<ReadonlyMap<string, string>> {
   const runIds = new Map<string, string>();
-  const undecoded = new WorkflowClient(undecodedClientOptions(client));
+  const undecoded = undecodedClient(client);
   const ids = [...new Set(ended.map(({ workflowId }) => workflowId))];
   // A query can't compare some characters (see `visibilityQuery`), and only IDs that another program chose have them.
   const [exact, others] = [ids.filter(isComparable), ids.filter((id) => !isComparable(id))];
   await eachConcurrently(others, async (workflowId) => {
-    const latest = await describeWorkflow({ workflow: undecoded }, workflowId);
+    const latest = await describeWorkflow(undecoded, workflowId);
     if (latest !== null) runIds.set(workflowId, latest.runId);
   });
   if (exact.length === 0) return runIds;
@@ -70,7 +70,7 @@ async function findLatestRunIds(
     ` AND WorkflowId IN (${exact.map((id) => `'${id}'`).join(', ')})` +
     ` AND (CloseTime IS NULL OR CloseTime >= '${since.toISOString()}')`;
   const endTimes = new Map<string, number>();
-  for await (const { workflowId, runId, closeTime } of undecoded.list({
+  for await (const { workflowId, runId, closeTime } of undecoded.workflow.list({
     query,
     pageSize: OUTCOMES_PER_PAGE,
   })) {
@@ -88,28 +88,24 @@ const RUNNING = ' AND CloseTime IS NULL';
 export const LIST_LAG_MS = 60_000;
 
 /** Lists the workflow IDs of a batch's running follow-ups. */
-export async function listRunningIds(client: Client, batchId: string): Promise<Set<string>> {
-  const runningIds = new Set<string>();
-  const options = { restriction: RUNNING, pageSize: 1_000 };
-  for await (const { workflowId } of listWorkflows(
-    client,
-    [keywordAttribute('FollowUpBatch', batchId)],
-    options,
-  ))
-    runningIds.add(workflowId);
-  return runningIds;
+export function listRunningIds(client: Client, batchId: string): Promise<Set<string>> {
+  return listIds(client, [keywordAttribute('FollowUpBatch', batchId)], RUNNING);
 }
 
 /**
  * Lists, with one query, the workflow IDs of the running follow-ups to any job with one of these job IDs. The list may also have
  * follow-ups to other jobs.
  */
-export async function listRunningIdsForJobs(client: Client, jobIds: Iterable<string>): Promise<Set<string>> {
-  const running = new Set<string>();
+export function listRunningIdsForJobs(client: Client, jobIds: Iterable<string>): Promise<Set<string>> {
   const jobs = [...jobIds].map((jobId) => visibilityClause(keywordAttribute('AgentJob', jobId)));
-  const options = { restriction: `${RUNNING} AND (${jobs.join(' OR ')})`, pageSize: 1_000 };
-  for await (const { workflowId } of listWorkflows(client, [], options)) running.add(workflowId);
-  return running;
+  return listIds(client, [], `${RUNNING} AND (${jobs.join(' OR ')})`);
+}
+
+async function listIds(client: Client, filters: AttributeFilters, restriction: string): Promise<Set<string>> {
+  const ids = new Set<string>();
+  for await (const { workflowId } of listWorkflows(client, filters, { restriction, pageSize: 1_000 }))
+    ids.add(workflowId);
+  return ids;
 }
 
 export interface ListedOutcome {
@@ -207,7 +203,8 @@ const discardingCodec: PayloadCodec = {
     Promise.resolve(payloads.map(() => ({ metadata: { encoding: Buffer.from('binary/null') } }))),
 };
 
-/** Returns client options that discard memos. Otherwise, a memo that another service encrypted would end a list with an error. */
-export function undecodedClientOptions({ connection, options: { namespace, identity } }: Client) {
-  return { connection, namespace, identity, dataConverter: { payloadCodecs: [discardingCodec] } };
+/** Returns a client that discards memos. Otherwise, a memo that another service encrypted would end a list with an error. */
+export function undecodedClient({ connection, options: { namespace, identity } }: Client) {
+  const dataConverter = { payloadCodecs: [discardingCodec] };
+  return { workflow: new WorkflowClient({ connection, namespace, identity, dataConverter }) };
 }

@@ -1,5 +1,6 @@
 import { isIP } from 'node:net';
 import { z } from 'zod';
+import { MAX_TIMEOUT_MS } from '../agent-api/client';
 import type { Problem } from '../contract/checks';
 import { DEFAULT_TASK_QUEUES } from '../contract/names';
 import { formatDuration, parseDuration } from '../contract/duration';
@@ -17,12 +18,8 @@ export interface ListenAddress {
 /** The address at which a server of this process listens. */
 export type ListenSetting = ListenAddress | 'off';
 
-/**
- * The limits of `AGENT_API_TIMEOUT`. With a shorter timeout, every slow response to a POST is an unknown delivery. With a longer
- * timeout, the worker waits too long for a dead connection.
- */
+/** The minimum of `AGENT_API_TIMEOUT`. With a shorter timeout, every slow response to a POST is an unknown delivery. */
 const MIN_TIMEOUT_MS = 1_000;
-const MAX_TIMEOUT_MS = 600_000;
 
 const DEFAULT_QUEUES = {
   FOLLOW_UP_TASK_QUEUE: DEFAULT_TASK_QUEUES.followUp,

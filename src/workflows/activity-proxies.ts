@@ -5,18 +5,16 @@ import {
   proxyLocalActivities,
   TemporalFailure,
 } from '@temporalio/workflow';
-import type {
-  FollowUpActivities,
-  JobAddress,
-  JobLockHolder,
-  PollJobInput,
-  SendRecord,
-  WorkerSettings,
+import {
+  type FollowUpActivities,
+  type JobAddress,
+  type JobLockHolder,
+  type PollJobInput,
+  REPORT_MARGIN_MS,
+  type SendRecord,
+  type WorkerSettings,
 } from '../contract/activities';
 import { fairnessKey } from '../contract/ids';
-
-/** The time in addition to the HTTP timeouts in which a worker starts an attempt and reports its result. */
-export const REPORT_MARGIN_MS = 15_000;
 
 /** Gets the worker's settings with a local activity, because a local activity costs one event and no request. */
 export const { workerSettings } = proxyLocalActivities<FollowUpActivities>({

@@ -3,7 +3,6 @@ import {
   isJobLockHolder,
   isJobResponse,
   isPollJobResult,
-  isSendRecord,
   isSendResult,
   type PollJobResult,
   type SendResult,
@@ -34,11 +33,6 @@ const OUTCOMES: readonly SendResult['outcome'][] = [
   { ...POSTED, outcome: { verdict: 'not-sent', reachedService: false, ...FAILURE } },
 ];
 const SENDS = OUTCOMES.map((outcome) => ({ outcome, lockRunId: 'lock-1' }));
-const RECORDS = [
-  { kind: 'checkpoint', baseline: JOB, sentAt: 1_000 },
-  { kind: 'nothing' },
-  { kind: 'unknown' },
-];
 
 const LANE = { next: 3, end: 5, state: 'running', retriedRunId: 'run' } as const;
 const BOARD: BatchBoard = {
@@ -64,7 +58,6 @@ it.each([
   ['a send result', isSendResult, SENDS],
   ['a read response', isJobResponse, [POLL.response, { kind: 'failure', ...FAILURE, retryAfterMs: 1_000 }]],
   ['a poll result', isPollJobResult, [POLL, { ...POLL, response: { kind: 'failure', ...FAILURE } }]],
-  ['a send record', isSendRecord, RECORDS],
   ['a job lock holder', isJobLockHolder, [{ workflowId: 'w', firstRunId: 'r' }]],
   ['a batch board', isBatchBoard, [BOARD]],
   [

@@ -195,6 +195,12 @@ it.each<[string, Record<string, string>, RegExp]>([
     { TEMPORAL_TLS_CLIENT_CERT: CERT_FILE },
     /^TEMPORAL_TLS_CLIENT_CERT: is not a variable/,
   ],
+  // `TEMPORAL_TLS` overrides the field `tls.disabled` of a profile.
+  [
+    'the name of a field that another variable overrides',
+    { TEMPORAL_TLS_DISABLED: 'true' },
+    /^TEMPORAL_TLS_DISABLED: is not a variable/,
+  ],
   ['an authority', { TEMPORAL_CLIENT_AUTHORITY: 'a' }, /^TEMPORAL_CLIENT_AUTHORITY: is not supported/],
   ['an environment of the CLI', { TEMPORAL_ENV: 'prod' }, /^TEMPORAL_ENV: .*temporal\.toml/],
   [

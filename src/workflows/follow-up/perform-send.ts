@@ -8,12 +8,13 @@ import {
 } from '@temporalio/workflow';
 import {
   type FollowUpActivities,
-  isSendCheckpoint,
   isSendResult,
+  REPORT_MARGIN_MS,
   SEND_PERMISSION_MS,
   type SendInput,
   type SendRecord,
   type SendResult,
+  toSendRecord,
   type WorkerSettings,
 } from '../../contract/activities';
 import { fairnessKey } from '../../contract/ids';
@@ -22,7 +23,7 @@ import type { FollowUpEvent } from '../../follow-up/apply';
 import type { Step } from '../../follow-up/step';
 import { activitySummary } from '../../follow-up/web-ui';
 import { outcomeFromUnreportedSend, type UnreportedSendCause } from '../../follow-up/unreported-send';
-import { REPORT_MARGIN_MS, stopSend } from '../activity-proxies';
+import { stopSend } from '../activity-proxies';
 import { nonRetryableError } from '../non-retryable-error';
 import { StoppableActivity } from '../stoppable-activity';
 import type { FollowUpRun } from './run';
@@ -32,8 +33,6 @@ import type { FollowUpRun } from './run';
  * send.
  */
 type SendActivityEnd = SendResult | { readonly cause: UnreportedSendCause; readonly record?: SendRecord };
-
-const UNKNOWN_RECORD: SendRecord = { kind: 'unknown' };
 
 /**
  * Reads the job and makes at most one POST, with one activity. A cancellation or the deadline stops the send, but a POST in
@@ -72,7 +71,7 @@ export async function performSend(
   const event = { kind: 'send ended', startedAt, at, earlierPostEndsAt } as const;
   if ('outcome' in activityEnd)
     return { ...event, outcome: activityEnd.outcome, lockRunId: activityEnd.lockRunId };
-  const { cause, record = UNKNOWN_RECORD } = activityEnd;
+  const { cause, record = { kind: 'unknown' } } = activityEnd;
   return { ...event, outcome: outcomeFromUnreportedSend(cause, record, at), lockRunId: null };
 }
 
@@ -126,17 +125,8 @@ function unreportedSendFromFailure(error: unknown): SendActivityEnd {
   const { cause } = error;
   if (cause instanceof CancelledFailure) return { cause: 'cancelled' };
   if (cause instanceof TimeoutFailure)
-    return { cause: 'timed out', record: toSendRecord(cause.lastHeartbeatDetails) };
+    return { cause: 'timed out', record: toSendRecord(cause.lastHeartbeatDetails, { kind: 'nothing' }) };
   if (cause instanceof ApplicationFailure && cause.type === POLL_AGAIN)
     return { cause: 'failed before permission' };
   return { cause: 'ended without proof' };
-}
-
-/**
- * Parses the heartbeat details in a timeout. Details of another form are `unknown`, because another client may have recorded
- * them.
- */
-function toSendRecord(details: unknown): SendRecord {
-  if (details === null || details === undefined) return { kind: 'nothing' };
-  return isSendCheckpoint(details) ? { kind: 'checkpoint', ...details } : UNKNOWN_RECORD;
 }
