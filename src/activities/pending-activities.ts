@@ -1,5 +1,6 @@
 import { Context } from '@temporalio/activity';
 import { type FollowUpActivities, countReadsBeforeAttempt, toSendRecord } from '../contract/activities';
+import { singleLine } from '../contract/text';
 import { readProtoField } from '../temporal/proto-field';
 import { describePendingActivity, pauseActivity } from '../temporal/raw-requests';
 import { currentRun } from './attempt';
@@ -21,14 +22,21 @@ export const countPollReads: FollowUpActivities['countPollReads'] = async () => 
  * paused activity. If an attempt is running, this activity stops nothing.
  */
 export const stopSend: FollowUpActivities['stopSend'] = async () => {
-  const { client } = Context.current();
+  const { client, info } = Context.current();
+  const startedTick = performance.now();
   const run = currentRun();
   const pending = await describePendingActivity(client, run, 'sendMessage');
   if (pending === undefined) return { kind: 'unknown' };
   // A running attempt is not paused, because it reports its result, and a pause would stop its timeout.
   if (pending.isStarted) return toSendRecord(pending.details, { kind: 'unknown' });
+  // The workflow waits no longer than the timeout. The pending send may then be a later one, for example if this process was frozen.
+  if (performance.now() - startedTick > info.startToCloseTimeoutMs) return { kind: 'unknown' };
   await pauseActivity(client, run, pending.activityId ?? '', 'the follow-up stops its send');
   const pausedActivity = await describePendingActivity(client, run, 'sendMessage');
   if (pausedActivity === undefined) return { kind: 'unknown' };
-  return toSendRecord(pausedActivity.details, { kind: 'nothing' });
+  const lastFailure = pausedActivity.lastFailure?.message;
+  return toSendRecord(pausedActivity.details, {
+    kind: 'nothing',
+    ...(lastFailure && { lastFailure: singleLine(lastFailure, 300) }),
+  });
 };

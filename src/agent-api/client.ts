@@ -1,7 +1,7 @@
 import { type Dispatcher, EnvHttpProxyAgent, Pool } from 'undici';
 import type { JobAddress, JobResponse, PostOutcome } from '../contract/activities';
 import { idProblem } from '../contract/check-request';
-import { isSameId, percentEncode } from '../contract/ids';
+import { canonicalId, isSameId, percentEncode } from '../contract/ids';
 import { quote } from '../contract/text';
 import { type SecretSource, parseSecret } from './secret-source';
 import { createConnector, type ResolveHost } from './connector';
@@ -184,10 +184,10 @@ export function createAgentApi(options: AgentApiOptions): AgentApi {
       const result = await makeRequest(message, { ...POST, body }, connection, requestOptions);
       closeWithoutWaiting(connection);
       if (result.kind === 'response')
-        cooldowns.recordResponse(message.projectId, isRateLimit(result), readRetryAfter(result));
+        cooldowns.recordResponse(canonicalId(message.projectId), isRateLimit(result), readRetryAfter(result));
       return toPostOutcome(result, message.jobId);
     },
-    cooldown: (projectId) => cooldowns.find(projectId),
+    cooldown: (projectId) => cooldowns.find(canonicalId(projectId)),
     close: () => reads.destroy(),
   };
 }

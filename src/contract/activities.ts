@@ -220,7 +220,8 @@ export type SendResult = Checked<typeof isSendResult>;
  */
 export type SendRecord =
   | ({ readonly kind: 'checkpoint' } & SendCheckpoint)
-  | { readonly kind: 'nothing' }
+  /** `lastFailure` is the failure of the latest attempt, if there was an attempt. */
+  | { readonly kind: 'nothing'; readonly lastFailure?: string }
   | { readonly kind: 'unknown' };
 
 /**

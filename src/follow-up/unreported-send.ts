@@ -54,7 +54,11 @@ export function outcomeFromUnreportedSend(
         : createUnknownOutcome('the worker did not report the result of the send in time', record, at);
     case 'cancelled':
       return isNothingRecorded
-        ? createNotSentOutcome('no worker had started to send the message')
+        ? createNotSentOutcome(
+            record.lastFailure === undefined
+              ? 'no worker had started to send the message'
+              : `nothing was sent: the latest attempt of the send failed (${record.lastFailure})`,
+          )
         : createUnknownOutcome('the send was stopped before the worker reported its result', record, at);
     case 'pending':
       return createUnknownOutcome('the send was stopped, and the worker did not report', record, at);

@@ -81,16 +81,17 @@ it('the addresses alternate between the families, starting with the resolver’s
 });
 
 // Proves A3.
-it('an address that is farther away than 250 ms is reached although the other address has no route, and a POST is sent once', async () => {
-  for (const method of ['POST', 'GET']) {
+it.each(['POST', 'GET'])(
+  'an address that is farther away than 250 ms is reached although the other address has no route, and a %s is sent once',
+  async (method) => {
     const server = await SlowServer.start(JSON.stringify(JOB));
     const { resolveHost } = server;
     const client = agentApiTest.client({ baseUrl: `http://agents.example:${server.port}`, resolveHost });
     const outcome = method === 'GET' ? await client.getJob(JOB_KEY) : await client.sendMessage(MESSAGE);
     expect(outcome).toMatchObject({ job: JOB });
     expect(server.methods).toEqual([method]);
-  }
-});
+  },
+);
 
 // Proves A3.
 it('the addresses of a host are tried in the alternating order', async () => {

@@ -40,6 +40,14 @@ it.each<['POST' | 'GET', number, Readonly<Record<string, string>>, unknown]>([
 );
 
 // Proves A4.
+it('two spellings of the UUID of a project have one cool-down', async () => {
+  const projectId = 'b6b7e2f4-0d5c-4b6e-9b64-7b3d8e9e1a10';
+  const client = agentApiTest.client();
+  agentApiTest.server.onRequest = respondWith(429, { error: 'slow down' });
+  await client.sendMessage({ ...MESSAGE, projectId: projectId.toUpperCase() });
+  expect(client.cooldown(projectId)).not.toBeNull();
+});
+
 it('during a cool-down, the client still makes reads and any POST that the caller starts', async () => {
   agentApiTest.server.onRequest = respondWith(429, { error: 'slow down' }, { 'retry-after': '3600' });
   const client = agentApiTest.client();

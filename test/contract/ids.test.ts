@@ -54,4 +54,6 @@ it('the fairness key of a project is its ID, or a hash if the ID has more than 6
   const key = fairnessKey('ü'.repeat(33));
   expect(key).toMatch(/^hash-[0-9a-f]{32}$/);
   expect(fairnessKey('ü'.repeat(34))).not.toBe(key);
+  const uuid = 'B6B7E2F4-0D5C-4B6E-9B64-7B3D8E9E1A10';
+  expect([fairnessKey(uuid), fairnessKey('Docs')]).toEqual([uuid.toLowerCase(), 'Docs']);
 });

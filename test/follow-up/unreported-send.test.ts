@@ -48,6 +48,12 @@ it.each<[cause: UnreportedSendCause, record: SendRecord, label: string, message:
   ],
   ['timed out', CHECKPOINT, 'no_report', 'the worker did not report the result of the send in time'],
   ['cancelled', NOTHING, 'not_started', 'no worker had started to send the message'],
+  [
+    'cancelled',
+    { ...NOTHING, lastFailure: 'codec failed' },
+    'not_started',
+    'nothing was sent: the latest attempt of the send failed (codec failed)',
+  ],
   ['cancelled', CHECKPOINT, 'no_report', 'the send was stopped before the worker reported its result'],
   ['pending', NOTHING, 'no_report', 'the send was stopped, and the worker did not report'],
   ['ended without proof', NOTHING, 'no_report', "the send activity ended without a worker's report"],

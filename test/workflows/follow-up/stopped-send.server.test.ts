@@ -73,3 +73,13 @@ describe('a follow-up that is cancelled between two attempts of its send', () =>
     },
   );
 });
+
+it('a follow-up whose deadline passes names the failure of the latest attempt of its send', async () => {
+  const dataConverter = failingFor('"permittedRunId"', 'decode');
+  const environment = await Environment.open({ dataConverter });
+  const following = await environment.follow(ENDLESS_TURN, { deadline: '3s', maxStaleness: '0s' });
+  const { type, message } = await following.failure();
+  expect(type).toBe('DeadlineExceeded');
+  expect(message).toMatch(/the latest attempt of the send failed \(.*the codec can't decode/);
+  await environment.close();
+});
