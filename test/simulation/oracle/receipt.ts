@@ -87,8 +87,11 @@ export const RECEIPT_RULES: readonly ReceiptRule[] = [
         event.type === 'ActivityTaskCancelRequested' &&
         !run.events.some((other) => isActivityEnd(other) && other.seq === event.seq),
     );
-    // The failure of a send's last attempt does not show whether a permission was recorded.
-    const hasFailed = has('limit attempts') && run.events.some(({ type }) => type === 'ActivityTaskFailed');
+    // The failure of a send's last attempt does not show whether a permission was recorded. An attempt is the last one if the attempts
+    // are limited, or if the cancellation of the send was requested.
+    const isLastAttempt =
+      has('limit attempts') || run.events.some(({ type }) => type === 'ActivityTaskCancelRequested');
+    const hasFailed = isLastAttempt && run.events.some(({ type }) => type === 'ActivityTaskFailed');
     const isUnreported = (isCancelled && isUnanswered) || isPending || hasFailed;
     if (sends > permissions.length + manualCompletions + (presumes || isUnreported ? 1 : 0))
       yield `sends is ${sends}, but only ${permissions.length} send permissions were recorded (${end.kind})`;
