@@ -17,6 +17,15 @@ export function serverClock(): () => number {
 }
 
 /**
+ * Returns a function that returns the milliseconds since this call. The wall clock also advances while the machine is suspended.
+ * The monotonic clock also advances if the wall clock is set back. The longer time counts.
+ */
+export function startTimer(): () => number {
+  const [startedAt, startedTick] = [Date.now(), performance.now()];
+  return () => Math.max(Date.now() - startedAt, performance.now() - startedTick);
+}
+
+/**
  * Creates the failure with which an activity requests its next attempt after `waitMs`. The waiting activity takes no slot of a
  * worker.
  */

@@ -3,7 +3,7 @@ import { type FollowUpActivities, countReadsBeforeAttempt, toSendRecord } from '
 import { singleLine } from '../contract/text';
 import { readProtoField } from '../temporal/proto-field';
 import { describePendingActivity, pauseActivity } from '../temporal/raw-requests';
-import { currentRun } from './attempt';
+import { currentRun, startTimer } from './attempt';
 
 /**
  * Returns the reads that the pending `pollJob` has reported. The read of the pending attempt does not count, because it was not reported.
@@ -23,14 +23,14 @@ export const countPollReads: FollowUpActivities['countPollReads'] = async () => 
  */
 export const stopSend: FollowUpActivities['stopSend'] = async () => {
   const { client, info } = Context.current();
-  const startedTick = performance.now();
+  const elapsedMs = startTimer();
   const run = currentRun();
   const pending = await describePendingActivity(client, run, 'sendMessage');
   if (pending === undefined) return { kind: 'unknown' };
   // A running attempt is not paused, because it reports its result, and a pause would stop its timeout.
   if (pending.isStarted) return toSendRecord(pending.details, { kind: 'unknown' });
   // The workflow waits no longer than the timeout. The pending send may then be a later one, for example if this process was frozen.
-  if (performance.now() - startedTick > info.startToCloseTimeoutMs) return { kind: 'unknown' };
+  if (elapsedMs() > info.startToCloseTimeoutMs) return { kind: 'unknown' };
   await pauseActivity(client, run, pending.activityId ?? '', 'the follow-up stops its send');
   const pausedActivity = await describePendingActivity(client, run, 'sendMessage');
   if (pausedActivity === undefined) return { kind: 'unknown' };

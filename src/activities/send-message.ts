@@ -14,7 +14,7 @@ import type { AgentJob } from '../contract/job';
 import { singleLine } from '../contract/text';
 import { decideSend } from '../follow-up/evidence';
 import { toSerializationContext } from '../temporal/raw-requests';
-import { currentRun, pollAgainError, serverClock } from './attempt';
+import { currentRun, pollAgainError, serverClock, startTimer } from './attempt';
 import { acquireJobLock } from './job-lock';
 
 /** The interval until the next attempt, which is also the interval of the send's retry policy. */
@@ -126,14 +126,11 @@ async function returnUnlessPaused(outcome: SendOutcome): Promise<SendOutcome> {
  */
 export async function requestSendPermission(details: unknown): Promise<() => number> {
   const { info, client } = Context.current();
-  const requestedAt = Date.now();
-  const requestedTick = performance.now();
+  const elapsedMs = startTimer();
   await client.activity.heartbeat(info.taskToken, details, {
     serializationContext: toSerializationContext(info),
   });
-  // The wall clock also advances while the machine is suspended. The monotonic clock also advances if the wall clock is set back.
-  // The longer time counts.
-  return () => SEND_PERMISSION_MS - Math.max(Date.now() - requestedAt, performance.now() - requestedTick);
+  return () => SEND_PERMISSION_MS - elapsedMs();
 }
 
 /**

@@ -34,7 +34,10 @@ export class NotFoundError extends FollowUpError {
   declare readonly code: 'NOT_FOUND';
 }
 
-/** Thrown when it is unknown whether a call started a follow-up or batch. Repeat the same call; no message is sent twice. */
+/**
+ * Thrown when it is unknown whether a call started a follow-up or batch. A repeated call sends no message twice, except for a
+ * batch's `retry` with `includeUnknown`.
+ */
 export class StartUnconfirmedError extends FollowUpError {
   declare readonly code: 'START_UNCONFIRMED';
 }

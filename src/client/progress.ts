@@ -130,13 +130,13 @@ function withPendingSend(
   return { ...progress, delivery: deliveryBefore, deliveryUnknownReason, lastResponse };
 }
 
-/** Returns why a pending activity makes no request: an operator paused it, or its latest attempt failed; undefined if neither is true. */
+/** Returns why a pending activity makes no request: it is paused, or its latest attempt failed; undefined if neither is true. */
 function describeHindrance(
   { paused, isStarted, lastFailure }: PendingActivity,
   type: 'sendMessage' | 'pollJob',
 ): string | undefined {
   if (paused === true && !isStarted)
-    return `an operator paused the activity ${type}; resume it with \`temporal activity unpause\``;
+    return `the activity ${type} is paused; resume it with \`temporal activity unpause\``;
   if (!lastFailure?.message || lastFailure.applicationFailureInfo?.type === POLL_AGAIN) return undefined;
   return `the activity ${type} failed and is retried: ${singleLine(lastFailure.message, 300)}`;
 }

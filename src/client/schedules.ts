@@ -237,7 +237,8 @@ function throwScheduleError(error: unknown): never {
   const rejection = findGrpcError(error);
   // The SDK checks some values of spec and policies before its request. It also turns the response "Invalid schedule spec: …" into a
   // TypeError.
-  if (error instanceof TypeError || error instanceof ValueError)
+  const isConverterError = error instanceof ValueError && error.message.startsWith('Unable to convert');
+  if (error instanceof TypeError || (error instanceof ValueError && !isConverterError))
     throw invalidFieldError('spec or policies', `is not valid: ${error.message}`);
   if (rejection?.status !== 'INVALID_ARGUMENT') throw error;
   throw invalidFieldError('schedule', `is rejected by the Temporal server: ${rejection.text}`);

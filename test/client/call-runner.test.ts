@@ -1,4 +1,6 @@
+import { writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http2';
+import path from 'node:path';
 import { inspect } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Client, Connection, defaultGrpcRetryOptions, makeGrpcRetryInterceptor } from '@temporalio/client';
@@ -11,6 +13,7 @@ import {
 } from '../../src/entries/client';
 import { CallRunner } from '../../src/client/call-runner';
 import { eventually } from '../../tools/lib/eventually';
+import { temporaryFolder } from '../harness/temporary-folder';
 import { respondWithGrpcStatus, UNIMPLEMENTED, listen } from '../temporal/grpc-server';
 
 const REQUEST = { projectId: 'p', jobId: 'j', prompt: 'Hello', requestId: 'r' };
@@ -22,6 +25,8 @@ let status: number | null;
 let followUps: FollowUpClient;
 /** The address of the test's Temporal server. */
 let address: string;
+
+const folder = temporaryFolder();
 
 beforeEach(async () => {
   // Each test has its own list, because a server can receive a call after the test that made it has ended.
@@ -178,6 +183,22 @@ function workflowIdOf(call: string): unknown {
   return call.startsWith('handle.') ? 'f' : null;
 }
 
+it('START_UNCONFIRMED advises against a repeated call if it would send messages of unknown delivery again', async () => {
+  const message = async (call: Promise<unknown>) =>
+    call.then(
+      () => 'no error',
+      (error: unknown) => (error as Error).message,
+    );
+  const batch = followUps.batches.getHandle('b');
+  const timeout = 30;
+  expect(await message(batch.retry({ timeout }))).toContain(
+    'Repeat the same call; no message is sent twice.',
+  );
+  expect(await message(batch.retry({ timeout, includeUnknown: true }))).toContain(
+    'First check with progress() whether it was started, because a repeated call sends the messages of unknown delivery again.',
+  );
+});
+
 describe('every call', () => {
   it.each(CALLS)('%s rejects invalid options; signal, timeout and close end it', async (name, call) => {
     for (const wrong of [{ timeuot: 5 }, ...[0, Number.NaN, 2 ** 31, '1s'].map((timeout) => ({ timeout }))])
@@ -287,6 +308,25 @@ it('an error of the caller’s item iterator is not reported as a codec error, a
   };
   const { batches } = withCodec((payloads) => Promise.resolve(payloads));
   await expect(batches.start(items)).rejects.toMatchObject(told);
+});
+
+it('names the data converter, not the spec, if it can’t convert the items of a schedule', async () => {
+  const payloadConverterPath = path.join(folder, 'converter.js');
+  const common = JSON.stringify(require.resolve('@temporalio/common'));
+  const converter = 'new CompositePayloadConverter(new UndefinedPayloadConverter())';
+  await writeFile(
+    payloadConverterPath,
+    `const { CompositePayloadConverter, UndefinedPayloadConverter } = require(${common});
+     exports.payloadConverter = ${converter};`,
+  );
+  const { connection } = followUps.client;
+  const { schedules } = new FollowUpClient(
+    new Client({ connection, dataConverter: { payloadConverterPath } }),
+  );
+  await expect(schedules.create('s', [REQUEST_WITHOUT_ID], { spec: {} })).rejects.toMatchObject({
+    code: 'INVALID_CONFIGURATION',
+    problems: [{ field: "FOLLOW_UP_PLUGINS, or your Client's dataConverter" }],
+  });
 });
 
 it('close closes the connection of connect, but not the connection of an SDK client that was passed in', async () => {

@@ -63,8 +63,7 @@ describe('the progress while pollJob is pending', () => {
       expect(progress).toMatchObject(counts);
       expect(Date.parse(progress.nextPollAt ?? '')).toBe(nextAttemptAtMs(pending));
       await new Operator(environment.client).pause(following.handle.workflowId, 'pollJob');
-      const lastResponse =
-        'an operator paused the activity pollJob; resume it with `temporal activity unpause`';
+      const lastResponse = 'the activity pollJob is paused; resume it with `temporal activity unpause`';
       expect(await now()).toMatchObject({ ...counts, nextPollAt: null, lastResponse });
 
       // An update ends the activity. The reads of the activity are still counted.

@@ -99,6 +99,19 @@ it.each<[title: string, state: FollowUpState, verdict: string, confirmedBy: stri
     null,
     2,
   ],
+  [
+    'an operator permitted a POST of a run that a reset made, and the POST received 429',
+    play(
+      unsentAfterReset({ onUnknownDelivery: 'ask' }),
+      sendEnded(resetEnd('active')),
+      RECONCILED,
+      NOT_DELIVERED,
+      sendEnded(posted(RATE_LIMITED), 300),
+    ),
+    'unknown',
+    null,
+    2,
+  ],
 ])('the reported delivery: %s', (_, state, verdict, confirmedBy, sends) => {
   expect(reportedDelivery(state)).toEqual({ verdict, confirmedBy, sends });
 });

@@ -23,7 +23,7 @@ const ERRORS: Readonly<Record<FollowUpErrorCode, readonly [cause: string, effect
     START_UNCONFIRMED: [
       'The `timeout` passed, the client was closed, or the Temporal server was unreachable (see `cause`) before the start was confirmed.',
       'It is unknown whether the follow-up or batch was started.',
-      'Repeat the same call. The call sends nothing twice.',
+      'Repeat the same call, which sends no message twice. Exception: before a repeated `retry` of a batch with `includeUnknown`, call `progress()` to check whether the retry was started.',
     ],
     WAIT_TIMEOUT: [
       'The `timeout` passed, or no worker responded in time.',

@@ -77,8 +77,7 @@ export async function readBatchView(client: Client, batch: BatchDescription): Pr
   // The Temporal server describes an activity as pending even after its workflow has ended.
   if (endedAt === null) {
     const { paused, lastFailure: failure } = pending ?? {};
-    if (paused)
-      messages.push('an operator paused the activity runItems; resume it with `temporal activity unpause`');
+    if (paused) messages.push('the activity runItems is paused; resume it with `temporal activity unpause`');
     else if (failure?.message && failure.applicationFailureInfo?.type !== POLL_AGAIN)
       messages.push(`the activity runItems failed and is retried: ${failure.message}`);
     messages.push(await readTaskFailure(client, batch));

@@ -8,6 +8,8 @@ import {
   NOT_SENT_DELIVERY,
   UNKNOWN_DELIVERY,
 } from '../../harness/follow-up-under-test';
+import { Operator } from '../../harness/operator';
+import { POLL_EVERY_SECOND } from '../../harness/pending-poll';
 import { temporal } from '../../harness/temporal';
 import { TemporalGate } from '../../harness/temporal-gate';
 
@@ -81,5 +83,25 @@ it('a follow-up whose deadline passes names the failure of the latest attempt of
   const { type, message } = await following.failure();
   expect(type).toBe('DeadlineExceeded');
   expect(message).toMatch(/the latest attempt of the send failed \(.*the codec can't decode/);
+  await environment.close();
+});
+
+it.each([
+  ['sendMessage', '"permittedRunId"'],
+  ['pollJob', '"decidesAt"'],
+])('the progress names the failure or the pause of a pending %s', async (type, field) => {
+  const environment = await Environment.open({ dataConverter: failingFor(field, 'decode') });
+  const following = await environment.follow(ENDLESS_TURN, { polling: POLL_EVERY_SECOND });
+  const { workflowId } = following.handle;
+  const lastResponseMatches = (pattern: RegExp) => async () => {
+    const report = await environment.followUps.getHandle(workflowId).progress();
+    return report.from === 'worker' && pattern.test(report.progress.lastResponse ?? '');
+  };
+  const failure = new RegExp(`^the activity ${type} failed and is retried: .*the codec can't decode`);
+  await eventually('the progress names the failure', lastResponseMatches(failure));
+  await new Operator(environment.client).pause(workflowId, type);
+  const pause = new RegExp(`^the activity ${type} is paused; resume it with .temporal activity unpause.$`);
+  await eventually('the progress names the pause', lastResponseMatches(pause));
+  await following.handle.terminate();
   await environment.close();
 });
