@@ -71,7 +71,7 @@ async function runWorkers(
   for (const warning of warnings) logger.warn(warning);
   const bundlePath = findPrebuiltBundle();
   let checkReadiness: ReadinessCheck = () => Promise.resolve(['the process is starting']);
-  const waitFor = (reason: string) => void (checkReadiness = () => Promise.resolve([reason]));
+  const setNotReady = (reason: string) => void (checkReadiness = () => Promise.resolve([reason]));
   // The reasons are redacted, because every client that reaches the port can read them.
   const reasons = async () => (await checkReadiness()).map(redactor.redact);
   const [health, runtime] = await loadAll([
@@ -80,8 +80,8 @@ async function runWorkers(
   ]);
 
   logger.info('listening', { health: health.address ?? 'off', metrics: runtime.metricsAddress ?? 'off' });
-  const connection = await connectToTemporal(temporal, runtime, stop, waitFor, logger);
-  waitFor('the workers are starting');
+  const connection = await connectToTemporal(temporal, runtime, stop, setNotReady, logger);
+  setNotReady('the workers are starting');
   secretFiles.countWith(Runtime.instance().metricMeter, temporal.namespace);
   const api = createAgentApi(agentApi);
   const plugin = new FollowUpPlugin({ agentApi: api, taskQueues, notify: config.notify });
@@ -90,7 +90,7 @@ async function runWorkers(
   const workerProblems = () => Promise.resolve(workers.notRunningReasons());
   checkReadiness = runTogether(workerProblems, connectionCheck(connection, temporal), apiKeyProblems);
   stop.addEventListener('abort', () => {
-    waitFor('the worker is shutting down');
+    setNotReady('the worker is shutting down');
     const limit = formatDuration(shutdownLimitMs(agentApi.timeoutMs));
     logger.info(`draining; requests in progress may finish within ${limit}`);
   });
@@ -109,7 +109,7 @@ async function runWorkers(
 
 /**
  * Reports why the worker exits, and returns the exit code. A wrong configuration goes to stderr. Any other reason goes to the
- * log, or to stderr before the log exists. A bug has its stack trace.
+ * log, or to stderr before the log exists. In the log, a bug has its stack trace.
  */
 function reportExit(error: unknown, logger?: Logger, redact = (text: string) => text): number {
   if (error instanceof ConfigurationError) {
@@ -124,8 +124,8 @@ function reportExit(error: unknown, logger?: Logger, redact = (text: string) => 
 }
 
 /**
- * Aborts the controller at the first SIGTERM or SIGINT. A signal that arrives more than one second after the abort ends the process
- * immediately, with the exit code of a shell (143 or 130).
+ * Aborts the controller at the first SIGTERM or SIGINT. A signal that arrives more than one second after the abort ends the
+ * process immediately, with the exit code of a shell (143 or 130).
  */
 function stopAtSignals(controller: AbortController, logger: Logger): void {
   let abortedAt = 0;

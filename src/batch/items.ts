@@ -34,14 +34,14 @@ export const BATCH_POLLING_INITIAL = '30s';
 export const BATCH_PRIORITY = { priorityKey: 4 };
 
 export interface BatchItem {
-  /** A short hash of project, job, prompt and the number among equal items (1, 2, …); null if the request has a `requestId`. */
+  /** A short hash of project, job, prompt and the item's number (1, 2, …) among the items with this message; null with a `requestId`. */
   readonly key: string | null;
   readonly request: FollowUpRequest;
 }
 
 /**
- * The maximum number of items that may fail before the batch stops, as a number of items or as a percentage of all items. The value
- * is null if the number is not limited.
+ * The maximum number of items that may fail before the batch stops, as a number of items or as a percentage of all items. The
+ * value is null if the number is not limited.
  */
 export type MaxFailures = { readonly items: number } | { readonly percent: number } | null;
 

@@ -39,7 +39,7 @@ export interface BatchProgress
   readonly state: BatchState;
   /**
    * Why the batch ends or has ended before all items have ended, and the required action. For a running batch that can't proceed,
-   * the message names the blocked item and the reason. Otherwise, the value is null.
+   * the message names the blocked item and the reason. Otherwise, and for a cancelled batch, the value is null.
    */
   readonly message: string | null;
   /** When the batch ended, as ISO 8601 in UTC. The value is null while the batch runs. */
@@ -82,8 +82,8 @@ export function toBatchProgress(memo: BatchMemo, run: string, endedAt: string | 
 }
 
 /**
- * Returns how a batch ends that is not terminated. If it ends before all items have ended, the message has the reason and the
- * action.
+ * Returns how a batch ends that is not terminated. If it ends before all items have ended and was not cancelled, the message has
+ * the reason and the action.
  */
 export function toBatchOutcome(memo: BatchMemo) {
   const { items, ended, stopReason } = memo;
@@ -112,7 +112,7 @@ const UNCHANGED_NOTE =
   'for these items, no read showed a turn after the message; to list these items, run `agent-follow-up list --outcome unchanged --batch` with the batch ID';
 
 const ADVICE_BY_STATE: Partial<Record<BatchState, string>> = {
-  paused: 'run `batch resume` to start items again; running items continue while the batch is paused',
+  paused: 'run `batch resume` to start the next items; running items continue while the batch is paused',
   'max-failures-exceeded': ADVICE_AFTER_FAILURES,
   incomplete: ADVICE_AFTER_STOP,
   cancelled: ADVICE_AFTER_STOP,

@@ -38,8 +38,8 @@ export function outcomeAttribute(outcome: string, verdict: Verdict, evidence: Ev
 type RequestWithId = Pick<FollowUpRequest, 'projectId' | 'jobId' | 'prompt'> & { readonly requestId: string };
 
 /**
- * Creates the options that every start of a follow-up has, whether a client, a batch or another workflow starts the follow-up. A
- * second start with these options never sends the message.
+ * Creates the options that every start of a follow-up has, whether a client, a batch or another workflow starts the follow-up.
+ * While the Temporal server still has the follow-up, a second start with these options sends nothing.
  */
 export function followUpStartOptions(request: RequestWithId, batchId?: string) {
   const { projectId, jobId, requestId, prompt } = request;
@@ -54,8 +54,8 @@ export function followUpStartOptions(request: RequestWithId, batchId?: string) {
       keywordAttribute('AgentJob', jobId),
       ...(batchId === undefined ? [] : [keywordAttribute('FollowUpBatch', batchId)]),
     ],
-    // The summary never contains the prompt. The Temporal server accepts 400 bytes. The two IDs together have fewer than 255 bytes,
-    // because both are part of the workflow ID.
+    // The summary never contains the prompt. The Temporal server accepts 400 bytes. The two IDs together have fewer than 255
+    // bytes, because both are part of the workflow ID.
     staticSummary: `Follow-up to job ${markdownCode(jobId)} of project ${markdownCode(projectId)}`,
   };
 }

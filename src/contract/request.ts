@@ -98,8 +98,8 @@ export const isPlanWithoutPrompt = objectOf({
 export type FollowUpPlan = Checked<typeof isPlanWithoutPrompt> & { readonly prompt: string };
 
 /**
- * An option of a request. Field names and values in the help are Markdown code. The help has no final period, because the CLI adds
- * the limits and the default.
+ * An option of a request. Field names and values in the help are Markdown code. The help has no final period, because the CLI
+ * adds the limits and the default.
  */
 export type RequestOption = { readonly help: string } & (
   | { readonly kind: 'choice'; readonly choices: readonly string[]; readonly default: string }
@@ -109,7 +109,7 @@ export type RequestOption = { readonly help: string } & (
   | { readonly kind: 'count'; readonly default: number; readonly maximum: number }
 );
 
-/** The minimum of a poll interval. A poll with a durable timer costs the Temporal server 12 to 17 ms of CPU. */
+/** The minimum of a poll interval. Each poll with a durable timer costs the Temporal server CPU time (docs/performance.md). */
 const MIN_POLLING_MS = 100;
 
 export const REQUEST_IDENTITY = {
@@ -136,8 +136,8 @@ export const REQUEST_IDENTITY = {
 
 /**
  * The options of a request. The check, the flags, the help, the JSON Schema and the docs are made from this table
- * (docs/architecture.md). `FollowUpRequest` and `FollowUpPlan` have a property for each option. In the plan, the name of a duration
- * ends in `Ms`.
+ * (docs/architecture.md). `FollowUpRequest` and `FollowUpPlan` have a property for each option. In the plan, the name of a
+ * duration ends in `Ms`.
  */
 export const REQUEST_OPTIONS = {
   whenActive: {

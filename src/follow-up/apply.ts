@@ -34,7 +34,7 @@ export type FollowUpEvent =
     }
   /** The wait for the job lock ended. `lockRunId` is null if it is not known whether the lock was acquired. */
   | { readonly kind: 'lock wait ended'; readonly lockRunId: string | null }
-  /** No further read can show whether the message arrived, so `onUnknownDelivery` applies. */
+  /** Reads can't show whether the message arrived, or `reconcileTimeout` is over, so `onUnknownDelivery` applies. */
   | { readonly kind: 'reconciling ended' }
   /** An operator sent `pollNow`. */
   | { readonly kind: 'read requested'; readonly at: number }

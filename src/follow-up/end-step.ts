@@ -60,7 +60,7 @@ export function endIfJobMissing(state: FollowUpState): Step | null {
   return endWithFailure('JobNotFound', reason, failures.lastFailure);
 }
 
-/** Ends the follow-up after its deadline. Nothing is sent after the deadline. */
+/** Ends the follow-up after its deadline. No send starts after the deadline. */
 export function endAfterDeadline(state: FollowUpState): Step {
   const response = lastResponseText(state) ?? 'none';
   const status = state.job?.status ?? 'never read';

@@ -13,9 +13,10 @@ import type { WhenActive } from '../contract/request';
 import type { Evidence } from '../contract/result';
 
 /**
- * The facts that the reads since a POST have shown. A replica may lag, and the agent may start on a message late. `maxStaleness` is
- * assumed to be longer than both delays together. A response is fresh if its read was requested at least `maxStaleness` after the
- * POST ended. Only fresh responses can end a follow-up with a job. An earlier `active` can also show that the turn has started.
+ * The facts that the reads since a POST have shown. A replica may lag, and the agent may start on a message late. `maxStaleness`
+ * is assumed to be longer than both delays together. A response is fresh if its read was requested at least `maxStaleness` after
+ * the POST ended. Only fresh responses can end a follow-up with a job. An earlier `active` can also show that the turn has
+ * started.
  */
 export const isObservations = objectOf({
   /** The job right before the POST. The value is null if the worker that read the job could not report it. */
@@ -27,8 +28,8 @@ export const isObservations = objectOf({
   /** The job in the latest readable response, fresh or not. The value is null before the first readable response. */
   last: orNull(isJobState),
   /**
-   * The latest fresh responses in a row that have the same status. `job` is the job in the latest response. `since` is the time at
-   * which the first response was received. `requestedAt` is the time at which the latest read was requested.
+   * The latest fresh responses in a row that have the same status. `job` is the job in the latest response. `since` is the time
+   * at which the first response was received. `requestedAt` is the time at which the latest read was requested.
    */
   freshStreak: orNull(objectOf({ job: isAgentJob, since: time, requestedAt: time })),
 });
@@ -88,8 +89,8 @@ export function judgeEnd(
   if (wasIdle(baseline) && hasSeenActive) return accepted('seen-active');
   if (wasIdle(baseline) && job.status !== baseline.status && isTurnEndStatus(job.status))
     return accepted('status-changed');
-  // The time counts from the arrival of the first response to the request of the latest read, so that it is never too long. A single
-  // response never qualifies, because its request comes before its arrival.
+  // The status counts as unchanged from the arrival of the first response to the request of the latest read, because it may have
+  // changed right before or after. A single response never qualifies, because its request comes before its arrival.
   const until = since + maxStalenessMs;
   if (requestedAt < until || requestedAt <= since) return { kind: 'held', until };
   if (baseline !== null && (job.prLink !== baseline.prLink || job.archivedAt !== baseline.archivedAt))

@@ -1,8 +1,8 @@
 declare const isPermit: unique symbol;
 
 /**
- * Allows one run to make POSTs until one of them may have been processed. Only the three exported functions of this file make a
- * permit, so that every POST has a reason.
+ * Allows one Temporal run to make POSTs until one of them may have been processed. Only the three exported functions of this file
+ * make a permit, so that every POST has a reason.
  */
 export interface SendPermit {
   readonly kind: 'first' | 'resend' | 'operator';

@@ -44,7 +44,7 @@ export type Step = { readonly phase: Phase } &
         readonly lastState: JobState;
         readonly pollingStartedAt: number;
       }
-    /** Applies `onUnknownDelivery`, because no further read can show whether the message arrived. */
+    /** Applies `onUnknownDelivery`, because reads can't show whether the message arrived, or `reconcileTimeout` is over. */
     | { readonly do: 'conclude reconciling' }
     | { readonly do: 'end'; readonly outcome: FollowUpEnd }
   );
@@ -95,9 +95,9 @@ export function readAt(state: FollowUpState, phase: Phase, decidesAt: number, mo
 const MAX_SINGLE_READS_BEFORE_DELIVERY = 200;
 
 /**
- * Returns the step that reads the job at the next interval. The step is a single read for the first `timerPolls` reads, before the
- * first readable response after the POST, after a failure, at `decidesAt`, and if an operator requested a read. Otherwise, the step
- * is `poll`.
+ * Returns the step that reads the job at the next interval. The step is a single read for the first `timerPolls` reads, before
+ * the first readable response after the POST, after a failure, at `decidesAt`, and if an operator requested a read. Otherwise,
+ * the step is `poll`.
  *
  * @param decidesAt the time from which on every response can decide something. The read at this time is a single read or the last
  * read of `pollJob`.

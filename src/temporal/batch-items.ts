@@ -37,6 +37,8 @@ interface ChunkIdentities {
 
 /** Thrown when the Temporal server no longer has the items of a batch. */
 export class BatchItemsUnavailableError extends FollowUpError {
+  declare readonly code: 'BATCH_ITEMS_UNAVAILABLE';
+
   constructor(batchId: string) {
     const message =
       `The Temporal server no longer has the items of the batch ${JSON.stringify(batchId)}. The items were deleted, or are older ` +
@@ -140,8 +142,8 @@ export class BatchItemReader {
   }
 
   /**
-   * Finds the input that has an item. Returns the run of this input, the number of the first item in the input, and the number after
-   * the last item.
+   * Finds the input that has an item. Returns the run of this input, the number of the first item in the input, and the number
+   * after the last item.
    */
   private findChunk(number: number) {
     const { batchId, digest, items, chunks, ...batchRun } = this.source;

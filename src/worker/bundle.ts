@@ -36,8 +36,8 @@ export function findPrebuiltBundle(): string | undefined {
 const PURE_FOLDERS = ['contract', 'follow-up', 'batch'];
 
 /**
- * Bundles the workflows. The pure modules have no state, so they are evaluated once for all workflows. Each workflow then needs a third
- * of the heap, and starts in half the time. `npm run bench:in-flight` measures the memory.
+ * Bundles the workflows. The pure modules have no state, so they are evaluated once for all workflows. Each workflow then needs a
+ * third of the heap, and starts in half the time. `npm run bench:in-flight` measures the memory.
  */
 export async function bundleCode(options: Partial<BundleOptions> = {}): Promise<string> {
   const modules = PURE_FOLDERS.flatMap((folder) =>
@@ -118,7 +118,7 @@ export class WorkflowCodePlugin implements WorkerPlugin {
     return { ...worker, interceptors, workflowBundle: { code } };
   }
 
-  /** Another plugin may wait before it calls `next`, and this plugin is the last one. */
+  /** Starts the worker, and then calls `onRunning`. This plugin is the last one, so no other plugin delays the start in between. */
   async runWorker(worker: Worker, next: (worker: Worker) => Promise<void>): Promise<void> {
     const ended = next(worker);
     this.onRunning(worker);

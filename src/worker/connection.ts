@@ -21,8 +21,8 @@ const EXPORTER_FAILED = /prometheus/i;
 export type SdkRuntime = ReturnType<typeof installRuntime>;
 
 /**
- * Installs the SDK's runtime without its signal handlers. Whenever a connection fails, the SDK drops the runtime and closes the metrics
- * port. The next attempt installs a new runtime. By then, another program may use the port. The worker then runs without
+ * Installs the SDK's runtime without its signal handlers. Whenever a connection fails, the SDK drops the runtime and closes the
+ * metrics port. The next attempt installs a new runtime. By then, another program may use the port. The worker then runs without
  * metrics, or fails if an operator set the address.
  *
  * @param infoLabels the labels of the metric `worker_info`
@@ -77,9 +77,10 @@ const NAMESPACE_TIMEOUT_MS = 10_000;
 const MAX_RETRY_WAIT_MS = 10_000;
 
 /**
- * Connects to the Temporal server, and waits indefinitely until the server, the namespace and the search attributes exist. The
- * wait has no timeout, because containers start in any order. A gateway may reject calls that only check something, so only the
- * calls that the SDK's worker makes itself are required (docs/temporal-server.md).
+ * Connects to the Temporal server, and waits until the server responds. The function also waits while the server reports that the
+ * namespace or a search attribute is missing. The wait has no timeout, because containers start in any order. A gateway may
+ * reject calls that only check something, so only the calls that the SDK's worker makes itself are required
+ * (docs/temporal-server.md).
  *
  * @param setNotReady receives the reason of each wait
  * @throws FollowUpError if waiting can't help, and the reason of `stop` if `stop` is aborted
@@ -94,8 +95,8 @@ export async function connectToTemporal(
   const { namespace } = config;
   let connection: NativeConnection | undefined;
   /**
-   * The name of the current call, for the error text, if the SDK's worker needs this call. The value is undefined for other calls.
-   * While connecting, the value is undefined too, because the SDK's own error names its call (GetSystemInfo).
+   * The name of the current call, for the error text, if the SDK's worker needs this call. The value is undefined for other
+   * calls. While connecting, the value is undefined too, because the SDK's own error names its call (GetSystemInfo).
    */
   let callName: string | undefined;
   const attempt = async () => {

@@ -27,8 +27,8 @@ const PINO_FIELDS = new Set(['level', 'time', 'pid', 'hostname', 'msg']);
 const HIDDEN_FIELDS = 'pid,hostname,taskToken,isLocal,attempt,target,spanContexts,sdkComponent';
 
 /**
- * Creates the only logger of the process, which the SDK and its Rust core use too. Each record is one line: JSON, or readable text on a
- * terminal. Every line is redacted, and written synchronously, so that the last lines of a process are not lost.
+ * Creates the only logger of the process, which the SDK and its Rust core use too. Each record is one line: JSON, or readable
+ * text on a terminal. Every line is redacted, and written synchronously, so that the last lines of a process are not lost.
  */
 export function createLogger(
   level: LogLevelName,
@@ -60,7 +60,7 @@ function toPinoLevel({ level, message, meta }: LogEntry): LogLevelName {
   return isFromSdk && isUnimportant ? 'debug' : (level.toLowerCase() as LogLevelName);
 }
 
-/** The workflows whose failure is an outcome: each has a type that docs/result.md or docs/batches.md describes. */
+/** The workflow types whose failures are outcomes. docs/result.md and docs/batches.md describe the types of these failures. */
 const OUTCOME_WORKFLOWS: readonly unknown[] = [FOLLOW_UP_WORKFLOW, BATCH_WORKFLOW];
 
 /**
@@ -121,8 +121,8 @@ const OMITTED = '[omitted: the record is too large]';
 const SECRET_FIELDS = /^(authorization|api[-_]?key|password|secret)$/i;
 
 /**
- * Limits the size of the fields, and redacts every text in them. Bytes are removed, because they could contain a secret. An object that
- * contains itself is replaced at its second occurrence.
+ * Limits the size of the fields, and redacts every text in them. Bytes are removed, because they could contain a secret. An
+ * object that contains itself is replaced at its second occurrence.
  */
 function safeFields(fields: object, redactor: Pick<Redactor, 'redact'>): Record<string, unknown> {
   let room = MAX_RECORD_CHARACTERS;

@@ -25,9 +25,9 @@ const QUERIES: Readonly<Record<OpenState, string>> = {
 const COUNTS_PER_CHANGE_MEASUREMENT = 5;
 
 /**
- * Records the number of open workflows and, for each phase, the longest time without a change as metrics, until the returned timer
- * is cleared. Returns undefined if the process has no metrics. A failure is logged once until its reason changes, because a gateway
- * may reject each of these calls.
+ * Records the number of open workflows and, for each phase, the longest time without a change as metrics, until the returned
+ * timer is cleared. Returns undefined if the process has no metrics. A failure is logged once until its reason changes, because a
+ * gateway may reject each of these calls.
  */
 export function startOpenWorkflowGauges({ connection, options }: Worker): NodeJS.Timeout | undefined {
   const { logger, metricMeter } = Runtime.instance();
@@ -79,8 +79,8 @@ async function recordCounts(connection: NativeConnection, namespace: string): Pr
 }
 
 /**
- * Records the longest time without a change in a phase. If the time can't be found, 0 is recorded, because an old value would stay
- * indefinitely.
+ * Records the longest time without a change in a phase. If the time can't be found, 0 is recorded, because an old value would
+ * stay indefinitely.
  */
 async function recordLongestUnchanged(
   unchanged: UnchangedFollowUps,
@@ -90,7 +90,7 @@ async function recordLongestUnchanged(
   const now = Date.now();
   let changedAt: number | null = null;
   try {
-    changedAt = await unchanged.findLongestUnchanged(phase, now);
+    changedAt = await unchanged.findEarliestLastChange(phase, now);
   } finally {
     const ageMs = changedAt === null ? 0 : now - changedAt;
     recordMetric(Runtime.instance().metricMeter, 'oldestUnchanged', ageMs / 1_000, { phase }, { namespace });

@@ -10,8 +10,8 @@ import { describeNamespace } from './connection';
 export type ReadinessCheck = () => Promise<readonly string[]>;
 
 /**
- * The maximum wait of a response for a new result. A health check must respond within one second, however long a Temporal server or
- * an agent service takes, because a probe without a response counts as failed.
+ * The maximum time for which a health response waits for a running check. A health response must come within one second, however
+ * long a Temporal server or an agent service takes, because a probe without a response counts as failed.
  */
 const MAX_WAIT_MS = 500;
 
@@ -23,8 +23,8 @@ interface BackgroundCheckOptions {
 }
 
 /**
- * Runs a check in the background. Each call starts the check if `intervalMs` has passed since the last start. If the check takes more
- * than {@link MAX_WAIT_MS}, the call returns the reasons of the previous check.
+ * Runs a check in the background. Each call starts the check if `intervalMs` has passed since the last start. If the check takes
+ * more than {@link MAX_WAIT_MS}, the call returns the reasons of the previous check.
  *
  * @param check a check that ends in a limited time. A check that rejects is a reason too.
  */
@@ -88,8 +88,8 @@ const PROBE_JOB: JobAddress = { projectId: 'agent-follow-up-check', jobId: 'no-s
 const KEY_CHECK_INTERVAL_MS = 60_000;
 
 /**
- * The timeout of the key's check. Until the first check has ended, the worker is not ready, because its key may be wrong. An agent
- * service that does not respond therefore delays a rollout for this time at most.
+ * The timeout of the key's check. Until the first check has ended, the worker is not ready, because its key may be wrong. An
+ * agent service that does not respond therefore delays a rollout for this time at most.
  */
 const KEY_CHECK_TIMEOUT_MS = 10_000;
 

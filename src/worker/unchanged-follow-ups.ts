@@ -17,10 +17,10 @@ export interface OpenFollowUps {
   readLastChange(run: OpenRun): Promise<number | null>;
 }
 
-/** The number of follow-ups of a phase that are examined, if the phase has more. A phase can have many thousands of follow-ups. */
+/** If a phase has up to 50 follow-ups, all are examined. If a phase has more, perhaps many thousands, the first 25 to 50 are examined. */
 const [MIN_EXAMINED, MAX_EXAMINED] = [25, 50];
 
-/** The search for the follow-ups that started first begins with this age. Older follow-ups are found too. */
+/** The binary search for the follow-ups that started first goes back to this age. Older follow-ups are found too. */
 const SEARCH_RANGE_MS = 366 * 24 * 3_600_000;
 /** The search ends at this precision, because many follow-ups can start at the same time. */
 const SEARCH_PRECISION_MS = 1_000;
@@ -30,8 +30,8 @@ const SEARCH_PRECISION_MS = 1_000;
  *
  * Neither a search attribute nor a visibility list has the time of the last change, and only the history shows it. The history of
  * each open follow-up would be too much to read, so only the first {@link MIN_EXAMINED} to {@link MAX_EXAMINED} follow-ups of a
- * phase are examined. The history of one of them is read again only after the visibility list shows another phase or job status. A
- * follow-up that changes and changes back between two measurements therefore counts as unchanged.
+ * phase are examined. The history of one of them is read again only after the visibility list shows another phase or job status.
+ * A follow-up that changes and changes back between two measurements therefore counts as unchanged.
  */
 export class UnchangedFollowUps {
   /** When the examined runs of a phase got the phase and their job status, by the run and the status. */
@@ -42,10 +42,10 @@ export class UnchangedFollowUps {
   constructor(private readonly followUps: OpenFollowUps) {}
 
   /**
-   * Returns when the follow-up of a phase that has not changed for the longest time last changed; null for a phase without open
-   * follow-ups. Times are in milliseconds since the epoch. If a request fails, the next call does not repeat the reads before it.
+   * Returns the earliest last change among the open follow-ups of a phase; null for a phase without open follow-ups. Times are in
+   * milliseconds since the epoch. If a request fails, the next call does not repeat the reads before it.
    */
-  async findLongestUnchanged(phase: Phase, now: number): Promise<number | null> {
+  async findEarliestLastChange(phase: Phase, now: number): Promise<number | null> {
     const known = this.changes.get(phase) ?? new Map<string, number>();
     this.changes.set(phase, known);
     const runs = await this.listFirst(phase, now);
@@ -64,8 +64,8 @@ export class UnchangedFollowUps {
   }
 
   /**
-   * Lists the runs of a phase that started first, the earliest start first. A visibility list begins with the latest start and has
-   * no other order, so a binary search finds a time before which a suitable number of runs started.
+   * Lists the runs of a phase that started first, the earliest start first. A visibility list begins with the latest start and
+   * has no other order, so a binary search finds a time before which a suitable number of runs started.
    */
   private async listFirst(phase: Phase, now: number): Promise<OpenRun[]> {
     let [earliest, latest] = [now - SEARCH_RANGE_MS, now];

@@ -42,8 +42,8 @@ export async function followUpNotification(notification: Notification): Promise<
  * because otherwise the Temporal server drops the start if the parent ends first. The function does not wait for the notification
  * itself. A failed start is logged and never changes the parent's result.
  *
- * The workflow ID is from `uuid4` of workflow code, which is seeded. A replay and a run after a reset produce the same ID. An ID
- * that contains the run ID would be different after a reset.
+ * The workflow ID is from `uuid4` of workflow code, which is seeded. A replay produces the same ID. A run that a
+ * reset made also produces the same IDs up to the reset point. An ID that contains the run ID would be different there.
  *
  * @param knownSettings the worker's settings, or null to get them with a local activity
  */

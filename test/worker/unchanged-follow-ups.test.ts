@@ -43,7 +43,7 @@ class SimulatedServer {
 
   /** Returns the longest time without a change in a phase, in minutes. Null without an open follow-up. */
   async measure(now = NOW, phase: Phase = 'watching'): Promise<number | null> {
-    const changedAt = await this.unchanged.findLongestUnchanged(phase, now);
+    const changedAt = await this.unchanged.findEarliestLastChange(phase, now);
     return changedAt === null ? null : (now - changedAt) / MINUTE;
   }
 }

@@ -39,8 +39,10 @@ export async function fetchBatchMemo(): Promise<BatchMemo> {
 }
 
 /**
- * The result of `start`: a fact about the item, `unknown` if a later round must query the item, or the reason why the item
- * could not be started. The Temporal server rejected the start, or the item's request is invalid or no longer stored.
+ * The result of `start`:
+ * - a fact about the item
+ * - `unknown` if a later round must query the item
+ * - `rejected` if the Temporal server rejected the start, or if the item's request is invalid or no longer stored
  */
 export type StartResult = ItemFact | 'unknown' | { readonly kind: 'rejected'; readonly reason: string };
 
@@ -161,8 +163,8 @@ export class BatchItemStore extends BatchItemReader {
   }
 
   /**
-   * Starts the next item of a lane. If the lane has a run to retry, this method starts another run of the follow-up. Otherwise, it
-   * starts the item only if no workflow has its ID.
+   * Starts the next item of a lane. If the lane has a run to retry, this method starts another run of the follow-up. Otherwise,
+   * it starts the item only if no workflow has its ID.
    */
   async start(lane: Lane, board: BatchBoard, permission: () => number): Promise<StartResult> {
     const { next: item, retriedRunId } = lane;

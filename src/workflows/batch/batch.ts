@@ -58,8 +58,8 @@ const ITEMS_PER_ACTIVITY = 200;
 const LAST_REPORT_MS = 40_000;
 
 /**
- * The maximum wait for the request to cancel the workflow, which the client sends after `cancelRunning`. Without this request, the
- * Temporal server shows the batch as failed.
+ * The maximum wait for the request to cancel the workflow, which the client sends after `cancelRunning`. Without this request,
+ * the Temporal server shows the batch as failed.
  */
 const CANCEL_REQUEST_MS = 5_000;
 
@@ -129,7 +129,11 @@ class Batch {
       { isPaused: true },
       'Starts no further items until resume. Running items continue.',
     );
-    registerSettingsUpdate('resume', { isPaused: false }, 'Starts items again after pause.');
+    registerSettingsUpdate(
+      'resume',
+      { isPaused: false },
+      'Ends the pause. The batch then starts its next items.',
+    );
     registerUpdate('setConcurrency', (concurrency: number) => update({ concurrency }), {
       description:
         'Sets the number of follow-ups that may run at the same time, from 1 to 1,000. Running follow-ups continue.',
@@ -181,7 +185,8 @@ class Batch {
       if (stopReason === 'cancelled' || stopReason === 'interrupted') return;
       const isLast = stopReason !== null || this.workflowScope.consideredCancelled;
       const { continueAsNewSuggested, historyLength } = workflowInfo();
-      // If another event has arrived, the Temporal server rejects a task that ends a run, and an update in that task would be lost.
+      // If another event has arrived, the Temporal server rejects a task that ends a run, and an update in that task would be
+      // lost.
       const isUpdated = historyLength <= this.updatedAtHistoryLength;
       if (continueAsNewSuggested && allHandlersFinished() && !isUpdated && !isLast)
         await this.continueAsNew();
@@ -229,8 +234,8 @@ class Batch {
   }
 
   private async continueAsNew(): Promise<void> {
-    // The new run needs the current memo, because the Temporal server passes on only the memo from the start of this run (Temporal
-    // server 1.32.0).
+    // The new run needs the current memo, because the Temporal server passes on only the memo from the start of this run
+    // (Temporal server 1.32.0).
     const { typedSearchAttributes, memo: first } = workflowInfo();
     const memo = { ...first, [MEMO_BATCH]: this.memo };
     const next = makeContinueAsNewFunc<typeof followUpBatch>({ memo, typedSearchAttributes });

@@ -29,8 +29,8 @@ import { StoppableActivity } from '../stoppable-activity';
 import type { FollowUpRun } from './run';
 
 /**
- * How a send activity ended: its report, or the cause of its end without a report. A timeout has the Temporal server's record of the
- * send.
+ * How a send activity ended: its report, or the cause of its end without a report. A timeout has the Temporal server's record of
+ * the send.
  */
 type SendActivityEnd = SendResult | { readonly cause: UnreportedSendCause; readonly record?: SendRecord };
 
@@ -96,12 +96,12 @@ function attemptTimeoutMs({ httpTimeoutMs }: WorkerSettings): number {
 }
 
 /**
- * Starts the send activity. The heartbeat before the POST is the only proof of a send. Temporal retries a failed attempt after five
- * seconds, perhaps on another worker.
+ * Starts the send activity. If the activity does not report, only the heartbeat before the POST shows that the message may have
+ * been sent. Temporal retries a failed attempt after five seconds, perhaps on another worker.
  *
- * The activity has no heartbeat timeout, because this timeout could end a POST that could still receive its response. The activity
- * has no schedule-to-close timeout, because this timeout could hide the record. At the deadline, the workflow queries the record
- * and cancels the activity instead.
+ * The activity has no heartbeat timeout, because this timeout could end a POST that could still receive its response. The
+ * activity has no schedule-to-close timeout, because this timeout could hide the record. At the deadline, the workflow queries
+ * the record and cancels the activity instead.
  */
 function startSend(input: SendInput, settings: WorkerSettings, summary: string): Promise<SendActivityEnd> {
   const { sendMessage } = proxyActivities<FollowUpActivities>({

@@ -11,8 +11,8 @@ import { performSend } from './perform-send';
 import type { FollowUpRun } from './run';
 
 /**
- * Performs one step with Temporal, and returns the event that the step caused. The result is null if an update or a cancellation
- * interrupted the step before it caused an event.
+ * Performs one step with Temporal, and returns the event that the step caused. The result is null if an update, a cancellation
+ * or the deadline ended the step before it caused an event.
  */
 export async function perform(
   step: Exclude<Step, { do: 'end' }>,

@@ -10,7 +10,7 @@ export class FollowUpRun {
   step: Step;
   /** Whether the send activity of the step is scheduled and its outcome is not applied yet. */
   isSending = false;
-  /** The length of the history in the latest workflow task after which the end of the run is deferred, see `shouldDeferRunEnd`. */
+  /** The length of the history in the latest workflow task that must not end the run, see `shouldDeferRunEnd`. */
   private deferredAtHistoryLength = 0;
 
   /** @param prompt the message; null in a run that continues another run, because such a run never sends */
@@ -52,8 +52,8 @@ export class FollowUpRun {
 
   /**
    * Whether the current workflow task received an update or a cancellation, or cancelled an activity. During such a task, another
-   * event may arrive, for example a second update or the end of the activity. The Temporal server then rejects a task that ends the
-   * run (`UNHANDLED_COMMAND`), and an update of that task would be lost.
+   * event may arrive, for example a second update or the end of the activity. The Temporal server then rejects a task that ends
+   * the run (`UNHANDLED_COMMAND`), and an update of that task would be lost.
    */
   get shouldDeferRunEnd(): boolean {
     return workflowInfo().historyLength <= this.deferredAtHistoryLength;
