@@ -1,3 +1,4 @@
+import { isSendResult } from '../../../src/contract/activities';
 import { checkRequest } from '../../../src/contract/check-request';
 import { type AgentJob, isTerminal } from '../../../src/contract/job';
 import { MEMO_RECEIPT } from '../../../src/contract/names';
@@ -6,7 +7,7 @@ import { parseDuration } from '../../../src/contract/duration';
 import type { Operation } from '../operations';
 import type { Request } from '../agent-service';
 import type { FollowUpWorld } from '../follow-up-world';
-import { fromPayload } from '../temporal/history';
+import { fromPayload, type HistoryEvent } from '../temporal/history';
 import type { Run } from '../temporal/run';
 
 /** A rule for each world. @returns one sentence for each violation */
@@ -62,6 +63,8 @@ export function buildCase(world: FollowUpWorld) {
   const extensions = world.performedOfKind('extend').filter(({ answer }) => answer?.kind === 'answered');
   /** The deadline without extensions. Extensions only move it to a later time. */
   const deadlineAt = (runs[0]?.startedAt ?? 0) + world.plan.startDelayMs + plan.deadlineMs;
+  /** The POSTs that the latest run knows. After a reset to a point between two POSTs, the run does not know the second one. */
+  const knownPosts = perhapsProcessed.filter(isKnownTo(world.latest));
   const moved = extensions.flatMap(({ operation, endedAt }) => {
     const duration = parseDuration(operation.duration);
     return 'ms' in duration ? [endedAt + duration.ms] : [];
@@ -84,9 +87,9 @@ export function buildCase(world: FollowUpWorld) {
     manualCompletions: world.performedOfKind('complete by hand').length,
     /** The latest possible deadline, with all extensions. */
     latestDeadlineAt: Math.max(deadlineAt, ...moved),
-    /** The earliest time of a fresh read: `maxStaleness` after the end of the latest POST that may have been processed. */
+    /** The earliest time of a fresh read: `maxStaleness` after the end of the latest known POST that may have been processed. */
     freshFrom: (receipt: Receipt): number => {
-      const ends = perhapsProcessed.map(({ respondedAt, reachedAt, firstByteAt, receivedAt }) =>
+      const ends = knownPosts.map(({ respondedAt, reachedAt, firstByteAt, receivedAt }) =>
         Math.min(respondedAt ?? reachedAt ?? firstByteAt ?? 0, receivedAt ?? Infinity),
       );
       const sentAt = Date.parse(receipt.sentAt ?? '') || 0;
@@ -107,6 +110,28 @@ export function buildCase(world: FollowUpWorld) {
           status !== 'WorkflowExecutionContinuedAsNew' && closedAt >= at && closedAt <= endedAt + 60_000,
       ),
   };
+}
+
+/**
+ * Returns whether a run knows a POST. A run that a reset made knows its own POSTs and those before the reset point. If its send had no
+ * permit, the run assumes that the run before has made a POST at any time.
+ */
+function isKnownTo({ events, runId }: Run): (post: Request) => boolean {
+  const index = events.findLastIndex(
+    (event) => event.type === 'WorkflowTaskFailed' && event.cause === 'RESET_WORKFLOW',
+  );
+  const resetPointAt = events[index - 1]?.at ?? Infinity;
+  const assumesAPost = events.map(sendEndKind).includes('reset');
+  return (post) => assumesAPost || post.runId === runId || post.requestedAt <= resetPointAt;
+}
+
+/** Returns how a send ended; undefined for other events, and for a send whose POST was provably not sent. */
+export function sendEndKind(event: HistoryEvent): string | undefined {
+  if (event.type !== 'ActivityTaskCompleted') return undefined;
+  const result = fromPayload(event.resolution.completed?.result);
+  if (!isSendResult(result)) return undefined;
+  const { outcome } = result;
+  return outcome.kind === 'posted' && outcome.outcome.verdict === 'not-sent' ? undefined : outcome.kind;
 }
 
 export function isPoll({ point }: Request): boolean {

@@ -1,9 +1,8 @@
-import { isSendResult } from '../../../src/contract/activities';
 import type { FollowUpProgress, Receipt } from '../../../src/contract/result';
 import type { Request } from '../agent-service';
 import { isMachineOperation } from '../operations';
 import { START_MS } from '../clock';
-import { fromPayload, type HistoryEvent, isActivityEnd } from '../temporal/history';
+import { isActivityEnd } from '../temporal/history';
 import {
   type Case,
   END_DELAY_MS,
@@ -11,6 +10,7 @@ import {
   isIdle,
   isPoll,
   type ReceiptRule,
+  sendEndKind,
   wasNotProcessed,
 } from './case';
 
@@ -343,15 +343,6 @@ export const RECEIPT_RULES: readonly ReceiptRule[] = [
       yield 'confirmedBy is read, but the message started no turn';
   },
 ];
-
-/** Returns how a send ended; undefined for other events, and for a send whose POST was provably not sent. */
-function sendEndKind(event: HistoryEvent): string | undefined {
-  if (event.type !== 'ActivityTaskCompleted') return undefined;
-  const result = fromPayload(event.resolution.completed?.result);
-  if (!isSendResult(result)) return undefined;
-  const { outcome } = result;
-  return outcome.kind === 'posted' && outcome.outcome.verdict === 'not-sent' ? undefined : outcome.kind;
-}
 
 /** Returns the turns of the follow-up's message. */
 function messageTurns({ world: { service, plan } }: Case) {
