@@ -44,7 +44,7 @@ const ERRORS: Readonly<Record<FollowUpErrorCode, readonly [cause: string, effect
     DEADLINE_EXCEEDED: [
       'The deadline passed.',
       SEE_RECEIPT,
-      'Check the job. If the verdict is `not-sent` or `rejected`, call `retry()`.',
+      'Check the job. If the verdict is `not-sent`, call `retry()`.',
     ],
     JOB_NOT_FOUND: [
       'The agent service does not have the job, or no longer has it.',
