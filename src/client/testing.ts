@@ -41,7 +41,10 @@ export class InMemoryFollowUpClient implements FollowUpClientLike {
   readonly #server: InMemoryServer;
   readonly #calls = new CallRunner(OFFLINE_CLIENT, this.taskQueue);
 
-  /** @param outcomeOf returns the outcome for each start and retry. By default, each follow-up is completed and has a link */
+  /**
+   * @param outcomeOf returns the outcome for each start of a new follow-up and for each retry. By default, each follow-up is completed
+   *   and has a link
+   */
   constructor(outcomeOf: (request: NamedRequest) => SimulatedOutcome = () => ({})) {
     this.#server = new InMemoryServer(this.taskQueue, outcomeOf);
   }
