@@ -293,6 +293,8 @@ const LIKELY_OPERATIONS: readonly (readonly [RegExp, string, number, Operation['
   [/^(permission|post)/, 'resets', 0.1, 'reset'],
   // `pollNow` waits for a later read than the read that is in progress.
   [/^(read|getJob)/, 'requests another', 0.3, 'poll now'],
+  // `pollNow` ends `pollJob`, and the reads of its earlier attempts must be counted.
+  [/^pollJob reported/, 'interrupts', 0.5, 'poll now'],
   [/^(baseline|sendMessage started)/, 'pauses', 0.3, 'pause send'],
 ];
 

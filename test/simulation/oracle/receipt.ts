@@ -130,14 +130,15 @@ export const RECEIPT_RULES: readonly ReceiptRule[] = [
     const counted = Object.entries(responseCounts).map(([label, count]) =>
       LABELS_WITHOUT_REQUEST.has(label) ? 0 : count,
     );
-    // An update or a cancellation interrupts the read that is in progress.
+    // An update or a cancellation interrupts the read that is in progress or not yet reported.
     const interruptions = world.log.filter(({ what }) => what === 'countPollReads started');
+    const reports = world.log.filter(({ what }) => what === 'pollJob reported');
     const interrupted = polls.filter(({ point, requestedAt, receivedAt }) =>
       interruptions.some(
-        ({ at }) =>
+        ({ at: interruptedAt }) =>
           point === 'poll' &&
-          requestedAt <= at + START_MS + REPORT_MS &&
-          (receivedAt ?? Infinity) >= at + START_MS - REPORT_MS,
+          requestedAt <= interruptedAt + START_MS + REPORT_MS &&
+          !reports.some(({ at }) => at + START_MS >= (receivedAt ?? Infinity) && at <= interruptedAt),
       ),
     ).length;
     const isSlow = polls.some(
