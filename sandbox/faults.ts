@@ -130,7 +130,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
     rejectWith(429, 'too many requests', values.retryAfter),
   ),
   status: fault(
-    'returns a status code and an error body',
+    'returns a status code and an error body; words is its error text',
     {
       code: code(200).default(418),
       words: z.string().optional().describe('the error text of the body'),

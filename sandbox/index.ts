@@ -27,7 +27,7 @@ export interface SandboxOptions {
   readonly turnMs?: number;
   /** The rate limit in messages per project and hour, or null for no limit. @default 100, as in the public service */
   readonly messagesPerHour?: number | null;
-  /** Whether the sandbox has the jobs of {@link SEED_JOBS} at the start. @default true */
+  /** Whether the sandbox has the fixed jobs {@link SEED_JOBS} at the start. @default true */
   readonly seedJobs?: boolean;
   /** Returns the time of jobs, rate limits and dates in epoch milliseconds. Delays of faults use real time. @default Date.now */
   readonly now?: () => number;

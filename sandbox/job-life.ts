@@ -13,7 +13,7 @@ export interface TurnPlan {
    */
   readonly outcome?: 'pull-request' | 'new-pull-request' | 'no-change' | 'failed';
   /**
-   * The duration in milliseconds, or null for a turn that ends only if a test changes the status.
+   * The duration in milliseconds, or null for a turn that ends only through a later message, `reads` or a changed status.
    *
    * @default the sandbox's `turnMs`, varied by up to a fifth
    */
@@ -79,7 +79,7 @@ export interface LifeRules {
   readonly openPullRequest: () => string;
 }
 
-/** The maximum number of stored changes, and of stored reads, of a job. A lag never needs more, and the maximum limits the memory. */
+/** The maximum number of stored changes, and of stored reads, of a job. A longer lag returns the oldest stored state. */
 const MAX_CHANGES = 200;
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };

@@ -20,7 +20,10 @@ export const STRANGE_FIELDS = [
 ] as const;
 type Field = (typeof STRANGE_FIELDS)[number];
 
-/** Strange headers. A header has one byte per character, so of the texts above, only C1 control characters are possible. */
+/**
+ * Strange headers. In a header, Node rejects characters above U+00FF and all C0 control characters except the tab. Therefore, these
+ * headers have only C1 control characters and é.
+ */
 export const STRANGE_HEADERS = {
   location: 'http://\u009b31m.test/\u0085?\u00e9',
   'retry-after': '\u009b31m1',

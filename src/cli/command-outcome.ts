@@ -16,7 +16,7 @@ import type { Session } from './session';
 
 /** The exit codes of the CLI. docs/configuration.md describes them. */
 export const EXIT_CODE = {
-  jobCompleted: 0,
+  success: 0,
   jobArchived: 10,
   jobFailed: 11,
   rejected: 20,
@@ -36,7 +36,7 @@ export const EXIT_CODE = {
 } as const;
 
 const EXIT_CODE_TEXTS: Readonly<Record<keyof typeof EXIT_CODE, string>> = {
-  jobCompleted: 'success: the job is completed, all items of the batch ended, or the command did its work',
+  success: 'success: the job is completed, all items of the batch ended, or the command did its work',
   jobArchived: 'the job is archived',
   jobFailed: 'the job failed',
   rejected: 'the follow-up was rejected',
@@ -58,7 +58,7 @@ export const EXIT_CODES_HELP = Object.entries(EXIT_CODE_TEXTS)
   .join('\n');
 
 const EXIT_CODE_BY_STATUS: Readonly<Record<TerminalStatus, number>> = {
-  completed: EXIT_CODE.jobCompleted,
+  completed: EXIT_CODE.success,
   archived: EXIT_CODE.jobArchived,
   failed: EXIT_CODE.jobFailed,
 };

@@ -46,7 +46,7 @@ export async function retryWhileUnavailable<T>(signal: AbortSignal, call: () => 
 export function awaitResult(client: Client, run: NamedRun, signal: AbortSignal): Promise<FollowUpResult> {
   let { runId } = run;
   return retryWhileUnavailable(signal, async () => {
-    // After the reset of an ended Temporal run, that Temporal run keeps its end. Therefore, the last Temporal run is awaited.
+    // A reset does not reopen an ended Temporal run, but makes a new one. Therefore, the last Temporal run is awaited.
     const last = await findFollowUp(client, { ...run, runId });
     runId ??= getFirstRunId(last);
     return fetchResult(client, { ...run, runId }, signal, last.runId);

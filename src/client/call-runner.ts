@@ -25,11 +25,12 @@ export interface CallOptions {
   readonly signal?: AbortSignal | undefined;
   /**
    * Milliseconds until the call ends as `START_UNCONFIRMED` or `WAIT_TIMEOUT`. In a list, the timeout applies to each entry. In
-   * `BatchHandle.watch` and `streamResults`, the timeout applies to each update. Each update after the first one takes at least 2 s.
-   * With a shorter timeout, the iteration therefore throws `WAIT_TIMEOUT`.
+   * `BatchHandle.watch`, and in `streamResults` which uses it, the timeout applies to each report. Each report after the first one
+   * takes at least 2 s. With a shorter timeout, the iteration therefore throws `WAIT_TIMEOUT`.
    *
-   * @default none, but an update ends after 45 s, or after 2 s if no worker polls. If the Temporal server is unreachable, a call
-   *   fails after about 20 s, and `progress` after about 5 s. `result` and `BatchHandle.watch` keep waiting.
+   * @default none, but a workflow update such as `pollNow` or `pause` ends after 45 s, or after 2 s if no worker polls. If the Temporal
+   *   server is unreachable, a call fails after about 20 s, and `progress` after about 5 s. `result`, `BatchHandle.watch` and
+   *   `streamResults` keep waiting.
    */
   readonly timeout?: number | undefined;
 }
@@ -109,7 +110,7 @@ export class CallRunner {
   }
 
   /**
-   * Yields the entries of a list, or the updates of a watch. Each of them is one call with its own timeout.
+   * Yields the entries of a list, or the reports of a watch. Each of them is one call with its own timeout.
    *
    * @param list makes the list; its signal is aborted when the iteration ends, so that no timer of the list stays behind
    */

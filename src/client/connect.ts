@@ -125,7 +125,7 @@ async function ensureConnected(
     );
     requireSupportedVersion(serverVersion, config.address);
   } catch (error) {
-    // A Temporal server that is too old for this call responds with UNIMPLEMENTED, so the connection works.
+    // A gateway may reject this call with UNIMPLEMENTED. The connection works, and the version is not checked.
     if (!hasGrpcStatus(error, 'UNIMPLEMENTED') || signal?.aborted === true) {
       signal?.throwIfAborted();
       throw invalidHeaderError(error) ?? connectionError(error, config);

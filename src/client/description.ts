@@ -15,7 +15,7 @@ import { singleLine } from '../contract/text';
 import { describeWorkflow, type RunState, toRunState } from '../temporal/workflow-executions';
 import { findGrpcError } from '../temporal/grpc-status';
 import { readProtoField } from '../temporal/proto-field';
-import { latestRuns, listWorkflows } from '../temporal/visibility';
+import { latestRuns, listFollowUpRuns } from '../temporal/visibility';
 import { findPendingActivity } from '../temporal/raw-requests';
 import { notFoundError, runNotFoundError } from './errors';
 import { attributesFromFilter, type FollowUpFilter, matchesFilter, queryFromFilter } from './filter';
@@ -177,7 +177,7 @@ export async function* listFollowUps(
 ): AsyncGenerator<FollowUpDescription, void, undefined> {
   // A run that was continued as new is never the latest run.
   const restriction = ` AND ExecutionStatus != 'ContinuedAsNew'${queryFromFilter(filter)}`;
-  const runs = listWorkflows(client, attributesFromFilter(filter), { restriction });
+  const runs = listFollowUpRuns(client, attributesFromFilter(filter), { restriction });
   for await (const info of latestRuns(client, runs)) {
     const found = toDescription(info);
     if (matchesFilter(found, filter)) yield found;

@@ -7,6 +7,12 @@ import {
 import { describeWorkflow, getFirstRunId } from '../temporal/workflow-executions';
 
 /**
+ * The maximum age of the description of an earlier run. A client that was suspended must not start a run because of an older
+ * description.
+ */
+export const MAX_DESCRIPTION_AGE_MS = 10_000;
+
+/**
  * A run of a follow-up or a batch, from a start or a retry to its end. The run has the ID of its first Temporal run. Temporal gives
  * another run ID to the run that continues it as new and to the run of a reset, but both belong to the same named run.
  */

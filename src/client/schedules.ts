@@ -73,7 +73,7 @@ export class ScheduleClient {
    * @param scheduleId at most 79 characters, without a slash
    * @param requests at most 1 MiB as JSON, stored in the schedule. A request must not have a `requestId`, because only the first
    *   firing would send its message.
-   * @param options `policies.catchupWindow` is `10m` by default
+   * @param createOptions `policies.catchupWindow` is `10m` by default
    * @throws InvalidRequestError with every problem, also if the Temporal server rejects the schedule
    * @throws ConflictError if a schedule with this ID exists
    */

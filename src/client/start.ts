@@ -1,5 +1,4 @@
 import { type Client, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
-import { SEND_PERMISSION_MS } from '../contract/activities';
 import { checkRequest } from '../contract/check-request';
 import { describeConflict, describeReceipt } from '../contract/outcome';
 import { FollowUpError } from '../contract/follow-up-error';
@@ -22,7 +21,7 @@ import {
   wrongStateError,
 } from './errors';
 import { awaitResult } from './await-result';
-import { describeNamedRun, type NamedRun } from './named-run';
+import { describeNamedRun, MAX_DESCRIPTION_AGE_MS, type NamedRun } from './named-run';
 import { checkDuration, checkName } from './options';
 
 /** A request with a `requestId`. Without a `requestId`, a repeated start would send the message twice. */
@@ -117,9 +116,9 @@ export async function retryFollowUp(
   named: NamedRun,
   signal: AbortSignal,
 ): Promise<{ readonly runId: string }> {
-  // The start must follow within ten seconds. After that time, another run may have sent the message and ended, so the receipt
-  // may no longer be that of the latest run. docs/guarantees.md states the cases that this limit does not cover.
-  const startBy = Date.now() + SEND_PERMISSION_MS;
+  // The start must follow within ten seconds of the description. After that time, another run may have sent the message and ended,
+  // so the receipt may no longer be that of the latest run. docs/guarantees.md states the cases that this limit does not cover.
+  const startBy = Date.now() + MAX_DESCRIPTION_AGE_MS;
   const latest = await findFollowUp(client, { workflowId: named.workflowId });
   const { workflowId, runId, taskQueue, closeTime, priority } = latest;
   if (closeTime === undefined) throw wrongStateError(workflowId, 'running');

@@ -65,13 +65,13 @@ export class BatchItemReader {
 
   /** Returns the request of an item, with its request ID. */
   async readRequest(number: number): Promise<FollowUpRequest> {
-    const item = this.pick(await this.readChunk(number), number);
+    const item = this.pick(await this.readChunkOfItem(number), number);
     return { ...item.request, requestId: toItemRequestId(this.source.batchId, item) };
   }
 
   /** Returns all items of the chunk to which an item belongs. */
-  readChunk(number: number): Promise<readonly BatchItem[]> {
-    const { first, end, workflowId, runId } = this.findChunk(number);
+  readChunkOfItem(number: number): Promise<readonly BatchItem[]> {
+    const { first, end, workflowId, runId } = this.findChunkOfItem(number);
     const { batchId, chunks } = this.source;
     const read = async () => {
       const run = await readRunInput(this.client, workflowId, runId);
@@ -90,7 +90,7 @@ export class BatchItemReader {
   readonly findLaneEnd = async (number: number): Promise<number> => {
     const job = jobKeyFromWorkflowId((await this.identify(number)).workflowId);
     for (let next = number; next < this.source.items;) {
-      const { first, end } = this.findChunk(next);
+      const { first, end } = this.findChunkOfItem(next);
       const { list } = await this.readIdentities(next);
       const other = list.findIndex(
         (item, index) => first + index >= next && jobKeyFromWorkflowId(item.workflowId) !== job,
@@ -109,7 +109,7 @@ export class BatchItemReader {
    */
   async hasCallerNamedItem(first: number, end: number, workflowIds?: ReadonlySet<string>): Promise<boolean> {
     for (let number = first; number < end;) {
-      const chunk = this.findChunk(number);
+      const chunk = this.findChunkOfItem(number);
       const { callerNamed } = await this.readIdentities(number);
       for (const workflowId of workflowIds ?? callerNamed.keys()) {
         const item = chunk.first + (callerNamed.get(workflowId) ?? NaN);
@@ -121,16 +121,16 @@ export class BatchItemReader {
   }
 
   private pick<T>(items: readonly T[], number: number): T {
-    const item = items[number - this.findChunk(number).first];
+    const item = items[number - this.findChunkOfItem(number).first];
     if (item === undefined) throw new BatchItemsUnavailableError(this.source.batchId);
     return item;
   }
 
   private readIdentities(number: number): Promise<ChunkIdentities> {
-    const { first, end, workflowId, runId } = this.findChunk(number);
+    const { first, end, workflowId, runId } = this.findChunkOfItem(number);
     const read = async () => {
       const callerNamed = new Map<string, number>();
-      const list = (await this.readChunk(number)).map((item, index) => {
+      const list = (await this.readChunkOfItem(number)).map((item, index) => {
         const { projectId, jobId, prompt } = item.request;
         const name = followUpWorkflowId(projectId, jobId, toItemRequestId(this.source.batchId, item));
         if (item.key === null) callerNamed.set(name, index);
@@ -145,7 +145,7 @@ export class BatchItemReader {
    * Finds the input that has an item. Returns the run of this input, the number of the first item in the input, and the number
    * after the last item.
    */
-  private findChunk(number: number) {
+  private findChunkOfItem(number: number) {
     const { batchId, digest, items, chunks, ...batchRun } = this.source;
     const { firsts = [0] } = chunks ?? {};
     const index = firsts.findLastIndex((first) => first <= number);

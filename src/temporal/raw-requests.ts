@@ -1,6 +1,6 @@
 /**
  * Requests and responses of the Temporal server for which the SDK has no method. A table in docs/architecture.md lists them. For most of
- * them, a test fails as soon as the SDK has the method. The table shows the others.
+ * them, a test fails as soon as the SDK has the method. The table marks those without a test.
  */
 import { Client, type WorkflowExecutionDescription } from '@temporalio/client';
 import type { PayloadCodec } from '@temporalio/common';

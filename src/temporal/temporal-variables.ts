@@ -2,8 +2,8 @@ import type { Problem } from '../contract/checks';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The variables of the Temporal CLI that this project supports, with the kind of their value. */
-const SUPPORTED: Readonly<Record<string, 'text' | 'secret' | 'boolean' | undefined>> = {
+/** The variables of the Temporal CLI that this project reads and checks, with the kind of their value. */
+const KNOWN: Readonly<Record<string, 'text' | 'secret' | 'boolean' | undefined>> = {
   TEMPORAL_ADDRESS: 'text',
   TEMPORAL_NAMESPACE: 'text',
   TEMPORAL_API_KEY: 'secret',
@@ -29,7 +29,7 @@ const USE_A_PROFILE =
   'TEMPORAL_PROFILE to its name, and unset this variable';
 const useInstead = (name: string) => `is the former name of a variable; set ${name} instead`;
 
-/** The variables that the Temporal CLI obeys and this project does not, with the required action. */
+/** The variables of the Temporal CLI that this project always rejects, with the required action. */
 const UNSUPPORTED: Readonly<Record<string, string | undefined>> = {
   TEMPORAL_CLIENT_AUTHORITY:
     'is not supported, because a worker of the TypeScript SDK has no such option; unset it',
@@ -79,13 +79,13 @@ export function readTemporalVariables(env: Environment): TemporalVariables {
     const problem = value === '' && text === '' ? undefined : variableProblem(name, value);
     if (problem !== undefined) problems.push({ field: name, text: problem });
     else if (name.startsWith(HEADER_PREFIX)) headers[headerName(name.slice(HEADER_PREFIX.length))] = value;
-    else if (value !== '') values[name] = SUPPORTED[name] === 'boolean' ? String(YES.test(value)) : value;
+    else if (value !== '') values[name] = KNOWN[name] === 'boolean' ? String(YES.test(value)) : value;
   }
   return { values, headers, problems };
 }
 
 function variableProblem(name: string, value: string): string | undefined {
-  const kind = SUPPORTED[name];
+  const kind = KNOWN[name];
   if (name.startsWith(HEADER_PREFIX))
     return headerProblem(headerName(name.slice(HEADER_PREFIX.length)), value);
   if (UNSUPPORTED[name] !== undefined) return UNSUPPORTED[name];

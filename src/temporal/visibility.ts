@@ -11,7 +11,7 @@ import { decodeFirstPayload } from './raw-requests';
 type AttributeFilters = readonly ReturnType<typeof keywordAttribute>[];
 
 /** Lists the follow-ups with these attributes, without decoding their memos. The list is eventually consistent. */
-export async function* listWorkflows(
+export async function* listFollowUpRuns(
   client: Client,
   filters: AttributeFilters,
   { restriction = '', pageSize = 100 } = {},
@@ -103,7 +103,7 @@ export function listRunningIdsForJobs(client: Client, jobIds: Iterable<string>):
 
 async function listIds(client: Client, filters: AttributeFilters, restriction: string): Promise<Set<string>> {
   const ids = new Set<string>();
-  for await (const { workflowId } of listWorkflows(client, filters, { restriction, pageSize: 1_000 }))
+  for await (const { workflowId } of listFollowUpRuns(client, filters, { restriction, pageSize: 1_000 }))
     ids.add(workflowId);
   return ids;
 }
@@ -133,7 +133,7 @@ export async function collectOutcomes(
   const restriction =
     since === undefined ? ' AND CloseTime IS NOT NULL' : ` AND CloseTime >= '${since.toISOString()}'`;
   const filters = [keywordAttribute('FollowUpBatch', batchId)];
-  for await (const info of listWorkflows(client, filters, { restriction, pageSize: OUTCOMES_PER_PAGE })) {
+  for await (const info of listFollowUpRuns(client, filters, { restriction, pageSize: OUTCOMES_PER_PAGE })) {
     const { workflowId, closeTime, startTime } = info;
     const known = outcomes.get(workflowId);
     // The list has each run of a follow-up, so only the latest run counts.

@@ -3,7 +3,7 @@ import type { NativeConnection } from '@temporalio/worker';
 import { keywordAttribute, keywordAttributeKey } from '../contract/follow-up-start-options';
 import { hasGrpcStatus } from '../temporal/grpc-status';
 import { toDate } from '../temporal/proto-field';
-import { listWorkflows } from '../temporal/visibility';
+import { listFollowUpRuns } from '../temporal/visibility';
 import type { OpenFollowUps, OpenRun } from './unchanged-follow-ups';
 
 /** The number of events in one page of a history. Usually, the first page has the last change. */
@@ -21,7 +21,7 @@ export function createOpenFollowUps(connection: NativeConnection, namespace: str
       const filters = [keywordAttribute('FollowUpPhase', phase)];
       // The first page of the list has all runs that are needed.
       await client.withDeadline(Date.now() + REQUEST_TIMEOUT_MS, async () => {
-        for await (const info of listWorkflows(client, filters, { restriction, pageSize: limit })) {
+        for await (const info of listFollowUpRuns(client, filters, { restriction, pageSize: limit })) {
           const { workflowId, runId, startTime, executionTime, typedSearchAttributes } = info;
           const jobStatus = typedSearchAttributes.get(keywordAttributeKey('AgentJobStatus')) ?? null;
           runs.push({ workflowId, runId, startedAt: Number(executionTime ?? startTime), jobStatus });

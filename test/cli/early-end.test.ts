@@ -39,9 +39,10 @@ const COMMANDS: readonly [string[], string][] = [
   [['cancel', 'w'], CHANGE],
   [['setup'], CHANGE],
   [['batch', 'run', '-'], `The batch was being submitted. To start the batch or to attach to it, ${REPEAT}.`],
+  [['batch', 'retry', 'b'], `The retry may have been started. To start it or to attach to it, ${REPEAT}.`],
   [
-    ['batch', 'retry', 'b'],
-    `The batch was being submitted. To start the batch or to attach to it, ${REPEAT}.`,
+    ['batch', 'retry', 'b', '--include-unknown'],
+    'so check the batch first.\n  to check:   npm run starter -- batch status b\n',
   ],
   [['batch', 'watch', 'b'], 'The batch continues.\n  to watch:   npm run starter -- batch watch b\n'],
   [['batch', 'status', 'b'], 'Stopped.'],

@@ -15,7 +15,7 @@ const LOG_FOLDER = path.resolve(__dirname, '../../.cache/bench');
 
 /**
  * By default, the Temporal server delays timers and retries by up to a second, to process them in groups. With a delay of 50 ms, sixty
- * polls take seconds instead of minutes. This setting changes the CPU time of a poll by less than other programs on the machine do. A
+ * polls take seconds instead of minutes. The shorter delay affects the CPU time of a poll less than other programs on the machine do. A
  * shorter delay makes more groups, and by default the server allows 20 groups per second. With this limit, timers of 100 ms were up to
  * 23 s late while half of the machine was idle, so the limit is raised.
  */

@@ -20,9 +20,11 @@ const CALLERS = 50;
 
 /** The Temporal server delivers about a hundred polls per second. This number leaves most of its time to the starts and ends. */
 const POLLS_PER_SECOND = 25;
-const SHORTEST_MAXIMUM_MS = 60_000;
 
-/** The measured times of the idle worker, and of the time in which all follow-ups only wait. */
+/** The smallest `polling.maximum` of a run. */
+const MIN_POLLING_MAXIMUM_MS = 60_000;
+
+/** How long the worker is idle, and how long all follow-ups only wait, before the memory is measured. */
 const IDLE_MS = 10_000;
 const HOLD_MS = 60_000;
 
@@ -115,7 +117,7 @@ async function untilSent({ sandbox }: BenchEnvironment, key: JobKey): Promise<nu
  * with a growth of 0.5, this benchmark measured that the rate of starts fell from 12 to 5 per second within 12,000 starts. No poll has its own timer.
  */
 function cadence(followUps: number): Polling {
-  const maximumMs = Math.max(SHORTEST_MAXIMUM_MS, Math.ceil((followUps / POLLS_PER_SECOND) * 1_000));
+  const maximumMs = Math.max(MIN_POLLING_MAXIMUM_MS, Math.ceil((followUps / POLLS_PER_SECOND) * 1_000));
   return { initialMs: 5_000, maximumMs, growth: 2, jitter: 0.1, timerPolls: 0 };
 }
 

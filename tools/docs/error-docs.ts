@@ -123,8 +123,8 @@ const ERRORS: Readonly<Record<FollowUpErrorCode, readonly [cause: string, effect
       'Read the message of the error. If you can fix the cause, repeat the call.',
     ],
     NAMESPACE_NOT_SET_UP: [
-      'The namespace or its search attributes are missing.',
-      NOTHING,
+      'The namespace or its search attributes are missing, or an attribute has the wrong type.',
+      'Nothing was started or sent. `ensureSearchAttributes` may have registered attributes.',
       'Run the commands that the message names.',
     ],
   };

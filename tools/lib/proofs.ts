@@ -53,16 +53,16 @@ export function guaranteedRows(): string[] {
 
 /** The figures of `npm run stryker`, and its survivors with the reasons. */
 const MUTANTS = `Stryker made 1,882 mutants. The tests killed 1,873 of them; one of these caused an endless loop. The run takes 82 seconds of CPU time.
-Stryker does not test a further 48 mutants. They are in code that runs when a file is loaded, for example in constants, so each of them would
-need every test. Nine mutants survived, and change nothing:
+Stryker does not test a further 48 mutants. They are in code that runs when a file is loaded, for example in constants, so Stryker would
+have to run every test for each of them. Nine mutants survived, and change nothing:
 
 | place | surviving mutant | reason |
 | --- | --- | --- |
-| \`withQuickEnd\` | The test \`fact.kind !== 'ended'\` is removed. | The test only narrows a type. Another fact has no end, so the latest quick end stays. |
+| \`withQuickEnd\` | The condition \`fact.kind !== 'ended'\` is removed. | The condition only narrows a type. Another fact has no end, so the latest quick end stays. |
 | \`batchRows\` | Another text replaces \`''\` in \`Date.parse(endedAt ?? '')\`. | The result is shown only if \`endedAt\` is set. |
 | \`startedItemsFromChecks\` | The list of lanes begins with a text. | A text has no \`end\`, so the filter removes it. The compiler rejects this mutant. |
 | \`describeConflict\` | Another text replaces \`''\` after \`at(-1)\`. | A split text always has a last part. |
-| \`applyRead\` | The test \`pollNowAt !== null\` is removed. | The test only narrows a type. No read is requested before time 0. |
+| \`applyRead\` | The condition \`pollNowAt !== null\` is removed. | The condition only narrows a type. No read is requested before time 0. |
 | \`endIfNotSendable\` | \`job?.status\` becomes \`job.status\`; an empty text replaces \`'active'\`. | The job is known if \`waitingForJob\` is set. |
 | \`readOrPoll\`, \`getPollingStart\` | \`getObservations(state)?.\` loses its question mark (two mutants). | The reads are known unless \`waitingForJob\` is set. |`;
 

@@ -98,7 +98,12 @@ export function batchCommand(session: Session): Command {
       const scope = includeUnknown
         ? 'messages of unknown delivery are sent again'
         : 'messages that may have arrived are not sent again';
-      return startAndWait(session, batch, flags, { nothingToDo, scope }, (settings) =>
+      const status = session.command('batch', 'status', batch.batchId);
+      const next = includeUnknown
+        ? `A repeated retry sends messages of unknown delivery again, so check the batch first.\n  to check:   ${status}`
+        : 'To start it or to attach to it, run the same command again.';
+      const continuation = `The retry may have been started. ${next}`;
+      return startAndWait(session, batch, flags, { nothingToDo, scope, continuation }, (settings) =>
         batch.retry({ includeUnknown, ...settings }),
       );
     },
@@ -179,31 +184,36 @@ Example:
         `once more, ${another}.`;
       const { batches: client } = await session.connect();
       const scope = 'messages that may have arrived are not sent again';
-      await startAndWait(session, client.getHandle(batchId), flags, { nothingToDo, scope }, (settings) =>
+      const continuation =
+        'The batch was being submitted. To start the batch or to attach to it, run the same command again.';
+      const texts = { nothingToDo, scope, continuation };
+      await startAndWait(session, client.getHandle(batchId), flags, texts, (settings) =>
         client.start(batch, settings),
       );
     });
 }
 
-/**
- * Starts a batch and waits for it.
- *
- * @param nothingToDo the text that is printed if nothing is started
- * @param scope the text about messages that may have arrived, which is printed if the batch had ended and is resumed
- * @param start returns null if nothing has to be started
- */
+interface StartTexts {
+  /** The text that is printed if nothing is started. */
+  readonly nothingToDo: string;
+  /** The text about messages that may have arrived, which is printed if the batch had ended and is started again. */
+  readonly scope: string;
+  /** The text that is printed if the command ends before the start is confirmed. */
+  readonly continuation: string;
+}
+
+/** Starts a batch and waits for it. @param start returns null if nothing has to be started */
 async function startAndWait(
   session: Session,
   batch: BatchHandle,
   { wait, concurrency, maxFailures }: StartFlags,
-  { nothingToDo, scope }: { readonly nothingToDo: string; readonly scope: string },
+  { nothingToDo, scope, continuation }: StartTexts,
   start: (options: RunOptions & CallOptions) => Promise<StartedBatch | null>,
 ): Promise<void> {
   const { batchId } = batch;
   const { signal } = session;
   session.isJsonLines = wait;
-  session.continuation =
-    'The batch was being submitted. To start the batch or to attach to it, run the same command again.';
+  session.continuation = continuation;
   const started = await start({ concurrency, maxFailures, signal });
   session.continuation = batchContinuation(session, batchId);
   const { workflowId, attached = 'ended', resumedAfter = null } = started ?? {};

@@ -111,7 +111,7 @@ interface ScheduleFlags extends RunOptions, FileFlags {
 /**
  * Adds the flags of a schedule. The Temporal server checks cron expressions, time zones and ranges.
  *
- * @param defaultOf returns the text about an omitted flag, from the value in a new schedule
+ * @param defaultOf converts the default in a new schedule into the help's text about an omitted flag
  */
 function addScheduleFlags(command: Command, defaultOf: (value: string) => string): Command {
   command

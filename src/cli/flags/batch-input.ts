@@ -23,7 +23,7 @@ import {
 /**
  * Adds the flags for the settings of a batch's run.
  *
- * @param defaultOf returns the text about an omitted flag, from the value in a new batch
+ * @param defaultOf converts the default in a new batch into the help's text about an omitted flag
  */
 export function addRunFlags(command: Command, defaultOf: (value: string) => string): Command {
   const { minimum, maximum, default: concurrency } = CONCURRENCY;

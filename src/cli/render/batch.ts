@@ -51,7 +51,7 @@ const EXIT_CODE_BY_STATE: Partial<Record<BatchView['state'], number>> = {
 };
 
 export function printBatchOutcome(session: Session, batchId: string, view: BatchView): void {
-  session.exitCode = EXIT_CODE_BY_STATE[view.state] ?? EXIT_CODE.jobCompleted;
+  session.exitCode = EXIT_CODE_BY_STATE[view.state] ?? EXIT_CODE.success;
   printBatch(session, batchId, view);
   if (!session.isJson) session.printStatus(`results     ${session.command('batch', 'results', batchId)}`);
 }

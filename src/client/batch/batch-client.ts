@@ -51,8 +51,7 @@ export class BatchClient {
    *
    * @throws InvalidRequestError with every problem, before anything is started
    * @throws ConflictError if the batch with this ID has other items, other request options or another order
-   * @throws FollowUpError `BATCH_ITEMS_UNAVAILABLE` if the items of the existing batch are no longer stored, because it is then
-   *   unknown which items were sent
+   * @throws FollowUpError `BATCH_ITEMS_UNAVAILABLE` if the existing batch is being deleted
    * @throws SearchAttributesError if the namespace is not set up
    */
   async start(
@@ -83,7 +82,7 @@ export class BatchClient {
 
 /**
  * The interval between visibility lists, which lag. `cancel` with `cancelRunning` ends after two lists in a row that show no further
- * running item. The activity `runItems` cancels an item that appears in the list only after that, if the batch still runs.
+ * running item. If an item appears in the list later, the activity `runItems` cancels it, provided that the batch still runs.
  */
 const LIST_INTERVAL_MS = 1_000;
 
@@ -113,13 +112,13 @@ export class BatchHandle {
   }
 
   /**
-   * Waits for the end of one named run: the one that is the latest when the call begins. The wait continues while the Temporal server
-   * restarts. A failed or cancelled batch has a result too.
+   * Waits for the end of one named run: the latest one at the first response of the Temporal server. The wait continues while the
+   * Temporal server is unreachable. A failed or cancelled batch has a result too.
    */
   result(options: CallOptions = {}): Promise<BatchView> {
     const callState: CallState = {};
     const work = async (client: Client, signal: AbortSignal) => {
-      let batch = await findBatch(client, this.batchId);
+      let batch = await retryWhileUnavailable(signal, () => findBatch(client, this.batchId));
       const { workflowId } = batch;
       const runId = getFirstRunId(batch);
       callState.workflowId = workflowId;
@@ -131,7 +130,7 @@ export class BatchHandle {
         // If a reset terminated the awaited Temporal run, the batch continues in a new one.
         batch = await retryWhileUnavailable(signal, () => findBatch(client, this.batchId, runId));
       }
-      return readBatchView(client, batch);
+      return retryWhileUnavailable(signal, () => readBatchView(client, batch));
     };
     return this.#calls.run(options, work, { callState });
   }
@@ -148,7 +147,7 @@ export class BatchHandle {
     );
   }
 
-  /** Yields an update every two seconds until the batch has ended. The last update has the remaining outcomes. */
+  /** Yields a report every two seconds until the batch has ended. The last report has the remaining outcomes. */
   watch(options: CallOptions = {}): AsyncGenerator<BatchWatchUpdate, void, undefined> {
     return this.#calls.iterate(options, (client, signal) => watchBatch(client, this.batchId, signal));
   }

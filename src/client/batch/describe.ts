@@ -120,7 +120,7 @@ export async function readBatchInput(client: Client, batch: BatchDescription) {
   const count = chunks?.items ?? items?.length ?? 0;
   const source = { batchId, workflowId, runId, digest, items: count, chunks };
   const itemReader = new BatchItemReader(client, source);
-  const read = (chunk: number) => itemReader.readChunk(chunks?.firsts[chunk] ?? 0);
+  const read = (chunk: number) => itemReader.readChunkOfItem(chunks?.firsts[chunk] ?? 0);
   return { items, chunks, digest, count, read, board, itemReader };
 }
 
@@ -193,32 +193,33 @@ export class BatchResultReader {
   }
 }
 
-/** An update of `watch`, which yields an update every two seconds. */
+/** A report of `watch`, which yields one every two seconds. */
 export interface BatchWatchUpdate {
   /** The state and the progress of the batch. Null if the Temporal server did not respond. */
   readonly view: BatchView | null;
-  /** The outcomes of the items that ended since the previous update. */
+  /** The outcomes of the items that ended since the previous report. */
   readonly results: readonly BatchItemResult[];
 }
 
 const REFRESH_MS = 2_000;
 
-/** Yields updates until the end of one named run: the latest one at the start of the watch. @throws NotFoundError */
+/** Yields reports until the end of one named run: the latest one at the first response of the Temporal server. @throws NotFoundError */
 export async function* watchBatch(client: Client, batchId: string, signal: AbortSignal) {
-  const runId = getFirstRunId(await findBatch(client, batchId));
+  let runId: string | undefined;
   const reader = new BatchResultReader(client);
   let lastEndedCount: number | undefined = -1;
   for (let hasEnded = false; !hasEnded;) {
     let [view, results]: [BatchView | null, readonly BatchItemResult[]] = [null, []];
     try {
-      const report = await withTimeout(client, SERVER_TIMEOUT_MS, () => findBatch(client, batchId, runId));
-      view = await readBatchView(client, report);
-      const { memo, endedAt } = report;
-      if (endedAt !== null || memo?.ended !== lastEndedCount) results = await reader.readNew(report);
+      const batch = await withTimeout(client, SERVER_TIMEOUT_MS, () => findBatch(client, batchId, runId));
+      runId ??= getFirstRunId(batch);
+      view = await readBatchView(client, batch);
+      const { memo, endedAt } = batch;
+      if (endedAt !== null || memo?.ended !== lastEndedCount) results = await reader.readNew(batch);
       lastEndedCount = memo?.ended;
       hasEnded = endedAt !== null;
     } catch (error) {
-      // After a transient error, the next update has the outcomes.
+      // After a transient error, the next report has the outcomes.
       if (!isTransient(error)) throw error;
     }
     yield { view, results };

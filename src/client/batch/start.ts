@@ -17,6 +17,7 @@ import { jsonByteLength } from '../../contract/text';
 import { eachConcurrently } from '../../temporal/each-concurrently';
 import type { RunState } from '../../temporal/workflow-executions';
 import { batchConflictError, invalidFieldError, wrongStateError } from '../errors';
+import { MAX_DESCRIPTION_AGE_MS } from '../named-run';
 import { booleanProblems } from '../options';
 import { type CheckedBatch, checkRunOptions, type RunOptions } from './check';
 import {
@@ -36,12 +37,13 @@ export interface BatchStartResult {
    * ended.
    */
   readonly attached: false | 'running' | 'ended';
-  /** The state in which the previous run ended, if this call resumed the batch; otherwise null. */
+  /** The state in which the previous run ended, if this call resumed or retried the batch; otherwise null. */
   readonly resumedAfter: RunState | null;
   /** The number of items. */
   readonly items: number;
 }
 
+/** The options of `BatchHandle.retry`. */
 export interface RetryOptions extends RunOptions {
   /**
    * Also retries items of unknown delivery, and items without a readable receipt. A message that did arrive is then sent twice.
@@ -133,9 +135,6 @@ export function decideBatchStart(
     return retryScope === null || existing.retryScope === retryScope ? 'attach' : 'still-running';
   return existing.state === 'completed' && retryScope === null ? 'done' : 'resume';
 }
-
-/** The maximum age of the facts about an earlier run. A client that was suspended must not start a batch with older facts. */
-const MAX_DESCRIPTION_AGE_MS = 10_000;
 
 /**
  * Attaches to the batch, or starts a run. Before a run starts, the function stores its chunks and finds the items that earlier

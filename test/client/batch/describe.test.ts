@@ -1,8 +1,10 @@
 import timers from 'node:timers/promises';
-import { expect, it, jest } from '@jest/globals';
+import { afterEach, expect, it, jest } from '@jest/globals';
 import { type Client, ServiceError, WorkflowFailedError } from '@temporalio/client';
 import { defaultPayloadConverter, TerminatedFailure } from '@temporalio/common';
+import { BatchHandle } from '../../../src/client/batch/batch-client';
 import { BatchResultReader, findBatch, watchBatch, readBatchView } from '../../../src/client/batch/describe';
+import type { CallRunner } from '../../../src/client/call-runner';
 import { BATCH_WORKFLOW } from '../../../src/contract/names';
 import { ITEM_RESULT } from '../../harness/fixtures';
 
@@ -16,9 +18,26 @@ const described = (name: string, raw: object = {}) => ({
   },
 });
 
-function clientOf(description: object, result = () => Promise.resolve()): Client {
+const describedAs = (...args: Parameters<typeof described>) =>
+  jest.fn(() => Promise.resolve(described(...args)));
+
+const unavailableError = new ServiceError('away', {
+  cause: Object.assign(new Error('14 UNAVAILABLE'), { code: 14, details: '', metadata: {} }),
+});
+
+const terminatedError = new WorkflowFailedError(
+  'it failed',
+  new TerminatedFailure('the wrong prompt'),
+  'TIMEOUT',
+);
+
+afterEach(() => {
+  jest.restoreAllMocks();
+});
+
+function clientOf(describe: () => Promise<object>, result = () => Promise.resolve()): Client {
   return {
-    workflow: { getHandle: () => ({ describe: () => Promise.resolve(description), result }) },
+    workflow: { getHandle: () => ({ describe, result }) },
     withDeadline: (_: number, call: () => unknown) => call(),
     options: { loadedDataConverter: { payloadConverter: defaultPayloadConverter, payloadCodecs: [] } },
   } as unknown as Client;
@@ -27,23 +46,50 @@ function clientOf(description: object, result = () => Promise.resolve()): Client
 // The Temporal server shows the batch's activity as pending also after the batch has ended.
 it('the state of a terminated batch has the reason of the termination, and not the problems of its activity', async () => {
   const pendingActivities = [{ activityType: { name: 'runItems' }, paused: true }];
-  const failed = new WorkflowFailedError('it failed', new TerminatedFailure('the wrong prompt'), 'TIMEOUT');
-  const client = clientOf(described('TERMINATED', { pendingActivities }), () => Promise.reject(failed));
+  const description = describedAs('TERMINATED', { pendingActivities });
+  const client = clientOf(description, () => Promise.reject(terminatedError));
   expect(await readBatchView(client, await findBatch(client, 'b'))).toMatchObject({
     state: 'terminated',
     message: 'the wrong prompt',
   });
 });
 
-it('watchBatch returns the last results with the next update if the Temporal server was unavailable when it read them', async () => {
-  const client = clientOf(described('COMPLETED'));
-  const cause = Object.assign(new Error('14 UNAVAILABLE'), { code: 14, details: '', metadata: {} });
+it('watchBatch returns the last results with the next report if the Temporal server was unavailable when it read them', async () => {
+  const client = clientOf(describedAs('COMPLETED'));
   const readNew = jest.spyOn(BatchResultReader.prototype, 'readNew').mockResolvedValue([ITEM_RESULT]);
-  readNew.mockRejectedValueOnce(new ServiceError('away', { cause }));
+  readNew.mockRejectedValueOnce(unavailableError);
   jest.spyOn(timers, 'setTimeout').mockResolvedValue(undefined);
-  const updates: unknown[] = [];
+  const reports: unknown[] = [];
   for await (const { results } of watchBatch(client, 'b', new AbortController().signal))
-    updates.push(results);
-  jest.restoreAllMocks();
-  expect(updates).toEqual([[], [ITEM_RESULT]]);
+    reports.push(results);
+  expect(reports).toEqual([[], [ITEM_RESULT]]);
+});
+
+it('watchBatch keeps waiting if the Temporal server is unavailable at its first request', async () => {
+  const describe = describedAs('TERMINATED').mockRejectedValueOnce(unavailableError);
+  const client = clientOf(describe, () => Promise.reject(terminatedError));
+  jest.spyOn(BatchResultReader.prototype, 'readNew').mockResolvedValue([ITEM_RESULT]);
+  jest.spyOn(timers, 'setTimeout').mockResolvedValue(undefined);
+  const reports: unknown[] = [];
+  for await (const report of watchBatch(client, 'b', new AbortController().signal)) reports.push(report);
+  expect(reports).toMatchObject([
+    { view: null, results: [] },
+    { view: { state: 'terminated' }, results: [ITEM_RESULT] },
+  ]);
+});
+
+it('BatchHandle.result keeps waiting if the Temporal server is unavailable at its first and at its last request', async () => {
+  const describe = describedAs('TERMINATED').mockRejectedValueOnce(unavailableError);
+  const result = jest
+    .fn<() => Promise<void>>()
+    .mockRejectedValueOnce(unavailableError)
+    .mockRejectedValue(terminatedError);
+  jest.spyOn(timers, 'setTimeout').mockResolvedValue(undefined);
+  const { signal } = new AbortController();
+  const calls: Pick<CallRunner, 'run'> = {
+    run: (_, work) => work(clientOf(describe, result), signal),
+  };
+  const batch = new BatchHandle(calls as CallRunner, 'b');
+  expect(await batch.result()).toMatchObject({ state: 'terminated', message: 'the wrong prompt' });
+  expect([describe, result].map((call) => call.mock.calls.length)).toEqual([2, 2]);
 });
