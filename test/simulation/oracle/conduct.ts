@@ -43,6 +43,19 @@ export const RULES: readonly Rule[] = [
         yield `POST ${number} was made while the job was ${read.shown.status}, although whenActive is ${plan.whenActive}`;
     }
   },
+  /** No further POST is made if its baseline read shows the turn of an earlier POST of unknown delivery. */
+  function* noPostAfterShownTurn({ posts, perhapsProcessed, shown, isReset, manualCompletions }) {
+    if (isReset || manualCompletions > 0) return;
+    const findBaseline = ({ attempt, requestedAt }: Request) =>
+      shown.findLast((get) => get.attempt === attempt && get.receivedAt <= requestedAt)?.shown;
+    for (const post of posts) {
+      const earlier = perhapsProcessed.findLast(({ number }) => number < post.number);
+      const [before, now] = [earlier && findBaseline(earlier), findBaseline(post)];
+      if (before === undefined || now === undefined || !isIdle(before)) continue;
+      if (now.status === 'active' || [before.status, now.status].sort().join() === 'completed,failed')
+        yield `POST ${post.number} was made, although the job changed from ${before.status} to ${now.status} after an earlier POST`;
+    }
+  },
   /** Each POST has a send permission that is at most ten seconds old. */
   function* permissionNotExpired({ has, permissions, posts }) {
     // If a machine was suspended and its wall clock was set back, both of its clocks are wrong.
