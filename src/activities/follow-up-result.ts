@@ -14,7 +14,7 @@ import { pollAgainError } from './attempt';
 const FIRST_WAIT_MS = 2_000;
 const MAX_WAIT_MS = 60_000;
 
-/** The failure types of outcomes without a workflow failure. For any other outcome, the failure type is the outcome. */
+/** The failure types of the outcomes that are not failure types themselves. */
 const FAILURE_TYPE_BY_OUTCOME: Partial<Record<Outcome, string>> = {
   conflict: 'FollowUpConflict',
   cancelled: 'FollowUpCancelled',

@@ -1,6 +1,5 @@
 import type { RequestFailure } from '../contract/activities';
 import { limitRetryAfter, type Random } from '../follow-up/cadence';
-import { pluralize } from '../contract/text';
 
 /** The reason why a POST is not made: its project has a cool-down. */
 export type PostCooldown = RequestFailure & {
@@ -26,7 +25,7 @@ const MAX_COOLDOWNS = 1_000;
 interface Cooldown {
   readonly until: number;
   readonly lengthMs: number;
-  /** The number of rate-limited POSTs in a row without a `Retry-After`. */
+  /** The number of cool-downs in a row without a `Retry-After`. */
   readonly backoffs: number;
 }
 
@@ -77,7 +76,7 @@ export class Cooldowns {
     const reason =
       backoffs === 0
         ? 'the agent service requested this wait with Retry-After'
-        : `the agent service did not process ${pluralize(backoffs, 'POST')} in a row because of its rate limit`;
+        : `the agent service did not process a POST because of its rate limit (cool-down ${backoffs} in a row)`;
     return {
       label: COOLDOWN_LABEL,
       message: `the project's POSTs are paused until ${untilText}, because ${reason}`,

@@ -12,7 +12,7 @@ export function requestFailure(label: string, message: string): RequestFailure {
 /** The maximum depth of nested causes. The limit also ends a cycle of causes. */
 const MAX_DEPTH = 5;
 
-/** The labels of errors whose code is private to the HTTP client, or has another code with the same meaning. */
+/** The labels for codes that only the HTTP client uses, and for codes that mean the same as another code. */
 const LABEL_BY_CODE: Partial<Record<string, string>> = {
   UND_ERR_SOCKET: 'connection_closed',
   EPIPE: 'connection_closed',

@@ -24,7 +24,8 @@ export function toPostOutcome(result: HttpResult, jobId: string): PostOutcome {
     const { started, failure } = result;
     // A started request may have arrived. Neither the number of written bytes nor an error code shows the opposite.
     if (started) return { verdict: 'unknown', ...failure };
-    // If the request itself is valid, the cause is temporary: a later attempt, a new certificate or a restarted service can fix it.
+    // An invalid request and wrong proxy credentials are permanent. A later attempt, a new certificate or a restarted service can
+    // fix any other cause.
     const isPermanent = PERMANENT_LABELS.test(failure.label);
     return { verdict: 'not-sent', reachedService: false, ...failure, ...(isPermanent && { isPermanent }) };
   }
@@ -86,7 +87,7 @@ function retryAfterField(response: HttpResponse): { retryAfterMs?: number } {
   return retryAfterMs === undefined ? {} : { retryAfterMs };
 }
 
-/** With these statuses, the agent service rejects a message before processing it: malformed, not allowed, or in the wrong state. */
+/** With these statuses, the agent service rejects a message before it processes it, for example because the job does not exist. */
 const REJECTED_STATUSES: ReadonlySet<number> = new Set([400, 403, 404, 405, 409, 410, 413, 415, 422]);
 
 /**
@@ -94,8 +95,8 @@ const REJECTED_STATUSES: ReadonlySet<number> = new Set([400, 403, 404, 405, 409,
  * error text permits a second POST. After a 401, a new key fixes the cause. After a 429 or a 403 with `Retry-After`, the same
  * POST works later.
  *
- * Any other status leaves the delivery unknown. A 2xx may be the login page of a captive portal, and a redirect may come after the
- * message was processed. A gateway may return 408 or 425 at any point, and 502, 503 (also with `Retry-After`) or 504 after
+ * Any other status leaves the delivery unknown. A 2xx may be the login page of a captive portal, and a redirect may come after
+ * the message was processed. A gateway may return 408 or 425 at any point, and 502, 503 (also with `Retry-After`) or 504 after
  * forwarding a request.
  */
 export function verdictFromStatus(
@@ -109,6 +110,6 @@ export function verdictFromStatus(
 export const INVALID_ID = 'invalid_id';
 export const PROXY_CREDENTIALS = 'PROXY_CREDENTIALS';
 
-/** Matches the labels of permanent failures: an invalid address, argument or header stays invalid when the request is repeated. */
+/** Matches the labels of permanent failures: an invalid address, argument or header, or wrong proxy credentials. */
 const PERMANENT_LABELS =
   /^(invalid_id|PROXY_CREDENTIALS|UND_ERR_(INVALID_ARG|NOT_SUPPORTED)|ERR_(INVALID_(ARG_\w+|CHAR|URL)|UNESCAPED_CHARACTERS|SOCKET_BAD_PORT))$/;

@@ -215,13 +215,13 @@ export function settingProblems(concurrency: unknown, maxFailures: unknown): Pro
   return problems;
 }
 
-export function batchStart(batchId: string) {
+export function batchStartOptions(batchId: string) {
   return {
     typedSearchAttributes: [keywordAttribute('FollowUpBatch', batchId)],
     priority: BATCH_PRIORITY,
   };
 }
 
-export function batchSummaryText(items: number): string {
+export function batchTitle(items: number): string {
   return `Batch of ${pluralize(items, 'follow-up')}`;
 }

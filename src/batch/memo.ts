@@ -28,7 +28,7 @@ export interface BatchSettings {
   readonly concurrency: number;
   readonly maxFailures: MaxFailures;
   readonly isPaused: boolean;
-  /** The number of `runItems` activities so far, each of which ends with a report. */
+  /** The number of `runItems` activities that were started so far. */
   readonly activityCount: number;
   /** The number of the first item that the activity must not start yet. */
   readonly startLimit: number;
@@ -42,8 +42,8 @@ export interface BatchSettings {
    */
   readonly stopReason: 'max-failures' | 'cancelled' | 'cancel-running' | 'interrupted' | null;
   /**
-   * When the latest activity started that has not reported its board, in milliseconds since the epoch. While the value is set, the
-   * board may lack items that were started. The value stays set if the batch ends without this report.
+   * When the latest activity started that has not reported its board, in milliseconds since the epoch. While the value is set,
+   * the board may lack items that were started. The value stays set if the batch ends without this report.
    */
   readonly activityStartedAt: number | null;
 }

@@ -38,7 +38,7 @@ export interface BatchProgress
   extends Omit<BatchSummary, 'endedAt'>, Pick<BatchMemo, 'open' | 'concurrency'> {
   readonly state: BatchState;
   /**
-   * Why the batch ends or has ended before all items have ended, and the required action. For a running batch that can't proceed,
+   * Why the batch does not end as `done` or did not, and the required action. For a running batch that can't proceed,
    * the message names the blocked item and the reason. Otherwise, and for a cancelled batch, the value is null.
    */
   readonly message: string | null;
@@ -82,8 +82,8 @@ export function toBatchProgress(memo: BatchMemo, run: string, endedAt: string | 
 }
 
 /**
- * Returns how a batch ends that is not terminated. If it ends before all items have ended and was not cancelled, the message has
- * the reason and the action.
+ * Returns how a batch ends that is not terminated. If it does not end as `done` and was not cancelled, the message has the reason
+ * and the action.
  */
 export function toBatchOutcome(memo: BatchMemo) {
   const { items, ended, stopReason } = memo;
@@ -93,9 +93,11 @@ export function toBatchOutcome(memo: BatchMemo) {
     return { state: 'cancelled', type: 'cancelled', message: null } as const;
   const count = `${ended} of ${pluralize(items, 'item')} ended.`;
   if (stopReason === 'max-failures') {
+    const continuing =
+      ended < items ? ' To continue, run the batch again with a higher `--max-failures`.' : '';
     const message =
-      `${pluralize(countFailures(memo), 'item')} failed, which is more than the maximum. ${count} To continue, run the batch ` +
-      'again with a higher `--max-failures`. To send the items that were not sent or were rejected, run `batch retry`.';
+      `${pluralize(countFailures(memo), 'item')} failed, which is more than the maximum. ${count}${continuing} ` +
+      'To send the items that were not sent or were rejected, run `batch retry`.';
     return { state: 'max-failures-exceeded', type: 'MaxFailuresExceeded', message } as const;
   }
   if (ended >= items) return { state: 'done', type: 'done', message: null } as const;

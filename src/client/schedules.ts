@@ -7,7 +7,7 @@ import {
   type ScheduleOptions,
 } from '@temporalio/client';
 import { ValueError } from '@temporalio/common';
-import { BATCH_PRIORITY, batchIdProblem, batchSummaryText, MAX_INPUT_BYTES } from '../batch/items';
+import { BATCH_PRIORITY, batchIdProblem, batchTitle, MAX_INPUT_BYTES } from '../batch/items';
 import type { BatchInput } from '../batch/memo';
 import { isRecord, type Problem } from '../contract/checks';
 import { batchWorkflowId } from '../contract/ids';
@@ -151,7 +151,7 @@ export class ScheduleClient {
   }
 
   #buildStart(scheduleId: string, items: readonly FollowUpRequest[]) {
-    const staticSummary = `${batchSummaryText(items.length)}, started by the schedule ${markdownCode(scheduleId)}`;
+    const staticSummary = `${batchTitle(items.length)}, started by the schedule ${markdownCode(scheduleId)}`;
     return { taskQueue: this.#calls.taskQueue, staticSummary };
   }
 }
@@ -235,8 +235,8 @@ function notABatchScheduleError(scheduleId: string, workflowType: string) {
 function throwScheduleError(error: unknown): never {
   if (error instanceof ScheduleAlreadyRunning) throw scheduleConflictError(error.scheduleId);
   const rejection = findGrpcError(error);
-  // The SDK checks some values of spec and policies before its request. It also turns the response "Invalid schedule spec: …" into a
-  // TypeError.
+  // The SDK checks some values of spec and policies before its request. It also turns the response "Invalid schedule spec: …"
+  // into a TypeError.
   const isConverterError = error instanceof ValueError && error.message.startsWith('Unable to convert');
   if (error instanceof TypeError || (error instanceof ValueError && !isConverterError))
     throw invalidFieldError('spec or policies', `is not valid: ${error.message}`);

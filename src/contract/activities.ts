@@ -46,8 +46,8 @@ const requestFailure = {
   /** Whether a rate limit of the agent service prevented the request: the response is 429, or 403 with `Retry-After`. */
   isRateLimit: optional(boolean),
   /**
-   * Whether a POST failed because of a configuration error, so that every repetition would fail. No read sets this field, because a
-   * read that fails for such a reason is repeated.
+   * Whether a POST failed because of a configuration error, so that every repetition would fail. No read sets this field, because
+   * a read that fails for such a reason is repeated.
    */
   isPermanent: optional(boolean),
 };
@@ -56,8 +56,8 @@ export const isRequestFailure = objectOf(requestFailure);
 export type RequestFailure = Checked<typeof isRequestFailure>;
 
 /**
- * The response to one read. A failed read is a value and never the job's failure. Usually, `nextStep` then only postpones the
- * next read.
+ * The result of one read: the job, or why the read did not return the job. A failed read is returned as a value, and does not
+ * change the job's status. Usually, `nextStep` then only postpones the next read.
  */
 export const isJobResponse = unionOf(
   objectOf({ kind: literalOf('job'), job: isAgentJob }),
@@ -67,14 +67,15 @@ export type JobResponse = Checked<typeof isJobResponse>;
 
 export interface PollJobInput extends JobAddress {
   /**
-   * The job in the workflow's latest readable response. A response with another state ends the activity, and so does a failed read.
+   * The job in the workflow's latest readable response. A response with another state ends the activity, and so does a failed
+   * read.
    */
   readonly lastState: JobState;
   /** When the first read is due, in milliseconds since the epoch. */
   readonly firstReadAt: number;
   /**
-   * The time from which on the workflow needs the response of every read, in milliseconds since the epoch. A read that is requested
-   * at this time or later ends the activity, even if the job is unchanged.
+   * The time from which on the workflow needs the response of every read, in milliseconds since the epoch. A read that is
+   * requested at this time or later ends the activity, even if the job is unchanged.
    */
   readonly decidesAt: number;
   /** When the turn or the wait for an idle job started, in milliseconds since the epoch. The poll interval grows with this age. */
@@ -85,7 +86,8 @@ export interface PollJobInput extends JobAddress {
 }
 
 /**
- * Returns how many reads `pollJob` has made before an attempt. The first attempt only waits, and each later attempt makes one read.
+ * Returns how many reads `pollJob` has made before an attempt. The first attempt only waits, and each later attempt makes one
+ * read.
  *
  * @param attempt the number of the attempt, from 1
  */
@@ -132,8 +134,8 @@ export interface SendInput extends JobAddress {
 /**
  * The verdict that follows from one POST. docs/guarantees.md has the table of all cases.
  *
- * A `SendResult` is the report of a send activity. Its field `outcome` is a `SendOutcome`, which states how the activity ended. If
- * the activity made a POST, the `SendOutcome` is a `PostedSendOutcome`, and its field `outcome` is the `PostOutcome`.
+ * A `SendResult` is the report of a send activity. Its field `outcome` is a `SendOutcome`, which states how the activity ended.
+ * If the activity made a POST, the `SendOutcome` is a `PostedSendOutcome`, and its field `outcome` is the `PostOutcome`.
  */
 const isPostOutcome = unionOf(
   objectOf({ verdict: literalOf('accepted'), job: isAgentJob }),
@@ -163,8 +165,8 @@ const checkpoint = {
 };
 
 /**
- * The time in addition to the HTTP timeouts, in milliseconds, in which a worker starts an attempt, makes its requests to the Temporal
- * server, and reports its result.
+ * The time in addition to the HTTP timeouts, in milliseconds, in which a worker starts an attempt, makes its requests to the
+ * Temporal server, and reports its result.
  */
 export const REPORT_MARGIN_MS = 15_000;
 
@@ -186,9 +188,10 @@ const isSendOutcome = unionOf(
   /** Another follow-up holds the job lock. */
   objectOf({ kind: literalOf('lock-held'), holder: isJobLockHolder }),
   /**
-   * `not-read`: the baseline read failed. `postponed`: the POST is not allowed now, because of a cool-down or the deadline, or
-   * because the Temporal server did not grant the send permission. The kind is also `postponed` if no worker started the send,
-   * or if an operator paused or reset the activity itself.
+   * `not-read`: the baseline read failed. `postponed`: the POST is not allowed now, because of a cool-down or the deadline,
+   * because too little time is left in the attempt, or because the Temporal server did not grant the send permission. The kind is
+   * also `postponed` if no worker started the send, if the attempts of a stopped send failed before the permission, or if an
+   * operator paused or reset the activity itself.
    */
   objectOf({
     kind: literalOf('not-read', 'postponed'),
@@ -225,8 +228,8 @@ export type SendRecord =
   | { readonly kind: 'unknown' };
 
 /**
- * Parses the heartbeat details of a send. Details of another form are `unknown`, because another client may have recorded them after
- * a POST.
+ * Parses the heartbeat details of a send. Details of another form are `unknown`, because another client may have recorded them
+ * after a POST.
  *
  * @param withoutDetails the record if the send has no heartbeat details
  */
@@ -240,8 +243,8 @@ export interface FollowUpReference {
   /** The SHA-256 of the expected prompt, in hexadecimal digits. A follow-up with another prompt is a conflict. */
   readonly promptDigest: string;
   /**
-   * A time in milliseconds since the epoch. If the run started before this time and has another prompt, the run belongs to another
-   * client. @default 0
+   * A time in milliseconds since the epoch. If the run started before this time and has another prompt, the run belongs to
+   * another client. @default 0
    */
   readonly foreignIfStartedBefore?: number;
   /** Whether the lookup also returns the result or the failure of the workflow, in addition to its outcome. @default false */
@@ -249,8 +252,8 @@ export interface FollowUpReference {
 }
 
 /**
- * The activities as workflows call them. An activity that waits fails with the type `PollAgain`, and the Temporal server starts the
- * next attempt after the wait.
+ * The activities as workflows call them. An activity that waits fails with the type `PollAgain`, and the Temporal server starts
+ * the next attempt after the wait.
  */
 export interface FollowUpActivities {
   /** Returns the settings of the worker that runs the activity. */
@@ -264,8 +267,8 @@ export interface FollowUpActivities {
   /** Acquires the job lock, reads the job, and makes one POST if the job and the Temporal server allow it. */
   sendMessage(input: SendInput): Promise<SendResult>;
   /**
-   * Returns the record that the Temporal server has of this run's pending `sendMessage`. Unless an attempt is running, the activity
-   * first prevents a further attempt.
+   * Returns the record that the Temporal server has of this run's pending `sendMessage`. Unless an attempt is running, the
+   * activity first prevents a further attempt.
    */
   stopSend(): Promise<SendRecord>;
   /** Waits until the job lock is free, and acquires it. @returns the lock's run ID */

@@ -41,7 +41,7 @@ export type ErrorFacts = ErrorOptions &
 export class FollowUpError extends Error {
   /** The ID of the workflow that the error concerns. The value is null if the error does not concern a workflow. */
   readonly workflowId: string | null;
-  /** The job in the latest readable response. The value is null if no job is known. */
+  /** The job in the latest readable response before a follow-up failed. The value is null if no job is known, and for any other error. */
   readonly job: AgentJob | null;
   /** The receipt with the delivery of the message. The value is null if the error has no receipt. */
   readonly receipt: Receipt | null;
@@ -51,8 +51,8 @@ export class FollowUpError extends Error {
    */
   readonly details: FailureDetails | null;
   /**
-   * With the code `ALREADY_ENDED` or `STILL_RUNNING`, the value is the state of the workflow. With `RETRY_NOT_ALLOWED`, the value is
-   * `retried` if the run was already retried. In all other cases, the value is null.
+   * With the code `ALREADY_ENDED` or `STILL_RUNNING`, the value is the state of the workflow. With `RETRY_NOT_ALLOWED`, the value
+   * is `retried` if the run was already retried. In all other cases, the value is null.
    */
   readonly state: string | null;
 
@@ -72,8 +72,8 @@ export class FollowUpError extends Error {
 }
 
 /**
- * Returns whether an error is a {@link FollowUpError} with one of the codes. If the result is true, the type of `code` is one of these
- * codes. If the result is false, the error keeps its type.
+ * Returns whether an error is a {@link FollowUpError} with one of the codes. If the result is true, the type of `code` is one of
+ * these codes. If the result is false, the error keeps its type.
  */
 export function hasCode<Code extends FollowUpErrorCode>(
   error: unknown,

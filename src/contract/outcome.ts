@@ -35,8 +35,8 @@ export function isFailure({ outcome }: { readonly outcome: Outcome }): boolean {
 export const recordedOutcomeFields = {
   outcome: literalOf(...OUTCOMES),
   /**
-   * The verdict of the receipt, or `not-sent` for a conflict that certainly sent nothing. Otherwise, the value is null if the receipt
-   * is missing or can't be read.
+   * The verdict of the receipt, or `not-sent` for a conflict that certainly sent nothing. Otherwise, the value is null if the
+   * receipt is missing or can't be read.
    */
   delivery: orNull(isVerdict),
   evidence: orNull(isEvidence),
@@ -55,8 +55,8 @@ const { outcome, prLink, message } = recordedOutcomeFields;
 const isOutcomeMemo = objectOf({ outcome, prLink, message });
 
 /**
- * Creates the memo of a batch item that ends, or of a cancelled follow-up. A visibility list returns memos, so the outcome needs no
- * further request.
+ * Creates the memo of a batch item that ends, or of a cancelled follow-up. A visibility list returns memos, so the outcome needs
+ * no further request.
  */
 export function toOutcomeMemo(receipt: Receipt, { outcome, prLink, message }: RecordedOutcome): object {
   return { ...receipt, outcome, prLink, message };
@@ -88,7 +88,7 @@ export function describeDelivery({ verdict, confirmedBy, sends }: Delivery): str
   }[verdict];
 }
 
-/** Describes the delivery of a follow-up that has ended, in one or two sentences. */
+/** Describes the delivery of a follow-up that ended without its final job, in one or two sentences. */
 export function describeReceipt(receipt: Receipt | null): string {
   if (receipt === null) return `The receipt is missing: ${DELIVERY_IN_HISTORY}`;
   const description = describeDelivery(receipt.delivery);

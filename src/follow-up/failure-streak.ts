@@ -27,8 +27,8 @@ export function addFailure(streak: FailureStreak, failure: RequestFailure, at: n
 export const MIN_NOT_FOUND = 5;
 
 /**
- * Returns whether a job that existed before no longer exists. The evidence is five responses with status 404 in a row that span at
- * least `maxStaleness`.
+ * Returns whether a job that existed before no longer exists. The evidence is five responses with status 404 in a row that span
+ * at least `maxStaleness`.
  *
  * @param requestedAt when the latest read was requested
  * @param freshFrom the time from which on a requested read is fresh, because an earlier read may describe the job before the
@@ -53,8 +53,8 @@ export function isForbidden(failure: RequestFailure | null): failure is RequestF
 }
 
 /**
- * Returns whether the agent service rejects the API key: a 401, or a 403 without `Retry-After`. After the first read of the job, this
- * only delays a follow-up.
+ * Returns whether the agent service rejects the API key: a 401, or a 403 without `Retry-After`. A 401, and a 403 on a later read,
+ * only delay a follow-up. A 403 on the first read or on the POST ends it.
  */
 export function isUnauthorized({ lastFailure }: FailureStreak): boolean {
   return lastFailure?.httpStatus === 401 || isForbidden(lastFailure);

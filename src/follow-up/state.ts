@@ -19,8 +19,8 @@ import { isFailureStreak } from './failure-streak';
 import type { SendPermit } from './permits';
 
 /**
- * The known facts about the delivery of the message. After a POST that may have been processed, `reads` has the facts that the reads
- * since this POST have shown. Right after the POST, only the baseline and the time of the first fresh read are set.
+ * The known facts about the delivery of the message. After a POST that may have been processed, `reads` has the facts that the
+ * reads since this POST have shown. Right after the POST, only the baseline and the time of the first fresh read are set.
  */
 export type DeliveryState =
   /** No POST was made that the agent service may have processed. */
@@ -67,8 +67,8 @@ const facts = {
   /** The job in the latest readable response. */
   job: orNull(isAgentJob),
   /**
-   * The job in the baseline read of the latest POST. If a send found that the job was not idle, or that the workflow was reset, and
-   * no POST followed, the value is the job that this send read. The value is null if this read is not known.
+   * The job in the baseline read of the latest POST. If a send found that the job was not idle, or that the workflow was reset,
+   * and no POST followed, the value is the job that this send read. The value is null if this read is not known.
    */
   baseline: orNull(isJobState),
   /** How many POSTs may have reached the agent service. */
@@ -92,7 +92,7 @@ const facts = {
    * although it has no response.
    */
   polls: count,
-  /** How often each response was received. */
+  /** How often the polls had each result, by job status or by failure label. */
   responseCounts: mapOf(count),
   /** When the latest read or send started. The value is 0 before the first one. */
   lastRequestAt: time,
@@ -123,8 +123,8 @@ export function decisionPhaseProblem(phase: Phase): string {
 }
 
 /**
- * The input of a run that continues another run. The input has neither a message nor a permit, so the new run can't send. Only the
- * watch of an accepted message continues as new.
+ * The input of a run that continues another run. The input has neither a message nor a permit, so the new run can't send. Only
+ * the watch of an accepted message continues as new.
  */
 export const isContinuedFollowUp = objectOf({
   continued: objectOf({ ...facts, delivery: isAcceptedDelivery }),

@@ -36,8 +36,8 @@ export function findPrebuiltBundle(): string | undefined {
 const PURE_FOLDERS = ['contract', 'follow-up', 'batch'];
 
 /**
- * Bundles the workflows. The pure modules have no state, so they are evaluated once for all workflows. Each workflow then needs a
- * third of the heap, and starts in half the time. `npm run bench:in-flight` measures the memory.
+ * Bundles the workflows. Workflows use no state of the pure modules, so these modules are evaluated once for all workflows. Each
+ * workflow then needs a third of the heap, and starts in half the time. `npm run bench:in-flight` measures the memory.
  */
 export async function bundleCode(options: Partial<BundleOptions> = {}): Promise<string> {
   const modules = PURE_FOLDERS.flatMap((folder) =>

@@ -20,13 +20,13 @@ export type WorkerConfig = LoadedConfig['config'];
 export type SecretFileVariable = 'AGENT_API_KEY_FILE' | 'FOLLOW_UP_NOTIFY_SECRET_FILE';
 
 /**
- * Called with the problem, once for each change of a secret file after which the file can't be used. Called with undefined when the
- * file can be used again. The problem contains no part of the file.
+ * Called with the problem, once for each change of a secret file after which the file can't be used. Called with undefined when
+ * the file can be used again. The problem contains no part of the file.
  */
 type ReportSecretFile = (variable: SecretFileVariable, problem: string | undefined) => void;
 
 /**
- * Reads and checks the whole configuration. No other code in the process reads the environment.
+ * Reads and checks the whole configuration. No other code of the worker reads the environment.
  *
  * @param reportSecretFile called while the worker runs
  * @returns the configuration, the part of it that may be logged, a redactor for its secrets, and warnings about probable mistakes

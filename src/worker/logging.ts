@@ -109,8 +109,8 @@ function limitLine(line: string): string {
 
 /**
  * The maximum number of characters of one record that are examined for secrets, because examining megabytes would block the event
- * loop. The limit applies before a text is redacted: a text is examined, or is omitted as a whole. The redactor examines and
- * returns only the beginning of a long text.
+ * loop. The limit applies to whole texts: the redactor gets a text, or the text is omitted. If a text is long, the redactor
+ * examines and returns only its beginning.
  */
 const MAX_RECORD_CHARACTERS = 262_144;
 /** Each value counts as this number of characters, in addition to its own length. */

@@ -36,8 +36,8 @@ export interface FollowUpPluginOptions {
 }
 
 /**
- * The activities that call the agent service. Their task queues are separate, because a rate limit applies to a whole queue. No
- * other activity calls the agent service.
+ * The activities that call the agent service. Their task queues are separate, because a rate limit of Temporal applies to a task
+ * queue and not to an activity type. No other activity calls the agent service.
  */
 const QUEUE_BY_ACTIVITY = new Map<string, keyof TaskQueues>([
   ['getJob', 'read'],
@@ -62,8 +62,8 @@ const VERSION_UNKNOWN =
 /** The part of the grace time in which a worker reports the results of its activities. */
 const REPORT_TIMEOUT_MS = 5_000;
 /**
- * The time between the end of the grace time and the forced end. At the forced end, every send has also exceeded its timeout on the
- * Temporal server.
+ * The time between the end of the grace time and the forced end. At the forced end, every send has also exceeded its timeout on
+ * the Temporal server.
  */
 const FORCE_MARGIN_MS = 15_000;
 

@@ -3,8 +3,8 @@ import { initializeCounters, type Meter, recordMetric } from '../contract/metric
 import type { SecretFileVariable } from './config';
 
 /**
- * Logs and counts the changes of secret files that the worker can't use. Otherwise, a rotation that failed would be visible only when
- * the agent service rejects the old key. The configuration is loaded before the logger and the metrics exist.
+ * Logs and counts each change after which the worker can't use a secret file. Otherwise, a rotation that failed would be visible
+ * only when the agent service rejects the old key. The configuration is loaded before the logger and the metrics exist.
  */
 export class SecretFileReports {
   logger: Pick<Logger, 'warn' | 'info'> | undefined;

@@ -17,7 +17,10 @@ export interface OpenFollowUps {
   readLastChange(run: OpenRun): Promise<number | null>;
 }
 
-/** If a phase has up to 50 follow-ups, all are examined. If a phase has more, perhaps many thousands, the first 25 to 50 are examined. */
+/**
+ * If a phase has up to 50 follow-ups, all are examined. If a phase has more, perhaps many thousands, the first 25 to 50 are examined.
+ * If more than 50 started within one second, any of them are examined.
+ */
 const [MIN_EXAMINED, MAX_EXAMINED] = [25, 50];
 
 /** The binary search for the follow-ups that started first goes back to this age. Older follow-ups are found too. */

@@ -105,7 +105,7 @@ const variables = z.object({
 });
 type VariableName = keyof typeof variables.shape;
 
-/** The names of the worker's variables, without Temporal's own variables. */
+/** The names of the variables that this file checks. `loadTemporalConfig` reads the variables of the connection. */
 export const VARIABLES = Object.keys(variables.shape) as VariableName[];
 
 export type DefinedVariables = Partial<Record<VariableName, string>>;
@@ -146,7 +146,8 @@ export function checkVariables(set: DefinedVariables): z.output<typeof variables
 }
 
 /**
- * Throws if an operator set the address at which the process can't listen. Otherwise, returns the warning for the default address.
+ * Throws if an operator set the address at which the process can't listen. Otherwise, returns the warning for the default
+ * address.
  *
  * @throws ConfigurationError if an operator set the address
  */

@@ -9,7 +9,7 @@ const REQUESTED = expect.stringMatching(
   /^the project's POSTs are paused until \S+Z, because the agent service requested this wait with Retry-After$/,
 );
 const BACKOFF = expect.stringMatching(
-  /because the agent service did not process 1 POST in a row because of its rate limit$/,
+  /because the agent service did not process a POST because of its rate limit \(cool-down 1 in a row\)$/,
 );
 
 // Proves A4.

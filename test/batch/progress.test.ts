@@ -52,6 +52,14 @@ it.each<[string, Partial<BatchMemo>, Parameters<typeof toBatchProgress>[1], stri
     EXCEEDED_REASON,
     '`batch retry` to send the items that were not sent',
   ],
+  [
+    'max-failures-exceeded',
+    { ...ALL_ENDED, stopReason: 'max-failures', byStatus: { completed: 48 } },
+    'completed',
+    '2 items failed, which is more than the maximum. 50 of 50 items ended. To send the items that were not sent or were ' +
+      'rejected, run `batch retry`.',
+    '`batch retry` to send the items that were not sent',
+  ],
   ['done', ALL_ENDED, 'completed', '', '`batch retry` to send the items that were not sent'],
   ['running', { blockedItem: BLOCKED_ITEM }, 'running', 'Waits for w: no key', ''],
   [

@@ -1,7 +1,7 @@
 import { type Client, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
 import {
-  batchStart,
-  batchSummaryText,
+  batchStartOptions,
+  batchTitle,
   CONCURRENCY,
   cutChunks,
   sortByStartOrder,
@@ -33,8 +33,8 @@ export interface BatchStartResult {
   readonly batchId: string;
   readonly workflowId: string;
   /**
-   * False if this call started a run: the first one, a resumed one or a retry. Otherwise, whether the existing batch is running or has
-   * ended.
+   * False if this call started a run: the first one, a resumed one or a retry. Otherwise, whether the existing batch is running
+   * or has ended.
    */
   readonly attached: false | 'running' | 'ended';
   /** The state in which the previous run ended, if this call resumed or retried the batch; otherwise null. */
@@ -200,13 +200,13 @@ async function startRun(
   try {
     await client.withDeadline(startBy, () =>
       client.workflow.start(BATCH_WORKFLOW, {
-        ...batchStart(batchId),
+        ...batchStartOptions(batchId),
         workflowId: batchWorkflowId(batchId),
         taskQueue,
         args: [{ ...settings, items, chunks } satisfies BatchInput],
         workflowIdConflictPolicy: 'FAIL',
         workflowIdReusePolicy: previousRun === null ? 'REJECT_DUPLICATE' : runAgain,
-        staticSummary: batchSummaryText(count),
+        staticSummary: batchTitle(count),
       }),
     );
     return true;
@@ -236,7 +236,7 @@ async function storeChunks(
     const items = await read(chunk);
     signal.throwIfAborted();
     await client.workflow.start(CHUNK_WORKFLOW, {
-      ...batchStart(batchId),
+      ...batchStartOptions(batchId),
       workflowId: chunkWorkflowId(batchId, digest ?? '', chunk),
       taskQueue,
       args: [{ items }],

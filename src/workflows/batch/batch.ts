@@ -48,7 +48,10 @@ import { registerUpdate } from '../register-update';
 import { closeChunks, runItems } from './proxies';
 import { checkBatchInput } from './input';
 
-/** The number of items that one activity may start. An activity adds seven events to the history. */
+/**
+ * One activity may start the items up to this number after the cursor, and all items of the jobs that it has started. An activity
+ * adds seven events to the history.
+ */
 const ITEMS_PER_ACTIVITY = 200;
 
 /**
