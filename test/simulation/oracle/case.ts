@@ -113,8 +113,8 @@ export function buildCase(world: FollowUpWorld) {
 }
 
 /**
- * Returns whether a run knows a POST. A run that a reset made knows its own POSTs and those before the reset point. If its send had no
- * permit, the run assumes that the run before has made a POST at any time.
+ * Returns whether a run knows a POST. A run that a reset made knows its own POSTs and those before the reset point. If its send
+ * had no permit, the run assumes that the run before has made a POST at any time.
  */
 function isKnownTo({ events, runId }: Run): (post: Request) => boolean {
   const index = events.findLastIndex(

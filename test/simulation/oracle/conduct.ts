@@ -14,6 +14,8 @@ const REPORT_DELAY_MS = 15_000;
 const MAX_OVERRUN_MS = 3 * 3_600_000;
 /** The number of history events: of a run without requests, and in addition of each request with a timer and an activity. */
 const EVENTS = { atMost: 30, ofRequest: 14 };
+/** The events of a timer, a read activity and an update, with the workflow tasks of each. */
+const MAX_EVENTS_AFTER_SUGGESTION = 40;
 
 const FINAL_PHASES = { result: 'done', failure: 'failed', cancelled: 'cancelled' };
 
@@ -329,6 +331,18 @@ export const UNDISTURBED_RULES: readonly Rule[] = [
         yield `request ${request.number} was made after ${notFound.length} 404s in a row`;
       const isNotFound = isPoll(request) && request.answer === 'http_404' && request.receivedAt !== null;
       notFound = isNotFound ? [...notFound, request] : [];
+    }
+  },
+  /** After the delivery, a run continues as new soon after the Temporal server suggests it. */
+  function* continuesAsNew({ world, isHindered }) {
+    if (isHindered) return;
+    for (const [index, { runId, start, events }] of world.runs.entries()) {
+      const watching = world.log.find(({ who, what }) => who === runId && what === 'follow-up is watching');
+      const deliveredAt = start.continuedFromRunId === undefined ? (watching?.at ?? Infinity) + START_MS : 0;
+      const suggestedFrom = world.plan.suggestFrom * 2 ** index;
+      const late = events.filter(({ id, at }) => id > suggestedFrom && at >= deliveredAt).length;
+      if (late > MAX_EVENTS_AFTER_SUGGESTION)
+        yield `${runId} continued for ${late} events after the Temporal server had suggested continue-as-new`;
     }
   },
   /** The history grows only with the reads, including reads that a cool-down holds back. No other event wakes the workflow. */

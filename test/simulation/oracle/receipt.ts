@@ -72,7 +72,8 @@ export const RECEIPT_RULES: readonly ReceiptRule[] = [
     );
     if ((!isReset || (isOneReset && hasOneEach)) && started.length > sends)
       yield `sends is ${sends}, but ${started.length} POSTs were started (${end.kind})`;
-    // A run that a reset made presumes a POST until its history has one. If its send had no permit, it presumes the POST until its end.
+    // A run that a reset made presumes a POST until its history has one. If its send had no permit, it presumes the POST until
+    // its end.
     const ends = run.events.map(sendEndKind);
     if (!isReset && ends.includes('reset')) yield 'a send had no permit, although no run was reset';
     const presumes = isReset && (ends.includes('reset') || !ends.includes('posted'));
@@ -87,8 +88,8 @@ export const RECEIPT_RULES: readonly ReceiptRule[] = [
         event.type === 'ActivityTaskCancelRequested' &&
         !run.events.some((other) => isActivityEnd(other) && other.seq === event.seq),
     );
-    // The failure of a send's last attempt does not show whether a permission was recorded. An attempt is the last one if the attempts
-    // are limited, or if the cancellation of the send was requested.
+    // The failure of a send's last attempt does not show whether a permission was recorded. An attempt is the last one if the
+    // attempts are limited, or if the cancellation of the send was requested.
     const isLastAttempt =
       has('limit attempts') || run.events.some(({ type }) => type === 'ActivityTaskCancelRequested');
     const hasFailed = isLastAttempt && run.events.some(({ type }) => type === 'ActivityTaskFailed');
@@ -151,7 +152,8 @@ export const RECEIPT_RULES: readonly ReceiptRule[] = [
   },
   /** Each counted response was received by a worker. */
   function* countedResponsesWereReceived({ polls: made, world, isHindered }, { polls, responseCounts }) {
-    // If the worker of a `pollJob` attempt dies, or the attempt's result can't be encoded, the attempt counts as a read without a change.
+    // If the worker of a `pollJob` attempt dies, or the attempt's result can't be encoded, the attempt counts as a read without a
+    // change.
     const attempts = world.log.filter(({ what }) => what === 'pollJob started').length;
     const receivedPolls = made.filter(
       ({ point, receivedAt }) => point === 'poll' && receivedAt !== null,
@@ -212,8 +214,8 @@ export const RECEIPT_RULES: readonly ReceiptRule[] = [
       yield `sentAt is ${String(sentAt)}, but no POST started at that time`;
   },
   /**
-   * Without a POST, `FollowUpRejected` needs a reason: `whenActive: reject`, or a rejected baseline read. A rate limit is not a reason. After
-   * the job was read, a rejected read only delays the follow-up.
+   * Without a POST, `FollowUpRejected` needs a reason: `whenActive: reject`, or a rejected baseline read. A rate limit is not a
+   * reason. After the job was read, a rejected read only delays the follow-up.
    */
   function* rejectionHasAReason({ end, plan, posts, gets, shown }, { delivery }) {
     if (end.type !== 'FollowUpRejected' || delivery.verdict !== 'not-sent' || posts.length > 0) return;
@@ -240,8 +242,8 @@ export const RECEIPT_RULES: readonly ReceiptRule[] = [
     const since = received.filter(({ receivedAt }) => (receivedAt ?? 0) > lastShownAt);
     const spanMs = (received.at(-1)?.requestedAt ?? 0) - (received[0]?.receivedAt ?? Infinity);
     if (received.length === 0) yield 'the follow-up ended as JobNotFound without a 404';
-    // A single 404 suffices before the workflow knows the job. A send without a permission does not report its baseline read. A run
-    // that a reset made repeats this end, with the verdict `unknown`.
+    // A single 404 suffices before the workflow knows the job. A send without a permission does not report its baseline read. A
+    // run that a reset made repeats this end, with the verdict `unknown`.
     else if ((delivery.verdict === 'not-sent' || isReset) && posts.length === 0 && !shown.some(isPoll))
       return;
     else if (received.length < 5) yield `the follow-up ended as JobNotFound after ${received.length} 404s`;
