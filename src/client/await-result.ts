@@ -21,7 +21,7 @@ import {
 } from './errors';
 import type { NamedRun } from './named-run';
 
-/** The interval of further attempts. The SDK has already retried the call for about 20 s. */
+/** The interval of further attempts. The connection has already retried the call for about 20 s. */
 const RETRY_INTERVAL_MS = 1_000;
 
 /** Repeats a call until the Temporal server responds. @throws any error that is not transient */

@@ -66,7 +66,7 @@ export function interruptedCallError(
   if (unconfirmedStart !== undefined) {
     const subject = `the ${unconfirmedStart} ${workflowId ?? ''}`.trim();
     const advice = includesUnknown
-      ? 'First check with progress() whether it was started, because a repeated call sends the messages of unknown delivery again.'
+      ? "Before you repeat the call, check the batch's progress, because a repeated call sends the messages of unknown delivery again."
       : 'Repeat the same call; no message is sent twice.';
     const message = `${reason} It is unknown whether ${subject} was started. ${advice}`;
     return new StartUnconfirmedError('START_UNCONFIRMED', message, { workflowId, cause });
@@ -169,16 +169,23 @@ export function runNotFoundError(kind: 'follow-up' | 'batch', id: string, runId:
   return new NotFoundError('NOT_FOUND', message, kind === 'follow-up' ? { workflowId: id } : {});
 }
 
-/** @param reason why no response was received, as a clause, for example from {@link explainMissingResponse} */
-export function waitTimeoutError(callState: CallState, waitedMs: number, reason?: string): FollowUpError {
+/**
+ * @param waitedMs null if it is not known how long the call waited
+ * @param reason why no response was received, as a clause, for example from {@link explainMissingResponse}
+ */
+export function waitTimeoutError(
+  callState: CallState,
+  waitedMs: number | null,
+  reason?: string,
+): FollowUpError {
   const { workflowId, unconfirmedStart } = callState;
   const isStarted = workflowId !== undefined && unconfirmedStart === undefined;
-  const limit = `within ${waitedMs / 1_000} s`;
+  const limit = waitedMs === null ? '' : ` within ${waitedMs / 1_000} s`;
   const text = isStarted
     ? reason === undefined
-      ? `The call for the ${labelFromId(workflowId)} did not end ${limit}. The timeout ends only the call.`
-      : `The ${labelFromId(workflowId)} did not respond ${limit}: ${reason}.`
-    : `The call received no response ${limit}${reason === undefined ? '' : `: ${reason}`}.`;
+      ? `The call for the ${labelFromId(workflowId)} did not end${limit}. The timeout ends only the call.`
+      : `The ${labelFromId(workflowId)} did not respond${limit}: ${reason}.`
+    : `The call received no response${limit}${reason === undefined ? '' : `: ${reason}`}.`;
   return interruptedCallError('WAIT_TIMEOUT', text, callState);
 }
 
@@ -212,7 +219,7 @@ export function retryNotAllowedError(
   reason: string,
   receipt: Receipt | null,
 ): FollowUpError {
-  const message = `The ${labelFromId(workflowId)} can't be retried. ${reason} To send the message again, use a new requestId.`;
+  const message = `The ${labelFromId(workflowId)} can't be retried. ${reason} To send the message again, use a new request ID.`;
   return new FollowUpError('RETRY_NOT_ALLOWED', message, { workflowId, receipt });
 }
 
@@ -220,7 +227,7 @@ export function retryNotAllowedError(
 export function retriedAlreadyError(workflowId: string, latestRunId: string): FollowUpError {
   const message =
     `This run of the ${labelFromId(workflowId)} was already retried, and the latest run ${latestRunId} has ended. Nothing was started. ` +
-    `To retry the latest run, use getHandle(${JSON.stringify(workflowId)}, ${JSON.stringify(latestRunId)}).retry().`;
+    `To retry the latest run, retry the follow-up with the run ID ${latestRunId}, or without a run ID.`;
   return new FollowUpError('RETRY_NOT_ALLOWED', message, { workflowId, state: 'retried' });
 }
 

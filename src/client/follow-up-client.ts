@@ -88,7 +88,7 @@ export class FollowUpClient {
    * Starts a follow-up. If a follow-up with the same project, job and `requestId` exists, running or ended, the call attaches to
    * that follow-up instead. The message is therefore sent only once.
    *
-   * @throws InvalidRequestError with every problem, before anything is started
+   * @throws InvalidRequestError if an option is invalid, or with every problem of the request. Nothing is started.
    * @throws ConflictError if the existing follow-up has another prompt
    * @throws SearchAttributesError if the namespace is not set up
    */

@@ -41,7 +41,7 @@ export const FINAL_ERRORS = [
   'UNAUTHORIZED',
 ] as const;
 
-/** Checks the input of `retryAll`. @throws InvalidRequestError with every problem */
+/** Checks the input of `retryAll`. @throws InvalidRequestError with every problem of the filter or, if its fields are valid, of the options */
 export function checkRetryAll(filter: FollowUpFilter, options: RetryAllOptions): void {
   checkFilter(filter);
   checkObject('options', options);
@@ -51,7 +51,7 @@ export function checkRetryAll(filter: FollowUpFilter, options: RetryAllOptions):
   if (canRetry !== undefined)
     problems.push({
       field: 'canRetry',
-      text: 'must be left out, because every follow-up of the call can be retried',
+      text: 'must be left out, because retryAll always applies this condition',
     });
   if (Object.values(conditions).every((value) => value === undefined))
     problems.push({

@@ -51,7 +51,7 @@ export interface ScheduleHandle extends Omit<TemporalScheduleHandle, 'update'> {
    * The method uses the SDK's `update`. If another client changes the schedule at the same moment, one of the two changes may be
    * lost (docs/schedules.md).
    *
-   * @throws InvalidRequestError with every problem
+   * @throws InvalidRequestError if the ID, an option or a request is invalid
    * @throws NotFoundError if the schedule does not exist, or does not start batches
    * @throws ConflictError if the Temporal server reports a conflict with another change in each of five attempts
    */
@@ -74,7 +74,7 @@ export class ScheduleClient {
    * @param requests at most 1 MiB as JSON, stored in the schedule. A request must not have a `requestId`, because only the first
    *   firing would send its message.
    * @param createOptions `policies.catchupWindow` is `10m` by default
-   * @throws InvalidRequestError with every problem, also if the Temporal server rejects the schedule
+   * @throws InvalidRequestError if the ID, an option or a request is invalid, or if the Temporal server rejects the schedule
    * @throws ConflictError if a schedule with this ID exists
    */
   async create(
@@ -167,7 +167,7 @@ const FIRING_SUFFIX = '-2006-01-02T15:04:05Z';
 
 const NO_REQUEST_IDS = 'is not allowed in a schedule, because only the first firing would send the message';
 
-/** Checks the ID and the requests of a schedule, and returns the requests. @throws InvalidRequestError with every problem */
+/** Checks the ID and the requests of a schedule, and returns the requests. @throws InvalidRequestError if one of them is invalid */
 export async function checkSchedule(
   scheduleId: string,
   requests: BatchItems<unknown>,
@@ -181,11 +181,11 @@ export async function checkSchedule(
   const { items } = await checkBatch(requests, { ...options, batchId: scheduleId + FIRING_SUFFIX }, remedy);
   const checked = items.map(({ request }) => request);
   const problems: Problem[] = [];
-  for (const [index, { key }] of items.entries())
-    if (key === null) problems.push({ item: index + 1, field: 'requestId', text: NO_REQUEST_IDS });
-  const mib = jsonByteLength(checked) / MAX_INPUT_BYTES;
-  const tooMuch = `${mib.toFixed(1)} MiB as JSON exceeds the maximum of 1 MiB; run "batch run" with cron instead of a schedule`;
-  if (mib > 1) problems.push({ field: 'items', text: tooMuch });
+  for (const [index, { requestId }] of checked.entries())
+    if (requestId !== undefined) problems.push({ item: index + 1, field: 'requestId', text: NO_REQUEST_IDS });
+  const bytes = jsonByteLength(checked);
+  const tooMuch = `${bytes} bytes as JSON exceed the maximum of ${MAX_INPUT_BYTES} bytes; run "batch run" with cron instead of a schedule`;
+  if (bytes > MAX_INPUT_BYTES) problems.push({ field: 'items', text: tooMuch });
   throwIfProblems(problems);
   return checked;
 }

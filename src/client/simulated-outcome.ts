@@ -11,7 +11,10 @@ import type { Step } from '../follow-up/step';
 export interface SimulatedOutcome extends Pick<FailureDetails, 'httpStatus' | 'serviceMessage'> {
   /** How the follow-up ends. @default 'completed' */
   readonly end?: TerminalStatus | FailureType | 'cancelled' | 'terminated' | 'timed-out';
-  /** If set, the follow-up does not end, and stays in this phase until the test sets another outcome. */
+  /**
+   * If set, the follow-up does not end by itself. It stays in this phase until the test sets another outcome, or a call such as
+   * `cancel` or `resolveDelivery` changes it.
+   */
   readonly phase?: Exclude<Phase, 'done' | 'failed' | 'cancelled'> | undefined;
   /** Fields of the last job that the follow-up reads. @default a job with the request's ID and, if completed, a link */
   readonly job?: Partial<AgentJob>;

@@ -68,7 +68,11 @@ export async function updateRunning(
     const isRejected = status === 'FAILED_PRECONDITION';
     if (isRejected && /\blimit\b/i.test(text)) throw updateRejectedError(workflowId, text);
     if (isRejected || error instanceof WorkflowUpdateRPCTimeoutOrCancelledError)
-      throw waitTimeoutError({ workflowId }, limitMs, explainMissingResponse(taskQueue, workers));
+      throw waitTimeoutError(
+        { workflowId },
+        isRejected ? null : limitMs,
+        explainMissingResponse(taskQueue, workers),
+      );
     if (!(error instanceof WorkflowNotFoundError)) throw error;
     throw wrongStateError(workflowId, (await find(getFirstRunId(run))).state);
   }

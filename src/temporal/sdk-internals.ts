@@ -1,6 +1,6 @@
 /**
  * This file has all uses of private parts of the SDK. Another version of the SDK can lack them: then a warning states the effect, and
- * every other feature works. A table in docs/architecture.md lists the missing features.
+ * every other feature works. A table in docs/architecture.md lists the public feature of the SDK that each of these uses replaces.
  */
 import {
   type Client,

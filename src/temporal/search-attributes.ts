@@ -184,8 +184,8 @@ async function findMissingInList(
 }
 
 /**
- * Returns the attributes that a visibility query can't use: they are missing, or have another type. The queries can't distinguish
- * the type KeywordList from Keyword.
+ * Returns the attributes that a visibility query can't use: they are missing, or have another type. If an
+ * attribute must be a KeywordList, the queries do not show that it is a Keyword.
  *
  * @throws the error of the call if the call is rejected
  */

@@ -9,7 +9,7 @@ import { withStartRequestId } from './raw-requests';
 export function startOptions(plan: FollowUpPlan, batchId?: string) {
   return {
     ...followUpStartOptions(plan, batchId),
-    // With FAIL, the response shows whether the start created a new run. If the SDK repeats the call, the Temporal server
+    // With FAIL, the response shows whether the start created a new run. If the connection repeats the call, the Temporal server
     // recognizes the same start and reports no conflict.
     workflowIdConflictPolicy: 'FAIL',
     staticDetails: staticDetails(plan, batchId),

@@ -18,7 +18,7 @@ const KNOWN: Readonly<Record<string, 'text' | 'secret' | 'boolean' | undefined>>
   TEMPORAL_TLS_SERVER_CA_CERT_DATA: 'text',
   TEMPORAL_TLS_SERVER_NAME: 'text',
   // This project can't obey these three variables. `temporal-profile.ts` rejects the first one if it is true, and
-  // `connection-config.ts` rejects the second one if no plugin is set. The third one is only hidden in error messages.
+  // `connection-config.ts` rejects the second one if no plugin is set. The value of the third one is read only to hide it in error messages.
   TEMPORAL_TLS_DISABLE_HOST_VERIFICATION: 'boolean',
   TEMPORAL_CODEC_ENDPOINT: 'text',
   TEMPORAL_CODEC_AUTH: 'text',

@@ -59,8 +59,15 @@ it.each<[string[], string, string?]>([
   [['status', 'w', '--timeout', '25d'], 'The value must be greater than 0 and at most 24d.'],
   [['retry'], 'WORKFLOW-ID is missing; add the ID, or options such as --outcome and --ended-after'],
   [['retry', '--dry-run', '--limit', '5'], 'WORKFLOW-ID is missing'],
-  [['retry', 'w', '--outcome', 'rejected'], 'the options that choose follow-ups are not allowed'],
-  [['retry', 'w', '--dry-run'], 'the options that choose follow-ups are not allowed'],
+  [
+    ['retry', 'w', '--dry-run'],
+    'error: --dry-run: is not allowed with a workflow ID; remove this option or the ID',
+  ],
+  [['retry', 'w', '--outcome', 'rejected', '--limit', '5'], '--limit: is not allowed with a workflow ID'],
+  [
+    ['retry', 'w', '--run-id', 'r', '--no-wait', '--started-after', '2h'],
+    'error: --started-after: is not allowed with',
+  ],
   [['retry', '--outcome', "a'b"], 'error: --outcome: must be an outcome, a verdict or an evidence'],
   [['batch', 'run', '-', '--max-failures', '5 %'], '--max-failures: must be'],
   [['batch', 'run', '-'], 'line 4 repeats line 2: prompt: both', `${CSV}p,k,m\np,j,m\n`],
@@ -81,7 +88,7 @@ it.each<[string[], string, string?]>([
   ],
   [
     HOURLY,
-    'FILE: 1.1 MiB as JSON exceeds the maximum of 1 MiB; run "batch run" with cron instead of a schedule',
+    'bytes as JSON exceed the maximum of 1048576 bytes; run "batch run" with cron instead of a schedule',
     `project,job,prompt\n${Array.from({ length: 6 }, (_, job) => `p,${job},${'x'.repeat(200_000)}\n`).join('')}`,
   ],
   [UPDATE, 'no change is given; add an option of the schedule or a file of items'],

@@ -199,7 +199,7 @@ it('START_UNCONFIRMED advises against a repeated call if it would send messages 
     'Repeat the same call; no message is sent twice.',
   );
   expect(await message(batch.retry({ timeout, includeUnknown: true }))).toContain(
-    'First check with progress() whether it was started, because a repeated call sends the messages of unknown delivery again.',
+    "Before you repeat the call, check the batch's progress, because a repeated call sends the messages of unknown delivery again.",
   );
 });
 

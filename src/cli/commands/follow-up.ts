@@ -83,9 +83,9 @@ export function addFollowUpCommands(program: Command, session: Session): void {
   );
 }
 
-async function printStatus(session: Session, latest: FollowUpHandle): Promise<void> {
+async function printStatus(session: Session, given: FollowUpHandle): Promise<void> {
   const { signal } = session;
-  const description = await latest.describe({ signal });
+  const description = await given.describe({ signal });
   const { workflowId, runId, state, startedAt, endedAt } = description;
   const followUp = (await session.connect()).getHandle(workflowId, runId);
   if (state === 'running') return printRunning(session, followUp, description);

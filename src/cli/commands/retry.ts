@@ -1,7 +1,8 @@
 import type { Command } from 'commander';
 import { type FollowUpClient, type FollowUpFilter, hasCode, type RetryResult } from '../../entries/client';
-import { invalidFieldError } from '../../client/errors';
+import { invalidFieldError, throwIfProblems } from '../../client/errors';
 import type { NamedRun } from '../../client/named-run';
+import type { Problem } from '../../contract/checks';
 import { pluralize } from '../../contract/text';
 import { commandOutcomeFromError, EXIT_CODE } from '../command-outcome';
 import { addFilterFlags, type FilterFlags, filterFromFlags } from '../flags/filter-flags';
@@ -57,12 +58,10 @@ Examples:
       const { wait, dryRun, limit, runId, ...filterFlags } = flags;
       const filter = filterFromFlags(filterFlags);
       const isFiltered = Object.values(filter).some((value) => value !== undefined);
-      if (workflowId !== undefined && (isFiltered || dryRun === true || limit !== undefined))
-        throw invalidFieldError(
-          'WORKFLOW-ID',
-          'is given, so the options that choose follow-ups are not allowed',
-        );
-      if (workflowId !== undefined) return retryOne(session, { workflowId, runId }, { wait });
+      if (workflowId !== undefined) {
+        throwIfProblems(optionProblems(command));
+        return retryOne(session, { workflowId, runId }, { wait });
+      }
       if (runId !== undefined)
         throw invalidFieldError('--run-id', 'needs a workflow ID; add the ID of the follow-up');
       if (!isFiltered)
@@ -72,6 +71,19 @@ Examples:
         );
       await retryMatching(session, await session.connect(), filter, { dryRun, limit });
     });
+}
+
+const OPTIONS_WITH_WORKFLOW_ID = ['json', 'timeout', 'wait', 'runId'];
+
+/** Returns a problem for each given option that is not allowed with a workflow ID. */
+function optionProblems(command: Command): Problem[] {
+  return command.options
+    .filter((option) => !OPTIONS_WITH_WORKFLOW_ID.includes(option.attributeName()))
+    .filter((option) => command.getOptionValue(option.attributeName()) !== undefined)
+    .map((option) => ({
+      field: `--${option.name()}`,
+      text: 'is not allowed with a workflow ID; remove this option or the ID',
+    }));
 }
 
 async function retryOne(session: Session, run: NamedRun, flags: WaitFlags): Promise<void> {

@@ -47,8 +47,9 @@ export function scheduleCommand(session: Session): Command {
     });
   const update = addSubcommand(
     'update',
-    'Changes the times or the items of a schedule. Options that are not set keep their values. A timing option replaces all ' +
-      'earlier times, and a file replaces all items. A running batch is not affected.',
+    'Changes the times or the items of a schedule. --cron, --calendar and --every replace the whole timing, including ' +
+      '--timezone and --offset. A file replaces all items. Other options that are not set keep their values. A running batch ' +
+      'is not affected.',
   ).argument('[file]', `${FILE_HELP} (default: keep the items)`);
   addScheduleFlags(update, () => 'unchanged').action(
     async (id: string, file: string | undefined, flags: ScheduleFlags) => {
@@ -111,7 +112,7 @@ interface ScheduleFlags extends RunOptions, FileFlags {
 /**
  * Adds the flags of a schedule. The Temporal server checks cron expressions, time zones and ranges.
  *
- * @param defaultOf converts the default in a new schedule into the help's text about an omitted flag
+ * @param defaultOf returns the text after `default:` in the help. Its argument is the default of a new schedule.
  */
 function addScheduleFlags(command: Command, defaultOf: (value: string) => string): Command {
   command

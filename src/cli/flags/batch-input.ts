@@ -23,7 +23,7 @@ import {
 /**
  * Adds the flags for the settings of a batch's run.
  *
- * @param defaultOf converts the default in a new batch into the help's text about an omitted flag
+ * @param defaultOf returns the text after `default:` in the help. Its argument is the default of a new batch.
  */
 export function addRunFlags(command: Command, defaultOf: (value: string) => string): Command {
   const { minimum, maximum, default: concurrency } = CONCURRENCY;

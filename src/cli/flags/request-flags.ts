@@ -26,7 +26,7 @@ export interface RequestFlags extends JsonObject {
 
 export const FIELDS = Object.keys(REQUEST_FIELDS) as RequestField[];
 
-/** Returns the words of a field's option and column, such as `polling`, `timer`, `polls`. */
+/** Returns the words of a field's flag and column. For `polling.timerPolls`, these are `polling`, `timer` and `polls`. */
 export function splitFieldName(field: string): string[] {
   const row = REQUEST_FIELDS[field as RequestField] as { readonly shortName?: string } | undefined;
   const name = row?.shortName ?? field;

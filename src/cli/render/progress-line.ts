@@ -18,7 +18,7 @@ const STALL_THRESHOLD_MS = 4_000;
 export class ProgressLine {
   private readonly isLive: boolean;
   private shownText = '';
-  private lastResponseAtMs = performance.now();
+  private lastShownAtMs = performance.now();
 
   constructor(
     private readonly stream: OutputStream,
@@ -29,13 +29,13 @@ export class ProgressLine {
 
   /** Shows the progress. @param key if lines can't be rewritten, a new line is written only if the key has changed */
   show(text: string, key: string): void {
-    this.lastResponseAtMs = performance.now();
+    this.lastShownAtMs = performance.now();
     this.write(text, key);
   }
 
   /** Shows the text if no progress was shown for {@link STALL_THRESHOLD_MS}. */
   showIfStalled(text: string): void {
-    if (performance.now() - this.lastResponseAtMs > STALL_THRESHOLD_MS) this.write(text, text);
+    if (performance.now() - this.lastShownAtMs > STALL_THRESHOLD_MS) this.write(text, text);
   }
 
   /** Removes the line, so that other lines can be written. */

@@ -49,7 +49,7 @@ export class BatchClient {
    *
    * The call can be repeated, because no message is sent twice.
    *
-   * @throws InvalidRequestError with every problem, before anything is started
+   * @throws InvalidRequestError with every problem of the options or, if they are valid, of the items. Nothing is started.
    * @throws ConflictError if the batch with this ID has other items, other request options or another order
    * @throws FollowUpError `BATCH_ITEMS_UNAVAILABLE` if the existing batch is being deleted
    * @throws SearchAttributesError if the namespace is not set up
@@ -112,7 +112,7 @@ export class BatchHandle {
   }
 
   /**
-   * Waits for the end of one named run: the latest one at the first response of the Temporal server. The wait continues while the
+   * Waits for the end of one named run: the run that is the latest when the Temporal server first responds. The wait continues while the
    * Temporal server is unreachable. A failed or cancelled batch has a result too.
    */
   result(options: CallOptions = {}): Promise<BatchView> {

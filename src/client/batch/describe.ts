@@ -203,7 +203,7 @@ export interface BatchWatchUpdate {
 
 const REFRESH_MS = 2_000;
 
-/** Yields reports until the end of one named run: the latest one at the first response of the Temporal server. @throws NotFoundError */
+/** Yields reports until the end of one named run: the run that is the latest when the Temporal server first responds. @throws NotFoundError */
 export async function* watchBatch(client: Client, batchId: string, signal: AbortSignal) {
   let runId: string | undefined;
   const reader = new BatchResultReader(client);

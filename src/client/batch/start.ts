@@ -57,7 +57,7 @@ interface BatchStartContext {
   readonly taskQueue: string;
   readonly options: RetryOptions;
   readonly signal: AbortSignal;
-  /** The maximum size in bytes of a chunk, and of items without chunks. @default a size that the Temporal server accepts */
+  /** The maximum size in bytes of a chunk. Items of at most this size together are stored without chunks. @default a size that the Temporal server accepts */
   readonly partBytes?: number | undefined;
 }
 
