@@ -162,9 +162,9 @@ export const REQUEST_OPTIONS = {
     kind: 'duration',
     default: '24h',
     help:
-      "the maximum time from the workflow's start (after its start delay) to the end of the watch. No send is permitted after " +
-      'the deadline, and a POST that was permitted right before the deadline may start up to ten seconds later. The ' +
-      'deadline must be longer than `maxStaleness`',
+      "the maximum time from the workflow's start (after its start delay) to the end of the watch. At the deadline, " +
+      'the follow-up stops a send that is not permitted yet. A POST that was permitted right before may start up to ten ' +
+      'seconds later. The deadline must be longer than `maxStaleness`',
   },
   reconcileTimeout: {
     kind: 'duration',

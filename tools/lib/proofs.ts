@@ -80,7 +80,7 @@ This page is for engineers who want to check a guarantee themselves. With this p
 [guarantees.md](guarantees.md). \`npm run docs\` writes the page.
 
 Each row of guarantees.md has an ID, which is a letter and a number. Row W1, for example, states the effect of a worker that is killed
-before its POST. A comment right above a test names the rows that the test proves. The first command finds the tests of W1, and the
+before its send permission was recorded. A comment right above a test names the rows that the test proves. The first command finds the tests of W1, and the
 second one runs one of them:
 
 \`\`\`
