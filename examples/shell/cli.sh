@@ -2,6 +2,8 @@
 # Sends one follow-up with the Temporal CLI and prints its pull request: cli.sh WORKFLOW_ID REQUEST_AS_JSON
 set -euo pipefail
 
+[[ $# == 2 ]] || { echo 'usage: cli.sh WORKFLOW_ID REQUEST_AS_JSON' >&2 && exit 2; }
+
 # The file for the CLI's error output, which is printed only if there is no outcome.
 errors=$(mktemp)
 trap 'rm -f "$errors"' EXIT

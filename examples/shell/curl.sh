@@ -2,6 +2,8 @@
 # Sends one follow-up with the Temporal server's HTTP API and prints its pull request: curl.sh WORKFLOW_ID REQUEST_AS_JSON
 set -euo pipefail
 
+[[ $# == 2 ]] || { echo 'usage: curl.sh WORKFLOW_ID REQUEST_AS_JSON' >&2 && exit 2; }
+
 # The workflow ID contains percent signs, which the URL must encode.
 workflow="${TEMPORAL_HTTP_URL:-http://localhost:7243}/api/v1/namespaces/${TEMPORAL_NAMESPACE:-default}/workflows/${1//%/%25}"
 start=$(jq -n --argjson request "$2" '{

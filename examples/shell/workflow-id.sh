@@ -8,4 +8,6 @@ encode() { # A UUID is in lower case. jq 1.6 does not encode !'()*
   jq -rn --arg part "$part" '$part | @uri' | sed "s/!/%21/g; s/'/%27/g; s/(/%28/g; s/)/%29/g; s/\*/%2A/g"
 }
 
-echo "follow-up:$(encode "$1"):$(encode "$2"):$(encode "$3")"
+[[ $# == 3 ]] || { echo 'usage: workflow-id.sh PROJECT JOB REQUEST_ID' >&2 && exit 2; }
+project=$(encode "$1") job=$(encode "$2") request=$(encode "$3")
+echo "follow-up:$project:$job:$request"

@@ -1,6 +1,6 @@
 import type { Client, WorkflowExecutionDescription, WorkflowExecutionInfo } from '@temporalio/client';
 import { OUTCOMES } from '../contract/outcome';
-import { FOLLOW_UP_WORKFLOW, type KeywordName, MEMO_RECEIPT } from '../contract/names';
+import { BATCH_WORKFLOW, FOLLOW_UP_WORKFLOW, type KeywordName, MEMO_RECEIPT } from '../contract/names';
 import { literalOf } from '../contract/checks';
 import {
   type Evidence,
@@ -107,7 +107,10 @@ export async function findFollowUp(client: Client, run: NamedRun): Promise<Found
   }
   const { namespace } = client.options;
   if (info !== null) {
-    const found = `the workflow with this ID has the type ${JSON.stringify(info.type)}`;
+    const found =
+      info.type === BATCH_WORKFLOW
+        ? 'the workflow with this ID is a batch'
+        : `the workflow with this ID has the type ${JSON.stringify(info.type)}`;
     throw notFoundError('follow-up', workflowId, namespace, found);
   }
   if (runId !== undefined && (await describeWorkflow(client, workflowId)) !== null)
@@ -167,7 +170,10 @@ export async function readTaskFailure(
     (event) => event.workflowTaskFailedEventAttributes ?? event.workflowTaskCompletedEventAttributes,
   );
   const message = latest?.workflowTaskFailedEventAttributes?.failure?.message;
-  return message ? `the workflow task keeps failing and is retried: ${singleLine(message, 500)}` : null;
+  if (!message) return null;
+  // For example, an in-memory Temporal server has restarted.
+  const advice = message.startsWith('BadSearchAttributes') ? '; run `agent-follow-up setup`' : '';
+  return `the workflow task keeps failing and is retried: ${singleLine(message, 500)}${advice}`;
 }
 
 /** Lists the latest run of each follow-up that matches the filter. */

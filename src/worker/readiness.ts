@@ -106,7 +106,14 @@ export function keyCheck(api: AgentApi, logger: Pick<Logger, 'warn'>): Readiness
     if (isKeyAccepted) return [];
     const response = await api.getJob(PROBE_JOB, { timeoutMs });
     isKeyAccepted = response.kind === 'job' || response.httpStatus === 404;
-    if (response.kind === 'job' || !SETTINGS_LABELS.test(response.label)) return [];
+    if (response.kind === 'job') return [];
+    if (!SETTINGS_LABELS.test(response.label)) {
+      if (response.httpStatus === undefined)
+        logger.warn(
+          `the agent service does not respond (${response.message}); if this continues, check AGENT_API_BASE_URL`,
+        );
+      return [];
+    }
     const reason = `the agent service can't be used with these settings: ${response.message}`;
     logger.warn(reason);
     return [reason];

@@ -150,8 +150,12 @@ it.concurrent('a follow-up handle rejects a batch; a batch with invalid input re
   const done = await followUps.batches.start([{ projectId: 'p', jobId: randomUUID(), prompt: 'x' }]);
   await done.result();
   const { workflowId } = done;
-  await expect(followUps.getHandle(workflowId).progress()).rejects.toThrow('type "followUpBatch"');
-  await expect(followUps.getHandle(workflowId).result()).rejects.toThrow('type "followUpBatch"');
+  await expect(followUps.getHandle(workflowId).progress()).rejects.toThrow(
+    'the workflow with this ID is a batch',
+  );
+  await expect(followUps.getHandle(workflowId).result()).rejects.toThrow(
+    'the workflow with this ID is a batch',
+  );
   const options = { workflowId: `${workflowId}-refused`, taskQueue, args: ['none'] };
   await client.workflow.start('followUpBatch', options);
   const refused = followUps.batches.getHandle(options.workflowId);

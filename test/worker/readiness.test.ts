@@ -65,7 +65,8 @@ it('while the agent service does not respond, the key check returns within half 
   expect(call.mock.calls).toEqual([[expect.anything(), { timeoutMs: 10_000 }]]);
   await end(failed('timeout'));
   expect(await check()).toEqual([]);
-  expect(warn).not.toHaveBeenCalled();
+  const advice = 'the agent service does not respond (timeout); if this continues, check AGENT_API_BASE_URL';
+  expect(warn.mock.calls).toEqual([[advice]]);
 });
 
 it('if the agent service rejects the key slowly, the worker is never reported as ready', async () => {
