@@ -68,5 +68,7 @@ async def main(project_id: str, job_id: str, request_id: str, prompt: str) -> in
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 5:
+        sys.exit(__doc__)
     # Exit immediately, because Python may crash during a shutdown right after a call (temporalio/sdk-python#300).
     os._exit(asyncio.run(main(*sys.argv[1:])))

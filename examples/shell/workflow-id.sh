@@ -9,5 +9,7 @@ encode() { # A UUID is in lower case. jq 1.6 does not encode !'()*
 }
 
 [[ $# == 3 ]] || { echo 'usage: workflow-id.sh PROJECT JOB REQUEST_ID' >&2 && exit 2; }
-project=$(encode "$1") job=$(encode "$2") request=$(encode "$3")
+project=$(encode "$1")
+job=$(encode "$2")
+request=$(encode "$3")
 echo "follow-up:$project:$job:$request"

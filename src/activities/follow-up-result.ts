@@ -1,11 +1,6 @@
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/common';
-import {
-  describeCancellation,
-  describeConflict,
-  parseFollowUpFailure,
-  type Outcome,
-} from '../contract/outcome';
+import { describeCancellation, parseFollowUpFailure, type Outcome } from '../contract/outcome';
 import type { FollowUpActivities } from '../contract/activities';
 import { fetchOutcome } from '../temporal/fetch-outcome';
 import { pollAgainError } from './attempt';
@@ -39,13 +34,10 @@ export const followUpResult: FollowUpActivities['followUpResult'] = async (follo
   const reason = unreadableOutcome?.message ?? 'the follow-up is still running';
   if (recordedOutcome === null)
     throw pollAgainError(Math.min(MAX_WAIT_MS, FIRST_WAIT_MS * info.attempt), reason);
-  const { outcome, delivery, message } = recordedOutcome;
+  const { outcome, message } = recordedOutcome;
   if (result !== undefined && outcome !== 'unreadable') return result;
   let failureMessage = outcome === 'unreadable' ? message : (failure?.message ?? message);
   if (outcome === 'cancelled') failureMessage = describeCancellation(receipt);
-  // If the prompts can't be compared, it is unknown whether the message was sent.
-  if (outcome === 'conflict' && delivery === 'not-sent')
-    failureMessage = describeConflict(followUp.workflowId);
   const { details = { job: null, receipt } } = (failure && parseFollowUpFailure(failure)) ?? {};
   // The failure is converted, because the original failure may be retryable (for example, from another program's workflow). The
   // Temporal server would then retry this activity indefinitely. The SDK logs a benign failure without a warning, because the

@@ -37,9 +37,9 @@ export type JobLockAttempt =
   | { readonly kind: 'held'; readonly holder: JobLockHolder };
 
 /**
- * Acquires the lock of a job by starting the workflow whose ID is the lock. A free lock needs one request. If the holder of an open
- * lock has ended, the lock is terminated. The termination names the lock's run ID, so that a later lock is never terminated by
- * mistake.
+ * Acquires the lock of a job by starting the workflow whose ID is the lock. A free lock needs one request. If the lock's workflow
+ * is running, but its holder has ended, the lock's workflow is terminated. The termination names the lock's run ID, so that a
+ * later lock is never terminated by mistake.
  */
 export async function acquireJobLock(
   client: Client,

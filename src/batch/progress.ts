@@ -38,8 +38,8 @@ export interface BatchProgress
   extends Omit<BatchSummary, 'endedAt'>, Pick<BatchMemo, 'open' | 'concurrency'> {
   readonly state: BatchState;
   /**
-   * Why the batch does not end as `done` or did not, and the required action. For a running batch that can't proceed,
-   * the message names the blocked item and the reason. Otherwise, and for a cancelled batch, the value is null.
+   * Why a running batch will not end as `done`, or why an ended batch did not, and the required action. For a running batch that
+   * can't proceed, the message names the blocked item and the reason. Otherwise, and for a cancelled batch, the value is null.
    */
   readonly message: string | null;
   /** When the batch ended, as ISO 8601 in UTC. The value is null while the batch runs. */
@@ -76,14 +76,16 @@ export function toBatchProgress(memo: BatchMemo, run: string, endedAt: string | 
   const endedState = isTerminated ? 'terminated' : run === 'cancelled' ? run : outcome.state;
   const state = run === 'running' ? running : endedState;
   const waits =
-    run === 'running' && blockedItem ? `Waits for ${blockedItem.workflowId}: ${blockedItem.reason}` : null;
+    run === 'running' && blockedItem
+      ? `The item ${blockedItem.workflowId} can't proceed: ${blockedItem.reason}`
+      : null;
   const message = (state === outcome.state || stopReason !== null ? outcome.message : null) ?? waits;
   return { ...toSummaryFields(memo), state, message, open, concurrency, endedAt };
 }
 
 /**
- * Returns how a batch ends that is not terminated. If it does not end as `done` and was not cancelled, the message has the reason
- * and the action.
+ * Returns the outcome of a batch that is not terminated. If it does not end as `done` and was not cancelled, the message has the
+ * reason and the action.
  */
 export function toBatchOutcome(memo: BatchMemo) {
   const { items, ended, stopReason } = memo;

@@ -42,9 +42,9 @@ export interface FollowUpDescription {
    */
   readonly outcome: string | null;
   /**
-   * The delivery's verdict, which the follow-up records when it ends. Until then, and if the follow-up was terminated or timed out,
-   * the verdict is null. Exception: the verdict is `unknown` if a pending send has a recorded permission, or a heartbeat that this
-   * client can't decode, because its message may have been sent. A list does not have this exception.
+   * The delivery's verdict, which the follow-up records when it ends. Until then, and if the follow-up was terminated or timed
+   * out, the verdict is null. Exception: the verdict is `unknown` if a pending send has a recorded permission, or a heartbeat
+   * that this client can't decode, because its message may have been sent. A list does not have this exception.
    */
   readonly verdict: Verdict | null;
   /** The evidence for the final status, such as `seen-active`. Null while the follow-up runs, and if no status was accepted. */
@@ -171,8 +171,10 @@ export async function readTaskFailure(
   );
   const message = latest?.workflowTaskFailedEventAttributes?.failure?.message;
   if (!message) return null;
-  // For example, an in-memory Temporal server has restarted.
-  const advice = message.startsWith('BadSearchAttributes') ? '; run `agent-follow-up setup`' : '';
+  // The namespace can lack the attributes, for example because an in-memory Temporal server has restarted.
+  const advice = message.includes('no mapping defined for search attribute')
+    ? '; run `agent-follow-up setup`'
+    : '';
   return `the workflow task keeps failing and is retried: ${singleLine(message, 500)}${advice}`;
 }
 

@@ -13,7 +13,12 @@ import { singleLine } from '../contract/text';
 import { addCounts } from '../contract/response-counts';
 import { findGrpcError } from '../temporal/grpc-status';
 import { readProtoField, toDate } from '../temporal/proto-field';
-import { describePendingActivity, listPollingWorkers, type PendingActivity } from '../temporal/raw-requests';
+import {
+  describePendingActivity,
+  listPollingWorkers,
+  type PendingActivity,
+  STOP_SEND_REASON,
+} from '../temporal/raw-requests';
 import { SERVER_TIMEOUT_MS, withTimeout, WORKER_TIMEOUT_MS } from './call-runner';
 import {
   describeFollowUp,
@@ -75,8 +80,9 @@ function queryProgress(client: Client, { workflowId, runId }: TemporalRun): Prom
  * progress as `unknown`. If the Temporal server has not recorded a send permission, nothing was sent yet.
  *
  * The pending activity belongs to the progress only if the workflow reports the same progress before and after the client reads
- * the activity from the Temporal server. Between the two requests, the workflow can change from send 1 to send 2. Without this check,
- * the client would combine the progress of send 1 with the missing permission of send 2, and report that send 1 sent nothing.
+ * the activity from the Temporal server. Between the two requests, the workflow can change from send 1 to send 2. Without this
+ * check, the client would combine the progress of send 1 with the missing permission of send 2, and report that send 1 sent
+ * nothing.
  *
  * @param first the progress that the workflow has just reported
  */
@@ -132,9 +138,11 @@ function withPendingSend(
 
 /** Returns why a pending activity makes no request: it is paused, or its latest attempt failed; undefined if neither is true. */
 function describeHindrance(
-  { paused, isStarted, lastFailure }: PendingActivity,
+  { paused, pauseInfo, isStarted, lastFailure }: PendingActivity,
   type: 'sendMessage' | 'pollJob',
 ): string | undefined {
+  // An operator must not resume a send that the follow-up itself has paused.
+  if (paused === true && pauseInfo?.manual?.reason === STOP_SEND_REASON) return STOP_SEND_REASON;
   if (paused === true && !isStarted)
     return `the activity ${type} is paused; resume it with \`temporal activity unpause\``;
   if (!lastFailure?.message || lastFailure.applicationFailureInfo?.type === POLL_AGAIN) return undefined;

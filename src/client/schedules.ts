@@ -218,7 +218,7 @@ async function updateThroughConflicts(
       return;
     } catch (error) {
       // The stored schedule can't be decoded.
-      if (error instanceof ValueError && !hasRead) throw error;
+      if ((error instanceof ValueError || error instanceof TypeError) && !hasRead) throw error;
       if (error instanceof ScheduleNotFoundError)
         throw notFoundError('schedule', scheduleId, client.options.namespace);
       if (!hasGrpcStatus(error, 'FAILED_PRECONDITION')) throwScheduleError(error);

@@ -55,8 +55,9 @@ export const isReceipt = objectOf({
   /** Why the terminal status was accepted. The value is null until then. */
   evidence: orNull(isEvidence),
   /**
-   * The job in the baseline read of the latest POST. If a send found that the job was not idle, or that the workflow was reset, and
-   * no POST followed, the value is the job that this send read. The value is null if this read is not known.
+   * The job in the baseline read of the latest POST that may have been processed. Without such a POST, the value is the job in
+   * the baseline read of the latest send that made a POST, or that found that the job was not idle or that the workflow was
+   * reset. The value is null if this read is not known.
    */
   baseline: orNull(isJobState),
   /** The SHA-256 of the prompt in hexadecimal digits. The value is null if the request was invalid. */
@@ -67,7 +68,7 @@ export const isReceipt = objectOf({
    */
   polls: count,
   /**
-   * When the latest POST started that was accepted or rejected, or whose delivery is unknown. The value is null if there was
+   * The start time of the latest POST that was accepted or rejected, or whose delivery is unknown. The value is null if there was
    * none.
    */
   sentAt: orNull(text),

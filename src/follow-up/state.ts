@@ -67,13 +67,14 @@ const facts = {
   /** The job in the latest readable response. */
   job: orNull(isAgentJob),
   /**
-   * The job in the baseline read of the latest POST. If a send found that the job was not idle, or that the workflow was reset,
-   * and no POST followed, the value is the job that this send read. The value is null if this read is not known.
+   * The job in the baseline read of the latest POST that may have been processed. Without such a POST, the value is the job in
+   * the baseline read of the latest send that made a POST, or that found that the job was not idle or that the workflow was
+   * reset. The value is null if this read is not known.
    */
   baseline: orNull(isJobState),
   /** How many POSTs may have reached the agent service. */
   sends: count,
-  /** When the latest POST started that was accepted or rejected, or whose delivery is unknown. */
+  /** The start time of the latest POST that was accepted or rejected, or whose delivery is unknown. */
   sentAt: orNull(time),
   /** Whether the one further POST of `onUnknownDelivery: resend` was allowed before, or may have been allowed before a reset. */
   isResendUsed: boolean,

@@ -22,8 +22,8 @@ const SIMILAR_NAME = /^FOLLOW_UP_(?:PLUGIN|DATA_CONVERTER)/;
 const DISPOSE_TIMEOUT_MS = 5_000;
 
 /**
- * Loads the modules that `FOLLOW_UP_PLUGINS` names, in this order. Paths and package names are resolved from the working directory.
- * If the variable is not set, nothing is loaded.
+ * Loads the modules that `FOLLOW_UP_PLUGINS` names, in this order. Paths and package names are resolved from the working
+ * directory. If the variable is not set, nothing is loaded.
  *
  * @throws ConfigurationError with the problems of all modules
  */
@@ -33,7 +33,7 @@ export async function loadPlugins(env: Environment): Promise<readonly TemporalPl
     .filter((name) => readVariable(env, name) !== undefined)
     .map((name) => ({
       field: name,
-      text: `is not a variable of this program; set ${VARIABLE}, or unset it`,
+      text: `is not a variable of this program; rename it to ${VARIABLE}, or unset it`,
     }));
   const entries = readVariable(env, VARIABLE)?.split(',') ?? [];
   const modules = entries.map((entry) => entry.trim()).filter(Boolean);
@@ -120,8 +120,8 @@ function guardRunWorker(runWorker: RunWorker, failure: Failure): RunWorker {
 }
 
 /**
- * Returns the options of a connection after every plugin has changed them. The plugins are not part of these options, because the SDK
- * would then also apply them to each client and worker that uses the connection.
+ * Returns the options of a connection after every plugin has changed them. The plugins are not part of these options, because the
+ * SDK would then also apply them to each client and worker that uses the connection.
  */
 export function configureConnection<Options extends object>(
   plugins: readonly TemporalPlugin[],

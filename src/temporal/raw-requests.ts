@@ -1,6 +1,6 @@
 /**
- * Requests and responses of the Temporal server for which the SDK has no method. A table in docs/architecture.md lists them. For most of
- * them, a test fails as soon as the SDK has the method. The table marks those without a test.
+ * Requests and responses of the Temporal server for which the SDK has no method. A table in docs/architecture.md lists them. For
+ * most of them, a test fails as soon as the SDK has the method. The table marks those without a test.
  */
 import { Client, type WorkflowExecutionDescription } from '@temporalio/client';
 import type { PayloadCodec } from '@temporalio/common';
@@ -15,8 +15,8 @@ const WORKFLOW_TASKS = 1 as unknown as TaskQueueType;
 const PENDING_ACTIVITY_STARTED = 2;
 
 /**
- * Returns a client with which repeated starts create only one run, because all of its starts have the same request ID of Temporal.
- * The SDK's start options have no request ID, and the SDK draws another one for each start.
+ * Returns a client with which repeated starts create only one run, because all of its starts have the same request ID of
+ * Temporal. The SDK's start options have no request ID, and the SDK draws another one for each start.
  *
  * @param startRequestId Temporal's own request ID of the start call, which is not the `requestId` of a follow-up
  */
@@ -126,6 +126,9 @@ export function toSerializationContext({ namespace, workflowExecution, activityI
   const workflowId = workflowExecution?.workflowId ?? '';
   return { type: 'activity', namespace, workflowId, activityId, isLocal: false } as const;
 }
+
+/** The reason with which a follow-up pauses its own send, before it reads whether the send has sent anything. */
+export const STOP_SEND_REASON = 'the follow-up stops its send';
 
 /** Pauses a pending activity of a workflow, so that its next attempt does not start. */
 export async function pauseActivity(

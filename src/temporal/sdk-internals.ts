@@ -1,6 +1,7 @@
 /**
- * This file has all uses of private parts of the SDK. Another version of the SDK can lack them: then a warning states the effect, and
- * every other feature works. A table in docs/architecture.md lists the public feature of the SDK that each of these uses replaces.
+ * This file has all uses of private parts of the SDK. Another version of the SDK can lack them: then a warning states the effect,
+ * and every other feature works. A table in docs/architecture.md lists, for each of these uses, the public feature that the SDK
+ * lacks.
  */
 import {
   type Client,
@@ -71,8 +72,8 @@ export class StoppableConnection extends Connection {
   }
 
   /**
-   * Returns a connection that uses the channel, the credentials and the other interceptors of an existing connection. If the SDK lacks
-   * a private part, returns the existing connection.
+   * Returns a connection that uses the channel, the credentials and the other interceptors of an existing connection. If the SDK
+   * lacks a private part, returns the existing connection.
    */
   static share(connection: Connection): Connection {
     if (connection instanceof StoppableConnection) return connection;

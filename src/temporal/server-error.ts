@@ -14,8 +14,8 @@ export class TemporalUnreachableError extends FollowUpError {
 }
 
 /**
- * Thrown when the namespace is missing, or when its search attributes are missing or have a wrong type. The message has the required
- * commands.
+ * Thrown when the namespace is missing, or when its search attributes are missing or have a wrong type. The message has the
+ * required commands.
  */
 export class SearchAttributesError extends FollowUpError {
   declare readonly code: 'NAMESPACE_NOT_SET_UP';
@@ -38,7 +38,7 @@ export function serverError(
   { namespace, address, callName }: ServerCall,
 ): FollowUpError | undefined {
   if (error instanceof FollowUpError) return error;
-  // The SDK throws this error only if a workflow is started. Other calls have the gRPC status NOT_FOUND.
+  // The SDK's workflow and schedule clients throw this error. The error of a raw request has the gRPC status NOT_FOUND.
   if (error instanceof NamespaceNotFoundError) return namespaceNotFoundError(namespace, error);
   const grpc = findGrpcError(error);
   if (grpc === undefined) return undefined;

@@ -98,7 +98,7 @@ const SETTINGS_LABELS = RegExp(
   `^(http_(401|3\\d\\d)|not_a_job|no_key|ENOTFOUND|PROXY_\\w+)$|${TLS_CODE.source}`,
 );
 
-/** Reports an invalid key or URL before the first follow-up. If the agent service is down, the worker becomes and stays ready. */
+/** Reports an invalid key or URL before the first follow-up. While the agent service is down, the worker is ready. */
 export function keyCheck(api: AgentApi, logger: Pick<Logger, 'warn'>): ReadinessCheck {
   const timeoutMs = Math.min(api.timeoutMs, KEY_CHECK_TIMEOUT_MS);
   let isKeyAccepted = false;
@@ -108,7 +108,9 @@ export function keyCheck(api: AgentApi, logger: Pick<Logger, 'warn'>): Readiness
     isKeyAccepted = response.kind === 'job' || response.httpStatus === 404;
     if (response.kind === 'job') return [];
     if (!SETTINGS_LABELS.test(response.label)) {
-      if (response.httpStatus === undefined)
+      // The reads of a worker that shuts down end with UND_ERR_DESTROYED.
+      const hasResponded = response.httpStatus !== undefined || response.gatewayStatus !== undefined;
+      if (!hasResponded && response.label !== 'UND_ERR_DESTROYED')
         logger.warn(
           `the agent service does not respond (${response.message}); if this continues, check AGENT_API_BASE_URL`,
         );

@@ -18,8 +18,8 @@ export interface OpenFollowUps {
 }
 
 /**
- * If a phase has up to 50 follow-ups, all are examined. If a phase has more, perhaps many thousands, the first 25 to 50 are examined.
- * If more than 50 started within one second, any of them are examined.
+ * If a phase has up to 50 follow-ups, all are examined. If a phase has more, perhaps many thousands, the first 25 to 50 are
+ * examined. If more than 50 started within one second, any of them are examined.
  */
 const [MIN_EXAMINED, MAX_EXAMINED] = [25, 50];
 
@@ -37,7 +37,7 @@ const SEARCH_PRECISION_MS = 1_000;
  * A follow-up that changes and changes back between two measurements therefore counts as unchanged.
  */
 export class UnchangedFollowUps {
-  /** When the examined runs of a phase got the phase and their job status, by the run and the status. */
+  /** For each phase, the time of the last change of each examined run. The key of the inner map is from `keyOf`. */
   private readonly changes = new Map<Phase, Map<string, number>>();
   /** The time that the previous search found for a phase. The next search begins with this time. */
   private readonly searchStarts = new Map<Phase, number>();

@@ -25,8 +25,8 @@ import { nonRetryableError } from './non-retryable-error';
 
 export interface ChildFollowUpOptions {
   /**
-   * The task queue of the follow-ups' worker, for example `follow-up`. @default the task queue of the calling workflow if its worker has
-   * the follow-up plugin; otherwise, this option is required
+   * The task queue of the follow-ups' worker, for example `follow-up`. @default the task queue of the calling workflow if its
+   * worker has the follow-up plugin; otherwise, this option is required
    */
   readonly taskQueue?: string | undefined;
 }
@@ -39,16 +39,17 @@ export interface ChildFollowUp {
    * Waits for the end of the follow-up. If this wait is cancelled, the follow-up continues.
    *
    * @throws ApplicationFailure of a type in {@link FAILURE_TYPES}, or `FollowUpCancelled`, `FollowUpTerminated`, `FollowUpTimedOut`
-   * or `FollowUpNotFound`. `FollowUpConflict` means that the existing follow-up has another prompt. `FollowUpUnreadable` means that the
-   * outcome can't be read. `details[0]` of each failure has the fields `job` and `receipt`, each null if it is not known. A failure
-   * of a follow-up can also have `httpStatus` and `serviceMessage`.
+   * or `FollowUpNotFound`. `FollowUpConflict` means that the existing follow-up has another prompt, or a prompt that can no
+   * longer be compared. In the second case, it is unknown whether this message was sent. `FollowUpUnreadable` means that the
+   * outcome can't be read. `details[0]` of each failure has the fields `job` and `receipt`, each null if it is not known. A
+   * failure of a follow-up can also have `httpStatus` and `serviceMessage`.
    */
   result(): Promise<FollowUpResult>;
 }
 
 /**
- * Starts a follow-up as a child workflow, or attaches to the follow-up with the same `requestId`. The follow-up continues after its
- * parent has ended. To cancel the follow-up, use `getExternalWorkflowHandle(workflowId).cancel()`.
+ * Starts a follow-up as a child workflow, or attaches to the follow-up with the same `requestId`. The follow-up continues after
+ * its parent has ended. To cancel the follow-up, use `getExternalWorkflowHandle(workflowId).cancel()`.
  *
  * @throws ApplicationFailure `InvalidRequest` with the problems, before anything is started. A missing `taskQueue` is such a problem if
  *   the worker of the calling workflow does not have the follow-up plugin
@@ -91,8 +92,8 @@ const NO_TASK_QUEUE =
   `${JSON.stringify(DEFAULT_TASK_QUEUES.followUp)}, because the worker of this workflow does not have the follow-up plugin`;
 
 /**
- * Returns the task queue of the follow-ups. The default is the task queue of the calling workflow, but only if its worker also runs
- * follow-ups. Otherwise, perhaps no worker for follow-ups polls this queue, and the follow-up would wait indefinitely.
+ * Returns the task queue of the follow-ups. The default is the task queue of the calling workflow, but only if its worker also
+ * runs follow-ups. Otherwise, perhaps no worker for follow-ups polls this queue, and the follow-up would wait indefinitely.
  */
 function toTaskQueue(options: ChildFollowUpOptions): string {
   const { taskQueue = areWorkflowsBundled() ? workflowInfo().taskQueue : undefined } = options;
@@ -122,7 +123,7 @@ async function awaitExistingResult(taskQueue: string, followUp: FollowUpReferenc
   try {
     return await followUpResult(followUp);
   } catch (error) {
-    const isOurs = error instanceof ActivityFailure && !(error.cause instanceof CancelledFailure);
-    throw isOurs ? (error.cause ?? error) : error;
+    const isActivityFailure = error instanceof ActivityFailure && !(error.cause instanceof CancelledFailure);
+    throw isActivityFailure ? (error.cause ?? error) : error;
   }
 }

@@ -39,7 +39,10 @@ const COMMANDS: readonly [string[], string][] = [
   [['cancel', 'w'], CHANGE],
   [['setup'], CHANGE],
   [['batch', 'run', '-'], `The batch was being submitted. To start the batch or to attach to it, ${REPEAT}.`],
-  [['batch', 'retry', 'b'], `The retry may have been started. To start it or to attach to it, ${REPEAT}.`],
+  [
+    ['batch', 'retry', 'b'],
+    'The retry may have been started. Run the same command again: it attaches to a running retry, and',
+  ],
   [
     ['batch', 'retry', 'b', '--include-unknown'],
     'so check the batch first.\n  to check:   npm run starter -- batch status b\n',

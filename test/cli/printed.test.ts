@@ -207,7 +207,7 @@ it('formats batch progress with percentage, counts and unusual states, and an it
   const counts = '50 of 200 · 25 % · running 10 · completed 45 · failed 3 · JobNotFound 2';
   expect(batchLine({ ...progress, state: 'running', unknownDeliveries: 0 })).toBe(counts);
   expect(batchLine(progress)).toBe(`paused ("batch resume" resumes it) · ${counts} · unknown deliveries 4`);
-  const waits = 'Waits for w: no key';
+  const waits = "The item w can't proceed: no key";
   expect(batchLine({ ...progress, state: 'running', message: waits, unknownDeliveries: 0 })).toBe(
     `${counts} · ${waits}`,
   );

@@ -184,6 +184,7 @@ const STARTS = ['start', 'execute', 'handle.retry', 'batches.start', 'batch.retr
 function workflowIdOf(call: string): unknown {
   if (call === 'batches.start') return expect.stringMatching(/^follow-up-batch:/);
   if (call === 'start' || call === 'execute') return 'follow-up:p:j:r';
+  if (call === 'batch.result') return 'follow-up-batch:b';
   return call.startsWith('handle.') ? 'f' : null;
 }
 

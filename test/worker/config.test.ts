@@ -118,7 +118,7 @@ it.each<[Record<string, string>, string]>([
   [{ FOLLOW_UP_PLUGINS: join(folder, 'nowhere.js') }, 'FOLLOW_UP_PLUGINS: /'],
   [{ FOLLOW_UP_PLUGINS: ',' }, 'FOLLOW_UP_PLUGINS: has an empty entry; remove the extra comma'],
   [{ FOLLOW_UP_DATA_CONVERTER: './converter.js' }, 'FOLLOW_UP_DATA_CONVERTER: is not a variable of this'],
-  [{ FOLLOW_UP_PLUGIN: './plugin.js' }, 'set FOLLOW_UP_PLUGINS, or unset it'],
+  [{ FOLLOW_UP_PLUGIN: './plugin.js' }, 'rename it to FOLLOW_UP_PLUGINS, or unset it'],
   [notifyEnv('hooks'), 'FOLLOW_UP_NOTIFY_URL: must be an http'],
   [notifyEnv('https://me:hunter-two@hooks.example.com'), 'without user name and password'],
   [{ FOLLOW_UP_NOTIFY_URL: NOTIFY_URL }, 'FOLLOW_UP_NOTIFY_SECRET_FILE: is not set, but'],

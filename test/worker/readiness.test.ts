@@ -69,6 +69,20 @@ it('while the agent service does not respond, the key check returns within half 
   expect(warn.mock.calls).toEqual([[advice]]);
 });
 
+it.each([
+  ['has responded with status 503', failed('http_503', 503)],
+  ['has responded with a body that cannot be decoded', { ...failed('bad_encoding'), gatewayStatus: 401 }],
+  ['is not read any more, because the worker shuts down', failed('UND_ERR_DESTROYED')],
+] as const)(
+  'the key check does not report a missing response if the agent service %s',
+  async (_, response) => {
+    const warn = jest.fn();
+    const getJob = () => Promise.resolve(response);
+    await keyCheck({ ...UNUSED_AGENT_API, getJob }, { warn })();
+    expect(warn).not.toHaveBeenCalled();
+  },
+);
+
 it('if the agent service rejects the key slowly, the worker is never reported as ready', async () => {
   jest.useFakeTimers();
   const { call, end } = pendingCalls<JobResponse>();

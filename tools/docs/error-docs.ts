@@ -26,7 +26,7 @@ const ERRORS: Readonly<Record<FollowUpErrorCode, readonly [cause: string, effect
       'Repeat the same call, which sends no message twice. Exception: before a repeated `retry` of a batch with `includeUnknown`, call `progress()` to check whether the retry was started.',
     ],
     WAIT_TIMEOUT: [
-      'The `timeout` passed, or no worker responded in time.',
+      'The `timeout` passed, for example while the Temporal server was unreachable, or no worker responded in time.',
       'A started follow-up or batch continues. An update, a cancellation or another change may still take effect.',
       'Get the follow-up with `getHandle(workflowId)`. If no worker polls the task queue, start one.',
     ],

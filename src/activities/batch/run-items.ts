@@ -26,8 +26,8 @@ import { BatchItemStore, fetchBatchMemo } from './batch-item-store';
 const ROUND_MS = 60_000;
 
 /**
- * Every twelfth round describes each follow-up that the list shows as running. While nothing changes, this is about once a minute.
- * While items end, the rounds follow each other faster.
+ * Every twelfth round describes each follow-up that the list shows as running. While nothing changes, this is about once a
+ * minute. While items end, the rounds follow each other faster.
  */
 const ROUNDS_PER_CHECK = 12;
 
@@ -83,7 +83,7 @@ export const runItems: BatchActivities['runItems'] = async ({ chunks }) => {
 function waitMessage({ blockedItem }: BatchBoard): string {
   return blockedItem === null
     ? 'the batch continues'
-    : `the batch waits for ${blockedItem.workflowId}: ${blockedItem.reason}`;
+    : `the item ${blockedItem.workflowId} can't proceed: ${blockedItem.reason}`;
 }
 
 /** Collects the facts about the running follow-ups and the lanes of the board. */

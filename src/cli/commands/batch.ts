@@ -101,7 +101,7 @@ export function batchCommand(session: Session): Command {
       const status = session.command('batch', 'status', batch.batchId);
       const next = includeUnknown
         ? `A repeated retry sends messages of unknown delivery again, so check the batch first.\n  to check:   ${status}`
-        : 'To start it or to attach to it, run the same command again.';
+        : 'Run the same command again: it attaches to a running retry, and otherwise starts one.';
       const continuation = `The retry may have been started. ${next}`;
       return startAndWait(session, batch, flags, { nothingToDo, scope, continuation }, (settings) =>
         batch.retry({ includeUnknown, ...settings }),

@@ -81,8 +81,9 @@ export class BatchClient {
 }
 
 /**
- * The interval between visibility lists, which lag. `cancel` with `cancelRunning` ends after two lists in a row that show no further
- * running item. If an item appears in the list later, the activity `runItems` cancels it, provided that the batch still runs.
+ * The interval between visibility lists, which lag. `cancel` with `cancelRunning` ends after two lists in a row that show no
+ * further running item. If an item appears in the list later, the activity `runItems` cancels it, provided that the batch still
+ * runs.
  */
 const LIST_INTERVAL_MS = 1_000;
 
@@ -112,11 +113,11 @@ export class BatchHandle {
   }
 
   /**
-   * Waits for the end of one named run: the run that is the latest when the Temporal server first responds. The wait continues while the
-   * Temporal server is unreachable. A failed or cancelled batch has a result too.
+   * Waits for the end of one named run: the run that is the latest when the Temporal server first responds. The wait continues
+   * while the Temporal server is unreachable. A failed or cancelled batch has a result too.
    */
   result(options: CallOptions = {}): Promise<BatchView> {
-    const callState: CallState = {};
+    const callState: CallState = { workflowId: batchWorkflowId(this.batchId) };
     const work = async (client: Client, signal: AbortSignal) => {
       let batch = await retryWhileUnavailable(signal, () => findBatch(client, this.batchId));
       const { workflowId } = batch;

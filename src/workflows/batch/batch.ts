@@ -49,8 +49,8 @@ import { closeChunks, runItems } from './proxies';
 import { checkBatchInput } from './input';
 
 /**
- * One activity may start the items up to this number after the cursor, and all items of the jobs that it has started. An activity
- * adds seven events to the history.
+ * One activity may start the remaining items of the lanes, and items up to this number after the cursor. If a lane goes beyond
+ * the start limit, the next activity starts the lane's further items. An activity adds seven events to the history.
  */
 const ITEMS_PER_ACTIVITY = 200;
 

@@ -86,7 +86,7 @@ describe('a round of a batch', () => {
     const lanes = MEMO.lanes.map((lane) => ({ ...lane, state: 'running' }) as const);
     const board = await roundOf({ getFact: fact }, { lanes });
     expect(board).toMatchObject({ lanes, blockedItem: { workflowId: FIRST, reason: 'no key' } });
-    const message = `the batch waits for ${FIRST}: no key`;
+    const message = `the item ${FIRST} can't proceed: no key`;
     await expect(runItems({ chunks: undefined })).rejects.toMatchObject({ type: 'PollAgain', message });
   });
 

@@ -64,7 +64,7 @@ export function buildCase(world: FollowUpWorld) {
   /** The deadline without extensions. Extensions only move it to a later time. */
   const deadlineAt = (runs[0]?.startedAt ?? 0) + world.plan.startDelayMs + plan.deadlineMs;
   /** The POSTs that the latest run knows. After a reset to a point between two POSTs, the run does not know the second one. */
-  const knownPosts = perhapsProcessed.filter(isKnownTo(world.latest));
+  const knownPosts = perhapsProcessed.filter(isKnown(runs));
   const moved = extensions.flatMap(({ operation, endedAt }) => {
     const duration = parseDuration(operation.duration);
     return 'ms' in duration ? [endedAt + duration.ms] : [];
@@ -113,16 +113,21 @@ export function buildCase(world: FollowUpWorld) {
 }
 
 /**
- * Returns whether a run knows a POST. A run that a reset made knows its own POSTs and those before the reset point. If its send
- * had no permit, the run assumes that the run before has made a POST at any time.
+ * Returns whether the latest run knows a POST. A run that a reset made knows only those POSTs of earlier runs that were made
+ * before the reset point. If its send had no permit, it assumes that a run before has made a POST at any time.
  */
-function isKnownTo({ events, runId }: Run): (post: Request) => boolean {
-  const index = events.findLastIndex(
-    (event) => event.type === 'WorkflowTaskFailed' && event.cause === 'RESET_WORKFLOW',
-  );
-  const resetPointAt = events[index - 1]?.at ?? Infinity;
-  const assumesAPost = events.map(sendEndKind).includes('reset');
-  return (post) => assumesAPost || post.runId === runId || post.requestedAt <= resetPointAt;
+function isKnown(runs: readonly Run[]): (post: Request) => boolean {
+  const assumesAPost = runs.some(({ events }) => events.map(sendEndKind).includes('reset'));
+  const limits = new Map<string, number>();
+  let limit = Infinity;
+  for (const { runId, events } of runs.toReversed()) {
+    limits.set(runId, limit);
+    const index = events.findLastIndex(
+      (event) => event.type === 'WorkflowTaskFailed' && event.cause === 'RESET_WORKFLOW',
+    );
+    limit = Math.min(limit, events[index - 1]?.at ?? Infinity);
+  }
+  return (post) => assumesAPost || post.requestedAt <= (limits.get(post.runId) ?? Infinity);
 }
 
 /** Returns how a send ended; undefined for other events, and for a send whose POST was provably not sent. */

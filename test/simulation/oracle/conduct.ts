@@ -1,7 +1,8 @@
 import { FOLLOW_UP_WORKFLOW } from '../../../src/contract/names';
 import type { Request } from '../agent-service';
 import { START_MS } from '../clock';
-import { fromPayload } from '../temporal/history';
+import { fromPayload, isActivityEnd } from '../temporal/history';
+import type { Run } from '../temporal/run';
 import { END_DELAY_MS, isIdle, isPoll, type Rule } from './case';
 
 /** The maximum age of a send permission when the POST starts. */
@@ -46,8 +47,12 @@ export const RULES: readonly Rule[] = [
     }
   },
   /** No further POST is made if its baseline read shows the turn of an earlier POST of unknown delivery. */
-  function* noPostAfterShownTurn({ posts, perhapsProcessed, shown, isReset, manualCompletions }) {
-    if (isReset || manualCompletions > 0) return;
+  function* noPostAfterShownTurn({ run, posts, perhapsProcessed, shown, isReset, manualCompletions }) {
+    // A send that ended without a report may have lost its baseline.
+    const isUnreported = run.events.some(
+      (event) => isActivityEnd(event) && event.type !== 'ActivityTaskCompleted' && isSend(run, event.seq),
+    );
+    if (isReset || manualCompletions > 0 || isUnreported) return;
     const findBaseline = ({ attempt, requestedAt }: Request) =>
       shown.findLast((get) => get.attempt === attempt && get.receivedAt <= requestedAt)?.shown;
     for (const post of posts) {
@@ -359,3 +364,10 @@ export const UNDISTURBED_RULES: readonly Rule[] = [
     }
   },
 ];
+
+/** Returns whether the activity with a number is a send. */
+function isSend({ events }: Run, seq: number): boolean {
+  return events.some(
+    (event) => 'activity' in event && event.seq === seq && event.activity.activityType === 'sendMessage',
+  );
+}

@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import type { DataConverter, Payload } from '@temporalio/common';
 import { Environment } from '../../harness/environment';
+import { describePendingActivity, pauseActivity, STOP_SEND_REASON } from '../../../src/temporal/raw-requests';
 import { eventually } from '../../../tools/lib/eventually';
 import {
   ENDLESS_TURN,
@@ -92,16 +93,28 @@ it.each([
 ])('the progress names the failure or the pause of a pending %s', async (type, field) => {
   const environment = await Environment.open({ dataConverter: failingFor(field, 'decode') });
   const following = await environment.follow(ENDLESS_TURN, { polling: POLL_EVERY_SECOND });
-  const { workflowId } = following.handle;
-  const lastResponseMatches = (pattern: RegExp) => async () => {
+  const { workflowId, firstExecutionRunId: runId } = following.handle;
+  const lastResponse = async () => {
     const report = await environment.followUps.getHandle(workflowId).progress();
-    return report.from === 'worker' && pattern.test(report.progress.lastResponse ?? '');
+    return report.from === 'worker' ? (report.progress.lastResponse ?? '') : '';
   };
-  const failure = new RegExp(`^the activity ${type} failed and is retried: .*the codec can't decode`);
-  await eventually('the progress names the failure', lastResponseMatches(failure));
-  await new Operator(environment.client).pause(workflowId, type);
-  const pause = new RegExp(`^the activity ${type} is paused; resume it with .temporal activity unpause.$`);
-  await eventually('the progress names the pause', lastResponseMatches(pause));
+  const changed = (from: string) =>
+    eventually('the progress has another response', lastResponse, { until: (text) => text !== from });
+  const failure = await eventually('the activity has failed', lastResponse, {
+    until: (text) => text.includes('failed'),
+  });
+  const pattern = `^the activity ${type} failed and is retried: .*the codec can't decode`;
+  expect(failure).toMatch(new RegExp(pattern));
+  const operator = new Operator(environment.client);
+  await operator.pause(workflowId, type);
+  const advice = 'resume it with `temporal activity unpause`';
+  expect(await changed(failure)).toBe(`the activity ${type} is paused; ${advice}`);
+  // The follow-up itself pauses a send that it stops. The progress then does not advise to resume the send.
+  await operator.unpause(workflowId, type);
+  const run = { workflowId, runId };
+  const pending = await describePendingActivity(environment.client, run, type);
+  await pauseActivity(environment.client, run, pending?.activityId ?? '', STOP_SEND_REASON);
+  expect(await lastResponse()).toBe(STOP_SEND_REASON);
   await following.handle.terminate();
   await environment.close();
 });
