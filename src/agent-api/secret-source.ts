@@ -135,7 +135,11 @@ async function readText(path: string, name: string): Promise<string> {
     return buffer.toString('latin1', 0, bytesRead);
   } catch (error) {
     if (error instanceof SecretError) throw error;
-    throw new SecretError(name, `can't be read: ${failureFromError(error).label}`, { cause: error });
+    throw new SecretError(
+      name,
+      `can't be read: ${failureFromError(error).label}; set it to the path of a readable file`,
+      { cause: error },
+    );
   } finally {
     // The text is known or the error is reported, so a file that can't be closed changes nothing.
     await file?.close().catch(() => undefined);

@@ -154,6 +154,8 @@ export interface FollowUpProgress extends Pick<Receipt, 'evidence' | 'responseCo
 
 const WAIT_ADVICE =
   'nothing; if the last response is an error that persists, fix its cause. A cancellation ends the follow-up, but does not stop the agent';
+const WAIT_FOR_LOCK_ADVICE =
+  'nothing; to send sooner, cancel the follow-up that holds the job lock, which the last response names';
 const NEW_KEY_ADVICE =
   'give the workers a valid AGENT_API_KEY or AGENT_API_KEY_FILE; the follow-up then continues automatically';
 const UNKNOWN_STATUS_REASON =
@@ -206,8 +208,8 @@ export function phaseRows(
   const isOver = phase === 'failed' || phase === 'cancelled';
   if (!isOver && job !== null && !isKnownStatus(job.status))
     return [...rows, ['why', UNKNOWN_STATUS_REASON], ['what to do', UNKNOWN_STATUS_ADVICE]];
-  const advice = isOver ? getAdviceAfterEnd(delivery, phase === 'cancelled') : WAIT_ADVICE;
-  return [...rows, ['what to do', advice]];
+  if (isOver) return [...rows, ['what to do', getAdviceAfterEnd(delivery, phase === 'cancelled')]];
+  return [...rows, ['what to do', phase === 'waiting-for-job' ? WAIT_FOR_LOCK_ADVICE : WAIT_ADVICE]];
 }
 
 /** Returns the required action for a follow-up that ended without a final job. */

@@ -53,13 +53,20 @@ it('reports each change of the key file after which the file can’t be used onc
   for (let n = 0; n < 3; n += 1) expect(await source.current()).toBe('admin-key-1');
   writeFileSync(path, 'admin-key-3');
   for (let n = 0; n < 3; n += 1) expect(await source.current()).toBe('admin-key-3');
-  expect(problems.slice(contents.length)).toEqual(["can't be read: ENOENT", undefined]);
+  expect(problems.slice(contents.length)).toEqual([
+    "can't be read: ENOENT; set it to the path of a readable file",
+    undefined,
+  ]);
   expect(problems.join()).not.toMatch(/half|admin-key-/);
 });
 
 // Proves K4.
 it.each<[string, string, RegExp]>([
-  ['does not exist', join(folder, 'nothing'), /can't be read: ENOENT$/],
+  [
+    'does not exist',
+    join(folder, 'nothing'),
+    /can't be read: ENOENT; set it to the path of a readable file$/,
+  ],
   ['is too large', path, /must contain only the secret: /],
   ['is a pipe', pipe, /is not a regular file, so it can't be read for each request$/],
 ])(

@@ -174,6 +174,13 @@ it.each<[Partial<FollowUpProgress>, object]>([
     { evidence: 'unchanged (no read showed a turn after the message, so check the job)' },
   ],
   [{ evidence: 'seen-active' }, { evidence: 'seen-active' }],
+  [
+    { phase: 'waiting-for-job' },
+    {
+      action: expect.stringContaining('waits for the job lock'),
+      'what to do': expect.stringContaining('cancel the follow-up that holds the job lock'),
+    },
+  ],
   [{ phase: 'unauthorized' }, { 'what to do': expect.stringContaining('AGENT_API_KEY') }],
   // The follow-up was cancelled before its send. The follow-up had no watch, and an operator has no cause to fix.
   [

@@ -67,7 +67,8 @@ const EXAMPLES = [
     before: `${CLIENT}const followUps = new FollowUpClient(client);
       const requests = [{ projectId: 'docs', jobId: 'job-1', prompt: 'Rebase on main.' }];
       const otherRequests = [{ projectId: 'docs', jobId: 'job-1', prompt: 'Merge main.' }];`,
-    after: `console.log((await nightly.describe()).state.note); ${CLOSE}`,
+    // The Temporal server applies the pause after its response.
+    after: `let note: string | undefined; while (!note) ({ note } = (await nightly.describe()).state); console.log(note); ${CLOSE}`,
     prints: /^holidays\n$/,
   },
   {

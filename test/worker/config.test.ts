@@ -105,7 +105,10 @@ it.each<[Record<string, string>, string]>([
   // Temporal does not allow these characters in a deployment name.
   [{ ...version, TEMPORAL_DEPLOYMENT_NAME: 'a.b' }, 'TEMPORAL_DEPLOYMENT_NAME: has a dot or a colon'],
   [{ AGENT_API_KEY: `${KEY} ${KEY}` }, 'AGENT_API_KEY: must contain only the secret'],
-  [{ AGENT_API_KEY: '', AGENT_API_KEY_FILE: KEY }, "AGENT_API_KEY_FILE: can't be read: ENOENT"],
+  [
+    { AGENT_API_KEY: '', AGENT_API_KEY_FILE: KEY },
+    "AGENT_API_KEY_FILE: can't be read: ENOENT; set it to the path of a readable file",
+  ],
   [{ AGENT_API_KEY: 'another-one', AGENT_API_BASE_URL: KEY }, 'AGENT_API_BASE_URL: must be an http'],
   [
     { TEMPORAL_CONFIG_FILE: fileHolding('toml', `[profile.default]\napi_key = "${KEY}\n`) },

@@ -46,7 +46,7 @@ describe('a batch', () => {
       );
     });
     expect(pending).toMatchObject({ paused: true });
-    expect((await batch.handle.progress()).message).toContain('paused the activity runItems');
+    expect((await batch.handle.progress()).message).toContain('the activity runItems is paused');
     await operator.unpause(workflowId, 'runItems');
     await batch.waitUntilSent(2);
     expect((await batch.finish()).summary).toMatchObject({ byStatus: { completed: 2 } });
