@@ -155,7 +155,7 @@ export interface FollowUpProgress extends Pick<Receipt, 'evidence' | 'responseCo
 const WAIT_ADVICE =
   'nothing; if the last response is an error that persists, fix its cause. A cancellation ends the follow-up, but does not stop the agent';
 const WAIT_FOR_LOCK_ADVICE =
-  'nothing; to send sooner, cancel the follow-up that holds the job lock, which the last response names';
+  'nothing; if the last response names a follow-up that holds the job lock, cancel that follow-up to send sooner';
 const NEW_KEY_ADVICE =
   'give the workers a valid AGENT_API_KEY or AGENT_API_KEY_FILE; the follow-up then continues automatically';
 const UNKNOWN_STATUS_REASON =

@@ -41,7 +41,7 @@ const COMMANDS: readonly [string[], string][] = [
   [['batch', 'run', '-'], `The batch was being submitted. To start the batch or to attach to it, ${REPEAT}.`],
   [
     ['batch', 'retry', 'b'],
-    'The retry may have been started. Run the same command again: it attaches to a running retry, and',
+    'The retry may have been started. Run the same command again: it attaches to a running retry, and otherwise starts one.',
   ],
   [
     ['batch', 'retry', 'b', '--include-unknown'],

@@ -178,7 +178,7 @@ it.each<[Partial<FollowUpProgress>, object]>([
     { phase: 'waiting-for-job' },
     {
       action: expect.stringContaining('waits for the job lock'),
-      'what to do': expect.stringContaining('cancel the follow-up that holds the job lock'),
+      'what to do': expect.stringContaining('holds the job lock, cancel that follow-up to send sooner'),
     },
   ],
   [{ phase: 'unauthorized' }, { 'what to do': expect.stringContaining('AGENT_API_KEY') }],

@@ -49,7 +49,7 @@ import { closeChunks, runItems } from './proxies';
 import { checkBatchInput } from './input';
 
 /**
- * One activity may start the remaining items of the lanes, and items up to this number after the cursor. If a lane goes beyond
+ * An activity may start the remaining items of the lanes, and items up to this number after the cursor. If a lane goes beyond
  * the start limit, the next activity starts the lane's further items. An activity adds seven events to the history.
  */
 const ITEMS_PER_ACTIVITY = 200;
