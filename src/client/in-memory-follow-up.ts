@@ -192,7 +192,7 @@ export class InMemoryFollowUp {
         lockRunId: null,
         startedAt: at,
         at: at + 1,
-        earlierPostEndsAt: at,
+        postEndedBy: at + 1,
       });
     } else this.apply(this.readEnded(at, respond(script, state, jobId)));
   }

@@ -64,7 +64,7 @@ function applyBaselineRead(
 function applyReset(
   state: FollowUpState,
   sendOutcome: SendOutcome & { kind: 'reset' },
-  { earlierPostEndsAt }: SendEndedEvent,
+  { postEndedBy }: SendEndedEvent,
 ): FollowUpState {
   const { delivery, plan } = state;
   // An earlier POST keeps its baseline. Without an earlier POST, the job in its current state is the best known baseline.
@@ -76,10 +76,7 @@ function applyReset(
     ...state,
     job: sendOutcome.baseline ?? state.job,
     baseline,
-    delivery: unknownDelivery(
-      sendOutcome,
-      createObservations(baseline, earlierPostEndsAt + plan.maxStalenessMs),
-    ),
+    delivery: unknownDelivery(sendOutcome, createObservations(baseline, postEndedBy + plan.maxStalenessMs)),
     sends: state.sends + 1,
     isResendUsed: true,
     failures: NO_FAILURES,
@@ -89,7 +86,7 @@ function applyReset(
 function applyPost(
   state: FollowUpState,
   sendOutcome: PostedSendOutcome,
-  { startedAt, at }: SendEndedEvent,
+  { startedAt, at, postEndedBy }: SendEndedEvent,
 ): FollowUpState {
   const { outcome, baseline } = sendOutcome;
   const { delivery, plan } = state;
@@ -106,7 +103,7 @@ function applyPost(
   if (outcome.verdict === 'not-sent') return { ...read, failures: addFailure(state.failures, outcome, at) };
   // The worker's clock may be wrong: the POST was made between the start of the send and now, and ended before now.
   const sentAt = Math.max(startedAt, Math.min(sendOutcome.sentAt, at));
-  const reads = createObservations(baseline, at + plan.maxStalenessMs);
+  const reads = createObservations(baseline, postEndedBy + plan.maxStalenessMs);
   const posted = { ...read, sentAt, failures: NO_FAILURES };
   switch (outcome.verdict) {
     case 'accepted':

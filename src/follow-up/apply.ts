@@ -18,8 +18,8 @@ export type FollowUpEvent =
       /** When the send started. */
       readonly startedAt: number;
       readonly at: number;
-      /** The latest time at which a POST of a run before a reset can have ended. */
-      readonly earlierPostEndsAt: number;
+      /** The time by which each POST has ended. The time is later than `at` if a POST may still be made or be in progress. */
+      readonly postEndedBy: number;
     }
   | ({ readonly kind: 'read ended' } & CompletedRead)
   /** `pollJob` ended: the number of its reads that returned the known job, and the response that ended the poll, if there was one. */

@@ -162,6 +162,11 @@ it('a POST that may have arrived resets the count of failures in a row', () => {
 it.each([
   ['accepted', accepted('completed'), ms(130)],
   ['unknown', unknown('completed'), ms(130)],
+  [
+    'unknown and may be made later',
+    play(unsent(), { ...sendEnded(posted(LOST)), postEndedBy: ms(115) }),
+    ms(145),
+  ],
   // The run before the reset had up to 40 s for its POST.
   ['from a run before a reset', afterSend(resetEnd('completed')), ms(170)],
 ])(

@@ -14,7 +14,11 @@ import {
   isDecisionNeeded,
 } from '../../src/follow-up/state';
 import type { FollowUpEnd, Step } from '../../src/follow-up/step';
-import { outcomeFromUnreportedSend, type UnreportedSendCause } from '../../src/follow-up/unreported-send';
+import {
+  mayPostLater,
+  outcomeFromUnreportedSend,
+  type UnreportedSendCause,
+} from '../../src/follow-up/unreported-send';
 import { HOLDER, httpFailure, job, ms, PLAN, REFUSED, RUN_ID } from './states';
 
 /*
@@ -99,8 +103,8 @@ export function checkSequences(numRuns: number): Figures {
 /** The maximum number of steps after the last choice, for sequences that end only at the deadline. */
 const MAX_ENDING_STEPS = 300;
 
-/** If the run before a reset made the POST, the POST has ended at most this time after the send. */
-const EARLIER_POST_MS = 40_000;
+/** If a send may still make its POST after its end, or if the run before a reset made it, the POST has ended after this time. */
+const LATER_POST_MS = 40_000;
 
 class Sequence {
   private state: FollowUpState;
@@ -329,32 +333,35 @@ class Sequence {
   private sendEvent(step: Step & { do: 'send' }, startedAt: number): FollowUpEvent {
     const { choose, now: at, state } = this;
     const { whenActive } = state.plan;
-    const times = { startedAt, at, earlierPostEndsAt: at + EARLIER_POST_MS };
     const lockRunId = whenActive === 'wait' ? choose.pick('lock-1', null) : null;
-    const reported = (outcome: SendOutcome) =>
-      ({ kind: 'send ended', outcome, lockRunId, ...times }) as const;
+    const ended = (outcome: SendOutcome, postEndedBy = at) =>
+      ({ kind: 'send ended', outcome, lockRunId, startedAt, at, postEndedBy }) as const;
 
     if (this.isEnding && step.permit.runId === this.runId)
-      return reported(this.post(this.job(), { verdict: 'accepted', job: job('active') }));
-    if (!this.isEnding && choose.oneIn(5)) return { ...reported(this.unreportedEnd(step)), lockRunId: null };
+      return ended(this.post(this.job(), { verdict: 'accepted', job: job('active') }));
+    if (!this.isEnding && choose.oneIn(5)) {
+      const { outcome, postEndedBy } = this.unreportedEnd(step);
+      return { ...ended(outcome, postEndedBy), lockRunId: null };
+    }
     if (!this.isEnding && whenActive === 'wait' && choose.oneIn(6))
-      return reported({ kind: 'lock-held', holder: HOLDER });
+      return ended({ kind: 'lock-held', holder: HOLDER });
 
     const read = this.response();
     if (step.permit.runId !== this.runId) {
       const baseline = read.kind === 'job' ? read.job : null;
       const end: SendOutcome = { kind: 'reset', baseline, label: 'reset', message: 'reset' };
-      this.recordPost(at + EARLIER_POST_MS);
-      return reported(end);
+      const latestPostEnd = at + LATER_POST_MS;
+      this.recordPost(latestPostEnd);
+      return ended(end, latestPostEnd);
     }
-    if (read.kind === 'failure') return reported({ ...read, kind: 'not-read' });
+    if (read.kind === 'failure') return ended({ ...read, kind: 'not-read' });
     const { job: baseline } = read;
     if (decideSend(baseline, whenActive, step.earlierBaseline) !== 'send') {
       this.reads.push({ job: baseline, requestedAt: startedAt, at });
-      return reported({ kind: 'job-not-ready', job: baseline });
+      return ended({ kind: 'job-not-ready', job: baseline });
     }
-    if (choose.oneIn(12)) return reported({ kind: 'postponed', label: 'deadline', message: 'not now' });
-    return reported(this.post(baseline, this.postOutcome()));
+    if (choose.oneIn(12)) return ended({ kind: 'postponed', label: 'deadline', message: 'not now' });
+    return ended(this.post(baseline, this.postOutcome()));
   }
 
   private postOutcome(): PostOutcome {
@@ -392,7 +399,7 @@ class Sequence {
    * Returns the outcome of a send without a report. The Temporal server has the record of every send that may have made its POST,
    * unless the server does not respond.
    */
-  private unreportedEnd(step: Step & { do: 'send' }): SendOutcome {
+  private unreportedEnd(step: Step & { do: 'send' }): { outcome: SendOutcome; postEndedBy: number } {
     const { choose, now: at } = this;
     const hasPosted = step.permit.runId === this.runId && choose.pick(true, false);
     const checkpoint: SendRecord = { kind: 'checkpoint', baseline: this.job(), sentAt: at };
@@ -409,10 +416,11 @@ class Sequence {
       ...(hasPosted ? [] : ['failed before permission' as const]),
     );
     const isRecordFinal = cause === 'timed out' || cause === 'cancelled';
-    const end = outcomeFromUnreportedSend(cause, isRecordFinal ? atEnd : earlier, at);
+    const outcome = outcomeFromUnreportedSend(cause, isRecordFinal ? atEnd : earlier, at);
+    const postEndedBy = mayPostLater(cause) ? at + LATER_POST_MS : at;
     if (hasPosted) this.posts += 1;
-    if (hasPosted || end.kind === 'posted') this.recordPost(at);
-    return end;
+    if (hasPosted || outcome.kind === 'posted') this.recordPost(postEndedBy);
+    return { outcome, postEndedBy };
   }
 
   private apply(event: FollowUpEvent): void {

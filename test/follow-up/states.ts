@@ -140,8 +140,13 @@ export function sendEnded(
   outcome: SendOutcome,
   at = SEND_ENDS,
   lockRunId: string | null = null,
-): FollowUpEvent {
-  const times = { startedAt: ms(at - 1), at: ms(at), earlierPostEndsAt: ms(at + 40) };
+): FollowUpEvent & { kind: 'send ended' } {
+  // The run before a reset has up to 40 s for its POST.
+  const times = {
+    startedAt: ms(at - 1),
+    at: ms(at),
+    postEndedBy: ms(outcome.kind === 'reset' ? at + 40 : at),
+  };
   return { kind: 'send ended', outcome, lockRunId, ...times };
 }
 

@@ -70,3 +70,19 @@ it('the reads of a pollJob that timed out are counted', async () => {
   expect(reads).toBeGreaterThan(20);
   expect(buildCase(world).end.receipt?.responseCounts.active).toBe(reads);
 });
+
+it('after another client completed the send activity, the first read is fresh also for a POST that is made later', async () => {
+  const world = await play({
+    request: { deadline: '30m', maxStaleness: '30s', onUnknownDelivery: 'assume-delivered' },
+    operations: [
+      {
+        ...{ at: 'post requested', nth: 1, afterMs: 0 },
+        operation: { kind: 'complete by hand', activity: 'sendMessage', value: 'done' },
+      },
+    ],
+  });
+  const { posts, polls } = buildCase(world);
+  const waitedMs = (polls[0]?.requestedAt ?? NaN) - (posts[0]?.requestedAt ?? NaN);
+  // The send permission is valid for 10 s, the HTTP timeout is 30 s, and maxStaleness is 30 s.
+  expect(waitedMs).toBeGreaterThanOrEqual(70_000);
+});

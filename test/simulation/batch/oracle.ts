@@ -302,8 +302,14 @@ function isEarlierRunUnknown(world: BatchWorld, before: Run, run: Run): boolean 
   if (isStartedByAnotherClient(before) && isForgotten(world, before, run.startedAt)) return true;
   const batchStart = world.starts.find((start) => start.run === run)?.batch.start;
   const batches = world.runs.filter(isBatch);
-  // After a reset of the batch, only the item itself shows that it was started, and an operator deleted the item.
-  if (world.deleted.has(before) && batches.some(({ isReset }) => isReset)) return true;
+  // After a reset or a termination of the batch, only the item itself shows that it was started, and an operator deleted the item.
+  const hasLostBoard = batches.some(
+    ({ isReset, status }) => isReset || status === 'WorkflowExecutionTerminated',
+  );
+  const isDeleted = [...world.deleted.keys()].some(
+    (each) => each.start.firstRunId === before.start.firstRunId,
+  );
+  if (isDeleted && hasLostBoard) return true;
   const ownIndex = batches.findIndex(({ runId }) => runId === batchStart?.firstRunId);
   const earlierBatches = batches.slice(0, ownIndex + 1);
   // A start that found none of the earlier runs started the batch from the beginning.

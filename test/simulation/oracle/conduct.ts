@@ -1,4 +1,5 @@
 import { FOLLOW_UP_WORKFLOW } from '../../../src/contract/names';
+import { type FollowUpProgress, OPEN_PHASES } from '../../../src/contract/result';
 import type { Request } from '../agent-service';
 import { START_MS } from '../clock';
 import { fromPayload, isActivityEnd } from '../temporal/history';
@@ -91,23 +92,21 @@ export const RULES: readonly Rule[] = [
       if (post !== undefined) yield `POST ${post.number} was made while the send was paused`;
     }
   },
-  /** `pollNow` returns after a read that was requested later than the update. */
-  function* pollNowReads({ world, gets, has, wasOverAt }) {
+  /** `pollNow` returns after a read that was requested later than the update, or with the progress of a follow-up that has ended. */
+  function* pollNowReads({ world, gets, has }) {
     if (has('hold queue')) return;
-    for (const update of world.performedOfKind('poll now')) {
-      const isRead = gets.some(
-        ({ requestedAt }) => requestedAt >= update.at && requestedAt <= update.endedAt,
-      );
+    for (const { at, endedAt, answer } of world.performedOfKind('poll now')) {
+      if (answer?.kind !== 'answered') continue;
+      const { phase } = fromPayload(answer.result) as FollowUpProgress;
+      const isRead = gets.some(({ requestedAt }) => requestedAt >= at && requestedAt <= endedAt);
       // While another follow-up holds the job lock, the follow-up makes no read, and the progress shows the holder.
       const isLocked = world.log.some(
-        ({ at, what }) =>
-          what === 'waitForJobLock started' &&
-          at + START_MS >= update.at &&
-          at + START_MS <= update.endedAt + REPORT_DELAY_MS,
+        (event) =>
+          event.what === 'waitForJobLock started' &&
+          event.at + START_MS >= at &&
+          event.at + START_MS <= endedAt + REPORT_DELAY_MS,
       );
-      if (isLocked) continue;
-      if (update.answer?.kind === 'answered' && !isRead && !wasOverAt(update))
-        yield 'pollNow returned without a read';
+      if (!isRead && !isLocked && OPEN_PHASES.includes(phase)) yield 'pollNow returned without a read';
     }
   },
   /** An update interrupts a wait and `pollJob`, and a cancellation also interrupts a read. Both only wait for a POST in progress. */
