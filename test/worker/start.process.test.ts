@@ -17,11 +17,17 @@ async function startWorker(env: NodeJS.ProcessEnv): Promise<WorkerProcess> {
   return worker;
 }
 
-/** Occupies a port: the function listens on the port, unless another process already does. */
+/** Keeps a port occupied. If another process has the port, for example another run of these tests, listens as soon as it is free. */
 async function occupyPort(port: number): Promise<number> {
   const server = createServer();
-  stops.push(() => server.close());
-  await once(server.listen(port, '127.0.0.1'), 'listening').catch(() => undefined);
+  const listen = () => server.listen(port, '127.0.0.1');
+  const retry = setInterval(() => server.listening || listen(), 10);
+  stops.push(() => {
+    clearInterval(retry);
+    server.close();
+  });
+  server.on('error', () => undefined);
+  await once(listen(), 'listening').catch(() => undefined);
   return (server.address() as AddressInfo | null)?.port ?? port;
 }
 

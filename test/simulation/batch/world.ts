@@ -177,7 +177,10 @@ export class BatchWorld extends World<BatchPlan, BatchOperation> {
       this.performAsClient({ kind: 'start', times: 1, options: { maxFailures: null } });
       await this.waitUntilQuiet();
     }
-    await this.clock.sleep(UNTIL_LISTED_MS);
+    do {
+      await this.waitUntilQuiet();
+      await this.clock.sleep(UNTIL_LISTED_MS);
+    } while (!this.isQuiet());
     // The batch may be older than the retention.
     if (this.server.find(BATCH_WORKFLOW_ID) === undefined) return;
     const batch = await this.calls.run({}, (client) => findBatch(client, BATCH_ID));
@@ -234,10 +237,14 @@ export class BatchWorld extends World<BatchPlan, BatchOperation> {
     return new CallRunner(createClient(server, reach, named), TASK_QUEUES.followUp);
   }
 
+  private isQuiet(): boolean {
+    const isOpen = ({ isOpen, start }: Run) => isOpen && !WORKFLOWS_WITHOUT_WORKER.has(start.workflowType);
+    return this.pendingCount === 0 && !this.runs.some(isOpen);
+  }
+
   /** Waits until all workflows have ended and no operation is pending. */
   private async waitUntilQuiet(): Promise<void> {
-    const runs = () => this.runs.filter(({ start }) => !WORKFLOWS_WITHOUT_WORKER.has(start.workflowType));
-    while (this.pendingCount > 0 || runs().some(({ isOpen }) => isOpen)) {
+    while (!this.isQuiet()) {
       await this.clock.sleep(1_000);
       this.recordEnds();
       this.resumeForgottenPause();
