@@ -4,6 +4,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { inspect, parseArgs } from 'node:util';
 import type { WorldPlan } from './plan';
+import { RULES, SCENARIO_WORLDS } from './scenarios';
 import {
   BATCHES,
   bundleWorkflows,
@@ -16,10 +17,11 @@ import {
 
 /* npm run simulate: plays the worlds of some seeds, and prints the event log of each world that violates a guarantee. */
 
-const HELP = `npm run simulate -- [--seeds FROM..TO] [--batches FROM..TO] [--log] [--until-violation] [--ci]
+const HELP = `npm run simulate -- [--seeds FROM..TO] [--batches FROM..TO] [--scenarios FROM..TO] [--log] [--until-violation] [--ci]
 
 --seeds 1..1000    plays these worlds of one follow-up, twice each; a single number plays one world, and a comma separates ranges
 --batches 1..200   plays these worlds of one batch, once each, instead of worlds of one follow-up
+--scenarios 1..${RULES.length}   plays these worlds of scenarios.ts
 --log              prints the event log of each world
 --until-violation  stops at the first world that violates a guarantee, and does not search for a smaller plan that violates it
 --ci               plays 4,000 follow-ups and 380 batches with fixed seeds, 100 and 20 with new seeds, and the seeds that failed
@@ -43,6 +45,7 @@ const { values } = parseArgs({
   options: {
     seeds: { type: 'string' },
     batches: { type: 'string' },
+    scenarios: { type: 'string' },
     log: { type: 'boolean', default: false },
     'until-violation': { type: 'boolean', default: false },
     ci: { type: 'boolean', default: false },
@@ -66,7 +69,7 @@ async function main(): Promise<number> {
     return 0;
   }
   if (values.ci) return runInProcesses();
-  const { batches = '', seeds = batches === '' ? '1..1000' : '' } = values;
+  const { batches = '', scenarios = '', seeds = batches + scenarios === '' ? '1..1000' : '' } = values;
   const workflows = await bundleWorkflows();
   const counts: Counts = {};
   const playAll = async <Plan extends WorldPlan<unknown>, World extends WorldResult<Plan>>(
@@ -100,6 +103,7 @@ async function main(): Promise<number> {
   };
   await playAll(FOLLOW_UPS, 'follow-ups', seeds);
   await playAll(BATCHES, 'batches', batches);
+  await playAll(SCENARIO_WORLDS, 'scenarios', scenarios);
   process.send?.(counts);
   return counts.violating ?? 0;
 }
@@ -148,9 +152,7 @@ function* seedsOf(ranges: string): Iterable<number> {
   for (const range of ranges.split(',').filter(Boolean)) {
     const [from = 1, to = from] = range.split('..').map(Number);
     if (!Number.isSafeInteger(from) || !Number.isSafeInteger(to) || to < from)
-      throw new TypeError(
-        `${range} is not a range of integers. Give --seeds and --batches a range such as 1..1000.`,
-      );
+      throw new TypeError(`${range} is not a range of integers. Give a range such as 1..1000.`);
     for (let seed = from; seed <= to; seed += 1) yield seed;
   }
 }
@@ -161,7 +163,7 @@ function printLine(line: string): void {
 
 // The message names the seed, because a rejection that no code awaits does not show which world caused it.
 process.on('unhandledRejection', (error) => {
-  process.stderr.write(`${currentSeed}: ${inspect(error)}\n`);
+  printLine(`${currentSeed} ended with an error: ${inspect(error)}`);
   process.exit(1);
 });
 

@@ -1,0 +1,125 @@
+import { buildCase, type Case } from './oracle/case';
+import type { FollowUpWorld } from './follow-up-world';
+import type { Fault, Plan, PlannedJob } from './plan';
+import { FOLLOW_UPS, type WorldKind } from './simulate';
+
+/** A world with one worker and an idle job, whose differences are chosen for one rule that random worlds seldom reach. */
+interface Scenario {
+  readonly rule: string;
+  readonly request: Partial<Plan['request']>;
+  readonly job?: Partial<PlannedJob>;
+  readonly operations: Plan['operations'];
+  /** Whether the world shows the rule. */
+  readonly shows: (found: Case) => boolean;
+}
+
+const LOST_POST: Fault = {
+  ...{ method: 'post' as const, after: 0, count: 1, isIntermittent: false },
+  effect: { kind: 'reset', processed: false },
+};
+
+/** An operator's update, after the follow-up has decided to end. */
+function updateAfterEnd(name: string, operation: Plan['operations'][number]['operation']): Scenario {
+  return {
+    rule: `${name} is rejected after the follow-up has decided to end`,
+    request: { onUnknownDelivery: 'ask', reconcileTimeout: '0s' },
+    job: { faults: [LOST_POST] },
+    operations: [
+      { at: 'phase needs-decision', nth: 1, afterMs: 1_000, operation: { kind: 'cancel' } },
+      { at: 'phase cancelled', nth: 1, afterMs: 0, operation },
+    ],
+    shows: ({ world }) => world.performed.at(-1)?.answer?.kind === 'rejected',
+  };
+}
+
+const SCENARIOS: readonly Scenario[] = [
+  updateAfterEnd('resolveDelivery', { kind: 'decide', decision: 'delivered', names: 'latest' }),
+  updateAfterEnd('extendDeadline', { kind: 'extend', duration: '1h' }),
+  {
+    rule: 'the reads of a pollJob that timed out are counted',
+    request: {
+      ...{ deadline: '10m', maxStaleness: '1s' },
+      polling: { initial: '5s', growth: 0, maximum: '5s', jitter: 0, timerPolls: 1 },
+    },
+    job: { turns: [{ durationMs: 3_600_000, outcome: 'no-change', takeUpMs: 0 }] },
+    operations: [
+      {
+        ...{ at: 'phase watching', nth: 1, afterMs: 300_000 },
+        operation: { kind: 'hold queue', queue: 'reads', ms: 36_000_000 },
+      },
+    ],
+    shows: ({ polls, end }) => polls.length > 20 && end.receipt?.responseCounts.active === polls.length,
+  },
+  {
+    rule: 'after another client completed the send activity, the first read is fresh also for a POST that is made later',
+    request: { deadline: '30m', maxStaleness: '30s', onUnknownDelivery: 'assume-delivered' },
+    operations: [
+      {
+        ...{ at: 'post requested', nth: 1, afterMs: 0 },
+        operation: { kind: 'complete by hand', activity: 'sendMessage', value: 'done' },
+      },
+    ],
+    // The send permission is valid for 10 s, the HTTP timeout is 30 s, and maxStaleness is 30 s.
+    shows: ({ posts: [post], polls: [poll] }) =>
+      post !== undefined && poll !== undefined && poll.requestedAt - post.requestedAt >= 70_000,
+  },
+  {
+    rule: 'pollNow ends a long wait for the next read',
+    request: {
+      ...{ deadline: '2h', maxStaleness: '1s' },
+      polling: { initial: '20m', growth: 0, maximum: '20m', jitter: 0, timerPolls: 'all' },
+    },
+    job: { turns: [{ durationMs: 3_600_000, outcome: 'no-change', takeUpMs: 0 }] },
+    operations: [{ at: 'phase watching', nth: 1, afterMs: 60_000, operation: { kind: 'poll now' } }],
+    shows: ({ world }) => {
+      const [update] = world.performedOfKind('poll now');
+      return update !== undefined && update.endedAt - update.at < 60_000;
+    },
+  },
+  {
+    rule: 'the read at the end of prLinkTimeout is a single read',
+    request: {
+      ...{ deadline: '2h', maxStaleness: '1s', prLinkTimeout: '1m' },
+      polling: { initial: '20m', growth: 0, maximum: '20m', jitter: 0, timerPolls: 0 },
+    },
+    job: { status: 'failed', turns: [{ durationMs: 1_000, outcome: 'no-change', takeUpMs: 0 }] },
+    operations: [],
+    shows: ({ polls }) => polls.at(-1)?.point === 'read',
+  },
+];
+
+/** The rules of the scenarios, in the order of their numbers from 1 on. */
+export const RULES: readonly string[] = SCENARIOS.map(({ rule }) => rule);
+
+/** The worlds of the scenarios. The seed is the number of the scenario, and also determines the durations of calls. */
+export const SCENARIO_WORLDS: WorldKind<Plan, FollowUpWorld> = {
+  draw: (number) => {
+    const { request, job, operations } = findScenario(number);
+    const plan = FOLLOW_UPS.draw(number);
+    const idle = { status: 'completed', activeMs: null, lagMs: 0, faults: [] } as const;
+    return {
+      ...plan,
+      ...{ startDelayMs: 0, lock: null, workers: 1, suggestFrom: 4_096, operations },
+      request: { ...plan.request, whenActive: 'send', ...request },
+      jobs: [{ ...plan.jobs[0], ...idle, ...job }],
+    };
+  },
+  play: async (plan, workflows) => {
+    const { rule, shows } = findScenario(plan.seed);
+    const { world, violations } = await FOLLOW_UPS.play(plan, workflows);
+    return {
+      world,
+      violations: shows(buildCase(world))
+        ? violations
+        : [...violations, `the world does not show the rule “${rule}”`],
+    };
+  },
+  situations: {},
+};
+
+function findScenario(number: number): Scenario {
+  const scenario = SCENARIOS[number - 1];
+  if (scenario === undefined)
+    throw new RangeError(`There are ${SCENARIOS.length} scenarios, so ${number} is not one.`);
+  return scenario;
+}
