@@ -97,7 +97,7 @@ it('a receiver that is farther away than 250 ms is reached although its other ad
   const receiver = await SlowServer.start('');
   jest.spyOn(dns, 'lookup').mockImplementation(receiver.resolveHost as never);
   await post(`http://receiver.example:${receiver.port}/`);
-  expect(receiver.methods).toEqual(['POST']);
+  expect(await receiver.listMethods()).toEqual(['POST']);
 });
 
 it('the failure of a connection that the receiver closes names its cause, and not the URL', async () => {

@@ -89,7 +89,7 @@ it.each(['POST', 'GET'])(
     const client = agentApiTest.client({ baseUrl: `http://agents.example:${server.port}`, resolveHost });
     const outcome = method === 'GET' ? await client.getJob(JOB_KEY) : await client.sendMessage(MESSAGE);
     expect(outcome).toMatchObject({ job: JOB });
-    expect(server.methods).toEqual([method]);
+    expect(await server.listMethods()).toEqual([method]);
   },
 );
 

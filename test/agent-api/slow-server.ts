@@ -10,8 +10,10 @@ import { afterEach, jest } from '@jest/globals';
 const THREAD = `
 const { createServer } = require('node:http');
 const { parentPort, workerData } = require('node:worker_threads');
+const methods = [];
+parentPort.on('message', () => parentPort.postMessage(methods));
 const server = createServer((request, response) => {
-  parentPort.postMessage(request.method);
+  methods.push(request.method);
   request.resume().on('end', () => response.end(workerData.body));
 });
 server.listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => {
@@ -34,18 +36,16 @@ const ADDRESSES = [
  * clients may have to wait a second, because the kernel repeats a connection attempt after a second.
  */
 export class SlowServer {
-  /** The methods of the requests that the server received. */
-  readonly methods: string[] = [];
-
-  private constructor(readonly port: number) {}
+  private constructor(
+    readonly port: number,
+    private readonly thread: Worker,
+  ) {}
 
   /** Starts a server until the test has ended. @param body the body of every response */
   static async start(body: string): Promise<SlowServer> {
     const gate = new Int32Array(new SharedArrayBuffer(4));
     const thread = new Worker(THREAD, { eval: true, workerData: { body, gate } });
     const [port] = (await once(thread, 'message')) as [number];
-    const server = new SlowServer(port);
-    thread.on('message', (method: string) => server.methods.push(method));
     const occupants = [net.connect(port, '127.0.0.1'), net.connect(port, '127.0.0.1')];
     await Promise.all(occupants.map((socket) => once(socket, 'connect')));
     const open = () => {
@@ -62,7 +62,14 @@ export class SlowServer {
       open();
       await thread.terminate();
     });
-    return server;
+    return new SlowServer(port, thread);
+  }
+
+  /** Returns the methods of the requests that the server received. */
+  async listMethods(): Promise<string[]> {
+    this.thread.postMessage('list the methods');
+    const [methods] = (await once(this.thread, 'message')) as [string[]];
+    return methods;
   }
 
   /** Returns the server's address first, and an address that can't be reached second. */
