@@ -192,7 +192,7 @@ export class InMemoryFollowUp {
         lockRunId: null,
         startedAt: at,
         at: at + 1,
-        postEndedBy: at + 1,
+        maxPostMs: 0,
       });
     } else this.apply(this.readEnded(at, respond(script, state, jobId)));
   }

@@ -152,9 +152,16 @@ const isPostOutcome = unionOf(
 );
 export type PostOutcome = Checked<typeof isPostOutcome>;
 
+const NO_REPORT = 'no_report';
+
 /** Creates the outcome of a POST that no worker reported. @param reason one sentence */
 export function createUnreportedOutcome(reason: string): PostOutcome {
-  return { verdict: 'unknown', label: 'no_report', message: singleLine(reason, 300) };
+  return { verdict: 'unknown', label: NO_REPORT, message: singleLine(reason, 300) };
+}
+
+/** Returns whether no worker reported the POST, so that the POST may still be in progress. */
+export function isUnreported(outcome: PostOutcome): boolean {
+  return outcome.verdict === 'unknown' && outcome.label === NO_REPORT;
 }
 
 const checkpoint = {

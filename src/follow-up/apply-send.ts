@@ -1,4 +1,9 @@
-import type { PostedSendOutcome, RequestFailure, SendOutcome } from '../contract/activities';
+import {
+  isUnreported,
+  type PostedSendOutcome,
+  type RequestFailure,
+  type SendOutcome,
+} from '../contract/activities';
 import { toJobState } from '../contract/job';
 import type { FollowUpEvent } from './apply';
 import { decideSend, type Observations, addObservation, createObservations } from './evidence';
@@ -64,7 +69,7 @@ function applyBaselineRead(
 function applyReset(
   state: FollowUpState,
   sendOutcome: SendOutcome & { kind: 'reset' },
-  { postEndedBy }: SendEndedEvent,
+  { at, maxPostMs }: SendEndedEvent,
 ): FollowUpState {
   const { delivery, plan } = state;
   // An earlier POST keeps its baseline. Without an earlier POST, the job in its current state is the best known baseline.
@@ -76,7 +81,10 @@ function applyReset(
     ...state,
     job: sendOutcome.baseline ?? state.job,
     baseline,
-    delivery: unknownDelivery(sendOutcome, createObservations(baseline, postEndedBy + plan.maxStalenessMs)),
+    delivery: unknownDelivery(
+      sendOutcome,
+      createObservations(baseline, at + maxPostMs + plan.maxStalenessMs),
+    ),
     sends: state.sends + 1,
     isResendUsed: true,
     failures: NO_FAILURES,
@@ -86,7 +94,7 @@ function applyReset(
 function applyPost(
   state: FollowUpState,
   sendOutcome: PostedSendOutcome,
-  { startedAt, at, postEndedBy }: SendEndedEvent,
+  { startedAt, at, maxPostMs }: SendEndedEvent,
 ): FollowUpState {
   const { outcome, baseline } = sendOutcome;
   const { delivery, plan } = state;
@@ -101,9 +109,12 @@ function applyPost(
   };
   // The permit stays, because the agent service processed nothing.
   if (outcome.verdict === 'not-sent') return { ...read, failures: addFailure(state.failures, outcome, at) };
-  // The worker's clock may be wrong: the POST was made between the start of the send and now, and ended before now.
+  // The worker's clock may be wrong, but the permission was requested between the start of the send and now.
   const sentAt = Math.max(startedAt, Math.min(sendOutcome.sentAt, at));
-  const reads = createObservations(baseline, postEndedBy + plan.maxStalenessMs);
+  // If no worker reported the POST, it may still be in progress after the send has ended.
+  const endedBy = isUnreported(outcome) ? Math.max(at, sentAt + maxPostMs) : at;
+  const earlierFreshFrom = delivery.kind === 'unknown' ? delivery.reads.freshFrom : 0;
+  const reads = createObservations(baseline, Math.max(endedBy + plan.maxStalenessMs, earlierFreshFrom));
   const posted = { ...read, sentAt, failures: NO_FAILURES };
   switch (outcome.verdict) {
     case 'accepted':

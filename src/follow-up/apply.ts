@@ -18,8 +18,8 @@ export type FollowUpEvent =
       /** When the send started. */
       readonly startedAt: number;
       readonly at: number;
-      /** The time by which each POST has ended. The time is later than `at` if a POST may still be made or be in progress. */
-      readonly postEndedBy: number;
+      /** The maximum time from the request of a send permission to the end of its POST, in milliseconds. */
+      readonly maxPostMs: number;
     }
   | ({ readonly kind: 'read ended' } & CompletedRead)
   /** `pollJob` ended: the number of its reads that returned the known job, and the response that ended the poll, if there was one. */

@@ -67,14 +67,6 @@ export function outcomeFromUnreportedSend(
   }
 }
 
-/**
- * Returns whether an attempt may still make its POST or be waiting for the response. The Temporal server confirms the end of the
- * attempt only with a timeout, a cancellation or a worker's report.
- */
-export function mayPostLater(cause: UnreportedSendCause): boolean {
-  return cause === 'pending' || cause === 'ended without proof';
-}
-
 function createNotSentOutcome(message: string): SendOutcome {
   return { kind: 'postponed', label: 'not_started', message };
 }

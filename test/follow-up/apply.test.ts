@@ -37,6 +37,7 @@ import {
   sendEnded,
   describeStep,
   unknown,
+  UNREPORTED,
   unsent,
 } from './states';
 
@@ -162,10 +163,22 @@ it('a POST that may have arrived resets the count of failures in a row', () => {
 it.each([
   ['accepted', accepted('completed'), ms(130)],
   ['unknown', unknown('completed'), ms(130)],
+  // The send permission was requested at 99.5 s, and the POST ends within 40 s.
+  ['not reported', play(unsent(), sendEnded(posted(UNREPORTED))), ms(169.5)],
   [
-    'unknown and may be made later',
-    play(unsent(), { ...sendEnded(posted(LOST)), postEndedBy: ms(115) }),
-    ms(145),
+    'not reported and ended long before',
+    play(unsent(), { ...sendEnded(posted(UNREPORTED), 200), startedAt: ms(99) }),
+    ms(230),
+  ],
+  [
+    'reported after an earlier POST that was not reported',
+    play(
+      unsent({ onUnknownDelivery: 'resend' }),
+      sendEnded(posted(UNREPORTED, null)),
+      RECONCILED,
+      sendEnded(posted(LOST), 101),
+    ),
+    ms(169.5),
   ],
   // The run before the reset had up to 40 s for its POST.
   ['from a run before a reset', afterSend(resetEnd('completed')), ms(170)],

@@ -14,11 +14,7 @@ import {
   isDecisionNeeded,
 } from '../../src/follow-up/state';
 import type { FollowUpEnd, Step } from '../../src/follow-up/step';
-import {
-  mayPostLater,
-  outcomeFromUnreportedSend,
-  type UnreportedSendCause,
-} from '../../src/follow-up/unreported-send';
+import { outcomeFromUnreportedSend, type UnreportedSendCause } from '../../src/follow-up/unreported-send';
 import { HOLDER, httpFailure, job, ms, PLAN, REFUSED, RUN_ID } from './states';
 
 /*
@@ -103,8 +99,8 @@ export function checkSequences(numRuns: number): Figures {
 /** The maximum number of steps after the last choice, for sequences that end only at the deadline. */
 const MAX_ENDING_STEPS = 300;
 
-/** If a send may still make its POST after its end, or if the run before a reset made it, the POST has ended after this time. */
-const LATER_POST_MS = 40_000;
+/** The maximum time from the request of a send permission to the end of its POST. */
+const MAX_POST_MS = 40_000;
 
 class Sequence {
   private state: FollowUpState;
@@ -118,7 +114,7 @@ class Sequence {
   /** Whether the agent service may have processed a POST. */
   private mayHaveArrived = false;
   private hasBeenAccepted = false;
-  /** When the latest POST that may have been processed ended. */
+  /** The time by which every POST that may have been processed has ended. */
   private postEndedAt: number | null = null;
   /** The readable responses since that POST. */
   private reads: { job: AgentJob; requestedAt: number; at: number }[] = [];
@@ -334,15 +330,12 @@ class Sequence {
     const { choose, now: at, state } = this;
     const { whenActive } = state.plan;
     const lockRunId = whenActive === 'wait' ? choose.pick('lock-1', null) : null;
-    const ended = (outcome: SendOutcome, postEndedBy = at) =>
-      ({ kind: 'send ended', outcome, lockRunId, startedAt, at, postEndedBy }) as const;
+    const ended = (outcome: SendOutcome) =>
+      ({ kind: 'send ended', outcome, lockRunId, startedAt, at, maxPostMs: MAX_POST_MS }) as const;
 
     if (this.isEnding && step.permit.runId === this.runId)
       return ended(this.post(this.job(), { verdict: 'accepted', job: job('active') }));
-    if (!this.isEnding && choose.oneIn(5)) {
-      const { outcome, postEndedBy } = this.unreportedEnd(step);
-      return { ...ended(outcome, postEndedBy), lockRunId: null };
-    }
+    if (!this.isEnding && choose.oneIn(5)) return { ...ended(this.unreportedEnd(step)), lockRunId: null };
     if (!this.isEnding && whenActive === 'wait' && choose.oneIn(6))
       return ended({ kind: 'lock-held', holder: HOLDER });
 
@@ -350,9 +343,8 @@ class Sequence {
     if (step.permit.runId !== this.runId) {
       const baseline = read.kind === 'job' ? read.job : null;
       const end: SendOutcome = { kind: 'reset', baseline, label: 'reset', message: 'reset' };
-      const latestPostEnd = at + LATER_POST_MS;
-      this.recordPost(latestPostEnd);
-      return ended(end, latestPostEnd);
+      this.recordPost(at + MAX_POST_MS);
+      return ended(end);
     }
     if (read.kind === 'failure') return ended({ ...read, kind: 'not-read' });
     const { job: baseline } = read;
@@ -391,7 +383,7 @@ class Sequence {
   /** Records that the agent service may have processed a POST. */
   private recordPost(endedAt: number): void {
     this.mayHaveArrived = true;
-    this.postEndedAt = endedAt;
+    this.postEndedAt = Math.max(endedAt, this.postEndedAt ?? 0);
     this.reads = [];
   }
 
@@ -399,7 +391,7 @@ class Sequence {
    * Returns the outcome of a send without a report. The Temporal server has the record of every send that may have made its POST,
    * unless the server does not respond.
    */
-  private unreportedEnd(step: Step & { do: 'send' }): { outcome: SendOutcome; postEndedBy: number } {
+  private unreportedEnd(step: Step & { do: 'send' }): SendOutcome {
     const { choose, now: at } = this;
     const hasPosted = step.permit.runId === this.runId && choose.pick(true, false);
     const checkpoint: SendRecord = { kind: 'checkpoint', baseline: this.job(), sentAt: at };
@@ -417,10 +409,9 @@ class Sequence {
     );
     const isRecordFinal = cause === 'timed out' || cause === 'cancelled';
     const outcome = outcomeFromUnreportedSend(cause, isRecordFinal ? atEnd : earlier, at);
-    const postEndedBy = mayPostLater(cause) ? at + LATER_POST_MS : at;
     if (hasPosted) this.posts += 1;
-    if (hasPosted || outcome.kind === 'posted') this.recordPost(postEndedBy);
-    return { outcome, postEndedBy };
+    if (hasPosted || outcome.kind === 'posted') this.recordPost(at + MAX_POST_MS);
+    return outcome;
   }
 
   private apply(event: FollowUpEvent): void {

@@ -1,9 +1,10 @@
-import type {
-  JobLockHolder,
-  JobResponse,
-  PostOutcome,
-  RequestFailure,
-  SendOutcome,
+import {
+  createUnreportedOutcome,
+  type JobLockHolder,
+  type JobResponse,
+  type PostOutcome,
+  type RequestFailure,
+  type SendOutcome,
 } from '../../src/contract/activities';
 import type { AgentJob } from '../../src/contract/job';
 import type { FollowUpPlan } from '../../src/contract/request';
@@ -99,6 +100,7 @@ export const LOST = {
   label: 'ECONNRESET',
   message: 'ECONNRESET',
 } as const satisfies PostOutcome;
+export const UNREPORTED = createUnreportedOutcome('the worker did not report');
 export const REJECTED = { verdict: 'rejected', ...httpFailure(422) } as const satisfies PostOutcome;
 export const RATE_LIMITED = {
   verdict: 'not-sent',
@@ -141,12 +143,7 @@ export function sendEnded(
   at = SEND_ENDS,
   lockRunId: string | null = null,
 ): FollowUpEvent & { kind: 'send ended' } {
-  // The run before a reset has up to 40 s for its POST.
-  const times = {
-    startedAt: ms(at - 1),
-    at: ms(at),
-    postEndedBy: ms(outcome.kind === 'reset' ? at + 40 : at),
-  };
+  const times = { startedAt: ms(at - 1), at: ms(at), maxPostMs: ms(40) };
   return { kind: 'send ended', outcome, lockRunId, ...times };
 }
 

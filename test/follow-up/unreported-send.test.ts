@@ -1,10 +1,6 @@
 import { expect, it } from '@jest/globals';
 import type { SendRecord } from '../../src/contract/activities';
-import {
-  mayPostLater,
-  outcomeFromUnreportedSend,
-  type UnreportedSendCause,
-} from '../../src/follow-up/unreported-send';
+import { outcomeFromUnreportedSend, type UnreportedSendCause } from '../../src/follow-up/unreported-send';
 import { job, ms } from './states';
 
 const BASELINE = job('completed');
@@ -36,17 +32,6 @@ it.each<[cause: UnreportedSendCause, checkpoint: string, nothing: string, unknow
     expect([CHECKPOINT, NOTHING, UNKNOWN].map((record) => describeOutcome(cause, record))).toEqual(outcomes);
   },
 );
-
-it('a POST may follow the end of a send only if the Temporal server did not confirm the end of its attempt', () => {
-  const causes: UnreportedSendCause[] = [
-    'failed before permission',
-    'timed out',
-    'cancelled',
-    'pending',
-    'ended without proof',
-  ];
-  expect(causes.filter(mayPostLater)).toEqual(['pending', 'ended without proof']);
-});
 
 it.each<[cause: UnreportedSendCause, record: SendRecord, label: string, message: string]>([
   [

@@ -22,11 +22,7 @@ import { POLL_AGAIN } from '../../contract/names';
 import type { FollowUpEvent } from '../../follow-up/apply';
 import type { Step } from '../../follow-up/step';
 import { activitySummary } from '../../follow-up/web-ui';
-import {
-  mayPostLater,
-  outcomeFromUnreportedSend,
-  type UnreportedSendCause,
-} from '../../follow-up/unreported-send';
+import { outcomeFromUnreportedSend, type UnreportedSendCause } from '../../follow-up/unreported-send';
 import { stopSend } from '../activity-proxies';
 import { nonRetryableError } from '../non-retryable-error';
 import { StoppableActivity } from '../stoppable-activity';
@@ -71,15 +67,12 @@ export async function performSend(
   const activityEnd = send.outcome ?? (await stopPendingSend(send, settings));
   run.isSending = false;
   const at = Date.now();
-  const latestPostEnd = at + SEND_PERMISSION_MS + settings.httpTimeoutMs;
-  const event = { kind: 'send ended', startedAt, at } as const;
-  if ('outcome' in activityEnd) {
-    const { outcome, lockRunId } = activityEnd;
-    return { ...event, outcome, lockRunId, postEndedBy: outcome.kind === 'reset' ? latestPostEnd : at };
-  }
+  const maxPostMs = SEND_PERMISSION_MS + settings.httpTimeoutMs;
+  const event = { kind: 'send ended', startedAt, at, maxPostMs } as const;
+  if ('outcome' in activityEnd)
+    return { ...event, outcome: activityEnd.outcome, lockRunId: activityEnd.lockRunId };
   const { cause, record = { kind: 'unknown' } } = activityEnd;
-  const outcome = outcomeFromUnreportedSend(cause, record, at);
-  return { ...event, outcome, lockRunId: null, postEndedBy: mayPostLater(cause) ? latestPostEnd : at };
+  return { ...event, outcome: outcomeFromUnreportedSend(cause, record, at), lockRunId: null };
 }
 
 /**
