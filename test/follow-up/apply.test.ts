@@ -1,6 +1,11 @@
 import { expect, it } from '@jest/globals';
 import { toJobState } from '../../src/contract/job';
-import { continuation, decisionPhaseProblem } from '../../src/follow-up/state';
+import {
+  continuation,
+  decisionPhaseProblem,
+  type FollowUpState,
+  getObservations,
+} from '../../src/follow-up/state';
 import {
   ACCEPTED,
   accepted,
@@ -163,23 +168,6 @@ it('a POST that may have arrived resets the count of failures in a row', () => {
 it.each([
   ['accepted', accepted('completed'), ms(130)],
   ['unknown', unknown('completed'), ms(130)],
-  // The send permission was requested at 99.5 s, and the POST ends within 40 s.
-  ['not reported', play(unsent(), sendEnded(posted(UNREPORTED))), ms(169.5)],
-  [
-    'not reported and ended long before',
-    play(unsent(), { ...sendEnded(posted(UNREPORTED), 200), startedAt: ms(99) }),
-    ms(230),
-  ],
-  [
-    'reported after an earlier POST that was not reported',
-    play(
-      unsent({ onUnknownDelivery: 'resend' }),
-      sendEnded(posted(UNREPORTED, null)),
-      RECONCILED,
-      sendEnded(posted(LOST), 101),
-    ),
-    ms(169.5),
-  ],
   // The run before the reset had up to 40 s for its POST.
   ['from a run before a reset', afterSend(resetEnd('completed')), ms(170)],
 ])(
@@ -468,4 +456,16 @@ it('the resend is permitted only once', () => {
 
 it('a cancellation changes only isCancelled', () => {
   expect(play(accepted('completed'), CANCELLED)).toEqual({ ...accepted('completed'), isCancelled: true });
+});
+
+it('a read is fresh maxStaleness after the latest end of each POST that no worker reported', () => {
+  const freshFrom = (state: FollowUpState) => getObservations(state)?.freshFrom;
+  const unreported = sendEnded(posted(UNREPORTED, null));
+  // The send permission was requested at 99.5 s, the POST ends within 40 s, and maxStaleness is 30 s.
+  expect(freshFrom(play(unsent(), unreported))).toBe(ms(169.5));
+  // The send ended at 200 s, long after the POST.
+  const late = { ...sendEnded(posted(UNREPORTED), 200), startedAt: ms(99) };
+  expect(freshFrom(play(unsent(), late))).toBe(ms(230));
+  const resend = play(unsent({ onUnknownDelivery: 'resend' }), unreported, RECONCILED);
+  expect(freshFrom(play(resend, sendEnded(posted(LOST), 101)))).toBe(ms(169.5));
 });
