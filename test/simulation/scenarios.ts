@@ -32,6 +32,11 @@ function updateAfterEnd(name: string, operation: Plan['operations'][number]['ope
   };
 }
 
+/** The send permission is valid for 10 s, the HTTP timeout is 30 s, and maxStaleness is 30 s. */
+function readsAfterPostEnds({ posts: [post], polls: [poll] }: Case): boolean {
+  return post !== undefined && poll !== undefined && poll.requestedAt - post.requestedAt >= 70_000;
+}
+
 const SCENARIOS: readonly Scenario[] = [
   updateAfterEnd('resolveDelivery', { kind: 'decide', decision: 'delivered', names: 'latest' }),
   updateAfterEnd('extendDeadline', { kind: 'extend', duration: '1h' }),
@@ -59,9 +64,20 @@ const SCENARIOS: readonly Scenario[] = [
         operation: { kind: 'complete by hand', activity: 'sendMessage', value: 'done' },
       },
     ],
-    // The send permission is valid for 10 s, the HTTP timeout is 30 s, and maxStaleness is 30 s.
-    shows: ({ posts: [post], polls: [poll] }) =>
-      post !== undefined && poll !== undefined && poll.requestedAt - post.requestedAt >= 70_000,
+    shows: readsAfterPostEnds,
+  },
+  {
+    rule: 'after a POST that ends later than the timeout of its attempt, the first read is fresh',
+    request: { deadline: '30m', maxStaleness: '30s', onUnknownDelivery: 'fail', reconcileTimeout: '2m' },
+    job: { faults: [{ ...LOST_POST, effect: { kind: 'timeout', processed: true } }] },
+    operations: [
+      // The timeout of the attempt, 75 s, includes this time.
+      {
+        ...{ at: 'sendMessage started', nth: 1, afterMs: 0 },
+        operation: { kind: 'freeze', ms: 70_000, suspended: false },
+      },
+    ],
+    shows: readsAfterPostEnds,
   },
   {
     rule: 'pollNow ends a long wait for the next read',
