@@ -93,7 +93,8 @@ async function readAndPost(agentApi: AgentApi, input: SendInput, startedTick: nu
       timeoutMs: requestMs,
       beforeFirstByte: () => {
         checkpoint.sentAt = Date.now();
-        return permission() > 0 ? undefined : 'connecting took longer than the send permission is valid';
+        if (permission() <= 0) return 'connecting took longer than the send permission is valid';
+        return serverTime() < input.deadlineAt ? undefined : 'the deadline passed while connecting';
       },
     })
     .catch((error: unknown) =>

@@ -80,6 +80,18 @@ const SCENARIOS: readonly Scenario[] = [
     shows: readsAfterPostEnds,
   },
   {
+    rule: 'no POST starts after the deadline, also if the send permission was recorded before',
+    request: { deadline: '5s', maxStaleness: '1s', reconcileTimeout: '1s' },
+    operations: [
+      {
+        ...{ at: 'post requested', nth: 1, afterMs: 0 },
+        operation: { kind: 'freeze', ms: 8_000, suspended: false },
+      },
+    ],
+    shows: ({ posts, end }) =>
+      posts.length === 1 && posts[0]?.firstByteAt === null && end.type === 'DeadlineExceeded',
+  },
+  {
     rule: 'pollNow ends a long wait for the next read',
     request: {
       ...{ deadline: '2h', maxStaleness: '1s' },

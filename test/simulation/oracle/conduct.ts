@@ -173,19 +173,19 @@ export const RULES: readonly Rule[] = [
     if (hasEntered('unauthorized') && !requests.some(({ answer }) => /^http_40[13]$/.test(answer ?? '')))
       yield 'the follow-up was unauthorized, but the agent service did not reject the key';
   },
-  /** No message is sent after the deadline: the send permission is requested before it. */
+  /** No POST starts after the deadline. */
   function* sendsNothingAfterItsDeadline({ world, posts, latestDeadlineAt }) {
-    // The worker calculates the Temporal server's time from the time at which the attempt was queued.
-    const isHeld = world.plan.operations.some(
-      ({ operation }) => operation.kind === 'hold queue' && operation.queue === 'sends',
+    // The worker calculates the Temporal server's time from the time at which the attempt was queued. This clock does not count the
+    // time in the queue, a freeze before the activity's code runs, or the time for which the machine is suspended.
+    const isClockLate = world.plan.operations.some(
+      ({ at, operation }) =>
+        (operation.kind === 'hold queue' && operation.queue === 'sends') ||
+        (operation.kind === 'freeze' && (operation.suspended || !/^(permission|post) /.test(at))),
     );
-    if (isHeld) return;
-    const requests = world.log.filter(({ what }) => what === 'permission requested');
-    for (const { number, requestedAt, worker } of posts) {
-      const permission = requests.findLast(({ at, who }) => who === worker && at + START_MS <= requestedAt);
-      const lateMs = (permission?.at ?? 0) + START_MS - latestDeadlineAt;
-      if (lateMs > QUEUE_MS)
-        yield `the send permission of POST ${number} was requested ${lateMs} ms after the deadline`;
+    if (isClockLate) return;
+    for (const { number, firstByteAt } of posts) {
+      const lateMs = (firstByteAt ?? 0) - latestDeadlineAt;
+      if (lateMs > QUEUE_MS) yield `POST ${number} starts ${lateMs} ms after the deadline`;
     }
   },
   /** With `whenActive: wait`, the job is read and the message sent only while the follow-up holds the job lock. */
