@@ -137,6 +137,10 @@ export class ContainerEngine {
   /** Removes all containers and images. */
   async close(): Promise<void> {
     for (const service of this.services) service.signal('SIGTERM');
+    // A podman that still runs would create the storage again after the test has removed its folder.
+    await Promise.all(this.services.map((service) => service.waitForEnd()));
     await this.run('podman $STORAGE $RUNTIME rm --all --force --time 0');
+    // The monitor of a health check ends five minutes later, and would then create the storage again.
+    await this.run(`pkill --signal KILL --full '[c]onmon .*${this.folder}' || true`);
   }
 }

@@ -12,6 +12,7 @@ const PACKAGES = {
   buildah: 'buildah',
   podman: 'podman',
   runc: 'runc',
+  pkill: 'procps',
 } as const;
 
 /** @throws Error that names each missing requirement */

@@ -92,12 +92,15 @@ export const RULES: readonly Rule[] = [
       if (post !== undefined) yield `POST ${post.number} was made while the send was paused`;
     }
   },
-  /** `pollNow` returns after a read that was requested later than the update, or with the progress of a follow-up that has ended. */
+  /**
+   * `pollNow` returns after a read that was requested later than the update, after a read that no worker completed, or with the
+   * progress of a follow-up that has ended.
+   */
   function* pollNowReads({ world, gets, has }) {
     if (has('hold queue')) return;
     for (const { at, endedAt, answer } of world.performedOfKind('poll now')) {
       if (answer?.kind !== 'answered') continue;
-      const { phase } = fromPayload(answer.result) as FollowUpProgress;
+      const { phase, lastResponse } = fromPayload(answer.result) as FollowUpProgress;
       const isRead = gets.some(({ requestedAt }) => requestedAt >= at && requestedAt <= endedAt);
       // While another follow-up holds the job lock, the follow-up makes no read, and the progress shows the holder.
       const isLocked = world.log.some(
@@ -106,7 +109,9 @@ export const RULES: readonly Rule[] = [
           event.at + START_MS >= at &&
           event.at + START_MS <= endedAt + REPORT_DELAY_MS,
       );
-      if (!isRead && !isLocked && OPEN_PHASES.includes(phase)) yield 'pollNow returned without a read';
+      const isWithoutWorker = lastResponse?.startsWith('no worker completed the read') === true;
+      if (!isRead && !isWithoutWorker && !isLocked && OPEN_PHASES.includes(phase))
+        yield 'pollNow returned without a read';
     }
   },
   /** An update interrupts a wait and `pollJob`, and a cancellation also interrupts a read. Both only wait for a POST in progress. */

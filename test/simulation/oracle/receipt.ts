@@ -1,8 +1,9 @@
+import type { SendRecord } from '../../../src/contract/activities';
 import type { FollowUpProgress, Receipt } from '../../../src/contract/result';
 import type { Request } from '../agent-service';
 import { isMachineOperation } from '../operations';
 import { START_MS } from '../clock';
-import { isActivityEnd } from '../temporal/history';
+import { fromPayload, isActivityEnd } from '../temporal/history';
 import {
   type Case,
   END_DELAY_MS,
@@ -77,10 +78,14 @@ export const RECEIPT_RULES: readonly ReceiptRule[] = [
     const ends = run.events.map(sendEndKind);
     if (!isReset && ends.includes('reset')) yield 'a send had no permit, although no run was reset';
     const presumes = isReset && (ends.includes('reset') || !ends.includes('posted'));
-    // A cancelled send does not report its checkpoint, and the description with the heartbeat details may have been lost or late.
+    // A cancelled send does not report its checkpoint. The record of the send is not known if the description with the heartbeat
+    // details was lost or late, or if an attempt was running.
     const isCancelled = run.events.some(({ type }) => type === 'ActivityTaskCanceled');
     const isUnanswered = run.events.some(
-      (event) => event.type === 'MarkerRecorded' && Boolean(event.resolution.failed),
+      (event) =>
+        event.type === 'MarkerRecorded' &&
+        (Boolean(event.resolution.failed) ||
+          isUnknownRecord(fromPayload(event.resolution.completed?.result))),
     );
     // If the worker of a paused send died, the cancellation is never confirmed.
     const isPending = run.events.some(
@@ -358,4 +363,9 @@ function formatJobState({ status, prLink, archivedAt }: NonNullable<Receipt['bas
 
 function sum(counts: readonly number[]): number {
   return counts.reduce((total, count) => total + count, 0);
+}
+
+/** Returns whether a value is the result of `stopSend` if the Temporal server's record of the send is not known. */
+function isUnknownRecord(value: unknown): boolean {
+  return (value as Partial<SendRecord> | null | undefined)?.kind === 'unknown';
 }
