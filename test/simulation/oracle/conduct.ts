@@ -197,8 +197,11 @@ export const RULES: readonly Rule[] = [
   function* sendsWithTheLock({ world, gets, posts, plan, isReset, has }) {
     // An activity may outlive its run or its completion by another client. The lock is then released during the POST.
     if (plan.whenActive !== 'wait' || isReset || has('terminate') || has('complete by hand')) return;
+    // An attempt that was frozen or had no connection to the Temporal server may read the job after the follow-up has ended.
+    const end = world.log.find(({ what }) => /^phase (done|failed|cancelled)$/.test(what));
+    const endedAt = START_MS + (end?.at ?? Infinity);
     const baselineReads = gets
-      .filter((get) => !isPoll(get))
+      .filter((get) => !isPoll(get) && get.requestedAt < endedAt)
       .map(({ number, requestedAt }) => ({ number, at: requestedAt }));
     const sent = posts.map(({ number, firstByteAt }) => ({ number, at: firstByteAt ?? Infinity }));
     for (const { number, at } of [...baselineReads, ...sent])

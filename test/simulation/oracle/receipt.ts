@@ -296,7 +296,8 @@ export const RECEIPT_RULES: readonly ReceiptRule[] = [
     const same = fresh.filter(
       (get) => get.shown.status === status && get.requestedAt > (other?.requestedAt ?? 0),
     );
-    const until = (same[0]?.receivedAt ?? Infinity) + plan.maxStalenessMs;
+    // After a reset, the response to a read of the earlier run may be received between the reads of the new run.
+    const until = Math.min(...same.map(({ receivedAt }) => receivedAt)) + plan.maxStalenessMs;
     if (!same.some(({ requestedAt }) => requestedAt >= until))
       yield `the evidence is ${evidence}, but the status did not stay the same for maxStaleness`;
     const hasChanged =
