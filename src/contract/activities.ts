@@ -167,7 +167,7 @@ export function isUnreported(outcome: PostOutcome): boolean {
 const checkpoint = {
   /** The job right before the POST. The value is null if the job is not known. */
   baseline: orNull(isAgentJob),
-  /** When the POST started, by the worker's clock. */
+  /** When the POST started or, in a heartbeat, when its send permission was requested, by the worker's clock. */
   sentAt: time,
 };
 

@@ -109,7 +109,7 @@ function applyPost(
   };
   // The permit stays, because the agent service processed nothing.
   if (outcome.verdict === 'not-sent') return { ...read, failures: addFailure(state.failures, outcome, at) };
-  // The worker's clock may be wrong, but the permission was requested between the start of the send and now.
+  // The worker's clock may be wrong, but the POST was permitted between the start of the send and now.
   const sentAt = Math.max(startedAt, Math.min(sendOutcome.sentAt, at));
   // If no worker reported the POST, it may still be in progress after the send has ended.
   const endedBy = isUnreported(outcome) ? Math.max(at, sentAt + maxPostMs) : at;

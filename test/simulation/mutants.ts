@@ -4,7 +4,7 @@ import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { availableParallelism } from 'node:os';
 import path from 'node:path';
 import { parseArgs, promisify } from 'node:util';
-import { RULES } from './scenarios';
+import { SCENARIO_RULES } from './scenarios';
 
 /*
  * npm run mutants -- [--only TEXT] [--most SEEDS]: removes each rule of mutants.diff from the code, one at a time, and prints the seed in which
@@ -22,7 +22,7 @@ interface Mutant {
 }
 
 /** The maximum number of seeds for each option. If a mutant survives, the plans or the oracle of the simulation are incomplete. */
-const MAX_SEEDS = { seeds: 10_000, batches: 2_000, scenarios: RULES.length } as const;
+const MAX_SEEDS = { seeds: 10_000, batches: 2_000, scenarios: SCENARIO_RULES.length } as const;
 
 const ROOT = path.resolve(__dirname, '../..');
 

@@ -1,5 +1,5 @@
 import { beforeAll, expect, it } from '@jest/globals';
-import { RULES, SCENARIO_WORLDS } from './scenarios';
+import { SCENARIO_RULES, SCENARIO_WORLDS } from './scenarios';
 import { bundleWorkflows } from './simulate';
 
 let workflows: Awaited<ReturnType<typeof bundleWorkflows>>;
@@ -8,7 +8,7 @@ beforeAll(async () => {
   workflows = await bundleWorkflows();
 });
 
-it.each(RULES.map((rule, index) => [rule, index + 1] as const))('%s', async (_, number) => {
+it.each(SCENARIO_RULES.map((rule, index) => [rule, index + 1] as const))('%s', async (_, number) => {
   const { violations } = await SCENARIO_WORLDS.play(SCENARIO_WORLDS.draw(number), workflows);
   expect(violations).toEqual([]);
 });

@@ -117,7 +117,7 @@ const SCENARIOS: readonly Scenario[] = [
 ];
 
 /** The rules of the scenarios, in the order of their numbers from 1 on. */
-export const RULES: readonly string[] = SCENARIOS.map(({ rule }) => rule);
+export const SCENARIO_RULES: readonly string[] = SCENARIOS.map(({ rule }) => rule);
 
 /** The worlds of the scenarios. The seed is the number of the scenario, and also determines the durations of calls. */
 export const SCENARIO_WORLDS: WorldKind<Plan, FollowUpWorld> = {

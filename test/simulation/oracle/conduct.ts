@@ -25,6 +25,7 @@ const FINAL_PHASES = { result: 'done', failure: 'failed', cancelled: 'cancelled'
 export const RULES: readonly Rule[] = [
   /** At most one POST may be processed, unless the caller chose `resend` or an operator decided `not-delivered` for this run. */
   function* atMostOnce({ world, plan, perhapsProcessed, decisions }) {
+    if (world.mayMixUpAttempts) return;
     for (const { runId, start } of world.runs) {
       const isFirst = runId === start.firstRunId;
       const posts = perhapsProcessed.filter((post) => post.runId === runId);
@@ -143,7 +144,7 @@ export const RULES: readonly Rule[] = [
     }
   },
   /** A decision is accepted once for each unknown delivery, and only in the phase `needs-decision`. */
-  function* oneDecisionAtATime({ world, isReset }) {
+  function* oneDecisionAtATime({ world, isReset, isHindered }) {
     if (isReset) return;
     const decisions = world.performedOfKind('decide').filter(({ answer }) => answer?.kind === 'answered');
     const phases = world.log.filter(({ what }) => what.startsWith('phase '));
@@ -152,8 +153,10 @@ export const RULES: readonly Rule[] = [
     );
     if (decisions.length > asked.length)
       yield `${decisions.length} decisions were accepted, but the follow-up needed ${asked.length}`;
+    // If a worker is lost, the phase that it logged may not be recorded, and the phase `needs-decision` then continues.
+    const lossMs = isHindered ? END_DELAY_MS : 0;
     for (const { at, endedAt } of decisions)
-      if (!asked.some(({ from, to }) => from + START_MS <= endedAt && to + START_MS >= at))
+      if (!asked.some(({ from, to }) => from + START_MS <= endedAt && to + START_MS + lossMs >= at))
         yield 'a decision was accepted outside of the phase needs-decision';
   },
   /** Only a follow-up with `onUnknownDelivery: ask` enters the phase `needs-decision`. */

@@ -63,6 +63,7 @@ export const RECEIPT_RULES: readonly ReceiptRule[] = [
     { world, has, isReset, posts, permissions, manualCompletions, run, end },
     { delivery },
   ) {
+    if (world.mayMixUpAttempts) return;
     const { sends, verdict } = delivery;
     const started = posts.filter(({ firstByteAt }) => firstByteAt !== null);
     // After a single reset, the new run counts the POSTs of its history and one POST that the run before may have made.
