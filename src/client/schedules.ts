@@ -46,7 +46,7 @@ export interface UpdateScheduleOptions extends Partial<CreateScheduleOptions> {
 /** The SDK's handle of a schedule, whose `update` also changes the items and options of the schedule's batches. */
 export interface ScheduleHandle extends Omit<TemporalScheduleHandle, 'update'> {
   /**
-   * Changes the schedule. A running batch keeps its items and options.
+   * Changes the schedule, and waits until the Temporal server has applied the change. A running batch keeps its items and options.
    *
    * The method uses the SDK's `update`. If another client changes the schedule at the same moment, one of the two changes may be
    * lost (docs/schedules.md).
@@ -202,6 +202,10 @@ const MAX_UPDATES = 5;
  * Updates a schedule with the SDK's `update`. The newer scheduler of the Temporal server rejects an update with
  * FAILED_PRECONDITION if another client changed the schedule between the read and the write. The update is then repeated from the
  * changed schedule.
+ *
+ * The older scheduler responds to an update before it applies the update. If a pause follows at once, that scheduler may apply the
+ * pause first, and the update then overwrites the pause. The response to a read comes after the update is applied, so that a later
+ * change can't be lost.
  */
 async function updateThroughConflicts(
   client: Client,
@@ -211,10 +215,12 @@ async function updateThroughConflicts(
   for (let updates = 1; ; updates += 1) {
     let hasRead = false as boolean;
     try {
-      await client.schedule.getHandle(scheduleId).update((current) => {
+      const handle = client.schedule.getHandle(scheduleId);
+      await handle.update((current) => {
         hasRead = true;
         return change(current);
       });
+      await handle.describe();
       return;
     } catch (error) {
       // The stored schedule can't be decoded.
