@@ -120,9 +120,12 @@ export const RULES: readonly Rule[] = [
     if (isHindered) return;
     for (const { at, endedAt } of world.performedOfKind('poll now'))
       if (endedAt - at > END_DELAY_MS) yield `pollNow returned after ${endedAt - at} ms`;
-    for (const cancel of world.performedOfKind('cancel'))
-      if (cancel.run === run && run.closedAt - cancel.at > END_DELAY_MS)
+    for (const cancel of world.performedOfKind('cancel')) {
+      // A workflow with a start delay receives no task before the delay has passed.
+      const respondsFrom = Math.max(cancel.at, run.startedAt + world.plan.startDelayMs);
+      if (cancel.run === run && run.closedAt - respondsFrom > END_DELAY_MS)
         yield `the follow-up ended ${run.closedAt - cancel.at} ms after it was cancelled`;
+    }
   },
   /** Each accepted update is completed, unless the run is terminated. */
   function* acceptedUpdatesAreAnswered({ world }) {
