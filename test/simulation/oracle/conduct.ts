@@ -94,8 +94,8 @@ export const RULES: readonly Rule[] = [
     }
   },
   /**
-   * `pollNow` returns after a read that was requested later than the update, after a read that no worker completed, or with the
-   * progress of a follow-up that has ended.
+   * `pollNow` returns after a read that was requested later than the update, after a read that another client or no worker
+   * completed, or with the progress of a follow-up that has ended.
    */
   function* pollNowReads({ world, gets, has }) {
     if (has('hold queue')) return;
@@ -111,7 +111,10 @@ export const RULES: readonly Rule[] = [
           event.at + START_MS <= endedAt + REPORT_DELAY_MS,
       );
       const isWithoutWorker = lastResponse?.startsWith('no worker completed the read') === true;
-      if (!isRead && !isWithoutWorker && !isLocked && OPEN_PHASES.includes(phase))
+      const isByOtherClient = world
+        .performedOfKind('complete by hand')
+        .some((completion) => completion.at >= at && completion.at <= endedAt);
+      if (!isRead && !isWithoutWorker && !isByOtherClient && !isLocked && OPEN_PHASES.includes(phase))
         yield 'pollNow returned without a read';
     }
   },
