@@ -57,7 +57,7 @@ export const RULES: readonly Rule[] = [
     if (isReset || manualCompletions > 0 || isUnreported) return;
     const findBaseline = ({ attempt, requestedAt }: Request) =>
       shown.findLast((get) => get.attempt === attempt && get.receivedAt <= requestedAt)?.shown;
-    for (const post of posts) {
+    for (const post of posts.filter(({ firstByteAt }) => firstByteAt !== null)) {
       const earlier = perhapsProcessed.findLast(({ number }) => number < post.number);
       const [before, now] = [earlier && findBaseline(earlier), findBaseline(post)];
       if (before === undefined || now === undefined || !isIdle(before)) continue;
