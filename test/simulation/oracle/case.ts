@@ -20,6 +20,8 @@ export type Case = ReturnType<typeof buildCase>;
 
 /** The time from an event to the end of the run: two HTTP requests, a report, and the waits in task queues. */
 export const END_DELAY_MS = 120_000;
+/** The maximum age of a send permission when the POST starts. */
+export const MAX_PERMISSION_AGE_MS = 10_000;
 
 /** A request whose response with the job was received by a worker. */
 type JobRead = Request & { readonly shown: AgentJob; readonly receivedAt: number };
@@ -114,20 +116,24 @@ export function buildCase(world: FollowUpWorld) {
 
 /**
  * Returns whether the latest run knows a POST. A run that a reset made knows only those POSTs of earlier runs that were made
- * before the reset point. If its send had no permit, it assumes that a run before has made a POST at any time.
+ * before the reset point. If its send had no permit, it assumes that a run before has made a POST: at any time before the send
+ * ended, or later with a send permission from before.
  */
 function isKnown(runs: readonly Run[]): (post: Request) => boolean {
-  const assumesAPost = runs.some(({ events }) => events.map(sendEndKind).includes('reset'));
   const limits = new Map<string, number>();
   let limit = Infinity;
+  let assumedUntil = -Infinity;
   for (const { runId, events } of runs.toReversed()) {
     limits.set(runId, limit);
+    for (const event of events)
+      if (event.at <= limit && sendEndKind(event) === 'reset')
+        assumedUntil = Math.max(assumedUntil, event.at + MAX_PERMISSION_AGE_MS);
     const index = events.findLastIndex(
       (event) => event.type === 'WorkflowTaskFailed' && event.cause === 'RESET_WORKFLOW',
     );
     limit = Math.min(limit, events[index - 1]?.at ?? Infinity);
   }
-  return (post) => assumesAPost || post.requestedAt <= (limits.get(post.runId) ?? Infinity);
+  return ({ requestedAt, runId }) => requestedAt <= Math.max(assumedUntil, limits.get(runId) ?? Infinity);
 }
 
 /** Returns how a send ended; undefined for other events, and for a send whose POST was provably not sent. */

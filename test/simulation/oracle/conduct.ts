@@ -4,10 +4,8 @@ import type { Request } from '../agent-service';
 import { START_MS } from '../clock';
 import { fromPayload, isActivityEnd } from '../temporal/history';
 import type { Run } from '../temporal/run';
-import { END_DELAY_MS, isIdle, isPoll, type Rule } from './case';
+import { END_DELAY_MS, isIdle, isPoll, MAX_PERMISSION_AGE_MS, type Rule } from './case';
 
-/** The maximum age of a send permission when the POST starts. */
-const MAX_PERMISSION_AGE_MS = 10_000;
 /** The maximum wait of a task in its task queue, unless a rate limit holds the queue. */
 const QUEUE_MS = 8_000;
 /** The time from a response until the workflow receives its report. */

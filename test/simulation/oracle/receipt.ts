@@ -336,13 +336,11 @@ export const RECEIPT_RULES: readonly ReceiptRule[] = [
   },
   /** If `confirmedBy` is `read`, a fresh read shows the turn. */
   function* readConfirmationIsProven(found, receipt) {
-    const { world, shown, plan, isReset } = found;
+    const { world, shown, isReset } = found;
     const { delivery, baseline } = receipt;
     if (delivery.confirmedBy !== 'read') return;
     if (!isIdle(baseline)) yield `confirmedBy is read, but the baseline is ${String(baseline?.status)}`;
-    // A run that a reset made may know only the first POST.
-    const first = (found.perhapsProcessed[0]?.firstByteAt ?? 0) + plan.maxStalenessMs;
-    const freshAt = isReset ? first : found.freshFrom(receipt);
+    const freshAt = found.freshFrom(receipt);
     const isProof = ({ status }: { readonly status: string }) =>
       status === 'active' || [status, baseline?.status].sort().join() === 'completed,failed';
     if (!shown.some((get) => get.requestedAt >= freshAt && isProof(get.shown)))
