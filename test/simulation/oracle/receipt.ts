@@ -327,7 +327,8 @@ export const RECEIPT_RULES: readonly ReceiptRule[] = [
     if (!jobs.some((job) => job.status === status && (job.prLink === prLink || isLate)))
       yield `the result is ${status} with the link ${String(prLink)}, but since the turn the job was ${jobs.map((job) => `${job.status} with ${String(job.prLink)}`).join(', ')}`;
     if (status !== 'completed' || prLink !== null || endedAt >= found.deadlineAt) return;
-    const completed = fresh.filter((get) => get.shown.status === 'completed');
+    // The baseline read of a further send may show the turn too.
+    const completed = shown.filter((get) => get.requestedAt >= freshAt && get.shown.status === 'completed');
     // A response can be received before the response to an earlier request.
     const linkWaitEnd = Math.min(...completed.map(({ receivedAt }) => receivedAt)) + plan.prLinkTimeoutMs;
     const hasWaited = completed.some((get) => get.shown.prLink === null && get.requestedAt >= linkWaitEnd);
