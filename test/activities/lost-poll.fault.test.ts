@@ -16,7 +16,7 @@ it('if a worker is killed during a poll, the next attempt runs on another worker
       await worker.exited;
       const lost = (await findPendingPoll(following))?.attempt ?? 0;
       await environment.startWorker();
-      // The attempt of the killed worker times out after the HTTP timeout of 2 s and further 15 s.
+      // The attempt of the killed worker times out after the HTTP timeout of 10 s and further 15 s.
       await waitForAttempt(following, lost + 2);
       following.changeJob({ status: 'failed' });
       const { status, receipt } = await following.result();

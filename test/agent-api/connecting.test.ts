@@ -1,6 +1,6 @@
 import { createServer, type Socket } from 'node:net';
 import { expect, it, jest } from '@jest/globals';
-import getPort from 'get-port';
+import { freePort } from '../../tools/lib/free-port';
 import { SecretError } from '../../src/agent-api/secret-source';
 import type { AgentApiOptions } from '../../src/agent-api/client';
 import { holdTimers } from '../harness/hold-timers';
@@ -22,7 +22,7 @@ async function tls(onConnection: OnConnection): Promise<Options> {
 }
 
 /** Returns a URL with a port on which no process listens. */
-const unusedUrl = async () => `http://127.0.0.1:${await getPort()}`;
+const unusedUrl = async () => `http://127.0.0.1:${await freePort()}`;
 
 /** Returns the options for an agent service behind a proxy that opens no tunnel. */
 function proxied(onConnect: OnConnection = () => undefined, url = agentApiTest.server.url): Options {

@@ -219,10 +219,10 @@ export function describeClientContract(name: string, open: () => Promise<Contrac
         ...{ code: 'WAIT_TIMEOUT', workflowId: handle.workflowId },
         message: `The follow-up ${handle.workflowId} did not respond within 2 s: ${reason}.`,
       });
-      const request = newRequest('completes');
-      await expect(idle.execute(request, { timeout: 1_000 })).rejects.toMatchObject({
-        ...{ code: 'WAIT_TIMEOUT', workflowId: toWorkflowId(request) },
-        message: `The call for the follow-up ${toWorkflowId(request)} did not end within 1 s. The timeout ends only the call.`,
+      const { workflowId } = handle;
+      await expect(handle.result({ timeout: 1_000 })).rejects.toMatchObject({
+        ...{ code: 'WAIT_TIMEOUT', workflowId },
+        message: `The call for the follow-up ${workflowId} did not end within 1 s. The timeout ends only the call.`,
       });
     });
 

@@ -4,7 +4,7 @@ import { createServer as createTcpServer } from 'node:net';
 import { inspect } from 'node:util';
 import { describe, expect, it } from '@jest/globals';
 import { NativeConnection } from '@temporalio/worker';
-import getPort from 'get-port';
+import { freePort } from '../../tools/lib/free-port';
 import { FollowUpClient } from '../../src/entries/client';
 import type { FollowUpError } from '../../src/contract/follow-up-error';
 import { connectionError, serverError } from '../../src/temporal/server-error';
@@ -94,7 +94,7 @@ describe('a connection', () => {
   });
 
   it('to a port on which no server listens fails with the address', async () => {
-    const port = await getPort();
+    const port = await freePort();
     const error = await errorOf(connect(`127.0.0.1:${port}`, { TEMPORAL_TLS: 'true' }));
     expect(error).toMatch(
       /^UNREACHABLE: Can't reach the Temporal server at [\d.:]+: No connection .*: connect ECONNREFUSED [\d.:]+\. Check TEMPORAL_ADDRESS/,

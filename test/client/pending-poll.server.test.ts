@@ -1,8 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
 import { Client, type WorkflowClientInterceptor } from '@temporalio/client';
-import { FollowUpClient, type FollowUpProgress } from '../../src/entries/client';
+import { FollowUpClient } from '../../src/entries/client';
 import { eventually } from '../../tools/lib/eventually';
-import { ENDLESS_TURN, type FollowUpUnderTest } from '../harness/follow-up-under-test';
+import { ENDLESS_TURN, type FollowUpUnderTest, progressFromWorker } from '../harness/follow-up-under-test';
 import { Operator } from '../harness/operator';
 import { sharedEnvironment } from '../harness/shared-environment';
 import {
@@ -16,14 +16,8 @@ import {
 
 const { open, follow } = sharedEnvironment();
 
-async function progressOf(
-  followUps: FollowUpClient,
-  { handle }: FollowUpUnderTest,
-): Promise<FollowUpProgress> {
-  const report = await followUps.getHandle(handle.workflowId).progress();
-  if (report.from !== 'worker') throw new Error('no worker responded');
-  return report.progress;
-}
+const progressOf = (followUps: FollowUpClient, { handle }: FollowUpUnderTest) =>
+  progressFromWorker(followUps.getHandle(handle.workflowId));
 
 /** Returns the progress if something happens between its first query and its request for the pending activity. */
 async function progressAround(between: () => Promise<unknown>, following: FollowUpUnderTest) {

@@ -1,17 +1,15 @@
 import { expect, it } from '@jest/globals';
-import type { FollowUpHandle } from '../../src/entries/client';
 import { eventually } from '../../tools/lib/eventually';
-import { ENDLESS_TURN, NOT_SENT_DELIVERY, UNKNOWN_DELIVERY } from '../harness/follow-up-under-test';
+import {
+  ENDLESS_TURN,
+  NOT_SENT_DELIVERY,
+  progressFromWorker,
+  UNKNOWN_DELIVERY,
+} from '../harness/follow-up-under-test';
 import { sharedEnvironment } from '../harness/shared-environment';
 import { runCli } from '../cli/commands/run-cli';
 
 const { open } = sharedEnvironment({ httpTimeoutMs: 60_000 });
-
-async function progressOf(handle: FollowUpHandle) {
-  const report = await handle.progress();
-  if (report.from !== 'worker') throw new Error('no worker responded');
-  return report.progress;
-}
 
 // Proves L5.
 it('while a message is being sent, reports have the verdict not-sent until the send permission is recorded, and then unknown', async () => {
@@ -28,7 +26,7 @@ it('while a message is being sent, reports have the verdict not-sent until the s
     (await runCli(environment, ['status', workflowId, ...more])).stdout;
 
   await following.waitForRequest({ operation: 'get', fault: 'hold' });
-  const before = await progressOf(handle);
+  const before = await progressFromWorker(handle);
   expect(before).toMatchObject({ phase: 'starting', delivery: NOT_SENT_DELIVERY });
   expect(before.lastResponse).toBe('a worker is sending the message');
   expect((await handle.describe()).verdict).toBeNull();
@@ -36,7 +34,7 @@ it('while a message is being sent, reports have the verdict not-sent until the s
 
   sandbox.release(following.key);
   await following.waitForRequest({ operation: 'message', fault: 'hold' });
-  const during = await progressOf(handle);
+  const during = await progressFromWorker(handle);
   expect(during).toMatchObject({ phase: 'starting', delivery: UNKNOWN_DELIVERY });
   expect(during).not.toHaveProperty('deliveryBeforeSend');
   expect(during.deliveryUnknownReason).toMatch(/is being sent/);
@@ -55,6 +53,6 @@ it('while a message is being sent, reports have the verdict not-sent until the s
 
   sandbox.release(following.key);
   await following.waitForProgress(({ phase }) => phase === 'watching');
-  expect(await progressOf(handle)).toMatchObject({ delivery: { verdict: 'accepted', sends: 1 } });
+  expect(await progressFromWorker(handle)).toMatchObject({ delivery: { verdict: 'accepted', sends: 1 } });
   await following.handle.terminate();
 });

@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import getPort from 'get-port';
+import { freePort } from '../../tools/lib/free-port';
 import { temporaryFolder } from '../harness/temporary-folder';
 import { ROOT } from '../harness/worker-process';
 import { ContainerDeployments } from './deployments/container-deployments';
@@ -30,7 +30,7 @@ let containers: ContainerDeployments;
 beforeAll(async () => {
   await requirePrograms();
   environment = await openEndToEndEnvironment();
-  const [healthPort, metricsPort] = await Promise.all([getPort(), getPort()]);
+  const [healthPort, metricsPort] = await Promise.all([freePort(), freePort()]);
   engine = await ContainerEngine.open({
     folder: newFolder('engine'),
     healthPort,
@@ -49,7 +49,7 @@ it.each([
     const machine = await SystemdMachine.boot(await installDebian(release), newFolder(release));
     try {
       expect(await machine.run('systemctl --version')).toContain(`systemd ${version} `);
-      const ports = [await getPort(), await getPort()] as const;
+      const ports = [await freePort(), await freePort()] as const;
       await expectDeploymentSteps(
         await installUnit(machine, environment, nodePath(node), ports),
         environment,

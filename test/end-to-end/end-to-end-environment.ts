@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { startDevServer, stripTemporalEnv } from '../../tools/lib/dev-server';
-import getPort from 'get-port';
+import { freePort } from '../../tools/lib/free-port';
 import { version } from '../../package.json';
 import { startSandbox } from '../../sandbox';
 import { VARIABLES } from '../harness/temporal';
@@ -63,7 +63,7 @@ export type EndToEndEnvironment = Awaited<ReturnType<typeof openEndToEndEnvironm
  */
 export async function openEndToEndEnvironment() {
   const cli = process.env[VARIABLES.cli] ?? '';
-  const httpPort = await getPort();
+  const httpPort = await freePort();
   // A turn is longer than the first poll interval, so that an example sees the job active.
   const sandbox = await startSandbox({ seedJobs: false, turnMs: 6_000, messagesPerHour: null });
   const server = await startDevServer({ cli, httpPort, searchAttributes: true });

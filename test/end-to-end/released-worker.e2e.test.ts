@@ -2,6 +2,7 @@ import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { type DevServer, startDevServer } from '../../tools/lib/dev-server';
+import { eventually } from '../../tools/lib/eventually';
 import { listFailedTasks } from '../harness/failed-tasks';
 import { ENDLESS_TURN, FAST_OPTIONS } from '../harness/follow-up-under-test';
 import { ProcessEnvironment } from '../harness/process-environment';
@@ -121,8 +122,10 @@ it.each(replacements)(
           for (const following of [work.watching, work.waitingForJob, work.asking])
             await following.update('pollNow');
           await work.waitingForLock.waitForProgress(({ phase }) => phase === 'waiting-for-job');
-          const { open } = (await work.batch.handle.progress()).summary ?? {};
-          expect(open).toBe(OPEN_ITEMS);
+          await eventually(
+            'the batch reports its open items',
+            async () => (await work.batch.handle.progress()).summary?.open === OPEN_ITEMS,
+          );
         }
         await endWork(environment, work);
       },

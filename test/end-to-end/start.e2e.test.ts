@@ -1,7 +1,7 @@
 import { symlinkSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import getPort from 'get-port';
+import { freePort } from '../../tools/lib/free-port';
 import { stripTemporalEnv } from '../../tools/lib/dev-server';
 import { mustRun, Program } from '../harness/program';
 import { VARIABLES } from '../harness/temporal';
@@ -49,8 +49,8 @@ it('the commands of docs/start.md start a Temporal server, the sandbox and a wor
     heading,
     {},
   );
-  const port = await getPort();
-  openTerminal(server, `--headless --port ${port} --http-port ${await getPort()}`);
+  const port = await freePort();
+  openTerminal(server, `--headless --port ${port} --http-port ${await freePort()}`);
   const agentService = openTerminal(sandbox, '--port 0');
   const exports = await agentService.waitForOutput(
     /export AGENT_API_BASE_URL=(\S+)\n +export AGENT_API_KEY=(\S+)/,

@@ -56,7 +56,7 @@ export class Environment extends FollowUpTestClient {
   }
 
   static async open({
-    httpTimeoutMs: timeoutMs = 2_000,
+    httpTimeoutMs: timeoutMs = 60_000,
     bundlePath = temporal().bundlePath,
     dataConverter = {},
     skipsTime = false,

@@ -6,7 +6,7 @@ import {
   WorkflowFailedError,
 } from '@temporalio/client';
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
-import { FollowUpClient } from '../../src/entries/client';
+import { FollowUpClient, type FollowUpHandle } from '../../src/entries/client';
 import { FOLLOW_UP_WORKFLOW, MEMO_RECEIPT, QUERY_PROGRESS } from '../../src/contract/names';
 import type { FailureDetails, FollowUpProgress, FollowUpResult, Receipt } from '../../src/contract/result';
 import type { FollowUpRequest } from '../../src/contract/request';
@@ -213,4 +213,12 @@ export async function fetchFailure(handle: WorkflowHandle) {
   }
   const { type, message, details } = error.cause;
   return { type: type ?? '', message, details: details?.[0] as FailureDetails };
+}
+
+/** Returns the progress that a worker reports. On a busy machine, a worker may not respond to the first query in time. */
+export async function progressFromWorker(handle: FollowUpHandle): Promise<FollowUpProgress> {
+  return eventually('a worker reports the progress', async () => {
+    const report = await handle.progress();
+    return report.from === 'worker' && report.progress;
+  });
 }

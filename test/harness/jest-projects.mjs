@@ -22,6 +22,10 @@ const WITH_PROCESSES = {
   globalTeardown: '<rootDir>/test/harness/server-teardown.ts',
 };
 
+const WITH_LONG_TIMEOUT = {
+  setupFilesAfterEnv: [...shared.setupFilesAfterEnv, '<rootDir>/test/harness/long-timeout.ts'],
+};
+
 /** The setup of the test files with each suffix, as in `NAME.SUFFIX.test.ts`. A test file without a suffix has no setup. */
 const SET_UP = {
   /** Tests that need a Temporal server and the workflow bundle. */
@@ -32,16 +36,16 @@ const SET_UP = {
   /** Tests that also need the compiled programs. */
   process: WITH_PROCESSES,
   /** Tests with the same needs that take minutes. */
-  long: WITH_PROCESSES,
+  long: { ...WITH_PROCESSES, ...WITH_LONG_TIMEOUT },
   /**
    * Tests with the same needs that cause a fault, such as SIGKILL, a stopped server or a reset. docs/proofs.md lists these files.
    */
-  fault: WITH_PROCESSES,
+  fault: { ...WITH_PROCESSES, ...WITH_LONG_TIMEOUT },
   /** Tests that need the end-to-end environment: these tests install and run the packed artifacts as a user does. */
   e2e: {
     globalSetup: '<rootDir>/test/end-to-end/set-up.ts',
     globalTeardown: '<rootDir>/test/end-to-end/tear-down.ts',
-    setupFilesAfterEnv: [...shared.setupFilesAfterEnv, '<rootDir>/test/end-to-end/timeout.ts'],
+    ...WITH_LONG_TIMEOUT,
   },
 };
 

@@ -93,7 +93,7 @@ export class ProcessEnvironment extends FollowUpTestClient {
       TEMPORAL_ADDRESS: address,
       AGENT_API_BASE_URL: sandbox.baseUrl,
       AGENT_API_KEY: sandbox.apiKey,
-      AGENT_API_TIMEOUT: '2s',
+      AGENT_API_TIMEOUT: '10s',
       ...taskQueueVariables(taskQueues),
       ...options.env,
     };

@@ -8,10 +8,13 @@ const folder = temporaryFolder();
 const BACKUP = path.join(folder, 'backup');
 const DATABASE_NAME = 'temporal.db';
 
-/** Copies the files of the database: the main file, and the log of SQLite if it exists. */
+/**
+ * Copies the files of the database: the main file, and the journal or the log of SQLite if it exists. A server that was killed
+ * during a transaction leaves a journal. Without the journal, the main file has a part of this transaction.
+ */
 async function copyDatabase(from: string, to: string): Promise<void> {
   await mkdir(to, { recursive: true });
-  for (const suffix of ['', '-wal', '-shm']) {
+  for (const suffix of ['', '-journal', '-wal', '-shm']) {
     const copy = path.join(to, DATABASE_NAME + suffix);
     await rm(copy, { force: true });
     await cp(path.join(from, DATABASE_NAME + suffix), copy).catch((error: unknown) => {

@@ -2,7 +2,7 @@ import { afterAll, jest } from '@jest/globals';
 import { endPendingWaits } from '../../tools/lib/eventually';
 
 /**
- * The timeout of every test, and the only limit of its waits. Most tests take seconds, but a busy machine may need ten times as
+ * The timeout of every test of `npm test`, and the only limit of its waits. Most tests take seconds, but a busy machine may need ten times as
  * long. Every project loads this file, because Jest 30 ignores a `testTimeout` in a project's configuration.
  */
 jest.setTimeout(120_000);

@@ -1,12 +1,9 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { expect, it, jest } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { Program } from '../harness/program';
 import { temporal } from '../harness/temporal';
 import { ROOT } from '../harness/worker-process';
-
-/** The demo takes a minute, but waits up to 90 s for each of its workers. `.ci/run` also runs the demo with `--once`. */
-jest.setTimeout(180_000);
 
 async function isOpen(port: number): Promise<boolean> {
   const socket = connect(port, '127.0.0.1');

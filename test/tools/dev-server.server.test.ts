@@ -28,7 +28,8 @@ echo start >> '${log}'
 exit 2`;
   await writeFile(cli, program, { mode: 0o755 });
   const server = await startDevServer({ cli, webUi: true });
-  expect(await readFile(log, 'utf8')).toBe('start\n'.repeat(2));
+  // On a busy machine, a third start may be necessary.
+  expect(await readFile(log, 'utf8')).toMatch(/^(start\n){2,3}$/);
   await eventually('the Web UI responds', () => fetch(server.uiUrl ?? ''), { until: ({ ok }) => ok });
   await server.stop();
   await server.stop();

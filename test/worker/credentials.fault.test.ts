@@ -1,7 +1,7 @@
-import { readFile, writeFile } from 'node:fs/promises';
+import { readFile, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, it } from '@jest/globals';
-import getPort from 'get-port';
+import { freePort } from '../../tools/lib/free-port';
 import { scrape } from '../../tools/lib/scrape';
 import { ACCEPTED_BY_RESPONSE, ENDLESS_TURN } from '../harness/follow-up-under-test';
 import { collectWorkflowIds } from '../harness/workflow-ids';
@@ -13,9 +13,15 @@ const AGENT_API_KEY_FILE = path.join(temporaryFolder(), 'key');
 const PROBLEMS = 'agent_follow_up_secret_file_problems_total';
 const PROMPT = 'Mention the harbour in the first line.';
 
+/** Replaces the file in one step. A worker that reads the file during `writeFile` may find it empty. */
+async function replaceKeyFile(text: string): Promise<void> {
+  await writeFile(`${AGENT_API_KEY_FILE}.new`, text);
+  await rename(`${AGENT_API_KEY_FILE}.new`, AGENT_API_KEY_FILE);
+}
+
 // Proves K1, K2, K5.
 it('an expired key is visible; after its rotation, sends and watches continue without a restart; a read-only key is rejected; no key appears in a history, log, metric or process argument', async () => {
-  const port = await getPort();
+  const port = await freePort();
   const FOLLOW_UP_METRICS_ADDRESS = `127.0.0.1:${port}`;
   // With the log level `trace`, the worker writes all of its log lines.
   const workerEnv = { AGENT_API_KEY: '', AGENT_API_KEY_FILE, FOLLOW_UP_METRICS_ADDRESS, LOG_LEVEL: 'trace' };
@@ -23,7 +29,7 @@ it('an expired key is visible; after its rotation, sends and watches continue wi
     const keys: string[] = [];
     const rotate = (...access: Parameters<typeof environment.sandbox.createKey>) => {
       keys.push(environment.sandbox.createKey(...access));
-      return writeFile(AGENT_API_KEY_FILE, `${keys.at(-1)}\n`);
+      return replaceKeyFile(`${keys.at(-1)}\n`);
     };
     await rotate();
     const worker = await environment.startWorker();
@@ -37,7 +43,7 @@ it('an expired key is visible; after its rotation, sends and watches continue wi
     await rotate();
     await following.waitForProgress(({ phase }) => phase === 'watching');
     // A rotation that fails is logged and counted once. The last valid key stays in use.
-    await writeFile(AGENT_API_KEY_FILE, 'two keys');
+    await replaceKeyFile('two keys');
     const { msg } = await worker.waitForLog(
       /^the file of AGENT_API_KEY_FILE can't be used: it must contain only/,
     );

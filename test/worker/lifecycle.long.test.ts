@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import { afterAll, expect, it } from '@jest/globals';
 import { SEARCH_ATTRIBUTES } from '../../src/contract/names';
 import { type DevServer, startDevServer } from '../../tools/lib/dev-server';
-import getPort from 'get-port';
+import { freePort } from '../../tools/lib/free-port';
 import { ACCEPTED_BY_RESPONSE } from '../harness/follow-up-under-test';
 import { ProcessEnvironment } from '../harness/process-environment';
 import { temporal } from '../harness/temporal';
@@ -34,7 +34,7 @@ it.concurrent(
   'a worker starts before the Temporal server and the namespace exist, registers the search attributes, and becomes unready when the Temporal server stops',
   () =>
     within(async (environment) => {
-      const port = await getPort();
+      const port = await freePort();
       const address = `127.0.0.1:${port}`;
       const later = { TEMPORAL_ADDRESS: address, TEMPORAL_NAMESPACE: 'later' };
       const worker = await environment.spawnWorker(later);

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { expect, it } from '@jest/globals';
-import getPort from 'get-port';
+import { freePort } from '../../tools/lib/free-port';
 import { scrape } from '../../tools/lib/scrape';
 import { ProcessEnvironment } from '../harness/process-environment';
 
@@ -18,7 +18,7 @@ it.each([
   'a worker that listens at [::] serves its health checks and metrics %s',
   (_, listensAt, node, hosts) =>
     ProcessEnvironment.with({}, async (environment) => {
-      const [health, metrics] = [await getPort(), await getPort()];
+      const [health, metrics] = [await freePort(), await freePort()];
       const addresses = {
         FOLLOW_UP_HEALTH_ADDRESS: `[::]:${health}`,
         FOLLOW_UP_METRICS_ADDRESS: `[::]:${metrics}`,

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { type DevServer, startDevServer } from '../../tools/lib/dev-server';
-import getPort from 'get-port';
+import { freePort } from '../../tools/lib/free-port';
 import { FOLLOW_UP_WORKFLOW } from '../../src/contract/names';
 import { METRICS } from '../../src/contract/metrics';
 import { toDate } from '../../src/temporal/proto-field';
@@ -29,7 +29,7 @@ let counting: Hold;
 let address: string;
 
 beforeAll(async () => {
-  const port = await getPort();
+  const port = await freePort();
   address = `127.0.0.1:${port}`;
   const { cli } = temporal();
   server = await startDevServer({ cli, searchAttributes: true, dynamicConfig: DYNAMIC_CONFIG });
@@ -126,7 +126,7 @@ it('counts the reads with an unknown status by its word, and shows how long a fo
   const lastChange = events?.findLast((event) => event.upsertWorkflowSearchAttributesEventAttributes);
   const changedAt = Number(toDate(lastChange?.eventTime));
 
-  const laterPort = await getPort();
+  const laterPort = await freePort();
   const laterAddress = `127.0.0.1:${laterPort}`;
   const startedAt = Date.now();
   const later = await environment.startWorker({

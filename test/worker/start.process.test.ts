@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { afterEach, expect, it } from '@jest/globals';
-import getPort from 'get-port';
+import { freePort } from '../../tools/lib/free-port';
 import { grpcServer, serverWithVersion } from '../temporal/grpc-server';
 import { WorkerProcess } from '../harness/worker-process';
 
@@ -46,7 +46,7 @@ it('a worker reports every configured address that is already in use, and exits 
 it('if a default port is in use, the worker logs a warning; it retries the connection to the Temporal server until SIGTERM, and exits with code 0', async () => {
   await occupyPort(9465);
   await occupyPort(9464);
-  const nowhere = await getPort();
+  const nowhere = await freePort();
   const worker = await startWorker({
     TEMPORAL_ADDRESS: `127.0.0.1:${nowhere}`,
     FOLLOW_UP_HEALTH_ADDRESS: '',

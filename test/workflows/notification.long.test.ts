@@ -3,17 +3,14 @@ import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { beforeAll, expect, it, jest } from '@jest/globals';
-import getPort from 'get-port';
+import { beforeAll, expect, it } from '@jest/globals';
+import { freePort } from '../../tools/lib/free-port';
 import { FASTEST_OPTIONS } from '../harness/test-batch';
 import { eventually } from '../../tools/lib/eventually';
 import { collectWorkflowIds } from '../harness/workflow-ids';
 import { ProcessEnvironment } from '../harness/process-environment';
 import { temporaryFolder } from '../harness/temporary-folder';
 import { ROOT } from '../harness/worker-process';
-
-// The first run installs the Python library.
-jest.setTimeout(300_000);
 
 const VENV = path.join(ROOT, '.cache/e2e/receiver');
 const python = path.join(VENV, 'bin/python');
@@ -27,7 +24,7 @@ beforeAll(async () => {
 
 // Proves N1.
 it('a Python receiver that was unavailable receives the notification after its start, signed with the newest secret', async () => {
-  const port = await getPort();
+  const port = await freePort();
   const [old, next] = [1, 2].map(() => `whsec_${randomBytes(32).toString('base64')}`) as [string, string];
   const secretFile = path.join(folder, 'secret');
   writeFileSync(secretFile, old);

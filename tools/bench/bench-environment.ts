@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Client, Connection } from '@temporalio/client';
 import { listPollingWorkers } from '../../src/temporal/raw-requests';
 import { type DevServer, startDevServer, stripTemporalEnv } from '../lib/dev-server';
-import getPort from 'get-port';
+import { freePort } from '../lib/free-port';
 import { type Sandbox, startSandbox } from '../../sandbox';
 import { scrape } from '../lib/scrape';
 import type { BenchSubject } from './subjects';
@@ -49,7 +49,7 @@ export class BenchEnvironment {
 
   static async open(cli: string): Promise<BenchEnvironment> {
     mkdirSync(LOG_FOLDER, { recursive: true });
-    const metricsPort = await getPort();
+    const metricsPort = await freePort();
     const options = { cli, metricsPort, searchAttributes: true, dynamicConfig: SERVER_SETTINGS };
     const server = await startDevServer(options);
     try {

@@ -5,7 +5,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
-import getPort from 'get-port';
+import { freePort } from '../lib/free-port';
 import type { JobKey } from '../../sandbox';
 import type { Polling } from '../../src/contract/request';
 import { pollIntervalMs } from '../../src/follow-up/cadence';
@@ -34,7 +34,7 @@ const SEND_CHECK_MS = 50;
 
 async function measure(environment: BenchEnvironment, followUps: number): Promise<void> {
   const { sandbox, client } = environment;
-  const metricsPort = await getPort();
+  const metricsPort = await freePort();
   const workerMetrics = `127.0.0.1:${metricsPort}`;
   const workerPid = await environment.startWorker(ours, {
     ...IN_CONTAINER,

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { closeSync, mkdirSync, openSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import getPort from 'get-port';
+import { freePort } from '../lib/free-port';
 import type { Sandbox } from '../../sandbox';
 
 /** The timeout of the start. From source, node and tsx take about two seconds, and webpack takes three. A busy machine needs much longer. */
@@ -24,7 +24,7 @@ export type DemoWorker = ReturnType<typeof startDemoWorker> extends Promise<infe
  * worker ends instead or takes too long. `stop` lets the worker finish its requests.
  */
 export async function startDemoWorker(env: NodeJS.ProcessEnv, sandbox: Sandbox) {
-  const port = await getPort();
+  const port = await freePort();
   mkdirSync(path.dirname(LOG_FILE), { recursive: true });
   const log = openSync(LOG_FILE, 'w');
   const worker = spawn(process.execPath, ['--import', 'tsx', PROGRAM], {

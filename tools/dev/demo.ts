@@ -7,7 +7,7 @@ import { Command } from 'commander';
 import { type Sandbox, startSandbox } from '../../sandbox';
 import { type DemoWorker, startDemoWorker } from './demo-worker';
 import { startDevServer, stripTemporalEnv } from '../lib/dev-server';
-import getPort from 'get-port';
+import { freePort } from '../lib/free-port';
 import { findTemporalCli } from '../lib/temporal-cli';
 import { INTERRUPTED_EXIT_CODE, interruption } from '../lib/interruption';
 
@@ -73,7 +73,7 @@ async function startOwnServer(closing: Cleanups): Promise<Settings> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'agent-follow-up-demo-'));
   closing.unshift(() => rm(folder, { recursive: true, force: true }));
   const databaseFile = path.join(folder, 'temporal.db');
-  const httpPort = await getPort();
+  const httpPort = await freePort();
   const server = await startDevServer({ cli: cli.path, databaseFile, webUi: true, httpPort });
   closing.unshift(() => server.stop());
   const { address, uiUrl } = server;

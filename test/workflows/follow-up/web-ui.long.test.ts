@@ -119,7 +119,7 @@ describe('the Web UI', () => {
     );
     const pending = await openPage(`${page}/pending-activities`, 'Next Retry');
     expect(pending).toMatch(/\d+\s+\/\s+UNLIMITED/);
-    expect(pending).toMatch(/Next Retry\s[^()]*\(\d+s\)/);
+    expect(pending).toMatch(/Next Retry\s[^()]*\((\d+[hms]\s?)+\)/);
     expect(pending).toMatch(/"message": "poll \d+: active, next read in \d+/);
     const [current] = await userMetadata(page, 1);
     expect(current).toMatch(/polls:\s+1; later reads are in the pending activity/);
