@@ -105,9 +105,13 @@ export const RECEIPT_RULES: readonly ReceiptRule[] = [
     if (sends === 0 && verdict !== 'not-sent')
       yield `the verdict is ${verdict}, but sends is 0 (${end.kind})`;
   },
-  /** If no POST was requested, `sends` is above 0 only after a failure of a machine, a reset or a manual completion. */
-  function* countsNoSendWithoutPost({ world, posts, isReset, manualCompletions }, { delivery }) {
-    if (posts.length > 0 || isReset || manualCompletions > 0) return;
+  /**
+   * If no POST was requested, `sends` is above 0 only after a failure of a machine, a reset, a manual completion, or a reset of a
+   * paused send, whose cancellation may never be confirmed.
+   */
+  function* countsNoSendWithoutPost({ world, posts, has, isReset, manualCompletions }, { delivery }) {
+    const isPausedSendReset = has('pause send') && has('send reset');
+    if (posts.length > 0 || isReset || manualCompletions > 0 || isPausedSendReset) return;
     const isWhole = !world.plan.operations.some(({ operation }) => isMachineOperation(operation));
     if (isWhole && delivery.sends > 0) yield `sends is ${delivery.sends}, but no POST was requested`;
   },
