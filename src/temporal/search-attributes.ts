@@ -14,8 +14,13 @@ import {
 /** Values of `IndexedValueType` in Temporal's API. */
 const INDEXED_VALUE_TYPES = { Keyword: 2, KeywordList: 7 } as const;
 
-/** The maximum wait until new attributes can be used. The Temporal server's frontends cache the attributes for some seconds. */
+/** The maximum wait until new attributes are listed. */
 const REGISTRATION_TIMEOUT_MS = 15_000;
+/**
+ * The maximum wait until listed attributes can be used. The Temporal server's frontends cache the attributes for 2 s, and for 60 s
+ * with Elasticsearch.
+ */
+const CACHE_TIMEOUT_MS = 75_000;
 
 const CALL_TIMEOUT_MS = 10_000;
 
@@ -48,6 +53,7 @@ export async function ensureSearchAttributes(
       continue;
     }
     if (missing.length > 0) await register(connection, namespace, missing, findMissing);
+    await waitUntilUsable(connection, namespace);
     return missing;
   }
   throw new UnknownSearchAttributesError(namespace, rejections);
@@ -163,6 +169,18 @@ async function register(
     }
     await sleep(250);
   }
+}
+
+/** Waits until the Temporal server accepts the attributes in a query, and therefore also in a start. */
+async function waitUntilUsable(connection: ConnectionLike, namespace: string): Promise<void> {
+  const deadline = performance.now() + CACHE_TIMEOUT_MS;
+  const isRejected = async () =>
+    !(await isQueryValid(connection, namespace, SEARCH_ATTRIBUTES).catch((error: unknown) => {
+      // The Temporal server may reject queries.
+      if (findGrpcError(error) === undefined) throw error;
+      return true;
+    }));
+  while ((await isRejected()) && performance.now() < deadline) await sleep(250);
 }
 
 /** @throws SearchAttributesError if an attribute has the wrong type, and the error of the call if the call is rejected */

@@ -17,7 +17,9 @@ import { type Rejection, TemporalGate } from '../harness/temporal-gate';
 let server: DevServer;
 let connection: Connection;
 beforeAll(async () => {
-  server = await startDevServer({ cli: temporal().cli });
+  // As in production, the server's front end caches the attributes. Other dev servers read them for each call.
+  const dynamicConfig = { 'system.forceSearchAttributesCacheRefreshOnRead': false };
+  server = await startDevServer({ cli: temporal().cli, dynamicConfig });
   connection = await Connection.connect({ address: server.address });
 });
 afterAll(async () => {
