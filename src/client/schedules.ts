@@ -1,10 +1,12 @@
 import {
+  type Backfill,
   type Client,
   ScheduleAlreadyRunning,
   type ScheduleDescription,
   type ScheduleHandle as TemporalScheduleHandle,
   ScheduleNotFoundError,
   type ScheduleOptions,
+  type ScheduleOverlapPolicy,
 } from '@temporalio/client';
 import { ValueError } from '@temporalio/common';
 import { BATCH_PRIORITY, batchIdProblem, batchTitle, MAX_INPUT_BYTES } from '../batch/items';
@@ -43,10 +45,13 @@ export interface UpdateScheduleOptions extends Partial<CreateScheduleOptions> {
   readonly items?: BatchItems | undefined;
 }
 
-/** The SDK's handle of a schedule, whose `update` also changes the items and options of the schedule's batches. */
+/**
+ * The SDK's handle of a schedule, whose `update` also changes the items and options of the schedule's batches. Each method that
+ * changes the schedule returns after the Temporal server has applied the change.
+ */
 export interface ScheduleHandle extends Omit<TemporalScheduleHandle, 'update'> {
   /**
-   * Changes the schedule, and waits until the Temporal server has applied the change. A running batch keeps its items and options.
+   * Changes the schedule. A running batch keeps its items and options.
    *
    * The method uses the SDK's `update`. If another client changes the schedule at the same moment, one of the two changes may be
    * lost (docs/schedules.md).
@@ -116,7 +121,12 @@ export class ScheduleClient {
   getHandle(scheduleId: string): ScheduleHandle {
     checkName('scheduleId', scheduleId);
     const calls = this.#calls;
+    const temporal = calls.client.schedule.getHandle(scheduleId);
     const handle = Object.assign(calls.client.schedule.getHandle(scheduleId), {
+      pause: (note?: string) => untilApplied(temporal, temporal.pause(note)),
+      unpause: (note?: string) => untilApplied(temporal, temporal.unpause(note)),
+      trigger: (overlap?: ScheduleOverlapPolicy) => untilApplied(temporal, temporal.trigger(overlap)),
+      backfill: (times: Backfill | Backfill[]) => untilApplied(temporal, temporal.backfill(times)),
       update: (change: UpdateScheduleOptions, options: CallOptions = {}) =>
         calls.run(options, (client) => this.#update(client, scheduleId, change)),
     });
@@ -195,6 +205,18 @@ function definedFields<Fields extends object>(fields: Fields): Fields {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Fields;
 }
 
+/**
+ * Waits until the Temporal server has applied a change of a schedule. The older scheduler of the Temporal server responds to a change
+ * before it applies the change. If another change follows at once, one of the two can be lost: of two pauses or triggers, only the
+ * second one is applied, and an update overwrites a pause that follows the update. The response to a read comes after the change is
+ * applied.
+ */
+async function untilApplied(handle: TemporalScheduleHandle, change: Promise<void>): Promise<void> {
+  await change;
+  // The change has succeeded, also if the read fails.
+  await handle.describe().catch(() => undefined);
+}
+
 /** The maximum number of attempts if the Temporal server reports a conflict with another client's change. */
 const MAX_UPDATES = 5;
 
@@ -202,10 +224,6 @@ const MAX_UPDATES = 5;
  * Updates a schedule with the SDK's `update`. The newer scheduler of the Temporal server rejects an update with
  * FAILED_PRECONDITION if another client changed the schedule between the read and the write. The update is then repeated from the
  * changed schedule.
- *
- * The older scheduler responds to an update before it applies the update. If a pause follows at once, that scheduler may apply the
- * pause first, and the update then overwrites the pause. The response to a read comes after the update is applied, so that a later
- * change can't be lost.
  */
 async function updateThroughConflicts(
   client: Client,
@@ -216,11 +234,11 @@ async function updateThroughConflicts(
     let hasRead = false as boolean;
     try {
       const handle = client.schedule.getHandle(scheduleId);
-      await handle.update((current) => {
+      const update = handle.update((current) => {
         hasRead = true;
         return change(current);
       });
-      await handle.describe();
+      await untilApplied(handle, update);
       return;
     } catch (error) {
       // The stored schedule can't be decoded.
