@@ -2,7 +2,6 @@ import { type Client, WorkflowClient, type WorkflowExecutionInfo } from '@tempor
 import type { PayloadCodec } from '@temporalio/common';
 import { type RecordedOutcome, outcomeFromMemo, createOutcomeWithoutReceipt } from '../contract/outcome';
 import { FOLLOW_UP_WORKFLOW, MEMO_RECEIPT } from '../contract/names';
-import { canRetry } from '../contract/result';
 import { keywordAttribute } from '../contract/follow-up-start-options';
 import { eachConcurrently, groupsOf } from './each-concurrently';
 import { describeWorkflow, toRunState } from './workflow-executions';
@@ -149,13 +148,12 @@ export async function collectOutcomes(
 }
 
 /**
- * Returns a listed outcome unless a retry with the scope `unsent` can change it. An outcome without a verdict, for example of a
- * terminated item, is not returned.
+ * Returns a listed outcome unless a retry can change it, so that a later run may have another outcome. An outcome without a
+ * verdict, for example of a terminated item, is not returned.
  */
 export function finalOutcome(listed: ListedOutcome | undefined): RecordedOutcome | undefined {
   const outcome = listed?.outcome;
-  if (!outcome) return undefined;
-  return outcome.delivery === null || canRetry(outcome.delivery) ? undefined : outcome;
+  return outcome?.delivery === 'accepted' ? outcome : undefined;
 }
 
 async function outcomeFromListing(

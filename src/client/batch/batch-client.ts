@@ -201,8 +201,8 @@ export class BatchHandle {
       await getHandleOfRun(client, found).cancel().catch(ignoreClosedWorkflow);
     }
     await cancelWorkflows(client, cancelledIds);
-    // For some seconds after its termination, a batch may still start items.
-    const until = state === 'terminated' ? Date.parse(endedAt ?? '') + MAX_LATE_START_MS : 0;
+    // For some seconds after its end, a terminated batch may still start items, and the list may lack items of any batch.
+    const until = endedAt === null ? 0 : Date.parse(endedAt) + MAX_LATE_START_MS;
     for (let listsWithoutNewIds = 0; ;) {
       const newIds = [...(await listRunningIds(client, batchId))].filter(
         (followUp) => !cancelledIds.has(followUp),

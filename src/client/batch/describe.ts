@@ -135,6 +135,11 @@ export class BatchResultReader {
 
   constructor(private readonly client: Client) {}
 
+  /** The number of returned outcomes. */
+  get returned(): number {
+    return this.returnedIds.size;
+  }
+
   /** Returns the outcomes of the items that ended since the last call, ordered by end time. */
   async readNew(batch: BatchDescription): Promise<BatchItemResult[]> {
     const { batchId, memo, startedAt, endedAt } = batch;
@@ -159,18 +164,27 @@ export class BatchResultReader {
       const [, projectId = '', jobId = '', requestId = ''] = workflowId.split(':').map(decodeURIComponent);
       results.push({ workflowId, projectId, jobId, requestId, ...outcome, endedAt: itemEndedAt });
     };
+    // After the end, the list may still show an item as running.
+    const isListLate = endedAt !== null && Date.now() - Date.parse(endedAt) < LIST_LAG_MS;
     const itemsToDescribe: [ItemIdentity, boolean][] = [];
     for (let number = 0; number < count; number += 1) {
       const item = await itemReader.identify(number);
       const { workflowId } = item;
-      if (this.returnedIds.has(workflowId) || runningIds.has(workflowId)) continue;
+      const isListedAsRunning = runningIds.has(workflowId);
+      if (this.returnedIds.has(workflowId) || (isListedAsRunning && !isListLate)) continue;
       const known = this.listedOutcomes.get(workflowId);
       const outcome = finalOutcome(known);
       const wasItemStarted = isCertainlyStarted(started, number);
-      if (known && outcome) addResult(workflowId, outcome, +known.startedAt, known.closedAt.toISOString());
+      if (known && outcome && !isListedAsRunning)
+        addResult(workflowId, outcome, +known.startedAt, known.closedAt.toISOString());
       // While the batch runs, an item that is not in the list is described only if the item was certainly started, because each
       // description is a request.
-      else if (known || wasItemStarted || (endedAt !== null && number < board.startLimit))
+      else if (
+        known ||
+        wasItemStarted ||
+        isListedAsRunning ||
+        (endedAt !== null && number < board.startLimit)
+      )
         itemsToDescribe.push([item, wasItemStarted]);
     }
     // In the first run of a batch, a follow-up with another prompt that started before the batch belongs to another client. In a
@@ -184,7 +198,9 @@ export class BatchResultReader {
       const outcome =
         found.outcome ??
         unreadableOutcome ??
-        (isCancelled ? createOutcomeWithoutReceipt('left-running') : null);
+        (isCancelled && !runningIds.has(item.workflowId)
+          ? createOutcomeWithoutReceipt('left-running')
+          : null);
       if (outcome !== null && (wasStarted || outcome.outcome !== 'missing'))
         addResult(item.workflowId, outcome, itemStartedAt, closedAt);
     });
@@ -208,6 +224,7 @@ export async function* watchBatch(client: Client, batchId: string, signal: Abort
   let runId: string | undefined;
   const reader = new BatchResultReader(client);
   let lastEndedCount: number | undefined = -1;
+  let changedAt = 0;
   for (let hasEnded = false; !hasEnded;) {
     let [view, results]: [BatchView | null, readonly BatchItemResult[]] = [null, []];
     try {
@@ -215,7 +232,11 @@ export async function* watchBatch(client: Client, batchId: string, signal: Abort
       runId ??= getFirstRunId(batch);
       view = await readBatchView(client, batch);
       const { memo, endedAt } = batch;
-      if (endedAt !== null || memo?.ended !== lastEndedCount) results = await reader.readNew(batch);
+      const hasChanged = memo?.ended !== lastEndedCount;
+      if (hasChanged) changedAt = Date.now();
+      // The list may show an end later than the memo of the batch.
+      const mayLackOutcomes = reader.returned < (memo?.ended ?? 0) && Date.now() - changedAt < LIST_LAG_MS;
+      if (endedAt !== null || hasChanged || mayLackOutcomes) results = await reader.readNew(batch);
       lastEndedCount = memo?.ended;
       hasEnded = endedAt !== null;
     } catch (error) {
