@@ -5,7 +5,7 @@ import { ENDLESS_TURN } from '../../harness/follow-up-under-test';
 import { eventsOf } from '../../harness/reset';
 import { sharedEnvironment } from '../../harness/shared-environment';
 
-const { open, follow, newBatch } = sharedEnvironment();
+const { open, follow, newBatch } = sharedEnvironment({ httpTimeoutMs: 2_000 });
 
 /** Returns the event that scheduled the first activity of this type, from the history of its workflow. */
 function scheduled(handle: WorkflowHandle, type: 'sendMessage' | 'getJob' | 'pollJob' | 'runItems') {
