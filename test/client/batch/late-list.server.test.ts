@@ -3,54 +3,63 @@ import { Client } from '@temporalio/client';
 import { FollowUpClient } from '../../../src/entries/client';
 import { eventually } from '../../../tools/lib/eventually';
 import { ENDLESS_TURN } from '../../harness/follow-up-under-test';
+import type { Environment } from '../../harness/environment';
 import { sharedEnvironment } from '../../harness/shared-environment';
 import type { TestBatch } from '../../harness/test-batch';
 
 const { newBatch } = sharedEnvironment();
 
-/**
- * Returns a handle of the batch whose visibility list shows the items as they are now, until `endLag` is called. The list of a real
- * Temporal server lags by up to a minute. `areListed` is the condition that the list must meet first.
- */
-async function withLateList(
+type Listing = Awaited<
+  ReturnType<Environment['client']['workflowService']['listWorkflowExecutions']>
+>['executions'];
+
+/** Lists the items of a batch until the list meets a condition. @param areListed receives, for each item, whether it has ended */
+async function listItems(
   { batchId, environment }: TestBatch,
-  areListed: (closed: readonly boolean[]) => boolean,
-) {
-  const { connection, options } = environment.client;
-  const { workflowService } = connection;
+  areListed: (ended: readonly boolean[]) => boolean,
+): Promise<Listing> {
+  const { workflowService, options } = environment.client;
   const query = `WorkflowType = 'followUp' AND FollowUpBatch = '${batchId}'`;
   const { executions } = await eventually(
     'the items are listed',
     () => workflowService.listWorkflowExecutions({ namespace: options.namespace, query }),
     { until: (listed) => areListed(listed.executions.map(({ closeTime }) => Boolean(closeTime))) },
   );
-  let isLate = true;
-  const listWorkflowExecutions = (request: { readonly query?: string | null }) =>
-    isLate
-      ? Promise.resolve({
-          executions: executions.filter(
-            ({ closeTime }) => !closeTime === request.query?.includes('CloseTime IS NULL'),
-          ),
-          nextPageToken: new Uint8Array(),
-        })
-      : workflowService.listWorkflowExecutions(request);
+  return executions;
+}
+
+/**
+ * Returns a handle of the batch whose visibility list shows an earlier listing until `endLag` is called, or for a number of lists.
+ * The list of a real Temporal server lags by up to a minute.
+ */
+function withLateList({ batchId, environment }: TestBatch, executions: Listing, lateLists = Infinity) {
+  const { connection } = environment.client;
+  const { workflowService } = connection;
+  let lists = 0;
+  const listWorkflowExecutions = (request: { readonly query?: string | null }) => {
+    lists += 1;
+    if (lists > lateLists) return workflowService.listWorkflowExecutions(request);
+    const isOfOpen = request.query?.includes('CloseTime IS NULL');
+    const matching = executions.filter(({ closeTime }) => !closeTime === isOfOpen);
+    return Promise.resolve({ executions: matching, nextPageToken: new Uint8Array() });
+  };
   const value: unknown = Object.create(workflowService, {
     listWorkflowExecutions: { value: listWorkflowExecutions },
   });
   const late = Object.create(connection, { workflowService: { value } }) as typeof connection;
   const followUps = new FollowUpClient(new Client({ connection: late }));
   const endLag = () => {
-    isLate = false;
+    lateLists = 0;
   };
   return { handle: followUps.batches.getHandle(batchId), endLag };
 }
 
-const areTwoRunning = (closed: readonly boolean[]) => closed.length === 2 && !closed.includes(true);
+const areTwoRunning = (ended: readonly boolean[]) => ended.length === 2 && !ended.includes(true);
 
 it('the results of an ended batch have items that the list still shows as running', async () => {
   const batch = await newBatch(2, ENDLESS_TURN);
   await batch.startUntilSent(2);
-  const { handle } = await withLateList(batch, areTwoRunning);
+  const { handle } = withLateList(batch, await listItems(batch, areTwoRunning));
   batch.endTurns();
   await batch.handle.result();
   const outcomes = { outcome: 'completed' };
@@ -63,7 +72,7 @@ it('the results of an ended batch have items that the list still shows as runnin
 it('watch reports an item that the list shows as ended later than the summary', async () => {
   const batch = await newBatch(2, ENDLESS_TURN);
   await batch.startUntilSent(2);
-  const { handle, endLag } = await withLateList(batch, areTwoRunning);
+  const { handle, endLag } = withLateList(batch, await listItems(batch, areTwoRunning));
   batch.endTurns(batch.requests.slice(0, 1));
   for await (const { view, results } of handle.watch()) {
     if (view?.summary?.ended === 1) endLag();
@@ -80,8 +89,19 @@ it('the results of a batch after a retry with includeUnknown have the outcome of
   await batch.start();
   await batch.handle.result();
   expect(await batch.handle.listResults()).toMatchObject([{ outcome: 'DeliveryUnknown' }]);
-  const { handle } = await withLateList(batch, (closed) => closed.includes(true));
+  const { handle } = withLateList(batch, await listItems(batch, (ended) => ended.includes(true)));
   await batch.handle.retry({ includeUnknown: true });
   await batch.handle.result();
   expect(await handle.listResults()).toMatchObject([{ outcome: 'completed' }]);
+});
+
+it('cancel with cancelRunning also cancels the items of a batch that has just ended if they are listed late', async () => {
+  const batch = await newBatch(2, ENDLESS_TURN);
+  await batch.startUntilSent(2);
+  await listItems(batch, areTwoRunning);
+  await batch.handle.cancel();
+  expect(await batch.handle.result()).toMatchObject({ state: 'cancelled' });
+  // Two lists in a row without a further item are not the end.
+  const { handle } = withLateList(batch, [], 3);
+  expect(await handle.cancel({ cancelRunning: true })).toBe(2);
 });
