@@ -6,7 +6,6 @@ import { BATCH_PRIORITY } from '../../batch/items';
 import { readBatchMemo, type BatchMemo } from '../../batch/memo';
 import { type Lane, isCertainlyStarted } from '../../batch/started-items';
 import { checkRequest } from '../../contract/check-request';
-import { shouldRetry } from '../../contract/outcome';
 import { fairnessKey, jobKeyFromWorkflowId } from '../../contract/ids';
 import { FOLLOW_UP_WORKFLOW } from '../../contract/names';
 import { ITEM_BYTES, BatchItemReader, type ItemsSource } from '../../temporal/batch-items';
@@ -102,7 +101,7 @@ export class BatchItemStore extends BatchItemReader {
   /** Returns the fact about the next item of a lane; null if the item was not started. */
   async getFact(
     board: BatchBoard,
-    { stopReason, retryScope }: BatchMemo,
+    { stopReason }: BatchMemo,
     lane: Lane,
     running: ReadonlySet<string>,
   ): Promise<ItemFact | null> {
@@ -111,9 +110,7 @@ export class BatchItemStore extends BatchItemReader {
       return { kind: 'running', workflowId, isStartedByBatch: true };
     if (!isPossiblyStarted(board, lane)) return null;
     const outcome = lane.state === 'pending' ? await this.readListedOutcome(workflowId) : undefined;
-    return outcome && !shouldRetry(outcome, retryScope)
-      ? { kind: 'ended', workflowId, outcome }
-      : this.describe(lane.next);
+    return outcome ? { kind: 'ended', workflowId, outcome } : this.describe(lane.next);
   }
 
   private async describe(item: number, foreignIfStartedBefore = 0): Promise<ItemFact> {

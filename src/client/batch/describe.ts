@@ -172,19 +172,13 @@ export class BatchResultReader {
       const { workflowId } = item;
       const isListedAsRunning = runningIds.has(workflowId);
       if (this.returnedIds.has(workflowId) || (isListedAsRunning && !isListLate)) continue;
-      const known = this.listedOutcomes.get(workflowId);
+      const known = isListedAsRunning ? undefined : this.listedOutcomes.get(workflowId);
       const outcome = finalOutcome(known);
-      const wasItemStarted = isCertainlyStarted(started, number);
-      if (known && outcome && !isListedAsRunning)
-        addResult(workflowId, outcome, +known.startedAt, known.closedAt.toISOString());
+      const wasItemStarted = isListedAsRunning || isCertainlyStarted(started, number);
+      if (known && outcome) addResult(workflowId, outcome, +known.startedAt, known.closedAt.toISOString());
       // While the batch runs, an item that is not in the list is described only if the item was certainly started, because each
       // description is a request.
-      else if (
-        known ||
-        wasItemStarted ||
-        isListedAsRunning ||
-        (endedAt !== null && number < board.startLimit)
-      )
+      else if (known || wasItemStarted || (endedAt !== null && number < board.startLimit))
         itemsToDescribe.push([item, wasItemStarted]);
     }
     // In the first run of a batch, a follow-up with another prompt that started before the batch belongs to another client. In a
