@@ -1,6 +1,7 @@
 import { log, metricMeter } from '@temporalio/activity';
 import type { AgentApi } from '../agent-api/client';
-import type { JobResponse, PostOutcome } from '../contract/activities';
+import type { JobResponse } from '../contract/activities';
+import type { PostOutcome } from '../contract/send-result';
 import { isKnownStatus } from '../contract/job';
 import { recordMetric } from '../contract/metrics';
 

@@ -1,11 +1,7 @@
 import { Context } from '@temporalio/activity';
 import { type Client, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
-import {
-  type FollowUpActivities,
-  isJobLockHolder,
-  type JobAddress,
-  type JobLockHolder,
-} from '../contract/activities';
+import { type FollowUpActivities, type JobAddress } from '../contract/activities';
+import { isJobLockHolder, type JobLockHolder } from '../contract/send-result';
 import { jobLockWorkflowId } from '../contract/ids';
 import { JOB_LOCK_WORKFLOW, MEMO_JOB_LOCK_HOLDER } from '../contract/names';
 import {

@@ -1,5 +1,6 @@
 import { Context } from '@temporalio/activity';
-import { type FollowUpActivities, countReadsBeforeAttempt, toSendRecord } from '../contract/activities';
+import { type FollowUpActivities, countReadsBeforeAttempt } from '../contract/activities';
+import { toSendRecord } from '../contract/send-result';
 import { singleLine } from '../contract/text';
 import { readProtoField } from '../temporal/proto-field';
 import { describePendingActivity, pauseActivity, STOP_SEND_REASON } from '../temporal/raw-requests';

@@ -1,15 +1,14 @@
 import { Context } from '@temporalio/activity';
 import { ActivityPausedError, ActivityResetError } from '@temporalio/client';
 import type { AgentApi } from '../agent-api/client';
+import { type FollowUpActivities, type SendInput } from '../contract/activities';
 import {
-  type FollowUpActivities,
   createUnreportedOutcome,
   REPORT_MARGIN_MS,
   SEND_PERMISSION_MS,
   type SendCheckpoint,
   type SendOutcome,
-  type SendInput,
-} from '../contract/activities';
+} from '../contract/send-result';
 import type { AgentJob } from '../contract/job';
 import { singleLine } from '../contract/text';
 import { decideSend } from '../follow-up/evidence';

@@ -1,5 +1,6 @@
 import { type Dispatcher, EnvHttpProxyAgent, Pool } from 'undici';
-import type { JobAddress, JobResponse, PostOutcome } from '../contract/activities';
+import type { JobAddress, JobResponse } from '../contract/activities';
+import type { PostOutcome } from '../contract/send-result';
 import { idProblem } from '../contract/check-request';
 import { canonicalId, isSameId, percentEncode } from '../contract/ids';
 import { quote } from '../contract/text';

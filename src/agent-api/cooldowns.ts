@@ -1,4 +1,4 @@
-import type { RequestFailure } from '../contract/activities';
+import type { RequestFailure } from '../contract/request-failure';
 import { limitRetryAfter, type Random } from '../follow-up/cadence';
 
 /** The reason why a POST is not made: its project has a cool-down. */

@@ -1,5 +1,5 @@
 import { brotliDecompressSync, gunzipSync, inflateRawSync, inflateSync } from 'node:zlib';
-import type { RequestFailure } from '../contract/activities';
+import type { RequestFailure } from '../contract/request-failure';
 import { isRecord } from '../contract/checks';
 import { singleLine } from '../contract/text';
 

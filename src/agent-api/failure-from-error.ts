@@ -1,4 +1,4 @@
-import type { RequestFailure } from '../contract/activities';
+import type { RequestFailure } from '../contract/request-failure';
 import { isRecord, type JsonObject } from '../contract/checks';
 import { singleLine } from '../contract/text';
 

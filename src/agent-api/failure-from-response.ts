@@ -1,5 +1,5 @@
 import { STATUS_CODES } from 'node:http';
-import type { RequestFailure } from '../contract/activities';
+import type { RequestFailure } from '../contract/request-failure';
 import { isRecord } from '../contract/checks';
 import { MAX_ID_CHARACTERS, MAX_SERVICE_MESSAGE_CHARACTERS, singleLine, truncate } from '../contract/text';
 import { BAD_ENCODING } from './decode-body';

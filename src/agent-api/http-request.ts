@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
 import { isRecord } from '../contract/checks';
 import { formatDuration } from '../contract/duration';
-import type { RequestFailure } from '../contract/activities';
+import type { RequestFailure } from '../contract/request-failure';
 import { decodeBody, MAX_BODY_BYTES, TOO_LARGE } from './decode-body';
 import { failureFromError } from './failure-from-error';
 import type { Redact } from './redaction';

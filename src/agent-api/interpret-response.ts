@@ -1,4 +1,6 @@
-import type { JobResponse, PostOutcome, RequestFailure } from '../contract/activities';
+import type { JobResponse } from '../contract/activities';
+import type { RequestFailure } from '../contract/request-failure';
+import type { PostOutcome } from '../contract/send-result';
 import { isRecord } from '../contract/checks';
 import { isSameId } from '../contract/ids';
 import type { AgentJob } from '../contract/job';

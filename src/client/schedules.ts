@@ -207,8 +207,8 @@ function definedFields<Fields extends object>(fields: Fields): Fields {
 
 /**
  * Waits until the Temporal server has applied a change of a schedule. The older scheduler of the Temporal server responds to a change
- * before it applies the change. If another change follows at once, one of the two can be lost: of two pauses or triggers, only the
- * second one is applied, and an update overwrites a pause that follows the update. The response to a read comes after the change is
+ * before it applies the change. If another change follows at once, one of the two can be lost: of two pauses, triggers or backfills,
+ * only the second one is applied, and an update overwrites a pause that follows the update. The response to a read comes after the change is
  * applied.
  */
 async function untilApplied(handle: TemporalScheduleHandle, change: Promise<void>): Promise<void> {

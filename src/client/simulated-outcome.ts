@@ -1,4 +1,6 @@
-import type { JobResponse, RequestFailure, SendOutcome } from '../contract/activities';
+import type { JobResponse } from '../contract/activities';
+import type { RequestFailure } from '../contract/request-failure';
+import type { SendOutcome } from '../contract/send-result';
 import { ACTIVE_STATUS, type AgentJob, isTerminal, type TerminalStatus } from '../contract/job';
 import type { FailureDetails, FailureType, Phase, Verdict } from '../contract/result';
 import type { FollowUpState } from '../follow-up/state';

@@ -1,9 +1,5 @@
-import {
-  isUnreported,
-  type PostedSendOutcome,
-  type RequestFailure,
-  type SendOutcome,
-} from '../contract/activities';
+import { type RequestFailure } from '../contract/request-failure';
+import { isUnreported, type PostedSendOutcome, type SendOutcome } from '../contract/send-result';
 import { toJobState } from '../contract/job';
 import type { FollowUpEvent } from './apply';
 import { decideSend, type Observations, addObservation, createObservations } from './evidence';

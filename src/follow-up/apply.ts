@@ -1,4 +1,5 @@
-import type { JobResponse, SendOutcome } from '../contract/activities';
+import type { JobResponse } from '../contract/activities';
+import type { SendOutcome } from '../contract/send-result';
 import { type AgentJob, isTerminal } from '../contract/job';
 import type { DeliveryDecision } from '../contract/result';
 import { applySendOutcome } from './apply-send';

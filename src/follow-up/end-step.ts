@@ -1,4 +1,4 @@
-import type { RequestFailure } from '../contract/activities';
+import type { RequestFailure } from '../contract/request-failure';
 import type { FailureType } from '../contract/result';
 import { isForbidden, isJobMissing } from './failure-streak';
 import { lastResponseText, reportedDelivery, sentence } from './receipt';

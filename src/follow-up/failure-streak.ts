@@ -1,5 +1,5 @@
 import { type Checked, count, objectOf, orNull, time } from '../contract/checks';
-import { isRequestFailure, type RequestFailure } from '../contract/activities';
+import { isRequestFailure, type RequestFailure } from '../contract/request-failure';
 
 /** The latest failed reads and sends in a row. */
 export const isFailureStreak = objectOf({

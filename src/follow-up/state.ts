@@ -1,4 +1,5 @@
-import { isJobLockHolder, type RequestFailure } from '../contract/activities';
+import { isJobLockHolder } from '../contract/send-result';
+import { type RequestFailure } from '../contract/request-failure';
 import {
   boolean,
   type Check,

@@ -1,4 +1,5 @@
-import type { JobLockHolder, RequestFailure } from '../contract/activities';
+import type { JobLockHolder } from '../contract/send-result';
+import type { RequestFailure } from '../contract/request-failure';
 import { type AgentJob, type JobState } from '../contract/job';
 import type { Evidence, FailureType, Phase } from '../contract/result';
 import { nextWaitMs, type Random } from './cadence';

@@ -1,4 +1,4 @@
-import { createUnreportedOutcome, type SendOutcome, type SendRecord } from '../contract/activities';
+import { createUnreportedOutcome, type SendOutcome, type SendRecord } from '../contract/send-result';
 
 /** How a send activity ended without reporting a `SendResult`. */
 export type UnreportedSendCause =

@@ -8,12 +8,10 @@ import {
 import {
   type FollowUpActivities,
   type JobAddress,
-  type JobLockHolder,
   type PollJobInput,
-  REPORT_MARGIN_MS,
-  type SendRecord,
   type WorkerSettings,
 } from '../contract/activities';
+import { type JobLockHolder, REPORT_MARGIN_MS, type SendRecord } from '../contract/send-result';
 import { fairnessKey } from '../contract/ids';
 
 /** Gets the worker's settings with a local activity, because a local activity costs one event and no request. */

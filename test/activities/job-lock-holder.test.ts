@@ -4,7 +4,7 @@ import { defaultPayloadConverter } from '@temporalio/common';
 import { temporal } from '@temporalio/proto';
 import { acquireJobLock } from '../../src/activities/job-lock';
 import { MEMO_JOB_LOCK_HOLDER } from '../../src/contract/names';
-import type { JobLockHolder } from '../../src/contract/activities';
+import type { JobLockHolder } from '../../src/contract/send-result';
 
 const JOB = { projectId: 'p', jobId: 'j' };
 const HOLDER: JobLockHolder = { workflowId: 'holder', firstRunId: 'holder-run' };

@@ -10,7 +10,7 @@ import {
 import { Redactor, WITHHELD } from '../../src/agent-api/redaction';
 import { serviceMessage } from '../../src/agent-api/failure-from-response';
 import { parseRetryAfter } from '../../src/agent-api/retry-after';
-import type { PostOutcome } from '../../src/contract/activities';
+import type { PostOutcome } from '../../src/contract/send-result';
 import { JOB } from '../harness/fixtures';
 import { KEY, resultLabel } from './agent-api-under-test';
 

@@ -1,7 +1,7 @@
 import { describe, expect, it, jest } from '@jest/globals';
 import { Client } from '@temporalio/client';
 import { FollowUpClient, FollowUpRejectedError, hasCode } from '../../src/entries/client';
-import { SEND_PERMISSION_MS } from '../../src/contract/activities';
+import { SEND_PERMISSION_MS } from '../../src/contract/send-result';
 import { keywordAttributeKey } from '../../src/contract/follow-up-start-options';
 import { FOLLOW_UP_WORKFLOW } from '../../src/contract/names';
 import { readFirstRunInput } from '../../src/temporal/workflow-executions';

@@ -9,7 +9,7 @@ import {
 import { sharedEnvironment } from '../harness/shared-environment';
 import { runCli } from '../cli/commands/run-cli';
 
-const { open } = sharedEnvironment({ httpTimeoutMs: 60_000 });
+const { open } = sharedEnvironment();
 
 // Proves L5.
 it('while a message is being sent, reports have the verdict not-sent until the send permission is recorded, and then unknown', async () => {

@@ -1,12 +1,6 @@
 import { expect, it } from '@jest/globals';
-import {
-  isJobLockHolder,
-  isJobResponse,
-  isPollJobResult,
-  isSendResult,
-  type PollJobResult,
-  type SendResult,
-} from '../../src/contract/activities';
+import { isJobLockHolder, isSendResult, type SendResult } from '../../src/contract/send-result';
+import { isJobResponse, isPollJobResult, type PollJobResult } from '../../src/contract/activities';
 import { type BatchBoard, isBatchBoard } from '../../src/batch/board';
 import { recordedOutcomeFields, outcomeFromResult } from '../../src/contract/outcome';
 import type { AgentJob } from '../../src/contract/job';

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
-import type { JobResponse, PostOutcome, SendOutcome, SendRecord } from '../../src/contract/activities';
+import type { JobResponse } from '../../src/contract/activities';
+import type { PostOutcome, SendOutcome, SendRecord } from '../../src/contract/send-result';
 import { type AgentJob, isTerminal } from '../../src/contract/job';
 import { apply, type FollowUpEvent } from '../../src/follow-up/apply';
 import { decideSend } from '../../src/follow-up/evidence';

@@ -1,11 +1,11 @@
 import {
-  createUnreportedOutcome,
   type JobLockHolder,
-  type JobResponse,
+  createUnreportedOutcome,
   type PostOutcome,
-  type RequestFailure,
   type SendOutcome,
-} from '../../src/contract/activities';
+} from '../../src/contract/send-result';
+import { type JobResponse } from '../../src/contract/activities';
+import { type RequestFailure } from '../../src/contract/request-failure';
 import type { AgentJob } from '../../src/contract/job';
 import type { FollowUpPlan } from '../../src/contract/request';
 import { apply, type FollowUpEvent } from '../../src/follow-up/apply';

@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import type { SendRecord } from '../../src/contract/activities';
+import type { SendRecord } from '../../src/contract/send-result';
 import { outcomeFromUnreportedSend, type UnreportedSendCause } from '../../src/follow-up/unreported-send';
 import { job, ms } from './states';
 

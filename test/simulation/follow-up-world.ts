@@ -1,7 +1,7 @@
 import type { Client } from '@temporalio/client';
 import { msNumberToTs } from '@temporalio/common/lib/time';
 import { readProgress } from '../../src/client/progress';
-import type { JobLockHolder } from '../../src/contract/activities';
+import type { JobLockHolder } from '../../src/contract/send-result';
 import { jobLockWorkflowId } from '../../src/contract/ids';
 import {
   FOLLOW_UP_WORKFLOW,

@@ -6,7 +6,7 @@ import {
   startedItemsFromChecks,
   type StartedItems,
 } from '../../batch/started-items';
-import { SEND_PERMISSION_MS } from '../../contract/activities';
+import { SEND_PERMISSION_MS } from '../../contract/send-result';
 import { eachConcurrently } from '../../temporal/each-concurrently';
 import { findGrpcError, isTransient, isUnimplemented } from '../../temporal/grpc-status';
 import { describeWorkflow, type RunState, toRunState } from '../../temporal/workflow-executions';

@@ -6,17 +6,15 @@ import {
   proxyActivities,
   TimeoutFailure,
 } from '@temporalio/workflow';
+import { type FollowUpActivities, type SendInput, type WorkerSettings } from '../../contract/activities';
 import {
-  type FollowUpActivities,
   isSendResult,
   REPORT_MARGIN_MS,
   SEND_PERMISSION_MS,
-  type SendInput,
   type SendRecord,
   type SendResult,
   toSendRecord,
-  type WorkerSettings,
-} from '../../contract/activities';
+} from '../../contract/send-result';
 import { fairnessKey } from '../../contract/ids';
 import { POLL_AGAIN } from '../../contract/names';
 import type { FollowUpEvent } from '../../follow-up/apply';

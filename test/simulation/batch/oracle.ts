@@ -1,4 +1,4 @@
-import type { JobLockHolder } from '../../../src/contract/activities';
+import type { JobLockHolder } from '../../../src/contract/send-result';
 import { isMaxFailuresExceeded } from '../../../src/batch/board';
 import { type BatchMemo, CHUNK_WORKFLOW, MEMO_BATCH } from '../../../src/batch/memo';
 import { jobKeyFromWorkflowId } from '../../../src/contract/ids';

@@ -1,4 +1,4 @@
-import { isSendResult } from '../../../src/contract/activities';
+import { isSendResult } from '../../../src/contract/send-result';
 import { checkRequest } from '../../../src/contract/check-request';
 import { type AgentJob, isTerminal } from '../../../src/contract/job';
 import { MEMO_RECEIPT } from '../../../src/contract/names';

@@ -1,4 +1,4 @@
-import type { SendRecord } from '../../../src/contract/activities';
+import type { SendRecord } from '../../../src/contract/send-result';
 import type { FollowUpProgress, Receipt } from '../../../src/contract/result';
 import type { Request } from '../agent-service';
 import { isMachineOperation } from '../operations';

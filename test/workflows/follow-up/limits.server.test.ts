@@ -5,6 +5,7 @@ import { ENDLESS_TURN } from '../../harness/follow-up-under-test';
 import { eventsOf } from '../../harness/reset';
 import { sharedEnvironment } from '../../harness/shared-environment';
 
+// The timeout of a read includes the HTTP timeout.
 const { open, follow, newBatch } = sharedEnvironment({ httpTimeoutMs: 2_000 });
 
 /** Returns the event that scheduled the first activity of this type, from the history of its workflow. */
