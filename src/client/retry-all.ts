@@ -27,7 +27,7 @@ export interface RetryResult {
 }
 
 /** The number of follow-ups that are retried at the same time. */
-const GROUP_SIZE = 16;
+const CONCURRENT_RETRIES = 16;
 
 /**
  * The errors that end the call, because a retry of the next follow-up would probably fail too. Any other error is in the result of its
@@ -84,7 +84,7 @@ export async function* retryAll(
       throw error;
     }
   };
-  for await (const group of groupsOf(retryable(followUps, filter, { limit, ...options }), GROUP_SIZE)) {
+  for await (const group of groupsOf(retryable(followUps, filter, { limit, ...options }), CONCURRENT_RETRIES)) {
     const settled = await Promise.allSettled(group.map(retry));
     for (const each of settled) if (each.status === 'fulfilled') yield each.value;
     for (const each of settled) if (each.status === 'rejected') throw each.reason;

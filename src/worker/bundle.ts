@@ -92,8 +92,10 @@ export class WorkflowCodePlugin implements WorkerPlugin {
   ) {}
 
   /** @throws ConfigurationError if the workflows can't be bundled with the plugins */
-  async configureWorker({ workflowsPath, workflowBundle, ...worker }: WorkerOptions): Promise<WorkerOptions> {
-    if (worker.taskQueue !== this.taskQueue) return worker;
+  async configureWorker(received: WorkerOptions): Promise<WorkerOptions> {
+    if (received.taskQueue !== this.taskQueue) return received;
+    // The SDK warns about each of these options if the worker has a bundle.
+    const { workflowsPath, workflowBundle, bundlerOptions, ...worker } = received;
     if (workflowBundle !== undefined || workflowsPath === undefined) {
       const text =
         'a plugin has replaced the workflows of follow-ups with a bundle; set workflowsPath in the plugin instead';
@@ -102,7 +104,7 @@ export class WorkflowCodePlugin implements WorkerPlugin {
     const { workflowModules, ...interceptors } = worker.interceptors ?? {};
     const { payloadConverterPath, failureConverterPath } = worker.dataConverter ?? {};
     const options = this.applyPlugins({
-      ...worker.bundlerOptions,
+      ...bundlerOptions,
       ...{ workflowsPath, workflowInterceptorModules: workflowModules ?? [] },
       ...(payloadConverterPath !== undefined && { payloadConverterPath }),
       ...(failureConverterPath !== undefined && { failureConverterPath }),

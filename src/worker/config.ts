@@ -46,12 +46,15 @@ export async function loadConfig(env: Environment, reportSecretFile: ReportSecre
   });
   const password = decodeURIComponent(new URL(proxy?.url ?? 'http://none').password);
   const redactor = new Redactor([...given, ...temporal.secrets, password], '[withheld: contains a secret]');
-  /** Adds each value of a source to the redactor. A value is one secret, or several secrets that are separated by commas. */
-  const redactingSource = async (source: SecretSource): Promise<SecretSource> => {
+  /** Adds each value of a source to the redactor. @param split returns the secrets of a value */
+  const redactingSource = async (
+    source: SecretSource,
+    split = (value: string) => [value],
+  ): Promise<SecretSource> => {
     const current = async () => {
-      const secrets = await source.current();
-      for (const each of secrets.split(',')) redactor.addKey(each);
-      return secrets;
+      const value = await source.current();
+      for (const secret of split(value)) redactor.addKey(secret);
+      return value;
     };
     await current();
     return { current };
@@ -73,7 +76,11 @@ export async function loadConfig(env: Environment, reportSecretFile: ReportSecre
       read: values.AGENT_API_READ_TASK_QUEUE,
       send: values.AGENT_API_SEND_TASK_QUEUE,
     },
-    notify: notifyUrl && secrets && { url: notifyUrl.href, secrets: await redactingSource(secrets) },
+    notify: notifyUrl &&
+      secrets && {
+        url: notifyUrl.href,
+        secrets: await redactingSource(secrets, (value) => value.split(',')),
+      },
     health: values.FOLLOW_UP_HEALTH_ADDRESS,
     metrics: values.FOLLOW_UP_METRICS_ADDRESS,
     logLevel: values.LOG_LEVEL,
@@ -147,11 +154,7 @@ async function loadApiKey(
 ) {
   if (text !== undefined && path === undefined) return readSecret('AGENT_API_KEY', () => keyFromText(text));
   if (text === undefined && path !== undefined) {
-    const field = 'AGENT_API_KEY_FILE';
-    const onProblem = (problem?: string) => {
-      report(field, problem);
-    };
-    return readSecret(field, () => keyFromFile(path, { onProblem }));
+    return readSecretFile('AGENT_API_KEY_FILE', path, report);
   }
   const problem = text === undefined ? 'neither is set' : 'both are set';
   const action = 'set one of them: the admin key of the agent service, or the path of a file with the key';
@@ -165,11 +168,19 @@ async function loadNotifySecrets(
   report: ReportSecretFile,
 ) {
   if (path === undefined) return undefined;
-  const field = 'FOLLOW_UP_NOTIFY_SECRET_FILE';
+  return readSecretFile('FOLLOW_UP_NOTIFY_SECRET_FILE', path, report, parseSecrets);
+}
+
+function readSecretFile(
+  field: SecretFileVariable,
+  path: string,
+  report: ReportSecretFile,
+  parse?: typeof parseSecrets,
+) {
   const onProblem = (problem?: string) => {
     report(field, problem);
   };
-  return readSecret(field, () => keyFromFile(path, { parse: parseSecrets, onProblem }));
+  return readSecret(field, () => keyFromFile(path, { onProblem, ...(parse && { parse }) }));
 }
 
 /**

@@ -115,32 +115,46 @@ function limitLine(line: string): string {
 const MAX_RECORD_CHARACTERS = 262_144;
 /** Each value counts as this number of characters, in addition to its own length. */
 const VALUE_CHARACTERS = 16;
+/** The maximum number of items of a list, and of properties of an object. */
 const MAX_LIST_ITEMS = 1_000;
+/** The maximum length of a property's name. */
+const MAX_NAME_CHARACTERS = 256;
 const OMITTED = '[omitted: the record is too large]';
 
 const SECRET_FIELDS = /^(authorization|api[-_]?key|password|secret)$/i;
 
 /**
- * Limits the size of the fields, and redacts every text in them. Bytes are removed, because they could contain a secret. An
+ * Limits the size of the fields, and redacts every text and property name in them. Bytes are removed, because they could contain a secret. An
  * object that contains itself is replaced at its second occurrence.
  */
 function safeFields(fields: object, redactor: Pick<Redactor, 'redact'>): Record<string, unknown> {
+  const copyWithSafeNames = (value: object) =>
+    Object.fromEntries(
+      Object.entries(value)
+        .slice(0, MAX_LIST_ITEMS)
+        .map(([name, field]: [string, unknown]) => [
+          name.length > MAX_NAME_CHARACTERS ? OMITTED : logText(name, redactor),
+          field,
+        ]),
+    );
   let room = MAX_RECORD_CHARACTERS;
-  const parents: unknown[] = [];
+  const parents: { readonly original: object; readonly copy: object }[] = [];
   function replace(this: unknown, key: string, value: unknown): unknown {
     if (SECRET_FIELDS.test(key)) return '[redacted]';
     room -=
-      VALUE_CHARACTERS + (typeof value === 'string' ? Math.min(value.length, MAX_EXAMINED_CHARACTERS) : 0);
+      VALUE_CHARACTERS +
+      key.length +
+      (typeof value === 'string' ? Math.min(value.length, MAX_EXAMINED_CHARACTERS) : 0);
     if (room < 0) return OMITTED;
     if (typeof value === 'string') return logText(value, redactor);
     if (typeof value === 'bigint') return String(value);
     if (typeof value !== 'object' || value === null) return value;
     if (ArrayBuffer.isView(value) || (isRecord(value) && value.type === 'Buffer')) return '[bytes]';
-    while (parents.length > 0 && parents.at(-1) !== this) parents.pop();
-    if (parents.includes(value)) return '[circular]';
-    const limited: unknown = Array.isArray(value) ? value.slice(0, MAX_LIST_ITEMS) : value;
-    parents.push(limited);
-    return limited;
+    while (parents.length > 0 && parents.at(-1)?.copy !== this) parents.pop();
+    if (parents.some(({ original }) => original === value)) return '[circular]';
+    const copy: object = Array.isArray(value) ? value.slice(0, MAX_LIST_ITEMS) : copyWithSafeNames(value);
+    parents.push({ original: value, copy });
+    return copy;
   }
   try {
     return JSON.parse(JSON.stringify(fields, replace)) as Record<string, unknown>;

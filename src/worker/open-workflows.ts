@@ -1,7 +1,7 @@
 import { noopMetricMeter } from '@temporalio/common';
 import { type NativeConnection, Runtime, type Worker } from '@temporalio/worker';
 import { recordMetric, type OpenState } from '../contract/metrics';
-import { OPEN_PHASES, type Phase } from '../contract/result';
+import { OPEN_PHASES } from '../contract/result';
 import { findGrpcError } from '../temporal/grpc-status';
 import { BATCH_WORKFLOW, FOLLOW_UP_WORKFLOW } from '../contract/names';
 import { createOpenFollowUps } from './open-follow-ups';
@@ -25,13 +25,13 @@ const QUERIES: Readonly<Record<OpenState, string>> = {
 const COUNTS_PER_CHANGE_MEASUREMENT = 5;
 
 /**
- * Records the number of open workflows and, for each phase, the longest time without a change as metrics, until the returned
- * timer is cleared. Returns undefined if the process has no metrics. A failure is logged once until its reason changes, because a
- * gateway may reject each of these calls.
+ * Records the number of open workflows and, for each phase, the longest time without a change as metrics, until `ending` is
+ * aborted. Does nothing if the process has no metrics. A failure is logged once until its reason changes, because a gateway may
+ * reject each of these calls.
  */
-export function startOpenWorkflowGauges({ connection, options }: Worker): NodeJS.Timeout | undefined {
+export function startOpenWorkflowGauges({ connection, options }: Worker, ending: AbortSignal): void {
   const { logger, metricMeter } = Runtime.instance();
-  if (connection === undefined || metricMeter === noopMetricMeter) return undefined;
+  if (connection === undefined || metricMeter === noopMetricMeter) return;
   const { namespace } = options;
   const unchanged = new UnchangedFollowUps(createOpenFollowUps(connection, namespace));
   const lastProblems = new Map<string, string>();
@@ -40,6 +40,8 @@ export function startOpenWorkflowGauges({ connection, options }: Worker): NodeJS
       await record();
       lastProblems.delete(call);
     } catch (error) {
+      // The end of the worker closes the connection, and a call in progress then fails.
+      if (ending.aborted) return;
       const problem = findGrpcError(error)?.text ?? String(error);
       const message = `the metrics of open follow-ups are not updated, because the call ${call} fails: ${problem}`;
       if (problem !== lastProblems.get(call)) logger.warn(message, { namespace });
@@ -52,10 +54,9 @@ export function startOpenWorkflowGauges({ connection, options }: Worker): NodeJS
     rounds += 1;
     await measure('CountWorkflowExecutions', () => recordCounts(connection, namespace));
     if (!isChangeRound) return;
-    for (const phase of OPEN_PHASES)
-      await measure('ListWorkflowExecutions or GetWorkflowExecutionHistoryReverse', () =>
-        recordLongestUnchanged(unchanged, phase, namespace),
-      );
+    await measure('ListWorkflowExecutions or GetWorkflowExecutionHistoryReverse', () =>
+      recordLongestUnchanged(unchanged, namespace),
+    );
   };
   // On a slow Temporal server, the next round is left out.
   let running: Promise<void> | undefined;
@@ -63,7 +64,10 @@ export function startOpenWorkflowGauges({ connection, options }: Worker): NodeJS
     running ??= measureAll().finally(() => (running = undefined));
   };
   start();
-  return setInterval(start, COUNT_INTERVAL_MS);
+  const timer = setInterval(start, COUNT_INTERVAL_MS);
+  ending.addEventListener('abort', () => {
+    clearInterval(timer);
+  });
 }
 
 async function recordCounts(connection: NativeConnection, namespace: string): Promise<void> {
@@ -79,20 +83,22 @@ async function recordCounts(connection: NativeConnection, namespace: string): Pr
 }
 
 /**
- * Records the longest time without a change in a phase. If the time can't be found, 0 is recorded, because an old value would
- * stay indefinitely.
+ * Records for each phase the longest time without a change. If the time of a phase can't be found, 0 is recorded, because an old
+ * value would stay indefinitely.
+ *
+ * @throws the first error, after all phases are recorded
  */
-async function recordLongestUnchanged(
-  unchanged: UnchangedFollowUps,
-  phase: Phase,
-  namespace: string,
-): Promise<void> {
-  const now = Date.now();
-  let changedAt: number | null = null;
-  try {
-    changedAt = await unchanged.findEarliestLastChange(phase, now);
-  } finally {
+async function recordLongestUnchanged(unchanged: UnchangedFollowUps, namespace: string): Promise<void> {
+  const { metricMeter } = Runtime.instance();
+  const failures: unknown[] = [];
+  for (const phase of OPEN_PHASES) {
+    const now = Date.now();
+    const changedAt = await unchanged.findEarliestLastChange(phase, now).catch((error: unknown) => {
+      failures.push(error);
+      return null;
+    });
     const ageMs = changedAt === null ? 0 : now - changedAt;
-    recordMetric(Runtime.instance().metricMeter, 'oldestUnchanged', ageMs / 1_000, { phase }, { namespace });
+    recordMetric(metricMeter, 'oldestUnchanged', ageMs / 1_000, { phase }, { namespace });
   }
+  if (failures.length > 0) throw failures[0];
 }

@@ -180,12 +180,11 @@ export class FollowUpPlugin implements WorkerPlugin, BundlerPlugin {
         await prepareSearchAttributes(worker.connection, namespace, logger, ending.signal);
       }
     }
-    const gaugeTimer = runsWorkflows ? startOpenWorkflowGauges(worker) : undefined;
+    if (runsWorkflows) startOpenWorkflowGauges(worker, ending.signal);
     try {
       await next(worker);
     } finally {
       ending.abort();
-      clearInterval(gaugeTimer);
     }
   }
 

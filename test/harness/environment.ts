@@ -20,7 +20,7 @@ Runtime.install({
 });
 
 export interface EnvironmentOptions {
-  /** The timeout of one HTTP request, in milliseconds. @default 2000 */
+  /** The timeout of one HTTP request, in milliseconds. @default 60000 */
   readonly httpTimeoutMs?: number;
   /** The address of the Temporal server. @default the server that all test files share */
   readonly address?: string;

@@ -86,8 +86,8 @@ export class TemporalGate {
   }
 
   /**
-   * Holds all further calls of a method whose message contains a text, or all further responses (`answer`) whose message contains
-   * it. The default text matches every message.
+   * Holds all further calls of a method (the side `call`) or all further responses (`response`) whose message contains a text. The
+   * default text matches every message.
    */
   hold(method: string, side: Side, containing = ''): Hold {
     const hold = new Hold(method, side, containing);

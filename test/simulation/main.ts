@@ -111,7 +111,8 @@ async function main(): Promise<number> {
 
 /** Plays the long run of `--ci`, in one process for each core, so that the run gets its CPU time next to other programs. */
 async function runInProcesses(): Promise<number> {
-  const processes = availableParallelism();
+  // Each process plays at least one new seed of each kind.
+  const processes = Math.min(availableParallelism(), CI.batches.fresh);
   const firstNew = 1_000_000 + Math.floor(Math.random() * 1e9);
   printLine(`The new seeds of follow-ups and of batches begin at ${firstNew}.`);
   const share = (index: number, first: number, count: number) => {

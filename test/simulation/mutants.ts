@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import path from 'node:path';
 import { parseArgs, promisify } from 'node:util';
@@ -73,7 +73,9 @@ export function applyMutant({ text, replacement }: Mutant, source: string): stri
 /** Plays the mutant. @returns the seed that violates a guarantee, or the reason why none was found */
 async function play(mutant: Mutant, most: string): Promise<string> {
   const { file, of } = mutant;
-  const cwd = await mkdtemp(path.join(ROOT, '.cache', 'mutant-'));
+  const cache = path.join(ROOT, '.cache');
+  await mkdir(cache, { recursive: true });
+  const cwd = await mkdtemp(path.join(cache, 'mutant-'));
   try {
     for (const part of ['src', 'sandbox', 'test/simulation', 'package.json', 'tsconfig.json'])
       await cp(path.join(ROOT, part), path.join(cwd, part), { recursive: true });

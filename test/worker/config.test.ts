@@ -160,6 +160,17 @@ it('warns if the API key would be sent unencrypted to another machine', async ()
   for (const host of good) expect(await warn(host)).toEqual([]);
 });
 
+it('an API key in a file is one secret, although it has a comma', async () => {
+  const key = 'ab12,cd34,production';
+  const { redactor } = await loadConfig({
+    ...GOOD,
+    AGENT_API_KEY: '',
+    AGENT_API_KEY_FILE: fileHolding('key-with-commas', key),
+  });
+  expect(redactor.redact(`it is ${key}`)).toBe('[withheld: contains a secret]');
+  expect(redactor.redact('deployed to production')).toBe('deployed to production');
+});
+
 it('the loggable configuration has no secret, and the redactor withholds texts with any secret of the configuration', async () => {
   const secrets = `${SECRET},whsec_${Buffer.alloc(64, 8).toString('base64')}`;
   const HTTPS_PROXY = 'http://me:hunter%2Ftwo@proxy:3128/';

@@ -33,7 +33,7 @@ it('logs errors with stack and causes, and no text that contains the key', () =>
   const cause = Object.assign(new Error(`rejected ${KEY}`), { headers: { note: `Bearer ${KEY}` } });
   logger.error(`with ${KEY}`, {
     error: new Error(`outer ${KEY}`, { cause }),
-    nested: { list: [`a ${KEY}`], map: new Map([['k', KEY]]) },
+    nested: { list: [`a ${KEY}`], map: new Map([['k', KEY]]), [`name ${KEY}`]: 1, ['n'.repeat(300)]: 2 },
     url: new URL(`http://localhost/${encodeURIComponent(KEY)}`),
     json: JSON.stringify({ KEY }),
     base64: Buffer.from(KEY).toString('base64'),
@@ -48,7 +48,7 @@ it('logs errors with stack and causes, and no text that contains the key', () =>
     {
       msg: WITHHELD,
       error: { message: WITHHELD, cause: { message: WITHHELD } },
-      nested: { list: [WITHHELD] },
+      nested: { list: [WITHHELD], [WITHHELD]: 1, '[omitted: the record is too large]': 2 },
       foreign: { message: 'foreign', stack, cause: { type: 'TypeError' } },
     },
   ]);
@@ -96,7 +96,9 @@ it('logs a record that contains itself, a bigint, or a value that can’t be ser
   const { logger, records } = recorder();
   const circular: Record<string, unknown> = { name: 'outer' };
   circular.inner = { circular };
-  logger.info('circular', { circular, count: 7n });
+  const list: unknown[] = ['first'];
+  list.push(list);
+  logger.info('circular', { circular, list, count: 7n });
   logger.info('failing', {
     value: {
       toJSON: () => {
@@ -105,7 +107,12 @@ it('logs a record that contains itself, a bigint, or a value that can’t be ser
     },
   });
   expect(records()).toMatchObject([
-    { msg: 'circular', circular: { name: 'outer', inner: { circular: '[circular]' } }, count: '7' },
+    {
+      msg: 'circular',
+      circular: { name: 'outer', inner: { circular: '[circular]' } },
+      list: ['first', '[circular]'],
+      count: '7',
+    },
     { msg: 'failing', fields: expect.stringContaining(WITHHELD) },
   ]);
 });

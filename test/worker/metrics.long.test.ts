@@ -149,6 +149,24 @@ it('counts the reads with an unknown status by its word, and shows how long a fo
   await later.stop();
 });
 
+it('if the times without a change can’t be measured, the worker logs one warning, although it measures them for each phase again', async () => {
+  const following = await environment.follow(ENDLESS_TURN, POLLS_ON);
+  const accept = gate.reject(/\/GetWorkflowExecutionHistoryReverse$/, { grpcStatus: 7 });
+  const warning = /the call ListWorkflowExecutions or \w+ fails/;
+  await worker.waitForLog(warning);
+  const countedAt = async () =>
+    (await scrape(address)).find(({ name }) => name === METRICS.openCountedAt.name)?.value ?? 0;
+  // The times are measured with every fifth count.
+  for (let counts = 0; counts < 10; counts += 1) {
+    const last = await countedAt();
+    await eventually('the workflows are counted again', countedAt, { until: (at) => at > last });
+  }
+  expect(worker.log().filter(({ msg }) => warning.test(msg))).toHaveLength(1);
+  accept();
+  following.changeJob({ status: 'completed' });
+  await following.result();
+});
+
 it('counts the open workflows by state: all, batches, needs-decision, sending and unauthorized', async () => {
   const lost = { name: 'processed-then-close', operation: 'message' } as const;
   const ask = {
