@@ -3,8 +3,7 @@ import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/comm
 import { Webhook } from 'standardwebhooks';
 import { type Dispatcher, Pool } from 'undici';
 import { SecretError, type SecretSource } from '../agent-api/secret-source';
-import { createConnector } from '../agent-api/connector';
-import { sendHttpRequest } from '../agent-api/http-request';
+import { connectionOptions, sendHttpRequest } from '../agent-api/http-request';
 import { readRetryAfter } from '../agent-api/retry-after';
 import type { NotificationActivities } from '../contract/activities';
 import { serverClock } from './attempt';
@@ -87,7 +86,7 @@ export function createPostNotification({
     postsInProgress += 1;
     try {
       // Created with the first notification, because the URL is checked only when the worker runs (`checkNotifyOptions`).
-      connections ??= createConnections(url);
+      connections ??= new Pool(new URL(url).origin, connectionOptions(RESPONSE_TIMEOUT_MS));
       const request = signedRequest(url, await secrets.current(), serverTime(), JSON.stringify(notification));
       const result = await sendHttpRequest(connections, request, TIMEOUTS, String);
       // The failure's own message is not used, because it may show the URL, which may have a token.
@@ -106,12 +105,6 @@ export function createPostNotification({
       postsInProgress -= 1;
     }
   };
-}
-
-/** Creates the connections to the receiver. Timeouts of the HTTP client are disabled, because `sendHttpRequest` has its own. */
-function createConnections(url: string): Dispatcher {
-  const connect = createConnector(RESPONSE_TIMEOUT_MS);
-  return new Pool(new URL(url).origin, { connect, headersTimeout: 0, bodyTimeout: 0 });
 }
 
 /**

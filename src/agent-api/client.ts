@@ -5,10 +5,15 @@ import { idProblem } from '../contract/check-request';
 import { canonicalId, isSameId, percentEncode } from '../contract/ids';
 import { quote } from '../contract/text';
 import { type SecretSource, parseSecret } from './secret-source';
-import { createConnector, type ResolveHost } from './connector';
 import { Cooldowns, type PostCooldown } from './cooldowns';
 import { failureFromError, requestFailure } from './failure-from-error';
-import { type HttpResult, sendHttpRequest, type HttpRequestOptions, type NoResponse } from './http-request';
+import {
+  connectionOptions,
+  type HttpResult,
+  sendHttpRequest,
+  type HttpRequestOptions,
+  type NoResponse,
+} from './http-request';
 import { INVALID_ID, toJobResponse, PROXY_CREDENTIALS, toPostOutcome } from './interpret-response';
 import { Redactor } from './redaction';
 import { isRateLimit, readRetryAfter } from './retry-after';
@@ -40,8 +45,6 @@ export interface AgentApiOptions {
   readonly proxy?: Proxy | undefined;
   /** @internal Simulations and tests replace the HTTP client with this function. @default a client that uses undici */
   readonly sendHttpRequest?: typeof sendHttpRequest;
-  /** @internal Tests replace the DNS queries with this function. @default the resolver of the operating system */
-  readonly resolveHost?: ResolveHost;
 }
 
 export interface Proxy {
@@ -130,10 +133,8 @@ export function createAgentApi(options: AgentApiOptions): AgentApi {
     connectTimeoutMs: Math.min(Math.ceil(requestTimeoutMs / 3), MAX_CONNECT_TIMEOUT_MS),
     connectHint,
   });
-  const createDispatcher = ({ connectTimeoutMs }: HttpRequestOptions, poolOptions: Pool.Options = {}) => {
-    const connect = createConnector(connectTimeoutMs, options.resolveHost);
-    return createConnections(origin, proxy, connectTimeoutMs, { ...poolOptions, connect });
-  };
+  const createDispatcher = ({ connectTimeoutMs }: HttpRequestOptions, poolOptions?: Pool.Options) =>
+    createConnections(origin, proxy, connectTimeoutMs, poolOptions);
   const reads = createDispatcher(optionsFor(timeoutMs));
   const cooldowns = new Cooldowns();
 
@@ -206,17 +207,13 @@ function closeWithoutWaiting(connection: Dispatcher): void {
  */
 const SINGLE_USE_CONNECTION: Pool.Options = { connections: 1, pipelining: 0 };
 
-/**
- * Disables undici's timeouts for headers and bodies, because `sendHttpRequest` has its own. The connect timeout stays, because it
- * also closes the socket of an abandoned connection attempt.
- */
 function createConnections(
   origin: string,
   proxy: Proxy | undefined,
   connectTimeoutMs: number,
-  poolOptions: Pool.Options & Required<Pick<Pool.Options, 'connect'>>,
+  poolOptions: Pool.Options = {},
 ): Dispatcher {
-  const options = { headersTimeout: 0, bodyTimeout: 0, ...poolOptions };
+  const options = { ...connectionOptions(connectTimeoutMs), ...poolOptions };
   if (proxy === undefined) return new Pool(origin, options);
   // In a tunnel (CONNECT), the proxy can read neither the key nor the prompt. The request starts after the TLS handshake.
   return new EnvHttpProxyAgent({
@@ -227,7 +224,10 @@ function createConnections(
     noProxy: proxy.noProxy ?? '',
     requestTls: { timeout: connectTimeoutMs },
     clientFactory: (proxyUrl: URL) =>
-      proxyConnections(proxyUrl, { connect: options.connect, headersTimeout: connectTimeoutMs }),
+      proxyConnections(proxyUrl, {
+        ...connectionOptions(connectTimeoutMs),
+        headersTimeout: connectTimeoutMs,
+      }),
   });
 }
 

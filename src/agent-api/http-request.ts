@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import type { Dispatcher } from 'undici';
+import type { Dispatcher, Pool } from 'undici';
 import { isRecord } from '../contract/checks';
 import { formatDuration } from '../contract/duration';
 import type { RequestFailure } from '../contract/request-failure';
@@ -42,6 +42,26 @@ export interface HttpRequestOptions {
   readonly connectHint?: string;
   /** Called after the TLS handshake, right before the request is written. If the function returns a reason, nothing is written. */
   readonly beforeFirstByte?: (() => string | undefined) | undefined;
+}
+
+/** The number of addresses of a host that are tried within the connect timeout. */
+const TRIED_ADDRESSES = 4;
+
+/**
+ * Returns the options of undici's connections for {@link sendHttpRequest}, which has its own timeouts for headers and bodies. Node
+ * tries the addresses of a host one after another, and IPv6 and IPv4 take turns. Node's default of 250 ms for each address is not
+ * used, because an address that is farther away would never be reached.
+ *
+ * @param connectTimeoutMs also closes the socket of a connection attempt that the caller has abandoned
+ */
+export function connectionOptions(connectTimeoutMs: number) {
+  return {
+    connectTimeout: connectTimeoutMs,
+    autoSelectFamily: true,
+    autoSelectFamilyAttemptTimeout: Math.ceil(connectTimeoutMs / TRIED_ADDRESSES),
+    headersTimeout: 0,
+    bodyTimeout: 0,
+  } satisfies Pool.Options;
 }
 
 /**

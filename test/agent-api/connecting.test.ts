@@ -1,15 +1,19 @@
-import { createServer, type Socket } from 'node:net';
-import { expect, it, jest } from '@jest/globals';
+import net, { createServer, type Socket } from 'node:net';
+import { afterEach, expect, it, jest } from '@jest/globals';
 import { freePort } from '../../tools/lib/free-port';
 import { SecretError } from '../../src/agent-api/secret-source';
 import type { AgentApiOptions } from '../../src/agent-api/client';
 import { holdTimers } from '../harness/hold-timers';
 import { listen } from '../temporal/grpc-server';
-import { JOB_KEY, KEY, MESSAGE, passTimeout, AgentApiTest, resultLabel } from './agent-api-under-test';
-import { httpHead, MisbehavingServer } from './misbehaving-server';
+import { JOB, JOB_KEY, KEY, MESSAGE, passTimeout, AgentApiTest, resultLabel } from './agent-api-under-test';
+import { httpHead, MisbehavingServer, respondWith } from './misbehaving-server';
+import { resolveTo } from './resolve-to';
 import { selfSignedCertificate } from './self-signed-certificate';
 
 const agentApiTest = new AgentApiTest();
+afterEach(() => {
+  jest.restoreAllMocks();
+});
 
 type OnConnection = (socket: Socket) => unknown;
 type Options = Partial<AgentApiOptions>;
@@ -138,4 +142,27 @@ it('no request is made if a URL cannot contain the ID or the API key cannot be r
     });
   }
   expect(agentApiTest.server.connections).toBe(0);
+});
+
+// Proves A3.
+it.each(['GET', 'POST'])(
+  'if the first address of a host can’t be reached, a %s is sent once to the second one',
+  async (method) => {
+    const { server } = agentApiTest;
+    server.onRequest = respondWith(200, JOB);
+    resolveTo('2001:db8::1', '127.0.0.1');
+    const client = agentApiTest.client({ baseUrl: `http://agents.example:${new URL(server.url).port}` });
+    const outcome = method === 'GET' ? await client.getJob(JOB_KEY) : await client.sendMessage(MESSAGE);
+    expect(outcome).toMatchObject({ job: JOB });
+    expect(server.requests).toHaveLength(1);
+  },
+);
+
+// Proves A3.
+it('each address of a host has a quarter of the connect timeout, which is longer than Node’s default of 250 ms', async () => {
+  const connect = jest.spyOn(net, 'connect');
+  await agentApiTest.client({ baseUrl: await unusedUrl(), timeoutMs: 30_000 }).getJob(JOB_KEY);
+  expect(connect.mock.calls).toMatchObject([
+    [{ autoSelectFamily: true, autoSelectFamilyAttemptTimeout: 2_500 }],
+  ]);
 });
