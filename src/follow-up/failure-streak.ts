@@ -24,7 +24,7 @@ export function addFailure(streak: FailureStreak, failure: RequestFailure, at: n
 }
 
 /** The minimum number of responses with status 404, because a lagging replica may return a few of them. */
-export const MIN_NOT_FOUND = 5;
+const MIN_NOT_FOUND = 5;
 
 /**
  * Returns whether a job that existed before no longer exists. The evidence is five responses with status 404 in a row that span
@@ -44,10 +44,7 @@ export function isJobMissing(
   return notFound.count >= MIN_NOT_FOUND && requestedAt - notFound.since >= maxStalenessMs;
 }
 
-/**
- * Returns whether a failed request means that the agent service does not allow the request: the key is not accepted, or lacks a
- * permission. A 403 with `Retry-After` is a rate limit.
- */
+/** Returns whether the agent service does not allow the request: a 403. A 403 with `Retry-After` is a rate limit. */
 export function isForbidden(failure: RequestFailure | null): failure is RequestFailure {
   return failure?.httpStatus === 403 && failure.isRateLimit !== true;
 }

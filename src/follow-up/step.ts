@@ -68,8 +68,9 @@ export function phaseForRequest({ failures }: FollowUpState, phase: Phase): Phas
 function nextRequestAt(state: FollowUpState, ageMs: number, moment: Moment): number {
   const { now, random, minWaitMs } = moment;
   if (state.pollNowAt !== null) return now;
-  const waitMs = Math.max(minWaitMs, nextWaitMs(state.plan.polling, ageMs, state.failures, random));
-  return Math.max(now, Math.min(state.lastResponseAt + waitMs, state.deadlineAt));
+  const { plan, failures, lastResponseAt, deadlineAt } = state;
+  const waitMs = Math.max(minWaitMs, nextWaitMs(plan.polling, ageMs, failures, lastResponseAt, random));
+  return Math.max(now, Math.min(lastResponseAt + waitMs, deadlineAt));
 }
 
 /**
@@ -90,13 +91,14 @@ export function readAt(state: FollowUpState, phase: Phase, decidesAt: number, mo
 }
 
 /**
- * The maximum number of single reads before the delivery with `timerPolls: all`, because a run can't continue as new before the
- * delivery. Later reads use `pollJob`, which adds no events.
+ * The maximum number of single reads in one wait before the delivery, because a run can't continue as new before the delivery.
+ * Later reads use `pollJob`, which adds no events.
  */
 const MAX_SINGLE_READS_BEFORE_DELIVERY = 200;
 
 /**
- * Returns the step that reads the job at the next interval. The step is a single read for the first `timerPolls` reads, before
+ * Returns the step that reads the job at the next interval. The step is a single read for the first `timerPolls` reads (before the
+ * delivery, at most {@link MAX_SINGLE_READS_BEFORE_DELIVERY}), before
  * the first readable response after the POST, after a failure, at `decidesAt`, and if an operator requested a read. Otherwise,
  * the step is `poll`.
  *
@@ -117,12 +119,12 @@ export function readOrPoll(
   const due = nextRequestAt(state, moment.now - pollingStartedAt, moment);
   const endsAt = Math.min(decidesAt, deadlineAt);
   const at = failures.lastFailure !== null ? due : Math.max(moment.now, Math.min(due, endsAt));
-  const all = state.delivery.kind === 'accepted' ? Infinity : MAX_SINGLE_READS_BEFORE_DELIVERY;
+  const maxSingleReads = state.delivery.kind === 'accepted' ? Infinity : MAX_SINGLE_READS_BEFORE_DELIVERY;
   const isSingle =
     failures.lastFailure !== null ||
     state.pollNowAt !== null ||
     at >= endsAt ||
-    (waitingForJob?.reads ?? polls) < (timerPolls === 'all' ? all : timerPolls);
+    (waitingForJob?.reads ?? polls) < Math.min(timerPolls === 'all' ? Infinity : timerPolls, maxSingleReads);
   const lastState = waitingForJob === null ? (getObservations(state)?.last ?? null) : state.job;
   const step = { phase: phaseForRequest(state, phase), at };
   return isSingle || lastState === null

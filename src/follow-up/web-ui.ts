@@ -42,7 +42,9 @@ export function currentDetails(state: FollowUpState, step: Step): string {
     ['last response', (lastResponse === null ? 'none yet' : responseText(lastResponse)) + laterReadsNote],
     [
       'delivery',
-      isSending ? 'not known until the send has reported its result' : delivery.verdict + confirmedBy,
+      isSending
+        ? `${delivery.verdict} until the send starts, then not known until it has ended`
+        : delivery.verdict + confirmedBy,
     ],
     ['evidence', evidence ?? 'none yet'],
     ['polls', String(polls) + laterReadsNote],

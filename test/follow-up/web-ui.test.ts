@@ -63,7 +63,7 @@ it('the current details refer to the pending activity for later reads, and to th
   expect(polling.responses).toMatch(/; later reads are in the pending activity$/);
   expect(details(unsent(), 0)).toMatchObject({
     'last response': 'none yet',
-    delivery: 'not known until the send has reported its result',
+    delivery: 'not-sent until the send starts, then not known until it has ended',
   });
   const done = afterReads(accepted('completed'), '110 active, 130 failed');
   expect(details(done, 130)['next read']).toBe('-');
