@@ -69,9 +69,7 @@ function labelRows(): Rows {
   for (const { name, labels } of Object.values(METRICS)) {
     for (const [label, values] of Object.entries<MetricLabel>(labels)) {
       if (values === null) continue;
-      const listed =
-        'maxWords' in values ? `at most ${values.maxWords} words, and \`other\`` : markdownCodes(values);
-      const row = `\`${label}\`|${listed}`;
+      const row = `\`${label}\`|${markdownCodes(values)}`;
       metricsOf.set(row, [...(metricsOf.get(row) ?? []), name]);
     }
   }
