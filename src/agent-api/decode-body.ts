@@ -14,9 +14,6 @@ export const TOO_LARGE: RequestFailure = {
 /** The label of a response whose `Content-Encoding` the worker can't decode. */
 export const BAD_ENCODING = 'bad_encoding';
 
-/** The maximum number of encodings of one body. More than one is already unusual, and each one costs time to decode. */
-const MAX_ENCODINGS = 3;
-
 const MAX_NAME_CHARACTERS = 60;
 
 const LIMIT = { maxOutputLength: MAX_BODY_BYTES };
@@ -24,6 +21,7 @@ const gunzip = (body: Buffer) => gunzipSync(body, LIMIT);
 
 /** The encodings that HTTP clients decode (RFC 9110, 8.4.1). Each decoder ends as soon as its output is longer than the maximum. */
 const DECODERS: Readonly<Record<string, (body: Buffer) => Buffer>> = {
+  '': (body) => body,
   identity: (body) => body,
   gzip: gunzip,
   'x-gzip': gunzip,
@@ -43,17 +41,12 @@ export function decodeBody(body: Buffer, contentEncoding: string): Buffer | Requ
   const name = singleLine(contentEncoding, MAX_NAME_CHARACTERS);
   // A response without a body may name an encoding.
   if (body.length === 0) return body;
-  // RFC 9110, 5.6.1: a list may have empty members.
-  const encodings = name
-    .toLowerCase()
-    .split(/\s*,\s*/)
-    .filter(Boolean)
-    .reverse();
-  const decoders = encodings.map((each) => (Object.hasOwn(DECODERS, each) ? DECODERS[each] : undefined));
-  if (decoders.includes(undefined) || decoders.length > MAX_ENCODINGS)
+  const encoding = name.toLowerCase();
+  const decode = Object.hasOwn(DECODERS, encoding) ? DECODERS[encoding] : undefined;
+  if (decode === undefined)
     return badEncoding(`${name}, which the worker can't decode; the worker requests no encoding`);
   try {
-    return decoders.reduce((encoded, decode) => decode?.(encoded) ?? encoded, body);
+    return decode(body);
   } catch (error) {
     if (isRecord(error) && error.code === 'ERR_BUFFER_TOO_LARGE') return TOO_LARGE;
     // The decoder's error is not shown, because it may contain a part of the body.

@@ -11,17 +11,13 @@ const BODY = Buffer.from('{"id":"j","status":"active"}');
 // Proves A12.
 it.each<[string, Buffer]>([
   ['', BODY],
-  [',', BODY],
   ['identity', BODY],
   ['gzip', gzipSync(BODY)],
-  ['gzip,, ', gzipSync(BODY)],
   [' GZIP ', gzipSync(BODY)],
   ['x-gzip', gzipSync(BODY)],
   ['deflate', deflateSync(BODY)],
   ['deflate', deflateRawSync(BODY)],
   ['br', brotliCompressSync(BODY)],
-  // The encodings were applied in the order of the header.
-  ['deflate, gzip,br', brotliCompressSync(gzipSync(deflateSync(BODY)))],
 ])('decodes a body with the encoding %j', (encoding, body) => {
   expect(decodeBody(body, encoding)).toEqual(BODY);
 });
@@ -38,7 +34,6 @@ it.each([
   ['deflate', deflateSync],
   ['deflate', deflateRawSync],
   ['br', compressQuickly],
-  ['gzip, gzip', (body: Buffer) => gzipSync(gzipSync(body))],
 ])('a body with the encoding %s may have at most 1 MiB after decoding', (encoding, encode) => {
   const largest = encode(Buffer.alloc(MAX_BODY_BYTES));
   const bomb = encode(Buffer.alloc(8 * MAX_BODY_BYTES));
@@ -48,11 +43,7 @@ it.each([
 
 it.each([
   ['zstd', "zstd, which the worker can't decode; the worker requests no encoding"],
-  ['gzip, zstd', "gzip, zstd, which the worker can't decode; the worker requests no encoding"],
-  [
-    'gzip,gzip,gzip,gzip',
-    "gzip,gzip,gzip,gzip, which the worker can't decode; the worker requests no encoding",
-  ],
+  ['gzip, br', "gzip, br, which the worker can't decode; the worker requests no encoding"],
   ['constructor', "constructor, which the worker can't decode; the worker requests no encoding"],
   ['gzip', 'gzip, but its body is not valid gzip'],
   ['br', 'br, but its body is not valid br'],
