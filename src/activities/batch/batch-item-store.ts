@@ -6,7 +6,7 @@ import { BATCH_PRIORITY } from '../../batch/items';
 import { readBatchMemo, type BatchMemo } from '../../batch/memo';
 import { type Lane, isCertainlyStarted } from '../../batch/started-items';
 import { checkRequest } from '../../contract/check-request';
-import { fairnessKey, jobKeyFromWorkflowId } from '../../contract/ids';
+import { fairnessKey } from '../../contract/ids';
 import { FOLLOW_UP_WORKFLOW } from '../../contract/names';
 import { ITEM_BYTES, BatchItemReader, type ItemsSource } from '../../temporal/batch-items';
 import { eachConcurrently } from '../../temporal/each-concurrently';
@@ -14,13 +14,7 @@ import { describeWorkflow } from '../../temporal/workflow-executions';
 import { fetchOutcome } from '../../temporal/fetch-outcome';
 import { findGrpcError, isTransient } from '../../temporal/grpc-status';
 import { RunCache } from '../../temporal/run-cache';
-import {
-  collectOutcomes,
-  finalOutcome,
-  type ListedOutcome,
-  listRunningIds,
-  listRunningIdsForJobs,
-} from '../../temporal/visibility';
+import { collectOutcomes, finalOutcome, type ListedOutcome, listRunningIds } from '../../temporal/visibility';
 import { RETRY_OPTIONS, retryClient, startOptions } from '../../temporal/start-options';
 import { currentRun } from '../attempt';
 import { requestSendPermission } from '../send-message';
@@ -137,26 +131,6 @@ export class BatchItemStore extends BatchItemReader {
       collectOutcomes(client, source.batchId, new Map<string, ListedOutcome>(), { keepAlive });
     const outcomes = await listedOutcomesCache.get(client, source.runId, ITEM_BYTES * source.items, read);
     return finalOutcome(outcomes.get(workflowId));
-  }
-
-  /**
-   * Returns the lanes with a running later item that another client started. The next item of such a lane must wait, because its
-   * message would be sent into the turn of the later item. The method makes one visibility query for all lanes.
-   * If callers gave no request IDs to later items, it makes no query, because no other client can have started them.
-   */
-  async lanesWithLaterRunning(lanes: readonly Lane[]): Promise<Lane[]> {
-    const jobs = new Map<Lane, string>();
-    for (const lane of lanes)
-      if (await this.hasCallerNamedItem(lane.next + 1, lane.end))
-        jobs.set(lane, jobKeyFromWorkflowId((await this.identify(lane.next)).workflowId));
-    if (jobs.size === 0) return [];
-    await this.keepAlive();
-    const jobIds = [...jobs.values()].map((job) => decodeURIComponent(job.split(':')[2] ?? ''));
-    const running = await listRunningIdsForJobs(this.client, jobIds);
-    const blockedLanes: Lane[] = [];
-    for (const lane of jobs.keys())
-      if (await this.hasCallerNamedItem(lane.next + 1, lane.end, running)) blockedLanes.push(lane);
-    return blockedLanes;
   }
 
   /**
