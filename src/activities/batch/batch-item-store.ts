@@ -4,7 +4,7 @@ import { ApplicationFailure } from '@temporalio/common';
 import { type BatchBoard, type ItemFact, isPossiblyStarted } from '../../batch/board';
 import { BATCH_PRIORITY } from '../../batch/items';
 import { readBatchMemo, type BatchMemo } from '../../batch/memo';
-import { type Lane, isCertainlyStarted } from '../../batch/started-items';
+import type { Lane } from '../../batch/started-items';
 import { checkRequest } from '../../contract/check-request';
 import { fairnessKey } from '../../contract/ids';
 import { FOLLOW_UP_WORKFLOW } from '../../contract/names';
@@ -107,14 +107,11 @@ export class BatchItemStore extends BatchItemReader {
     return outcome ? { kind: 'ended', workflowId, outcome } : this.describe(lane.next);
   }
 
-  private async describe(item: number, foreignIfStartedBefore = 0): Promise<ItemFact> {
-    const { workflowId, promptDigest } = await this.identify(item);
+  private async describe(item: number): Promise<ItemFact> {
+    const identity = await this.identify(item);
+    const { workflowId } = identity;
     await this.keepAlive();
-    const found = await fetchOutcome(this.client, {
-      workflowId,
-      promptDigest,
-      foreignIfStartedBefore,
-    });
+    const found = await fetchOutcome(this.client, identity);
     const { outcome, unreadableOutcome, runId, startedAt, closedAt, batchId } = found;
     if (outcome === null)
       return unreadableOutcome === undefined
@@ -137,7 +134,7 @@ export class BatchItemStore extends BatchItemReader {
    * Starts the next item of a lane. If the lane has a run to retry, this method starts another run of the follow-up. Otherwise,
    * it starts the item only if no workflow has its ID.
    */
-  async start(lane: Lane, board: BatchBoard, permission: () => number): Promise<StartResult> {
+  async start(lane: Lane, permission: () => number): Promise<StartResult> {
     const { next: item, retriedRunId } = lane;
     const { workflowId } = await this.identify(item);
     try {
@@ -150,8 +147,7 @@ export class BatchItemStore extends BatchItemReader {
         return { kind: 'rejected', reason: findGrpcError(error)?.text ?? String(error) };
       }
     }
-    // If no earlier run started the item, a follow-up with another prompt always belongs to another client (Infinity).
-    const fact = await this.describe(item, isCertainlyStarted(board.startedEarlier, item) ? 0 : Infinity);
+    const fact = await this.describe(item);
     if (fact.kind !== 'ended') return 'unknown';
     // The Temporal server starts no other run if the workflow ID belongs to another message, or if the run to retry is completed.
     const isFinal =

@@ -204,7 +204,7 @@ async function startItems(items: BatchItemStore, round: RoundFacts, lanes: reado
   const facts = new Map<number, ItemFact>();
   let { blockedItem } = round;
   await eachConcurrently(lanes, async (lane) => {
-    const result = await items.start(lane, board, permission);
+    const result = await items.start(lane, permission);
     if (result === 'unknown') return;
     if (result.kind !== 'rejected') facts.set(lane.next, result);
     else

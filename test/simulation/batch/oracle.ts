@@ -225,10 +225,10 @@ const RULES: readonly ((world: BatchWorld) => Iterable<string>)[] = [
   },
   /** An item whose message was processed has neither the delivery `not-sent` nor `rejected`. */
   function* outcomesMatchJournal({ finalReport, requests, runs }) {
-    for (const { workflowId, delivery, outcome } of finalReport?.ends ?? []) {
+    for (const { workflowId, delivery } of finalReport?.ends ?? []) {
       const run = runs.findLast((each) => each.workflowId === workflowId);
       const isSent = requests.some(({ runId, processedAt }) => runId === run?.runId && processedAt !== null);
-      if (isSent && (delivery === 'not-sent' || delivery === 'rejected') && outcome !== 'conflict')
+      if (isSent && (delivery === 'not-sent' || delivery === 'rejected'))
         yield `the delivery of ${workflowId} is ${delivery}, but its message was processed`;
     }
   },
