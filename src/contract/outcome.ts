@@ -130,13 +130,6 @@ export function createOutcomeWithoutReceipt(
   return { outcome, delivery: null, evidence: null, prLink: null, message: boundedMessage };
 }
 
-export function createCancelledOutcome(receipt: unknown): RecordedOutcome {
-  return {
-    ...createOutcomeWithoutReceipt('cancelled'),
-    ...(isReceipt(receipt) && fieldsFromReceipt(receipt)),
-  };
-}
-
 interface Failure extends Error {
   readonly type?: string | null | undefined;
   readonly details?: readonly unknown[] | null | undefined;

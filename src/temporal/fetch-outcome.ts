@@ -2,7 +2,6 @@ import { type Client, WorkflowFailedError, WorkflowNotFoundError } from '@tempor
 import { ValueError } from '@temporalio/common';
 import {
   type RecordedOutcome,
-  createCancelledOutcome,
   outcomeFromFailure,
   outcomeFromMemo,
   outcomeFromResult,
@@ -67,9 +66,11 @@ export async function fetchOutcome(client: Client, followUp: FollowUpReference):
     if (state === 'terminated' || state === 'timed-out')
       return { outcome: createOutcomeWithoutReceipt(state), ...facts };
     const receipt = await readMemo(MEMO_RECEIPT);
-    if (state === 'cancelled')
-      return { outcome: createCancelledOutcome(receipt), ...(isReceipt(receipt) && { receipt }), ...facts };
     const outcome = outcomeFromMemo(receipt);
+    if (state === 'cancelled') {
+      const cancelled = outcome ?? createOutcomeWithoutReceipt('cancelled');
+      return { outcome: cancelled, ...(isReceipt(receipt) && { receipt }), ...facts };
+    }
     if (outcome !== null && !shouldIncludeResult) return { outcome, ...facts };
     // `followRuns: false` prevents waiting for a later run that another client may have started.
     const run = client.workflow.getHandle(workflowId, runId, { followRuns: false });

@@ -3,7 +3,6 @@ import {
   describeCancellation,
   describeConflict,
   type RecordedOutcome,
-  createCancelledOutcome,
   outcomeFromFailure,
   outcomeFromMemo,
   outcomeFromResult,
@@ -37,10 +36,11 @@ describe('the outcome of a follow-up', () => {
     expect(outcomes).toEqual([{ outcome: 'completed', ...KNOWN, prLink: LINK, message: null }, ...failed]);
     for (const each of [...outcomes, outcomeFromFailure(failure('DeadlineExceeded', 'late', null))])
       expect(outcomeFromMemo(JSON.parse(JSON.stringify(toOutcomeMemo(RECEIPT, each))))).toEqual(each);
-    // The memo of a running or cancelled follow-up has no outcome, and an unknown outcome is ignored.
+    const cancelled = createOutcomeWithoutReceipt('cancelled');
+    expect(outcomeFromMemo(toOutcomeMemo(RECEIPT, cancelled))).toEqual({ ...cancelled, ...KNOWN });
+    // A memo without an outcome is ignored, and so is an unknown outcome.
     const unknown = { ...RECEIPT, outcome: 'vanished', prLink: null, message: null };
     expect([undefined, RECEIPT, unknown].map(outcomeFromMemo)).toEqual([null, null, null]);
-    expect(createCancelledOutcome(RECEIPT)).toMatchObject({ outcome: 'cancelled', ...KNOWN });
   });
 
   it('states that nothing was sent only if no POST reached the agent service', () => {
