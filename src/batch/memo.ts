@@ -6,8 +6,7 @@ import type { MaxFailures } from './items';
 
 /**
  * The workflow type of a chunk, whose input has some items of a large batch. The start delay is a year. Usually, the chunk is
- * terminated before the delay has passed. Otherwise, the workflow runs after the
- * delay and ends at once.
+ * terminated before the delay has passed. Otherwise, the workflow runs after the delay and ends at once.
  */
 export const CHUNK_WORKFLOW = 'followUpBatchItems';
 
@@ -77,7 +76,7 @@ export const isChunks = objectOf({
 type Chunks = Checked<typeof isChunks>;
 
 export interface BatchSource {
-  /** The items in the order in which they start, with at most 1 MiB as JSON. */
+  /** The items in the order of the caller's list, with at most 1 MiB as JSON. */
   readonly items?: readonly FollowUpRequest[] | undefined;
   /** The chunks with the items. A batch has either `items` or `chunks`. */
   readonly chunks?: Chunks | undefined;

@@ -41,7 +41,7 @@ export type StartResult = ItemFact | 'unknown' | { readonly kind: 'rejected'; re
 
 const listedOutcomesCache = new RunCache<ReadonlyMap<string, ListedOutcome>>();
 
-/** Collects facts about a batch's items from the Temporal server, and starts items. The class makes no decisions. */
+/** Collects facts about a batch's items from the Temporal server, and starts items. */
 export class BatchItemStore extends BatchItemReader {
   private recordedTick = performance.now();
 
