@@ -21,16 +21,13 @@ const FAILURE_TYPE_BY_OUTCOME: Partial<Record<Outcome, string>> = {
 
 export const followUpResult: FollowUpActivities['followUpResult'] = async (followUp) => {
   const { client, info } = Context.current();
-  // A follow-up with another prompt always belongs to another client (Infinity), because a follow-up that the calling workflow
-  // started has the prompt of this call.
-  const reference = { ...followUp, shouldIncludeResult: true, foreignIfStartedBefore: Infinity };
   const {
     outcome: recordedOutcome,
     unreadableOutcome,
     result,
     failure,
     receipt = null,
-  } = await fetchOutcome(client, reference);
+  } = await fetchOutcome(client, { ...followUp, shouldIncludeResult: true });
   const reason = unreadableOutcome?.message ?? 'the follow-up is still running';
   if (recordedOutcome === null)
     throw pollAgainError(Math.min(MAX_WAIT_MS, FIRST_WAIT_MS * info.attempt), reason);

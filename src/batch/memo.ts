@@ -6,8 +6,7 @@ import type { MaxFailures } from './items';
 
 /**
  * The workflow type of a chunk, whose input has some items of a large batch. The start delay is a year. Usually, the chunk is
- * terminated before the delay has passed. Otherwise, the workflow runs after the
- * delay and ends at once.
+ * terminated before the delay has passed. Otherwise, the workflow runs after the delay and ends at once.
  */
 export const CHUNK_WORKFLOW = 'followUpBatchItems';
 
@@ -42,9 +41,9 @@ export interface BatchSettings {
    */
   readonly stopReason: 'max-failures' | 'cancelled' | 'cancel-running' | 'interrupted' | null;
   /**
-   * The start time of the latest activity, in milliseconds since the epoch, if the activity has not reported its board; otherwise
-   * null. While the value is set, the board may lack items that were started. The value stays set if the batch ends without this
-   * report.
+   * The start time of the first activity that has not reported its board, in milliseconds since the epoch. The value is null if
+   * every activity has reported its board. While the value is set, the board may lack items that were started. The value stays set
+   * if the batch ends without this report.
    */
   readonly activityStartedAt: number | null;
 }
@@ -77,7 +76,7 @@ export const isChunks = objectOf({
 type Chunks = Checked<typeof isChunks>;
 
 export interface BatchSource {
-  /** The items in the order in which they start, with at most 1 MiB as JSON. */
+  /** The items in the order of the caller's list, with at most 1 MiB as JSON. */
   readonly items?: readonly FollowUpRequest[] | undefined;
   /** The chunks with the items. A batch has either `items` or `chunks`. */
   readonly chunks?: Chunks | undefined;

@@ -19,7 +19,10 @@ export type BatchStep =
 export interface RoundContext {
   /** The number of follow-ups that count against the concurrency. */
   readonly count: number;
-  /** The lanes that must wait, because a follow-up of their job runs. The values are the fields `end` of the lanes. */
+  /**
+   * The lanes that must wait, because a follow-up of their job runs. Each of these follow-ups is included in `count`, so there are
+   * at most `count` such lanes. The values are the fields `end` of the lanes.
+   */
   readonly busyLanes: ReadonlySet<number>;
   /** Whether the board changed in this round. */
   readonly hasChanged: boolean;
@@ -64,10 +67,13 @@ export function nextBatchStep(board: BatchBoard, settings: BatchMemo, round: Rou
       : { do: 'next round', waitMs };
   if (!round.isStartTimeOver) {
     const free = concurrency - round.count;
-    const pending = board.lanes.filter(({ state }) => state === 'pending');
-    const count = free - pending.length;
+    // A running follow-up of a busy lane already counts against the concurrency.
+    const startable = board.lanes.filter(
+      ({ state, end }) => state === 'pending' && !round.busyLanes.has(end),
+    );
+    const count = free - startable.length;
     if (count > 0 && board.cursor < startLimit) return { do: 'add lanes', count };
-    const ready = pending.filter(({ next, end }) => next < startLimit && !round.busyLanes.has(end));
+    const ready = startable.filter(({ next }) => next < startLimit);
     const lanes = ready.slice(0, Math.max(0, Math.min(GROUP_SIZE, free)));
     if (lanes.length > 0) return { do: 'start', lanes };
   }

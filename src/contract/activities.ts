@@ -94,11 +94,6 @@ export interface FollowUpReference {
   readonly workflowId: string;
   /** The SHA-256 of the expected prompt, in hexadecimal digits. A follow-up with another prompt is a conflict. */
   readonly promptDigest: string;
-  /**
-   * A time in milliseconds since the epoch. If the run started before this time and has another prompt, the run belongs to
-   * another client. @default 0
-   */
-  readonly foreignIfStartedBefore?: number;
   /** Whether the lookup also returns the result or the failure of the workflow, in addition to its outcome. @default false */
   readonly shouldIncludeResult?: boolean;
 }

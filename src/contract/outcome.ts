@@ -34,10 +34,7 @@ export function isFailure({ outcome }: { readonly outcome: Outcome }): boolean {
 
 export const recordedOutcomeFields = {
   outcome: literalOf(...OUTCOMES),
-  /**
-   * The verdict of the receipt, or `not-sent` for a conflict that certainly sent nothing. Otherwise, the value is null if the
-   * receipt is missing or can't be read.
-   */
+  /** The verdict of the receipt. The value is null if the receipt is missing or can't be read. */
   delivery: orNull(isVerdict),
   evidence: orNull(isEvidence),
   prLink: orNull(text),
@@ -116,6 +113,9 @@ const MESSAGES_WITHOUT_RECEIPT: Partial<Record<Outcome, string>> = {
   missing:
     'The follow-up no longer exists: it was deleted or is older than the retention of the namespace. It is unknown whether its ' +
     'message was sent. The follow-up was not started again.',
+  conflict:
+    'The workflow ID of this follow-up belongs to a workflow with another prompt, or with a prompt that can no longer be compared. ' +
+    'This message was not sent unless an earlier run with this ID sent it.',
   'left-running': 'Another client started this follow-up, so the follow-up continues.',
   cancelled: 'The follow-up was cancelled.',
   unreadable: 'The result of the workflow is not a job with a receipt.',
@@ -128,44 +128,6 @@ export function createOutcomeWithoutReceipt(
   // The message of another program may have a lone surrogate, which would end the worker process (sdk-core 1.24).
   const boundedMessage = truncate(message, MAX_MESSAGE_CHARACTERS).toWellFormed();
   return { outcome, delivery: null, evidence: null, prLink: null, message: boundedMessage };
-}
-
-export function createCancelledOutcome(receipt: unknown): RecordedOutcome {
-  return {
-    ...createOutcomeWithoutReceipt('cancelled'),
-    ...(isReceipt(receipt) && fieldsFromReceipt(receipt)),
-  };
-}
-
-/** Why a workflow with the ID of a follow-up is not this follow-up. */
-const CONFLICTS = {
-  'other-prompt': 'A follow-up with this request ID exists with another prompt',
-  'other-type': 'A workflow that is not a follow-up has the workflow ID of this follow-up',
-};
-
-/**
- * Creates the outcome for a follow-up whose workflow ID another workflow has.
- *
- * @param reason `no-prompt` if the workflow no longer has the prompt or its digest
- * @param isForeign whether the other workflow certainly belongs to another client. If false, an earlier follow-up with the same ID,
- *   which was deleted, may have sent the message.
- */
-export function createConflictOutcome(
-  reason: keyof typeof CONFLICTS | 'no-prompt',
-  isForeign: boolean,
-): RecordedOutcome {
-  if (reason === 'no-prompt')
-    return createOutcomeWithoutReceipt(
-      'conflict',
-      'A follow-up with this request ID exists, and its prompt is no longer available for a comparison.',
-    );
-  const message = CONFLICTS[reason];
-  return isForeign
-    ? { ...createOutcomeWithoutReceipt('conflict', `${message}. Nothing was sent.`), delivery: 'not-sent' }
-    : createOutcomeWithoutReceipt(
-        'conflict',
-        `${message}. It is unknown whether an earlier follow-up sent this message.`,
-      );
 }
 
 interface Failure extends Error {

@@ -25,16 +25,6 @@ export interface ItemIdentity {
   readonly promptDigest: string;
 }
 
-/** The identities of a chunk's items. */
-interface ChunkIdentities {
-  readonly list: readonly ItemIdentity[];
-  /**
-   * The positions in `list`, by workflow ID, of the items with a `requestId` from the caller. Another client can start the same
-   * follow-up.
-   */
-  readonly callerNamed: ReadonlyMap<string, number>;
-}
-
 /** Thrown when the Temporal server no longer has the items of a batch. */
 export class BatchItemsUnavailableError extends FollowUpError {
   declare readonly code: 'BATCH_ITEMS_UNAVAILABLE';
@@ -59,8 +49,7 @@ export class BatchItemReader {
 
   /** Returns the identity of an item. */
   async identify(number: number): Promise<ItemIdentity> {
-    const { list } = await this.readIdentities(number);
-    return this.pick(list, number);
+    return this.pick(await this.readIdentities(number), number);
   }
 
   /** Returns the request of an item, with its request ID. */
@@ -91,7 +80,7 @@ export class BatchItemReader {
     const job = jobKeyFromWorkflowId((await this.identify(number)).workflowId);
     for (let next = number; next < this.source.items;) {
       const { first, end } = this.findChunkOfItem(next);
-      const { list } = await this.readIdentities(next);
+      const list = await this.readIdentities(next);
       const other = list.findIndex(
         (item, index) => first + index >= next && jobKeyFromWorkflowId(item.workflowId) !== job,
       );
@@ -101,43 +90,22 @@ export class BatchItemReader {
     return this.source.items;
   };
 
-  /**
-   * Returns whether the range has an item with a `requestId` from the caller and with one of these workflow IDs.
-   *
-   * @param end the number after the last item of the range
-   * @param workflowIds by default, any workflow ID
-   */
-  async hasCallerNamedItem(first: number, end: number, workflowIds?: ReadonlySet<string>): Promise<boolean> {
-    for (let number = first; number < end;) {
-      const chunk = this.findChunkOfItem(number);
-      const { callerNamed } = await this.readIdentities(number);
-      for (const workflowId of workflowIds ?? callerNamed.keys()) {
-        const item = chunk.first + (callerNamed.get(workflowId) ?? NaN);
-        if (item >= first && item < end) return true;
-      }
-      number = chunk.end;
-    }
-    return false;
-  }
-
   private pick<T>(items: readonly T[], number: number): T {
     const item = items[number - this.findChunkOfItem(number).first];
     if (item === undefined) throw new BatchItemsUnavailableError(this.source.batchId);
     return item;
   }
 
-  private readIdentities(number: number): Promise<ChunkIdentities> {
+  private readIdentities(number: number): Promise<readonly ItemIdentity[]> {
     const { first, end, workflowId, runId } = this.findChunkOfItem(number);
-    const read = async () => {
-      const callerNamed = new Map<string, number>();
-      const list = (await this.readChunkOfItem(number)).map((item, index) => {
+    const read = async () =>
+      (await this.readChunkOfItem(number)).map((item) => {
         const { projectId, jobId, prompt } = item.request;
-        const name = followUpWorkflowId(projectId, jobId, toItemRequestId(this.source.batchId, item));
-        if (item.key === null) callerNamed.set(name, index);
-        return { workflowId: name, promptDigest: sha256Hex(prompt) };
+        return {
+          workflowId: followUpWorkflowId(projectId, jobId, toItemRequestId(this.source.batchId, item)),
+          promptDigest: sha256Hex(prompt),
+        };
       });
-      return { list, callerNamed };
-    };
     return identityCache.get(this.client, `${workflowId} ${runId}`, ITEM_BYTES * (end - first), read);
   }
 
@@ -158,7 +126,7 @@ export class BatchItemReader {
 /** The approximate size in bytes of an item's identity or outcome, for a cache. */
 export const ITEM_BYTES = 300;
 
-const identityCache = new RunCache<ChunkIdentities>();
+const identityCache = new RunCache<readonly ItemIdentity[]>();
 
 /**
  * Each entry counts 2 MiB, because Node stores a string with a non-Latin-1 character in two bytes per

@@ -1,14 +1,7 @@
-import {
-  type Client,
-  type WorkflowExecutionDescription,
-  WorkflowFailedError,
-  WorkflowNotFoundError,
-} from '@temporalio/client';
+import { type Client, WorkflowFailedError, WorkflowNotFoundError } from '@temporalio/client';
 import { ValueError } from '@temporalio/common';
 import {
   type RecordedOutcome,
-  createCancelledOutcome,
-  createConflictOutcome,
   outcomeFromFailure,
   outcomeFromMemo,
   outcomeFromResult,
@@ -49,7 +42,7 @@ export interface FollowUpLookup {
 
 /** Reads the outcome of a follow-up from the Temporal server. The outcome is `conflict` if the follow-up has another prompt. */
 export async function fetchOutcome(client: Client, followUp: FollowUpReference): Promise<FollowUpLookup> {
-  const { workflowId, shouldIncludeResult = false } = followUp;
+  const { workflowId, promptDigest, shouldIncludeResult = false } = followUp;
   const description = await describeWorkflow(undecodedClient(client), workflowId);
   if (description === null) return { outcome: createOutcomeWithoutReceipt('missing') };
   const { runId, startTime, typedSearchAttributes, raw } = description;
@@ -66,15 +59,18 @@ export async function fetchOutcome(client: Client, followUp: FollowUpReference):
   };
   try {
     const memo = { [MEMO_PROMPT_DIGEST]: await readMemo(MEMO_PROMPT_DIGEST) };
-    const conflict = await findConflict(client, followUp, { ...description, memo });
-    if (conflict !== null) return { outcome: conflict, ...facts };
+    const isFollowUp = description.type === FOLLOW_UP_WORKFLOW;
+    if (!isFollowUp || (await readPromptDigest(client, { ...description, memo })) !== promptDigest)
+      return { outcome: createOutcomeWithoutReceipt('conflict'), ...facts };
     if (state === 'running') return { outcome: null, ...facts };
     if (state === 'terminated' || state === 'timed-out')
       return { outcome: createOutcomeWithoutReceipt(state), ...facts };
     const receipt = await readMemo(MEMO_RECEIPT);
-    if (state === 'cancelled')
-      return { outcome: createCancelledOutcome(receipt), ...(isReceipt(receipt) && { receipt }), ...facts };
     const outcome = outcomeFromMemo(receipt);
+    if (state === 'cancelled') {
+      const cancelled = outcome ?? createOutcomeWithoutReceipt('cancelled');
+      return { outcome: cancelled, ...(isReceipt(receipt) && { receipt }), ...facts };
+    }
     if (outcome !== null && !shouldIncludeResult) return { outcome, ...facts };
     // `followRuns: false` prevents waiting for a later run that another client may have started.
     const run = client.workflow.getHandle(workflowId, runId, { followRuns: false });
@@ -95,17 +91,4 @@ export async function fetchOutcome(client: Client, followUp: FollowUpReference):
     if (state === 'running') return { outcome: null, ...facts };
     return { outcome: null, unreadableOutcome: unreadable, failure, ...facts };
   }
-}
-
-/** Compares the follow-up's prompt with the expected prompt. Returns null if they are the same. */
-async function findConflict(
-  client: Client,
-  { promptDigest: expectedDigest, foreignIfStartedBefore = 0 }: FollowUpReference,
-  found: WorkflowExecutionDescription,
-): Promise<RecordedOutcome | null> {
-  const isForeign = found.startTime.getTime() < foreignIfStartedBefore;
-  if (found.type !== FOLLOW_UP_WORKFLOW) return createConflictOutcome('other-type', isForeign);
-  const digest = await readPromptDigest(client, found);
-  if (digest === expectedDigest) return null;
-  return createConflictOutcome(digest === undefined ? 'no-prompt' : 'other-prompt', isForeign);
 }

@@ -81,29 +81,15 @@ async function findLatestRunIds(
   return runIds;
 }
 
-const RUNNING = ' AND CloseTime IS NULL';
-
 /** The assumed maximum lag of the visibility list. Workflows that ended longer ago than this are assumed to be listed. */
 export const LIST_LAG_MS = 60_000;
 
 /** Lists the workflow IDs of a batch's running follow-ups. */
-export function listRunningIds(client: Client, batchId: string): Promise<Set<string>> {
-  return listIds(client, [keywordAttribute('FollowUpBatch', batchId)], RUNNING);
-}
-
-/**
- * Lists, with one query, the workflow IDs of the running follow-ups to any job with one of these job IDs. The list may also have
- * follow-ups to other jobs.
- */
-export function listRunningIdsForJobs(client: Client, jobIds: Iterable<string>): Promise<Set<string>> {
-  const jobs = [...jobIds].map((jobId) => visibilityClause(keywordAttribute('AgentJob', jobId)));
-  return listIds(client, [], `${RUNNING} AND (${jobs.join(' OR ')})`);
-}
-
-async function listIds(client: Client, filters: AttributeFilters, restriction: string): Promise<Set<string>> {
+export async function listRunningIds(client: Client, batchId: string): Promise<Set<string>> {
   const ids = new Set<string>();
-  for await (const { workflowId } of listFollowUpRuns(client, filters, { restriction, pageSize: 1_000 }))
-    ids.add(workflowId);
+  const filters = [keywordAttribute('FollowUpBatch', batchId)];
+  const options = { restriction: ' AND CloseTime IS NULL', pageSize: 1_000 };
+  for await (const { workflowId } of listFollowUpRuns(client, filters, options)) ids.add(workflowId);
   return ids;
 }
 

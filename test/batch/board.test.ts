@@ -34,7 +34,7 @@ const UNREADABLE: ItemFact = { kind: 'unreadable', workflowId: 'w', reason: 'no 
 const COMPLETED: RecordedOutcome = ITEM_RESULT;
 const UNSENT: RecordedOutcome = { ...createOutcomeWithoutReceipt('DeadlineExceeded'), delivery: 'not-sent' };
 const UNKNOWN: RecordedOutcome = { ...createOutcomeWithoutReceipt('DeliveryUnknown'), delivery: 'unknown' };
-const CONFLICT: RecordedOutcome = { ...createOutcomeWithoutReceipt('conflict'), delivery: 'not-sent' };
+const CONFLICT = createOutcomeWithoutReceipt('conflict');
 const MISSING = createOutcomeWithoutReceipt('missing');
 
 /** The fact that an item's run ended. The run started `afterMs` milliseconds after the batch, and took a minute. */
@@ -124,7 +124,7 @@ describe('advanceLane', () => {
     ],
     ['starts a missing item with includeUnknown', 'pending', missing, RETRY_ALL, stays('pending')],
     ['does not start a missing item that this retry started', 'running', missing, RETRY_ALL, ends(MISSING)],
-    ['never retries a conflict', 'pending', ended(CONFLICT, -1), RETRY, ends(CONFLICT)],
+    ['never retries a conflict', 'pending', ended(CONFLICT, -1), RETRY_ALL, ends(CONFLICT)],
     [
       'passes an item for which the Temporal server starts no further run',
       ...(['starting', ended(UNSENT, -1, { isFinal: true }), RETRY] as const),

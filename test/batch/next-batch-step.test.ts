@@ -84,6 +84,24 @@ describe('nextBatchStep', () => {
       start(pending(GROUP_SIZE)),
     ],
     [
+      'adds a lane for each item that may start next to a lane whose job has a running follow-up',
+      {
+        memo: { concurrency: 2 },
+        board: { lanes: pending(1) },
+        round: { count: 1, busyLanes: new Set([1]) },
+      },
+      { do: 'add lanes', count: 1 },
+    ],
+    [
+      'adds no lane while running follow-ups of pending lanes use the whole concurrency',
+      {
+        memo: { concurrency: 1 },
+        board: { lanes: pending(1) },
+        round: { count: 1, busyLanes: new Set([1]) },
+      },
+      nextRound(5_000),
+    ],
+    [
       'starts nothing in a lane whose job has a running follow-up',
       { board: { cursor: 50, lanes: pending(2) }, round: { count: 3, busyLanes: new Set([1]) } },
       start([lane(1, 2)]),
@@ -203,11 +221,12 @@ describe('nextBatchStep', () => {
     expect(step({ board, round: { count: 5, ...round } })).toEqual(nextRound(waitMs));
   });
 
-  it('never exceeds the concurrency, and starts only pending lanes, each once', () => {
+  it('never exceeds the concurrency, and starts only pending lanes of jobs without a running follow-up, each once', () => {
     const states = fc.constantFrom<Lane['state']>('pending', 'starting', 'running');
     const changes = fc.record({
       lanes: fc.array(states, { maxLength: 30 }),
       otherRunning: fc.integer({ min: 0, max: 30 }),
+      busy: fc.integer({ min: 0, max: 30 }),
       concurrency: fc.integer({ min: 1, max: 30 }),
       cursor: fc.integer({ min: 30, max: 100 }),
       startLimit: fc.integer({ min: 30, max: 100 }),
@@ -220,17 +239,20 @@ describe('nextBatchStep', () => {
       ),
     });
     fc.assert(
-      fc.property(changes, ({ lanes: all, otherRunning, cursor, ...memo }) => {
+      fc.property(changes, ({ lanes: all, otherRunning, busy, cursor, ...memo }) => {
         const lanes = all.map((state, nth) => lane(nth, nth + 1, state));
-        const active = all.filter((state) => state !== 'pending').length;
-        const count = active + otherRunning;
-        const next = step({ memo, board: { lanes, cursor }, round: { count } });
+        const pendingLanes = lanes.filter(({ state }) => state === 'pending');
+        const count = lanes.length - pendingLanes.length + otherRunning;
+        // Each busy lane has a running follow-up that is the next item of no lane.
+        const busyLanes = new Set(pendingLanes.slice(0, Math.min(busy, otherRunning)).map(({ end }) => end));
+        const next = step({ memo, board: { lanes, cursor }, round: { count, busyLanes } });
         const starting = next.do === 'start' ? next.lanes : [];
-        const added = next.do === 'add lanes' ? next.count + lanes.length - active : 0;
-        expect(new Set(starting.filter(({ state }) => state === 'pending')).size).toBe(starting.length);
+        const canStart = (each: Lane) => each.state === 'pending' && !busyLanes.has(each.end);
+        expect(new Set(starting.filter(canStart)).size).toBe(starting.length);
         const isStopped = memo.isPaused || memo.stopReason !== null;
-        const maximum = isStopped ? 0 : Math.max(0, memo.concurrency - count);
-        expect(Math.max(starting.length, added)).toBeLessThanOrEqual(maximum);
+        expect(starting.length).toBeLessThanOrEqual(isStopped ? 0 : Math.max(0, memo.concurrency - count));
+        const laneCount = next.do === 'add lanes' ? lanes.length + next.count : 0;
+        expect(laneCount).toBeLessThanOrEqual(isStopped ? 0 : memo.concurrency);
       }),
       { numRuns: 1_000, seed: 1 },
     );

@@ -3,8 +3,6 @@ import {
   describeCancellation,
   describeConflict,
   type RecordedOutcome,
-  createCancelledOutcome,
-  createConflictOutcome,
   outcomeFromFailure,
   outcomeFromMemo,
   outcomeFromResult,
@@ -38,10 +36,11 @@ describe('the outcome of a follow-up', () => {
     expect(outcomes).toEqual([{ outcome: 'completed', ...KNOWN, prLink: LINK, message: null }, ...failed]);
     for (const each of [...outcomes, outcomeFromFailure(failure('DeadlineExceeded', 'late', null))])
       expect(outcomeFromMemo(JSON.parse(JSON.stringify(toOutcomeMemo(RECEIPT, each))))).toEqual(each);
-    // The memo of a running or cancelled follow-up has no outcome, and an unknown outcome is ignored.
+    const cancelled = createOutcomeWithoutReceipt('cancelled');
+    expect(outcomeFromMemo(toOutcomeMemo(RECEIPT, cancelled))).toEqual({ ...cancelled, ...KNOWN });
+    // A memo without an outcome is ignored, and so is an unknown outcome.
     const unknown = { ...RECEIPT, outcome: 'vanished', prLink: null, message: null };
     expect([undefined, RECEIPT, unknown].map(outcomeFromMemo)).toEqual([null, null, null]);
-    expect(createCancelledOutcome(RECEIPT)).toMatchObject({ outcome: 'cancelled', ...KNOWN });
   });
 
   it('states that nothing was sent only if no POST reached the agent service', () => {
@@ -92,12 +91,12 @@ describe('the outcome of a follow-up', () => {
   });
 
   it('has the message of its outcome, or the outcome itself, if no receipt can be read', () => {
-    const messages = (['left-running', 'conflict'] as const).map(
+    const messages = (['left-running', 'JobNotFound'] as const).map(
       (outcome) => createOutcomeWithoutReceipt(outcome).message,
     );
     expect(messages).toEqual([
       'Another client started this follow-up, so the follow-up continues.',
-      'conflict',
+      'JobNotFound',
     ]);
   });
 
@@ -113,42 +112,6 @@ describe('the outcome of a follow-up', () => {
     const outcome = outcomeFromFailure(Object.assign(failure('JobNotFound'), { details }));
     expect(outcome).toMatchObject({ outcome: 'JobNotFound', prLink: null });
   });
-
-  // The delivery is not-sent only if another client's follow-up has the request ID and another prompt.
-  it.each<[...Parameters<typeof createConflictOutcome>, RecordedOutcome['delivery'], string]>([
-    [
-      'other-prompt',
-      true,
-      'not-sent',
-      'A follow-up with this request ID exists with another prompt. Nothing was sent.',
-    ],
-    [
-      'other-type',
-      true,
-      'not-sent',
-      'A workflow that is not a follow-up has the workflow ID of this follow-up. Nothing was sent.',
-    ],
-    [
-      'other-prompt',
-      false,
-      null,
-      'A follow-up with this request ID exists with another prompt. It is unknown whether an earlier follow-up sent this message.',
-    ],
-    [
-      'no-prompt',
-      true,
-      null,
-      'A follow-up with this request ID exists, and its prompt is no longer available for a comparison.',
-    ],
-  ])(
-    'after a conflict with the reason %s, isForeign %j, has the delivery %j',
-    (reason, isForeign, delivery, message) => {
-      expect(createConflictOutcome(reason, isForeign)).toEqual({
-        ...{ outcome: 'conflict', delivery, message },
-        ...{ evidence: null, prLink: null },
-      });
-    },
-  );
 
   it('is a failure unless the job is completed or archived', () => {
     const successful = OUTCOMES.filter((outcome) => !isFailure({ outcome }));

@@ -29,8 +29,8 @@ beforeEach(() => {
 
 const payloads = (value: unknown) => ({ payloads: [defaultPayloadConverter.toPayload(value)] });
 
-/** Returns a connection to a Temporal server that has one follow-up. */
-function connectionTo(state: 'completed' | 'running') {
+/** Returns a connection to a Temporal server that has one follow-up. @param changes replaces fields of the description */
+function connectionTo(state: 'completed' | 'running', changes: object) {
   const [closeTime] = state === 'completed' ? [msNumberToTs(1_000)] : [];
   const info = {
     execution: { workflowId: REFERENCE.workflowId, runId: 'run' },
@@ -40,9 +40,15 @@ function connectionTo(state: 'completed' | 'running') {
     historyLength: { toNumber: () => 2 },
     status: state === 'completed' ? 2 : 1,
     memo: { fields: { [MEMO_PROMPT_DIGEST]: defaultPayloadConverter.toPayload(REFERENCE.promptDigest) } },
+    ...changes,
   };
   const result = payloads({ ...JOB, status: 'completed', receipt: RECEIPT });
-  const events = [{ workflowExecutionCompletedEventAttributes: { result } }];
+  const events = [
+    {
+      workflowExecutionStartedEventAttributes: { input: payloads({}) },
+      workflowExecutionCompletedEventAttributes: { result },
+    },
+  ];
   return {
     workflowService: {
       describeWorkflowExecution: () => Promise.resolve({ workflowExecutionInfo: info }),
@@ -56,13 +62,13 @@ function connectionTo(state: 'completed' | 'running') {
 }
 
 /** Returns a client with a codec, for a Temporal server that has one follow-up. */
-function clientOf(state: 'completed' | 'running' = 'completed'): Client {
+function clientOf(state: 'completed' | 'running' = 'completed', changes: object = {}): Client {
   const codec = {
     encode: (payloads: Payload[]) => Promise.resolve(payloads),
     // eslint-disable-next-line @typescript-eslint/require-await -- an error of `decode` must reject the promise
     decode: async (payloads: Payload[]) => payloads.map((payload) => decode(payload)),
   };
-  const connection = connectionTo(state) as never;
+  const connection = connectionTo(state, changes) as never;
   return new Client({ connection, namespace: 'in-memory', dataConverter: { payloadCodecs: [codec] } });
 }
 
@@ -75,6 +81,25 @@ it('a running follow-up has no outcome if its memo can’t be decoded, but an un
   const unknownEncoding = unreadable('Unknown encoding: binary/encrypted');
   for (const state of ['completed', 'running'] as const)
     expect(await fetchOutcome(clientOf(state), REFERENCE)).toMatchObject({ outcome: unknownEncoding });
+});
+
+// Proves B7.
+it.each([
+  [
+    'another prompt',
+    { memo: { fields: { [MEMO_PROMPT_DIGEST]: defaultPayloadConverter.toPayload('other') } } },
+  ],
+  ['a prompt that can no longer be compared', { memo: null }],
+  ['another workflow type', { type: { name: 'other' } }],
+])('a workflow with %s is a conflict, whose delivery is not known', async (_, changes) => {
+  decode = (payload) => payload;
+  const message = expect.stringContaining(
+    'This message was not sent unless an earlier run with this ID sent it.',
+  );
+  for (const state of ['completed', 'running'] as const)
+    expect(await fetchOutcome(clientOf(state, changes), REFERENCE)).toMatchObject({
+      outcome: { outcome: 'conflict', delivery: null, evidence: null, prLink: null, message },
+    });
 });
 
 // Proves B5.

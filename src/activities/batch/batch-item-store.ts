@@ -4,9 +4,9 @@ import { ApplicationFailure } from '@temporalio/common';
 import { type BatchBoard, type ItemFact, isPossiblyStarted } from '../../batch/board';
 import { BATCH_PRIORITY } from '../../batch/items';
 import { readBatchMemo, type BatchMemo } from '../../batch/memo';
-import { type Lane, isCertainlyStarted } from '../../batch/started-items';
+import type { Lane } from '../../batch/started-items';
 import { checkRequest } from '../../contract/check-request';
-import { fairnessKey, jobKeyFromWorkflowId } from '../../contract/ids';
+import { fairnessKey } from '../../contract/ids';
 import { FOLLOW_UP_WORKFLOW } from '../../contract/names';
 import { ITEM_BYTES, BatchItemReader, type ItemsSource } from '../../temporal/batch-items';
 import { eachConcurrently } from '../../temporal/each-concurrently';
@@ -14,13 +14,7 @@ import { describeWorkflow } from '../../temporal/workflow-executions';
 import { fetchOutcome } from '../../temporal/fetch-outcome';
 import { findGrpcError, isTransient } from '../../temporal/grpc-status';
 import { RunCache } from '../../temporal/run-cache';
-import {
-  collectOutcomes,
-  finalOutcome,
-  type ListedOutcome,
-  listRunningIds,
-  listRunningIdsForJobs,
-} from '../../temporal/visibility';
+import { collectOutcomes, finalOutcome, type ListedOutcome, listRunningIds } from '../../temporal/visibility';
 import { RETRY_OPTIONS, retryClient, startOptions } from '../../temporal/start-options';
 import { currentRun } from '../attempt';
 import { requestSendPermission } from '../send-message';
@@ -47,7 +41,7 @@ export type StartResult = ItemFact | 'unknown' | { readonly kind: 'rejected'; re
 
 const listedOutcomesCache = new RunCache<ReadonlyMap<string, ListedOutcome>>();
 
-/** Collects facts about a batch's items from the Temporal server, and starts items. The class makes no decisions. */
+/** Collects facts about a batch's items from the Temporal server, and starts items. */
 export class BatchItemStore extends BatchItemReader {
   private recordedTick = performance.now();
 
@@ -113,14 +107,11 @@ export class BatchItemStore extends BatchItemReader {
     return outcome ? { kind: 'ended', workflowId, outcome } : this.describe(lane.next);
   }
 
-  private async describe(item: number, foreignIfStartedBefore = 0): Promise<ItemFact> {
-    const { workflowId, promptDigest } = await this.identify(item);
+  private async describe(item: number): Promise<ItemFact> {
+    const identity = await this.identify(item);
+    const { workflowId } = identity;
     await this.keepAlive();
-    const found = await fetchOutcome(this.client, {
-      workflowId,
-      promptDigest,
-      foreignIfStartedBefore,
-    });
+    const found = await fetchOutcome(this.client, identity);
     const { outcome, unreadableOutcome, runId, startedAt, closedAt, batchId } = found;
     if (outcome === null)
       return unreadableOutcome === undefined
@@ -140,30 +131,10 @@ export class BatchItemStore extends BatchItemReader {
   }
 
   /**
-   * Returns the lanes with a running later item that another client started. The next item of such a lane must wait, because its
-   * message would be sent into the turn of the later item. The method makes one visibility query for all lanes.
-   * If callers gave no request IDs to later items, it makes no query, because no other client can have started them.
-   */
-  async lanesWithLaterRunning(lanes: readonly Lane[]): Promise<Lane[]> {
-    const jobs = new Map<Lane, string>();
-    for (const lane of lanes)
-      if (await this.hasCallerNamedItem(lane.next + 1, lane.end))
-        jobs.set(lane, jobKeyFromWorkflowId((await this.identify(lane.next)).workflowId));
-    if (jobs.size === 0) return [];
-    await this.keepAlive();
-    const jobIds = [...jobs.values()].map((job) => decodeURIComponent(job.split(':')[2] ?? ''));
-    const running = await listRunningIdsForJobs(this.client, jobIds);
-    const blockedLanes: Lane[] = [];
-    for (const lane of jobs.keys())
-      if (await this.hasCallerNamedItem(lane.next + 1, lane.end, running)) blockedLanes.push(lane);
-    return blockedLanes;
-  }
-
-  /**
    * Starts the next item of a lane. If the lane has a run to retry, this method starts another run of the follow-up. Otherwise,
    * it starts the item only if no workflow has its ID.
    */
-  async start(lane: Lane, board: BatchBoard, permission: () => number): Promise<StartResult> {
+  async start(lane: Lane, permission: () => number): Promise<StartResult> {
     const { next: item, retriedRunId } = lane;
     const { workflowId } = await this.identify(item);
     try {
@@ -176,8 +147,7 @@ export class BatchItemStore extends BatchItemReader {
         return { kind: 'rejected', reason: findGrpcError(error)?.text ?? String(error) };
       }
     }
-    // If no earlier run started the item, a follow-up with another prompt always belongs to another client (Infinity).
-    const fact = await this.describe(item, isCertainlyStarted(board.startedEarlier, item) ? 0 : Infinity);
+    const fact = await this.describe(item);
     if (fact.kind !== 'ended') return 'unknown';
     // The Temporal server starts no other run if the workflow ID belongs to another message, or if the run to retry is completed.
     const isFinal =

@@ -42,8 +42,6 @@ interface RoundFacts {
   readonly board: BatchBoard;
   /** The workflow IDs of the follow-ups that run, from the visibility list and from the facts that the round collected since. */
   readonly runningIds: ReadonlySet<string>;
-  /** The lanes with a running later item that another client started. The keys are the fields `end` of the lanes. */
-  readonly blockedByLaterItem: ReadonlyMap<number, BlockedItem>;
   /** The first item that can't proceed, and the reason. */
   readonly blockedItem: BlockedItem | null;
 }
@@ -97,14 +95,7 @@ async function openRound(
   // The list may not show yet which items the previous run left running.
   const isNew = now < Date.parse(memo.startedAt) + LIST_LAG_MS;
   const runningIds = await items.listRunning(isChecked, isNew ? (board.startedEarlier?.lanes ?? []) : []);
-  const round = {
-    memo,
-    board,
-    runningIds,
-    blockedByLaterItem: new Map<number, BlockedItem>(),
-    blockedItem: null,
-  };
-  return applyLaneFacts(items, round, board.lanes);
+  return applyLaneFacts(items, { memo, board, runningIds, blockedItem: null }, board.lanes);
 }
 
 /**
@@ -174,7 +165,7 @@ function createBlockedItem(workflowId: string, reason: string): BlockedItem {
  */
 async function collectRunningItems(
   items: BatchItemStore,
-  { board, runningIds, blockedByLaterItem, blockedItem }: RoundFacts,
+  { board, runningIds, blockedItem }: RoundFacts,
   initialBoard: BatchBoard,
 ) {
   const running = new Set(runningIds);
@@ -185,10 +176,9 @@ async function collectRunningItems(
     else running.add(workflowId);
   }
   const busyJobs = new Set([...running].map(jobKeyFromWorkflowId));
-  const busy = pending.filter(([{ end }, job]) => busyJobs.has(job) || blockedByLaterItem.has(end));
+  const busy = pending.filter(([, job]) => busyJobs.has(job));
   const { size: open } = running;
-  const [blocked = null] = open === 0 ? blockedByLaterItem.values() : [];
-  const roundBoard = withRound(board, { open, blockedItem: blockedItem ?? blocked });
+  const roundBoard = withRound(board, { open, blockedItem });
   const busyLanes = new Set(busy.map(([{ end }]) => end));
   return { running: { count: open, busyLanes, hasChanged: roundBoard !== initialBoard }, board: roundBoard };
 }
@@ -207,30 +197,14 @@ async function addNextLanes(items: BatchItemStore, round: RoundFacts, count: num
   return applyLaneFacts(items, { ...round, board: added }, lanes);
 }
 
-/**
- * Starts the next items of lanes. If another client runs a later item of a job, nothing starts, and the next step is decided
- * again.
- */
+/** Starts the next items of lanes. */
 async function startItems(items: BatchItemStore, round: RoundFacts, lanes: readonly Lane[]) {
-  const blockedLanes = await items.lanesWithLaterRunning(lanes);
-  if (blockedLanes.length > 0) {
-    const blockedByLaterItem = new Map(round.blockedByLaterItem);
-    for (const { next, end } of blockedLanes)
-      blockedByLaterItem.set(
-        end,
-        createBlockedItem(
-          (await items.identify(next)).workflowId,
-          'another client started a later item of the same job',
-        ),
-      );
-    return { ...round, blockedByLaterItem };
-  }
   const board = markStarting(round.board, lanes);
   const permission = await items.recordBoard(board);
   const facts = new Map<number, ItemFact>();
   let { blockedItem } = round;
   await eachConcurrently(lanes, async (lane) => {
-    const result = await items.start(lane, board, permission);
+    const result = await items.start(lane, permission);
     if (result === 'unknown') return;
     if (result.kind !== 'rejected') facts.set(lane.next, result);
     else

@@ -181,12 +181,9 @@ export class BatchResultReader {
       else if (known || wasItemStarted || (endedAt !== null && number < board.startLimit))
         itemsToDescribe.push([item, wasItemStarted]);
     }
-    // In the first run of a batch, a follow-up with another prompt that started before the batch belongs to another client. In a
-    // later run, an earlier run may have started this follow-up.
-    const foreignBefore = board.startedEarlier === null ? startedAt : 0;
     const isCancelled = endedAt !== null && memo?.stopReason === 'cancel-running';
     await eachConcurrently(itemsToDescribe, async ([item, wasStarted]) => {
-      const found = await fetchOutcome(this.client, { ...item, foreignIfStartedBefore: foreignBefore });
+      const found = await fetchOutcome(this.client, item);
       const { startedAt: itemStartedAt = 0, closedAt = endedAtOrNow } = found;
       const unreadableOutcome = endedAt === null ? null : found.unreadableOutcome;
       const outcome =

@@ -10,7 +10,7 @@ import {
 import type { WorkerSettings } from '../../contract/activities';
 import {
   type RecordedOutcome,
-  createCancelledOutcome,
+  createOutcomeWithoutReceipt,
   outcomeFromFailure,
   outcomeFromResult,
   toOutcomeMemo,
@@ -61,7 +61,7 @@ export async function endFollowUp(
       throw error;
     }
     case 'cancelled':
-      writeMemo(receipt, createCancelledOutcome(receipt), true);
+      writeMemo(receipt, createOutcomeWithoutReceipt('cancelled'), true);
       throw new CancelledFailure('The follow-up was cancelled.');
   }
 }

@@ -45,7 +45,6 @@ function prepareRound(server: Partial<BatchItemStore>, memo: Partial<BatchMemo>)
   const parts = {
     identify: (item: number) => Promise.resolve({ workflowId: workflowId(item), promptDigest: '' }),
     listRunning: () => Promise.resolve(new Set<string>()),
-    lanesWithLaterRunning: () => Promise.resolve([]),
     getFact: () => Promise.resolve(null),
     ...server,
   };
@@ -88,20 +87,6 @@ describe('a round of a batch', () => {
     expect(board).toMatchObject({ lanes, blockedItem: { workflowId: FIRST, reason: 'no key' } });
     const message = `the item ${FIRST} can't proceed: no key`;
     await expect(runItems({ chunks: undefined })).rejects.toMatchObject({ type: 'PollAgain', message });
-  });
-
-  it('starts no item while another client runs a later item of each job, makes one query for all jobs, and reports one item', async () => {
-    const lanesWithLaterRunning = jest.fn<BatchItemStore['lanesWithLaterRunning']>((lanes) =>
-      Promise.resolve([...lanes]),
-    );
-    const start = jest.fn<BatchItemStore['start']>();
-    const { blockedItem } = await roundOf({ lanesWithLaterRunning, start });
-    expect(blockedItem).toEqual({
-      workflowId: FIRST,
-      reason: 'another client started a later item of the same job',
-    });
-    expect(start).not.toHaveBeenCalled();
-    expect(lanesWithLaterRunning).toHaveBeenCalledTimes(1);
   });
 
   // Proves B5, B9.

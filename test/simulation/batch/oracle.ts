@@ -82,7 +82,7 @@ const RULES: readonly ((world: BatchWorld) => Iterable<string>)[] = [
       const most = Math.max(...memos.map(({ memo }) => memo.concurrency));
       if (open.length > most)
         yield `${run.runId} is running item number ${open.length}, but the concurrency is ${most}`;
-      const other = [...open, ...laterItemsRunning(world, run)].find(
+      const other = open.find(
         (each) =>
           each !== run && jobKeyFromWorkflowId(each.workflowId) === jobKeyFromWorkflowId(run.workflowId),
       );
@@ -225,10 +225,10 @@ const RULES: readonly ((world: BatchWorld) => Iterable<string>)[] = [
   },
   /** An item whose message was processed has neither the delivery `not-sent` nor `rejected`. */
   function* outcomesMatchJournal({ finalReport, requests, runs }) {
-    for (const { workflowId, delivery, outcome } of finalReport?.ends ?? []) {
+    for (const { workflowId, delivery } of finalReport?.ends ?? []) {
       const run = runs.findLast((each) => each.workflowId === workflowId);
       const isSent = requests.some(({ runId, processedAt }) => runId === run?.runId && processedAt !== null);
-      if (isSent && (delivery === 'not-sent' || delivery === 'rejected') && outcome !== 'conflict')
+      if (isSent && (delivery === 'not-sent' || delivery === 'rejected'))
         yield `the delivery of ${workflowId} is ${delivery}, but its message was processed`;
     }
   },
@@ -264,37 +264,18 @@ function isStartedByAnotherClient({ start }: Run): boolean {
   return start.requester?.by === 'client' && !start.requester.requestId.startsWith('retry of ');
 }
 
-/** Running follow-ups of items that clients started, so long before `at` that the batch must know them. */
-function runningFromClients(world: BatchWorld, at: number, knownAfterMs: number): Run[] {
-  const before = at - world.plan.listLagMs - HEARTBEAT_MS - GROUP_MS - knownAfterMs;
+/** Running items of the batch that a client retried so long before `at` that the batch must know them. */
+function runningRetries(world: BatchWorld, at: number): Run[] {
+  const before = at - world.plan.listLagMs - HEARTBEAT_MS - GROUP_MS - ATTEMPT_MS;
   return world.runs.filter(
     (run) =>
       world.names.includes(run.workflowId) &&
       isFirst(run) &&
       run.start.requester?.by === 'client' &&
+      run.start.searchAttributes.FollowUpBatch !== undefined &&
       run.startedAt < before &&
       chainEndedAt(world, run) > at,
   );
-}
-
-/** Running items of the batch that a client retried. */
-function runningRetries(world: BatchWorld, at: number): Run[] {
-  return runningFromClients(world, at, ATTEMPT_MS).filter(
-    ({ start }) => start.searchAttributes.FollowUpBatch !== undefined,
-  );
-}
-
-/** Later items that run because another client started their request IDs. The batch checks this before each start. */
-function laterItemsRunning(world: BatchWorld, { workflowId, startedAt }: Run): Run[] {
-  const { names, plan } = world;
-  return runningFromClients(world, startedAt, 0).filter((run) => {
-    const number = names.indexOf(run.workflowId);
-    return (
-      number > names.indexOf(workflowId) &&
-      plan.items[number]?.requestId !== undefined &&
-      isStartedByAnotherClient(run)
-    );
-  });
 }
 
 /** Whether the batch could not know an earlier run, because the Temporal server no longer had the batch or the run. */

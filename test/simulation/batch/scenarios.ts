@@ -95,18 +95,6 @@ export const SCENARIOS: readonly ((plan: BatchPlan, random: RandomSource) => Par
       atItemEnd(150_000, { kind: 'reset', share: random.next('share') / 2 }),
     ],
   }),
-  // Another client starts a later item of a job with the item's request ID, long before a worker runs.
-  (plan, random) => {
-    const item = (random.next('which') * 3) / Math.max(3, plan.items.length);
-    const scenario = rejectedFirstItem(
-      plan,
-      3,
-      atStart(0, { kind: 'stop', backAfterMs: 90_000 }),
-      atStart(100, { kind: 'foreign', item, samePrompt: true }),
-    );
-    const items = scenario.items.map((each, nth) => ({ ...each, requestId: `order-${nth + 1}` }));
-    return { ...scenario, items, workers: 1 };
-  },
   // A worker is frozen with a permission when its run is terminated, and then starts items during the next run, which has a lower
   // concurrency. These items are older than the retention before the next run reaches them.
   ({ jobs: [first], operations }, random) => ({
