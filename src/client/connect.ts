@@ -69,27 +69,33 @@ export async function connectClient(
   options: ConnectOptions = {},
 ): Promise<{ client: Client; address: string; close: () => Promise<void> }> {
   checkConnectOptions(options);
-  const { env = process.env, lazy = false } = options;
-  options.signal?.throwIfAborted();
+  const { env = process.env, lazy = false, signal } = options;
+  signal?.throwIfAborted();
   const config = loadTemporalConfig(env);
   const plugins = await loadPlugins(env);
   const { address, namespace } = config;
-  const connection = openConnection(config, plugins);
-  const client = new Client({ connection, namespace, plugins: [...plugins] });
+  let connection: OpenConnection | undefined;
   const close = async () => {
-    await Promise.all([disposePlugins(plugins), connection.close()]);
+    await Promise.all([disposePlugins(plugins), connection?.close()]);
   };
   try {
+    connection = openConnection(config, plugins);
+    const client = new Client({ connection, namespace, plugins: [...plugins] });
     checkCodec(config, client.options.loadedDataConverter);
     if (!lazy) await ensureConnected(connection, config, options);
+    return { client, address, close };
   } catch (error) {
     await close();
     throw error;
   }
-  return { client, address, close };
 }
 
-function openConnection({ connection, secrets }: TemporalConfig, plugins: readonly TemporalPlugin[]) {
+type OpenConnection = ReturnType<typeof StoppableConnection.open>;
+
+function openConnection(
+  { connection, secrets }: TemporalConfig,
+  plugins: readonly TemporalPlugin[],
+): OpenConnection {
   const { interceptors, ...options } = configureConnection<ConnectionOptions>(
     plugins,
     'configureConnection',
@@ -109,7 +115,7 @@ function openConnection({ connection, secrets }: TemporalConfig, plugins: readon
 
 /** Makes a first call, because the SDK's `ensureConnected` waits until its timeout and then does not report the reason. */
 async function ensureConnected(
-  connection: ReturnType<typeof openConnection>,
+  connection: OpenConnection,
   config: TemporalConfig,
   { signal, timeout = CONNECT_TIMEOUT_MS }: ConnectOptions,
 ): Promise<void> {
