@@ -79,6 +79,7 @@ export async function connectClient(
     await Promise.all([disposePlugins(plugins), connection?.close()]);
   };
   try {
+    signal?.throwIfAborted();
     connection = openConnection(config, plugins);
     const client = new Client({ connection, namespace, plugins: [...plugins] });
     checkCodec(config, client.options.loadedDataConverter);

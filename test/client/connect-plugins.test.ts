@@ -1,5 +1,7 @@
+import { createServer } from 'node:http2';
 import { expect, it, jest } from '@jest/globals';
 import type * as connectModule from '../../src/client/connect';
+import { listen, respondWithGrpcStatus } from '../temporal/grpc-server';
 
 /** Makes the plugins, by the names of their modules. */
 const newPlugin: Record<string, () => object> = {};
@@ -37,3 +39,23 @@ it.each<[string, () => object]>([
   await expect(connecting).rejects.toMatchObject({ code: 'INVALID_CONFIGURATION' });
   expect(dispose).toHaveBeenCalledTimes(1);
 });
+
+it.each([true, false])(
+  'connect ends with the reason of a signal that is aborted while the plugins are loaded, with lazy %s',
+  async (lazy) => {
+    const dispose = countDisposals();
+    const caller = new AbortController();
+    const reason = new Error('the caller has left');
+    newPlugin.second = () => {
+      caller.abort(reason);
+      return { name: 'second', configureClient: (options: object) => options };
+    };
+    const calls: string[] = [];
+    const silent = respondWithGrpcStatus(createServer(), (method) => (calls.push(method), null));
+    const env = { TEMPORAL_ADDRESS: await listen(silent), FOLLOW_UP_PLUGINS: 'first,second' };
+    const connecting = connectClient({ env, lazy, signal: caller.signal, timeout: 500 });
+    await expect(connecting).rejects.toBe(reason);
+    expect(calls).toEqual([]);
+    expect(dispose).toHaveBeenCalledTimes(1);
+  },
+);
