@@ -8,7 +8,7 @@ import { toBatchId, batchWorkflowId } from '../../contract/ids';
 import { cancelWorkflows, getFirstRunId, ignoreClosedWorkflow } from '../../temporal/workflow-executions';
 import { listRunningIds } from '../../temporal/visibility';
 import { type CallOptions, type CallRunner, SERVER_TIMEOUT_MS, withTimeout } from '../call-runner';
-import { type CallState, throwIfProblems } from '../errors';
+import { type CallState, cancelTimeoutError, throwIfProblems } from '../errors';
 import { getHandleOfRun } from '../named-run';
 import { booleanProblems, checkName, checkObject } from '../options';
 import { cancelRun, updateRunning } from '../update-running';
@@ -176,6 +176,8 @@ export class BatchHandle {
    *
    * @returns the number of running follow-ups that were cancelled
    * @throws FollowUpError `ALREADY_ENDED` if the batch has ended and `cancelRunning` is false
+   * @throws WaitTimeoutError if `cancelRunning` is true and no worker responds in time. The batch and its running follow-ups are
+   *   cancelled when a worker runs. Then repeat the call, because the batch may start follow-ups before it ends.
    */
   async cancel(
     cancelOptions: CallOptions & { readonly cancelRunning?: boolean | undefined } = {},
@@ -194,13 +196,17 @@ export class BatchHandle {
   async #cancelWithItems(client: Client, found: BatchDescription, signal: AbortSignal): Promise<number> {
     const { batchId, state, endedAt } = found;
     const cancelledIds = await listRunningIds(client, batchId);
+    let timeoutError: unknown;
     if (state === 'running') {
       await this.#update({ signal }, 'cancelRunning').catch((error: unknown) => {
-        if (!hasCode(error, 'ALREADY_ENDED')) throw error;
+        if (hasCode(error, 'WAIT_TIMEOUT')) timeoutError = error;
+        else if (!hasCode(error, 'ALREADY_ENDED')) throw error;
       });
+      // A cancellation needs no worker, unlike the update. Without it, the batch would continue to send when a worker runs again.
       await getHandleOfRun(client, found).cancel().catch(ignoreClosedWorkflow);
     }
     await cancelWorkflows(client, cancelledIds);
+    if (hasCode(timeoutError, 'WAIT_TIMEOUT')) throw cancelTimeoutError(timeoutError, cancelledIds.size);
     // For some seconds after its end, a terminated batch may still start items, and the list may lack items of any batch.
     const until = endedAt === null ? 0 : Date.parse(endedAt) + MAX_LATE_START_MS;
     for (let listsWithoutNewIds = 0; ;) {
