@@ -8,7 +8,7 @@ import type { FollowUpPlan, FollowUpRequest } from '../contract/request';
 import { canRetry, type Receipt } from '../contract/result';
 import { keywordAttributeKey } from '../contract/follow-up-start-options';
 import type { DurationText } from '../contract/duration';
-import { getFirstRunId, readPromptDigest, readFirstRunInput } from '../temporal/workflow-executions';
+import { getFirstRunId, readPromptDigest, readRunInput } from '../temporal/workflow-executions';
 import { RETRY_OPTIONS, retryClient, startOptions } from '../temporal/start-options';
 import type { CallOptions } from './call-runner';
 import { findFollowUp } from './description';
@@ -127,7 +127,7 @@ export async function retryFollowUp(
   if (!isLatest) throw retriedAlreadyError(workflowId, getFirstRunId(latest));
   const receipt = await readReceipt(client, { workflowId, runId }, signal);
   checkRetry(workflowId, receipt);
-  const input = (await readFirstRunInput(client, workflowId, runId))?.input;
+  const input = (await readRunInput(client, workflowId, runId))?.input;
   if (input === undefined)
     throw retryNotAllowedError(workflowId, 'The history, which has the message, was deleted.', receipt);
   const batchId = latest.typedSearchAttributes.get(keywordAttributeKey('FollowUpBatch'));
