@@ -11,9 +11,8 @@ import { configureConnection, disposePlugins, loadPlugins, type TemporalPlugin }
 import { StoppableConnection } from '../temporal/sdk-internals';
 import { connectionError } from '../temporal/server-error';
 import { requireSupportedVersion } from '../temporal/server-version';
-import { checkSignal, checkTimeout, invalidHeaderError } from './call-runner';
-import { throwIfProblems } from './errors';
-import { booleanProblems, checkObject, checkOptions } from './options';
+import { CALL_CHECKS, invalidHeaderError } from './call-runner';
+import { booleanProblem, checkOptions, type Checks, objectProblem } from './options';
 
 const CONNECT_TIMEOUT_MS = 5_000;
 
@@ -43,18 +42,12 @@ export interface ConnectOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-const CONNECT_OPTIONS = ['env', 'lazy', 'timeout', 'signal'];
-
-/** @param others the names of further options @throws InvalidRequestError */
-export function checkConnectOptions(options: ConnectOptions, others: readonly string[] = []): void {
-  // An unknown option, such as `address`, is an error: if it were ignored, the client would connect to another Temporal server.
-  checkOptions(options, [...CONNECT_OPTIONS, ...others]);
-  const { env, lazy, timeout, signal } = options;
-  if (env !== undefined) checkObject('env', env);
-  throwIfProblems(booleanProblems('lazy', lazy));
-  checkTimeout(timeout);
-  checkSignal(signal);
-}
+/** An unknown option, such as `address`, is an error: if it were ignored, the client would connect to another Temporal server. */
+export const CONNECT_CHECKS: Checks<ConnectOptions> = {
+  env: objectProblem,
+  lazy: booleanProblem,
+  ...CALL_CHECKS,
+};
 
 /**
  * Connects using the `TEMPORAL_*` variables and the profile in `temporal.toml`, by default to localhost:7233.
@@ -68,7 +61,7 @@ export function checkConnectOptions(options: ConnectOptions, others: readonly st
 export async function connectClient(
   options: ConnectOptions = {},
 ): Promise<{ client: Client; address: string; close: () => Promise<void> }> {
-  checkConnectOptions(options);
+  checkOptions(options, CONNECT_CHECKS);
   const { env = process.env, lazy = false, signal } = options;
   signal?.throwIfAborted();
   const config = loadTemporalConfig(env);

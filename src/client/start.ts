@@ -22,7 +22,7 @@ import {
 } from './errors';
 import { awaitResult } from './await-result';
 import { describeNamedRun, MAX_DESCRIPTION_AGE_MS, type NamedRun } from './named-run';
-import { checkDuration, checkName } from './options';
+import { checkDuration, checkName, type Checks, durationProblem } from './options';
 
 /** A request with a `requestId`. Without a `requestId`, a repeated start would send the message twice. */
 export type NamedRequest = FollowUpRequest & { readonly requestId: string };
@@ -31,6 +31,9 @@ export interface StartOptions extends CallOptions {
   /** The time for which the Temporal server delays the follow-up. The deadline counts from the end of this delay. @default none */
   readonly startDelay?: DurationText | undefined;
 }
+
+/** The checks of the options besides those of every call. */
+export const START_CHECKS: Checks<Omit<StartOptions, keyof CallOptions>> = { startDelay: durationProblem };
 
 export interface FollowUpStartResult {
   readonly workflowId: string;

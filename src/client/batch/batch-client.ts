@@ -10,14 +10,14 @@ import { listRunningIds } from '../../temporal/visibility';
 import { type CallOptions, type CallRunner, SERVER_TIMEOUT_MS, withTimeout } from '../call-runner';
 import { type CallState, cancelTimeoutError, throwIfProblems } from '../errors';
 import { getHandleOfRun } from '../named-run';
-import { booleanProblems, checkName, checkObject } from '../options';
+import { booleanProblem, checkName, checkObject, checkOptions } from '../options';
 import { cancelRun, updateRunning } from '../update-running';
 import { retryWhileUnavailable } from '../await-result';
 import {
   type BatchItems,
   checkBatch,
   type CheckedBatch,
-  checkRunOptions,
+  RUN_CHECKS,
   isCheckedBatch,
   type StartBatchOptions,
 } from './check';
@@ -63,7 +63,7 @@ export class BatchClient {
     const callState: CallState = { unconfirmedStart: 'batch' };
     const work = async (client: Client, callSignal: AbortSignal) => {
       // A checked batch is not checked again, because the check of 100,000 items takes seconds.
-      if (isCheckedBatch(items)) checkRunOptions(options);
+      if (isCheckedBatch(items)) checkOptions(options, RUN_CHECKS);
       const batch = isCheckedBatch(items) ? items : await checkBatch(items, options);
       callSignal.throwIfAborted();
       callState.workflowId = batchWorkflowId(batch.batchId);
@@ -182,15 +182,13 @@ export class BatchHandle {
   async cancel(
     cancelOptions: CallOptions & { readonly cancelRunning?: boolean | undefined } = {},
   ): Promise<number> {
-    checkObject('options', cancelOptions);
-    const { cancelRunning = false, ...options } = cancelOptions;
-    throwIfProblems(booleanProblems('cancelRunning', cancelRunning));
-    return this.#calls.run(options, async (client, signal) => {
+    const work = async (client: Client, signal: AbortSignal) => {
       const find = (runId?: string) => findBatch(client, this.batchId, runId);
-      if (cancelRunning) return this.#cancelWithItems(client, await find(), signal);
+      if (cancelOptions.cancelRunning) return this.#cancelWithItems(client, await find(), signal);
       await cancelRun(client, find);
       return 0;
-    });
+    };
+    return this.#calls.run(cancelOptions, work, { optionChecks: { cancelRunning: booleanProblem } });
   }
 
   async #cancelWithItems(client: Client, found: BatchDescription, signal: AbortSignal): Promise<number> {
