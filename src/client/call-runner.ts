@@ -3,18 +3,11 @@ import type { Client } from '@temporalio/client';
 import { ValueError, WorkflowNotFoundError } from '@temporalio/common';
 import { isRecord } from '../contract/checks';
 import { FollowUpError } from '../contract/follow-up-error';
-import { quote } from '../contract/text';
 import { ConfigurationError } from '../temporal/connection-config';
 import { toStoppableClient } from '../temporal/sdk-internals';
 import { serverError } from '../temporal/server-error';
-import {
-  interruptedCallError,
-  invalidFieldError,
-  waitTimeoutError,
-  NotFoundError,
-  type CallState,
-} from './errors';
-import { checkOptions } from './options';
+import { interruptedCallError, waitTimeoutError, NotFoundError, type CallState } from './errors';
+import { type Check, checkOptions, type Checks, createCheck } from './options';
 
 /** The options of every call. */
 export interface CallOptions {
@@ -38,11 +31,24 @@ export interface CallOptions {
 /** The longest timer of Node, about 24 days. */
 export const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
+const SIGNAL_METHODS = ['addEventListener', 'removeEventListener', 'throwIfAborted'];
+
+export const CALL_CHECKS: Checks<CallOptions> = {
+  signal: createCheck(
+    (value) => isRecord(value) && SIGNAL_METHODS.every((name) => typeof value[name] === 'function'),
+    'an AbortSignal',
+  ),
+  timeout: createCheck(
+    (value) => typeof value === 'number' && value > 0 && value <= MAX_TIMEOUT_MS,
+    `a number of milliseconds, greater than 0 and at most ${MAX_TIMEOUT_MS}`,
+  ),
+};
+
 interface CallContext {
   /** The progress of the call, which its steps update. */
   readonly callState?: CallState;
-  /** The names of the options that this call accepts besides `signal` and `timeout`. */
-  readonly optionNames?: readonly string[];
+  /** The checks of the options that this call accepts besides `signal` and `timeout`. */
+  readonly optionChecks?: Readonly<Record<string, Check>>;
 }
 
 /** Runs all calls of a client and its handles: checks the options, applies signal and timeout, and maps the errors. */
@@ -69,12 +75,10 @@ export class CallRunner {
   async run<T>(
     options: CallOptions,
     work: (client: Client, signal: AbortSignal) => Promise<T>,
-    { callState = {}, optionNames = [] }: CallContext = {},
+    { callState = {}, optionChecks = {} }: CallContext = {},
   ): Promise<T> {
-    checkOptions(options, ['signal', 'timeout', ...optionNames]);
+    checkOptions(options, { ...optionChecks, ...CALL_CHECKS });
     const { signal, timeout } = options;
-    checkTimeout(timeout);
-    checkSignal(signal);
     signal?.throwIfAborted();
     if (this.#isClosed) throw clientClosedError();
     const controller = new AbortController();
@@ -198,22 +202,6 @@ export const WORKER_TIMEOUT_MS = 3_000;
 
 export function withTimeout<T>(client: Client, timeoutMs: number, request: () => Promise<T>): Promise<T> {
   return client.withDeadline(Date.now() + timeoutMs, request);
-}
-
-/** @throws InvalidRequestError if a call's `timeout` is neither undefined nor a valid number of milliseconds */
-export function checkTimeout(timeout: unknown): void {
-  if (timeout === undefined) return;
-  if (typeof timeout === 'number' && timeout > 0 && timeout <= MAX_TIMEOUT_MS) return;
-  const text = `must be a number of milliseconds, greater than 0 and at most ${MAX_TIMEOUT_MS}; it is ${quote(timeout)}`;
-  throw invalidFieldError('timeout', text);
-}
-
-/** @throws InvalidRequestError if a call's `signal` is neither undefined nor an AbortSignal */
-export function checkSignal(signal: unknown): void {
-  if (signal === undefined) return;
-  const methods = ['addEventListener', 'removeEventListener', 'throwIfAborted'];
-  const isSignal = isRecord(signal) && methods.every((name) => typeof signal[name] === 'function');
-  if (!isSignal) throw invalidFieldError('signal', `must be an AbortSignal; it is ${quote(signal)}`);
 }
 
 function clientClosedError(callState: CallState = {}): FollowUpError {

@@ -11,9 +11,8 @@ import { configureConnection, disposePlugins, loadPlugins, type TemporalPlugin }
 import { StoppableConnection } from '../temporal/sdk-internals';
 import { connectionError } from '../temporal/server-error';
 import { requireSupportedVersion } from '../temporal/server-version';
-import { checkSignal, checkTimeout, invalidHeaderError } from './call-runner';
-import { throwIfProblems } from './errors';
-import { booleanProblems, checkObject, checkOptions } from './options';
+import { CALL_CHECKS, invalidHeaderError } from './call-runner';
+import { booleanProblem, checkOptions, type Checks, objectProblem } from './options';
 
 const CONNECT_TIMEOUT_MS = 5_000;
 
@@ -43,18 +42,12 @@ export interface ConnectOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-const CONNECT_OPTIONS = ['env', 'lazy', 'timeout', 'signal'];
-
-/** @param others the names of further options @throws InvalidRequestError */
-export function checkConnectOptions(options: ConnectOptions, others: readonly string[] = []): void {
-  // An unknown option, such as `address`, is an error: if it were ignored, the client would connect to another Temporal server.
-  checkOptions(options, [...CONNECT_OPTIONS, ...others]);
-  const { env, lazy, timeout, signal } = options;
-  if (env !== undefined) checkObject('env', env);
-  throwIfProblems(booleanProblems('lazy', lazy));
-  checkTimeout(timeout);
-  checkSignal(signal);
-}
+/** An unknown option, such as `address`, is an error: if it were ignored, the client would connect to another Temporal server. */
+export const CONNECT_CHECKS: Checks<ConnectOptions> = {
+  env: objectProblem,
+  lazy: booleanProblem,
+  ...CALL_CHECKS,
+};
 
 /**
  * Connects using the `TEMPORAL_*` variables and the profile in `temporal.toml`, by default to localhost:7233.
@@ -68,28 +61,35 @@ export function checkConnectOptions(options: ConnectOptions, others: readonly st
 export async function connectClient(
   options: ConnectOptions = {},
 ): Promise<{ client: Client; address: string; close: () => Promise<void> }> {
-  checkConnectOptions(options);
-  const { env = process.env, lazy = false } = options;
-  options.signal?.throwIfAborted();
+  checkOptions(options, CONNECT_CHECKS);
+  const { env = process.env, lazy = false, signal } = options;
+  signal?.throwIfAborted();
   const config = loadTemporalConfig(env);
   const plugins = await loadPlugins(env);
   const { address, namespace } = config;
-  const connection = openConnection(config, plugins);
-  const client = new Client({ connection, namespace, plugins: [...plugins] });
+  let connection: OpenConnection | undefined;
   const close = async () => {
-    await Promise.all([disposePlugins(plugins), connection.close()]);
+    await Promise.all([disposePlugins(plugins), connection?.close()]);
   };
   try {
+    signal?.throwIfAborted();
+    connection = openConnection(config, plugins);
+    const client = new Client({ connection, namespace, plugins: [...plugins] });
     checkCodec(config, client.options.loadedDataConverter);
     if (!lazy) await ensureConnected(connection, config, options);
+    return { client, address, close };
   } catch (error) {
     await close();
     throw error;
   }
-  return { client, address, close };
 }
 
-function openConnection({ connection, secrets }: TemporalConfig, plugins: readonly TemporalPlugin[]) {
+type OpenConnection = ReturnType<typeof StoppableConnection.open>;
+
+function openConnection(
+  { connection, secrets }: TemporalConfig,
+  plugins: readonly TemporalPlugin[],
+): OpenConnection {
   const { interceptors, ...options } = configureConnection<ConnectionOptions>(
     plugins,
     'configureConnection',
@@ -109,7 +109,7 @@ function openConnection({ connection, secrets }: TemporalConfig, plugins: readon
 
 /** Makes a first call, because the SDK's `ensureConnected` waits until its timeout and then does not report the reason. */
 async function ensureConnected(
-  connection: ReturnType<typeof openConnection>,
+  connection: OpenConnection,
   config: TemporalConfig,
   { signal, timeout = CONNECT_TIMEOUT_MS }: ConnectOptions,
 ): Promise<void> {

@@ -1,6 +1,7 @@
 import { type ErrorFacts, FollowUpError, type FollowUpErrorCode } from '../contract/follow-up-error';
 import { type Problem, problemTexts } from '../contract/checks';
 import type { FailureType, Receipt } from '../contract/result';
+import { pluralize } from '../contract/text';
 import { findGrpcError } from '../temporal/grpc-status';
 
 /** Thrown when an input is invalid, before anything is started or changed. */
@@ -187,6 +188,19 @@ export function waitTimeoutError(
       : `The ${labelFromId(workflowId)} did not respond${limit}: ${reason}.`
     : `The call received no response${limit}${reason === undefined ? '' : `: ${reason}`}.`;
   return interruptedCallError('WAIT_TIMEOUT', text, callState);
+}
+
+/**
+ * The error of a batch's cancellation with its running follow-ups, if no worker responded.
+ *
+ * @param timeoutError the error of the update
+ * @param followUps the number of running follow-ups whose cancellation was requested
+ */
+export function cancelTimeoutError({ message, workflowId }: FollowUpError, followUps: number): FollowUpError {
+  const reason =
+    `${message} The batch and ${pluralize(followUps, 'running follow-up')} will be cancelled when a worker runs. ` +
+    'Then repeat the call, because the batch may start further follow-ups before it ends.';
+  return interruptedCallError('WAIT_TIMEOUT', reason, { workflowId: workflowId ?? undefined });
 }
 
 /**

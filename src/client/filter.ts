@@ -1,11 +1,8 @@
 import { keywordAttribute, OUTCOME_KEY } from '../contract/follow-up-start-options';
-import type { Problem } from '../contract/checks';
 import type { KeywordName } from '../contract/names';
 import { canRetry, type Phase } from '../contract/result';
-import { quote } from '../contract/text';
 import type { FollowUpDescription } from './description';
-import { throwIfProblems } from './errors';
-import { booleanProblems, checkObject, nameProblems, unknownOptions } from './options';
+import { booleanProblem, checkOptions, type Checks, createCheck, nameProblem } from './options';
 
 /** The conditions of a list, all of which must hold for the latest run of a follow-up. An omitted field does not restrict the list. */
 export interface FollowUpFilter {
@@ -48,33 +45,35 @@ const TIMES = {
 type TimeField = keyof typeof TIMES;
 const TIME_FIELDS = Object.keys(TIMES) as readonly TimeField[];
 
-const FIELDS: readonly string[] = [...ATTRIBUTE_FIELDS, 'outcome', ...TIME_FIELDS, 'canRetry'];
-
-/** @throws InvalidRequestError with every problem of the filter */
-export function checkFilter(filter: unknown): asserts filter is FollowUpFilter {
-  checkObject('filter', filter);
-  const given = filter as FollowUpFilter;
-  const problems: Problem[] = unknownOptions(given, FIELDS);
-  for (const field of [...ATTRIBUTE_FIELDS, 'outcome' as const])
-    if (given[field] !== undefined) problems.push(...nameProblems(field, given[field]));
-  const { outcome } = given;
-  if (typeof outcome === 'string' && !/^[a-z-]*$/i.test(outcome))
-    problems.push({
-      field: 'outcome',
-      text: 'must be an outcome, a verdict or an evidence, such as completed, unknown or unchanged',
-    });
-  for (const field of TIME_FIELDS) problems.push(...timeProblems(field, given[field]));
-  throwIfProblems([...problems, ...booleanProblems('canRetry', given.canRetry)]);
-}
-
 /** ISO 8601 with a time zone. Without a time zone, the time would depend on the computer. */
 const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)$/;
 
-function timeProblems(field: string, value: unknown): Problem[] {
-  const isTime = value instanceof Date || (typeof value === 'string' && ISO_TIME.test(value));
-  if (value === undefined || (isTime && !Number.isNaN(+new Date(value)))) return [];
-  const form = 'a Date, or ISO 8601 with a time zone, such as 2026-11-21T03:00:00Z';
-  return [{ field, text: `must be ${form}; it is ${quote(value)}` }];
+const timeProblem = createCheck(
+  (value) =>
+    (value instanceof Date || (typeof value === 'string' && ISO_TIME.test(value))) &&
+    !Number.isNaN(+new Date(value)),
+  'a Date, or ISO 8601 with a time zone, such as 2026-11-21T03:00:00Z',
+);
+
+const CHECKS: Checks<FollowUpFilter> = {
+  phase: nameProblem,
+  projectId: nameProblem,
+  jobId: nameProblem,
+  batchId: nameProblem,
+  outcome: createCheck(
+    (value) => typeof value === 'string' && /^[a-z-]+$/i.test(value),
+    'an outcome, a verdict or an evidence, such as completed, unknown or unchanged',
+  ),
+  startedAfter: timeProblem,
+  startedBefore: timeProblem,
+  endedAfter: timeProblem,
+  endedBefore: timeProblem,
+  canRetry: booleanProblem,
+};
+
+/** @throws InvalidRequestError with every problem of the filter */
+export function checkFilter(filter: unknown): asserts filter is FollowUpFilter {
+  checkOptions(filter, CHECKS, 'filter');
 }
 
 /** Returns the search attributes that a filter requires. */

@@ -1,7 +1,7 @@
 import type { Client } from '@temporalio/client';
 import { DEFAULT_TASK_QUEUES } from '../contract/names';
 import type { FollowUpResult } from '../contract/result';
-import { checkConnectOptions, type ConnectOptions, connectClient } from './connect';
+import { CONNECT_CHECKS, type ConnectOptions, connectClient } from './connect';
 import { BatchClient } from './batch/batch-client';
 import { type CallOptions, CallRunner } from './call-runner';
 import { type FollowUpDescription, listFollowUps } from './description';
@@ -9,20 +9,23 @@ import { checkFilter, type FollowUpFilter } from './filter';
 import { FollowUpHandle, type StartedFollowUp } from './follow-up-handle';
 import { type CallState, invalidFieldError } from './errors';
 import { awaitResult } from './await-result';
-import { checkName, checkOptions, checkRun } from './options';
+import { checkOptions, type Checks, checkRun, nameProblem } from './options';
 import { checkRetryAll, retryAll, type RetryAllOptions, type RetryResult } from './retry-all';
 import { ScheduleClient } from './schedules';
-import { type NamedRequest, startFollowUp, type FollowUpStartResult, type StartOptions } from './start';
+import {
+  type NamedRequest,
+  START_CHECKS,
+  startFollowUp,
+  type FollowUpStartResult,
+  type StartOptions,
+} from './start';
 
 export interface FollowUpClientOptions {
   /** The task queue that the workers poll for workflows. @default 'follow-up' */
   readonly taskQueue?: string | undefined;
 }
 
-/** @throws InvalidRequestError if the task queue is given and is not a non-empty string */
-function checkTaskQueue({ taskQueue }: FollowUpClientOptions): void {
-  if (taskQueue !== undefined) checkName('taskQueue', taskQueue);
-}
+const CLIENT_CHECKS: Checks<FollowUpClientOptions> = { taskQueue: nameProblem };
 
 /**
  * Sends follow-up messages to agent jobs and waits for the jobs. Workers do the work, and the Temporal server keeps the state
@@ -45,8 +48,7 @@ export class FollowUpClient {
    * @throws InvalidRequestError if an argument is invalid
    */
   constructor(client: Client, options: FollowUpClientOptions = {}) {
-    checkOptions(options, ['taskQueue']);
-    checkTaskQueue(options);
+    checkOptions(options, CLIENT_CHECKS);
     if (!(client as Partial<Client> | null)?.workflow)
       throw invalidFieldError('client', 'must be a Client of @temporalio/client');
     this.#client = client;
@@ -66,8 +68,7 @@ export class FollowUpClient {
    * @throws FollowUpError `UNSUPPORTED_SERVER` if the Temporal server is too old, unless `lazy` is true
    */
   static async connect(options: FollowUpClientOptions & ConnectOptions = {}): Promise<FollowUpClient> {
-    checkConnectOptions(options, ['taskQueue']);
-    checkTaskQueue(options);
+    checkOptions(options, { ...CONNECT_CHECKS, ...CLIENT_CHECKS });
     const { taskQueue, ...connectOptions } = options;
     const { client, close } = await connectClient(connectOptions);
     const followUps = new FollowUpClient(client, { taskQueue });
@@ -112,7 +113,7 @@ export class FollowUpClient {
       options,
       async (client, signal) =>
         then(await startFollowUp(client, this.taskQueue, request, { ...options, callState }), signal, client),
-      { callState, optionNames: ['startDelay'] },
+      { callState, optionChecks: START_CHECKS },
     );
   }
 

@@ -1,35 +1,70 @@
-import { isRecord, type Problem, typeName } from '../contract/checks';
+import { isRecord, typeName } from '../contract/checks';
 import { parseDuration } from '../contract/duration';
 import { UUID } from '../contract/ids';
 import { DELIVERY_DECISIONS } from '../contract/result';
 import { quote } from '../contract/text';
 import { invalidFieldError, throwIfProblems } from './errors';
 
-/** Returns a problem for each given option that is not in the list. */
-export function unknownOptions(given: object, options: readonly string[]): Problem[] {
-  const text = `is not a valid option; the valid options are ${options.join(', ')}`;
-  return Object.keys(given).flatMap((field) => (options.includes(field) ? [] : [{ field, text }]));
+/** Returns why a value is not valid; undefined for a valid value. Callers without TypeScript may pass any value. */
+export type Check = (value: unknown) => string | undefined;
+
+/** A check for each option of a call, or for each condition of a filter. */
+export type Checks<Options> = Readonly<Record<keyof Options & string, Check>>;
+
+/** @param form the valid values, for example `true or false` */
+export function createCheck(isValid: (value: unknown) => boolean, form: string): Check {
+  return (value) => (isValid(value) ? undefined : `must be ${form}; it is ${quote(value)}`);
 }
+
+/** A string in place of an object would otherwise be treated as an object without options. */
+export const objectProblem: Check = (value) =>
+  isRecord(value) ? undefined : `must be an object, not ${typeName(value)}`;
+
+/** The Temporal server rejects strings with unpaired surrogates. */
+export const nameProblem = createCheck(
+  (value) => typeof value === 'string' && value !== '' && value.isWellFormed(),
+  'a non-empty, well-formed string',
+);
+
+export const booleanProblem = createCheck((value) => typeof value === 'boolean', 'true or false');
+
+export const durationProblem: Check = (value) => {
+  const duration = parseDuration(value);
+  return 'problem' in duration ? duration.problem : undefined;
+};
 
 /**
- * Checks that an argument is an object. Callers without TypeScript may pass any value. A string in place of an object would otherwise
- * be treated as an object without options.
+ * Checks the options of a call. An option that is undefined counts as omitted.
  *
- * @throws InvalidRequestError
+ * @param checks the checks of the options that the call accepts
+ * @throws InvalidRequestError with every problem
  */
-export function checkObject(field: string, value: unknown): void {
-  if (!isRecord(value)) throw invalidFieldError(field, `must be an object, not ${typeName(value)}`);
+export function checkOptions(
+  given: unknown,
+  checks: Readonly<Record<string, Check>>,
+  field = 'options',
+): void {
+  checkObject(field, given);
+  const problems = Object.entries(given as object).map(([name, value]): [string, string | undefined] => {
+    const check = Object.hasOwn(checks, name) ? checks[name] : undefined;
+    if (check !== undefined) return [name, value === undefined ? undefined : check(value)];
+    return [name, `is not a valid option; the valid options are ${Object.keys(checks).join(', ')}`];
+  });
+  throwIfProblems(problems.flatMap(([name, text]) => (text === undefined ? [] : [{ field: name, text }])));
 }
 
-/** Checks the options of a call. @throws InvalidRequestError if they are not an object, or have an unknown option */
-export function checkOptions(given: unknown, options: readonly string[]): void {
-  checkObject('options', given);
-  throwIfProblems(unknownOptions(given as object, options));
+/** @throws InvalidRequestError if an argument is not an object */
+export function checkObject(field: string, value: unknown): void {
+  throwIfProblem(field, objectProblem(value));
+}
+
+function throwIfProblem(field: string, text: string | undefined): void {
+  if (text !== undefined) throw invalidFieldError(field, text);
 }
 
 /** @throws InvalidRequestError if the value is not a valid ID or name */
 export function checkName(field: string, value: unknown): void {
-  throwIfProblems(nameProblems(field, value));
+  throwIfProblem(field, nameProblem(value));
 }
 
 const EXAMPLE_RUN_ID = '01890a5d-ac96-774b-bcce-b302099a8057';
@@ -45,21 +80,6 @@ export function checkRun(workflowId: unknown, runId: unknown): void {
     'runId',
     `must be the ID of a run, such as ${EXAMPLE_RUN_ID}; it is ${quote(runId)}`,
   );
-}
-
-/**
- * Returns the problem of an ID or a name, if it has one. Callers without TypeScript may pass any value, and the Temporal server
- * rejects strings with unpaired surrogates.
- */
-export function nameProblems(field: string, value: unknown): Problem[] {
-  if (typeof value === 'string' && value !== '' && value.isWellFormed()) return [];
-  return [{ field, text: `must be a non-empty, well-formed string; it is ${quote(value)}` }];
-}
-
-/** Returns the problem of an optional boolean, if it has one. */
-export function booleanProblems(field: string, value: unknown): Problem[] {
-  if (value === undefined || typeof value === 'boolean') return [];
-  return [{ field, text: `must be true or false; it is ${quote(value)}` }];
 }
 
 /** Returns a duration in milliseconds. @throws InvalidRequestError if the value is not a duration such as `30s` */

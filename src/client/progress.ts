@@ -46,9 +46,6 @@ export type ProgressReport =
       readonly workers: number | null;
     };
 
-/** The maximum number of queries, because a follow-up that polls every 100 ms can change between any two requests. */
-const MAX_QUERIES = 3;
-
 /** Queries a worker for the progress of a run, and adds the state of the pending activity from the Temporal server. */
 export async function readProgress(client: Client, named: NamedRun): Promise<ProgressReport> {
   const run = await withTimeout(client, SERVER_TIMEOUT_MS, () => findFollowUp(client, named));
@@ -57,7 +54,6 @@ export async function readProgress(client: Client, named: NamedRun): Promise<Pro
     return { from: 'worker', progress: await withPendingActivity(client, run, progress) };
   } catch (error) {
     if (!isServerFailure(error)) throw error;
-    // No worker returned the progress, so the Temporal server's description replaces it.
     const description = await withTimeout(client, SERVER_TIMEOUT_MS, () => describeFollowUp(client, named));
     const workers = await listPollingWorkers(client, description.taskQueue);
     return { from: 'server', description, workers: workers?.length ?? null };
@@ -84,23 +80,26 @@ function queryProgress(client: Client, { workflowId, runId }: TemporalRun): Prom
  * check, the client would combine the progress of send 1 with the missing permission of send 2, and report that send 1 sent
  * nothing.
  *
- * @param first the progress that the workflow has just reported
+ * If one of the requests fails, the workflow's progress is returned without the activity.
+ *
+ * @param progress the progress that the workflow has just reported
  */
 async function withPendingActivity(
   client: Client,
   run: TemporalRun,
-  first: FollowUpProgress,
+  progress: FollowUpProgress,
 ): Promise<FollowUpProgress> {
-  let progress = first;
-  for (let queries = 1; queries < MAX_QUERIES && isActivityExpected(progress); queries += 1) {
-    const type = progress.deliveryBeforeSend === undefined ? 'pollJob' : 'sendMessage';
+  if (!isActivityExpected(progress)) return toCompleteProgress(progress, undefined);
+  const type = progress.deliveryBeforeSend === undefined ? 'pollJob' : 'sendMessage';
+  try {
     const describe = () => describePendingActivity(client, run, type);
     const pending = await withTimeout(client, SERVER_TIMEOUT_MS, describe);
     const later = await queryProgress(client, run);
     if (isDeepStrictEqual(later, progress)) return toCompleteProgress(progress, pending);
-    progress = later;
+    return toCompleteProgress(later, undefined);
+  } catch {
+    return toCompleteProgress(progress, undefined);
   }
-  return toCompleteProgress(progress, undefined);
 }
 
 /** Returns whether an activity is pending whose state is newer than the workflow's progress. */
@@ -182,10 +181,9 @@ export async function updateFollowUp(
   const find = (runId = named.runId) => findFollowUp(client, { ...named, runId });
   const { run, result } = await updateRunning(client, find, update);
   const progress = result as FollowUpProgress;
-  // The update has already taken effect, so a failure of these requests must not fail the call.
-  const completeProgress = await withPendingActivity(client, run, progress).catch(() =>
-    toCompleteProgress(progress, undefined),
-  );
   // If the update requested a read, the caller gets the response to that read, not the pending activity's latest response.
-  return { ...completeProgress, lastResponse: progress.lastResponse };
+  return {
+    ...(await withPendingActivity(client, run, progress)),
+    lastResponse: progress.lastResponse,
+  };
 }

@@ -1,13 +1,12 @@
-import { count } from '../contract/checks';
+import { count, type Problem } from '../contract/checks';
 import { FollowUpError, hasCode } from '../contract/follow-up-error';
-import { quote } from '../contract/text';
 import { groupsOf } from '../temporal/each-concurrently';
-import type { CallOptions } from './call-runner';
+import { CALL_CHECKS, type CallOptions } from './call-runner';
 import type { FollowUpDescription } from './description';
 import { throwIfProblems } from './errors';
 import { checkFilter, type FollowUpFilter } from './filter';
 import type { FollowUpClientLike } from './interfaces';
-import { booleanProblems, checkObject, unknownOptions } from './options';
+import { booleanProblem, checkOptions, type Checks, createCheck } from './options';
 
 export interface RetryAllOptions extends CallOptions {
   /** If true, nothing is started, and the results show the follow-ups that the call would retry. @default false */
@@ -41,13 +40,18 @@ export const FINAL_ERRORS = [
   'UNAUTHORIZED',
 ] as const;
 
-/** Checks the input of `retryAll`. @throws InvalidRequestError with every problem of the filter or, if its fields are valid, of the options */
+const CHECKS: Checks<RetryAllOptions> = {
+  dryRun: booleanProblem,
+  limit: createCheck((value) => count(value) && value > 0, 'a whole number, at least 1'),
+  ...CALL_CHECKS,
+};
+
+/** Checks the input of `retryAll`. @throws InvalidRequestError */
 export function checkRetryAll(filter: FollowUpFilter, options: RetryAllOptions): void {
   checkFilter(filter);
-  checkObject('options', options);
-  const problems = unknownOptions(options, ['dryRun', 'limit', 'signal', 'timeout']);
-  const { dryRun, limit } = options;
+  checkOptions(options, CHECKS);
   const { canRetry, ...conditions } = filter;
+  const problems: Problem[] = [];
   if (canRetry !== undefined)
     problems.push({
       field: 'canRetry',
@@ -58,9 +62,6 @@ export function checkRetryAll(filter: FollowUpFilter, options: RetryAllOptions):
       field: 'filter',
       text: 'is empty; set at least one condition, such as outcome or endedAfter',
     });
-  problems.push(...booleanProblems('dryRun', dryRun));
-  if (limit !== undefined && (!count(limit) || limit === 0))
-    problems.push({ field: 'limit', text: `must be a whole number, at least 1; it is ${quote(limit)}` });
   throwIfProblems(problems);
 }
 

@@ -11,7 +11,7 @@ import {
 import { ValueError } from '@temporalio/common';
 import { BATCH_PRIORITY, batchIdProblem, batchTitle, MAX_INPUT_BYTES } from '../batch/items';
 import type { BatchInput } from '../batch/memo';
-import { isRecord, type Problem } from '../contract/checks';
+import type { Problem } from '../contract/checks';
 import { batchWorkflowId } from '../contract/ids';
 import { BATCH_WORKFLOW } from '../contract/names';
 import type { FollowUpRequest } from '../contract/request';
@@ -20,11 +20,11 @@ import { findGrpcError, hasGrpcStatus } from '../temporal/grpc-status';
 import {
   type BatchItems,
   checkBatch,
-  checkRunOptions,
   type DuplicateOptions,
+  RUN_CHECKS,
   type RunOptions,
 } from './batch/check';
-import type { CallOptions, CallRunner } from './call-runner';
+import { CALL_CHECKS, type CallOptions, type CallRunner } from './call-runner';
 import {
   invalidFieldError,
   NotFoundError,
@@ -33,12 +33,20 @@ import {
   scheduleConflictError,
   scheduleUpdateConflictError,
 } from './errors';
-import { checkName, checkObject } from './options';
+import { booleanProblem, checkName, checkOptions, type Checks, objectProblem } from './options';
 
 /** The times at which a schedule starts batches, and the options of these batches. */
 export type CreateScheduleOptions = Pick<ScheduleOptions, 'spec' | 'policies' | 'state'> &
   RunOptions &
   DuplicateOptions;
+
+const CREATE_CHECKS: Checks<CreateScheduleOptions> = {
+  ...RUN_CHECKS,
+  spec: objectProblem,
+  policies: objectProblem,
+  state: objectProblem,
+  allowDuplicates: booleanProblem,
+};
 
 /** An omitted field keeps its value. A given `spec` or `items` replaces the whole earlier value. */
 export interface UpdateScheduleOptions extends Partial<CreateScheduleOptions> {
@@ -87,16 +95,12 @@ export class ScheduleClient {
     requests: BatchItems,
     createOptions: CreateScheduleOptions & CallOptions,
   ): Promise<ScheduleHandle> {
-    checkObject('options', createOptions);
+    checkOptions(createOptions, { ...CREATE_CHECKS, ...CALL_CHECKS });
     const { signal, timeout, ...options } = createOptions;
-    const noSpec = {
-      field: 'spec',
-      text: 'is missing; set it to the times at which the schedule starts a batch',
-    };
-    const others = ['spec', 'policies', 'state', 'allowDuplicates'];
-    checkRunOptions(options, others, isRecord(options.spec) ? [] : [noSpec]);
-    checkScheduleParts(options);
     const { spec, policies = {}, state = {}, allowDuplicates, ...settings } = options;
+    // Callers without TypeScript may omit the times.
+    if ((spec as unknown) === undefined)
+      throw invalidFieldError('spec', 'is missing; set it to the times at which the schedule starts a batch');
     await this.#calls.run({ signal, timeout }, async (client) => {
       const items = await checkSchedule(scheduleId, requests, { allowDuplicates });
       const action = {
@@ -135,10 +139,9 @@ export class ScheduleClient {
   }
 
   async #update(client: Client, scheduleId: string, change: UpdateScheduleOptions): Promise<void> {
-    checkObject('change', change);
+    // `checkSchedule` checks the items.
+    checkOptions(change, { ...CREATE_CHECKS, items: () => undefined }, 'change');
     const { items: requests, spec, policies = {}, state = {}, allowDuplicates, ...settings } = change;
-    checkRunOptions({ ...settings, allowDuplicates }, ['allowDuplicates']);
-    checkScheduleParts(change);
     const items = requests && (await checkSchedule(scheduleId, requests, { allowDuplicates }));
     const applyChange = ({ action, ...current }: ScheduleDescription) => {
       if (action.workflowType !== BATCH_WORKFLOW)
@@ -166,12 +169,6 @@ export class ScheduleClient {
   }
 }
 
-/** @throws InvalidRequestError if a part of a schedule is given and is not an object */
-function checkScheduleParts({ spec, policies, state }: Partial<CreateScheduleOptions>): void {
-  for (const [field, part] of Object.entries({ spec, policies, state }))
-    if (part !== undefined) checkObject(field, part);
-}
-
 /** The text that the Temporal server appends to the schedule ID. The time differs at each firing, and the length does not. */
 const FIRING_SUFFIX = '-2006-01-02T15:04:05Z';
 
@@ -184,7 +181,7 @@ export async function checkSchedule(
   options: DuplicateOptions = {},
 ) {
   checkName('scheduleId', scheduleId);
-  checkObject('options', options);
+  checkOptions(options, { allowDuplicates: booleanProblem });
   const text = batchIdProblem(scheduleId, FIRING_SUFFIX);
   if (text !== undefined) throw invalidFieldError('scheduleId', text);
   const remedy = 'change one of them';

@@ -8,7 +8,7 @@ import type { FollowUpPlan, FollowUpRequest } from '../contract/request';
 import { canRetry, type Receipt } from '../contract/result';
 import { keywordAttributeKey } from '../contract/follow-up-start-options';
 import type { DurationText } from '../contract/duration';
-import { getFirstRunId, readPromptDigest, readFirstRunInput } from '../temporal/workflow-executions';
+import { getFirstRunId, readPromptDigest, readRunInput } from '../temporal/workflow-executions';
 import { RETRY_OPTIONS, retryClient, startOptions } from '../temporal/start-options';
 import type { CallOptions } from './call-runner';
 import { findFollowUp } from './description';
@@ -22,7 +22,7 @@ import {
 } from './errors';
 import { awaitResult } from './await-result';
 import { describeNamedRun, MAX_DESCRIPTION_AGE_MS, type NamedRun } from './named-run';
-import { checkDuration, checkName } from './options';
+import { checkDuration, checkName, type Checks, durationProblem } from './options';
 
 /** A request with a `requestId`. Without a `requestId`, a repeated start would send the message twice. */
 export type NamedRequest = FollowUpRequest & { readonly requestId: string };
@@ -31,6 +31,9 @@ export interface StartOptions extends CallOptions {
   /** The time for which the Temporal server delays the follow-up. The deadline counts from the end of this delay. @default none */
   readonly startDelay?: DurationText | undefined;
 }
+
+/** The checks of the options besides those of every call. */
+export const START_CHECKS: Checks<Omit<StartOptions, keyof CallOptions>> = { startDelay: durationProblem };
 
 export interface FollowUpStartResult {
   readonly workflowId: string;
@@ -127,7 +130,7 @@ export async function retryFollowUp(
   if (!isLatest) throw retriedAlreadyError(workflowId, getFirstRunId(latest));
   const receipt = await readReceipt(client, { workflowId, runId }, signal);
   checkRetry(workflowId, receipt);
-  const input = (await readFirstRunInput(client, workflowId, runId))?.input;
+  const input = (await readRunInput(client, workflowId, runId))?.input;
   if (input === undefined)
     throw retryNotAllowedError(workflowId, 'The history, which has the message, was deleted.', receipt);
   const batchId = latest.typedSearchAttributes.get(keywordAttributeKey('FollowUpBatch'));

@@ -17,6 +17,7 @@ import {
   type NamedRequest,
   parseStartDelay,
   planFromRequest,
+  START_CHECKS,
   type FollowUpStartResult,
   type StartOptions,
 } from './start';
@@ -124,7 +125,7 @@ export class InMemoryFollowUpClient implements FollowUpClientLike {
       callState.unconfirmedStart = undefined;
       return then(attached ?? { workflowId, requestId, runId, attached: false, promptCompared: true });
     };
-    return this.#calls.run(options, work, { callState, optionNames: ['startDelay'] });
+    return this.#calls.run(options, work, { callState, optionChecks: START_CHECKS });
   }
 
   async *#list(filter: FollowUpFilter): AsyncGenerator<FollowUpDescription, void> {

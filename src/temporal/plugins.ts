@@ -52,8 +52,9 @@ export async function loadPlugins(env: Environment): Promise<readonly TemporalPl
       causes.push(error);
     }
   }
-  if (problems.length > 0) throw new ConfigurationError(problems, { cause: causes[0] });
-  return plugins;
+  if (problems.length === 0) return plugins;
+  await disposePlugins(plugins);
+  throw new ConfigurationError(problems, { cause: causes[0] });
 }
 
 /**

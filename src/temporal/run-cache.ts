@@ -1,7 +1,10 @@
 import type { Client } from '@temporalio/client';
 import { LRUCache } from 'lru-cache';
 
-/** The cache size for one client. The item identities of the largest batch fit, because the results of a batch need all of them. */
+/**
+ * The maximum size of one cache for one client. The item identities of the largest batch fit, because the results of a batch need all of
+ * them.
+ */
 const MAX_CACHE_BYTES = 64 * 1_024 * 1_024;
 
 /** A least-recently-used cache for values that a batch needs every few seconds. If a read fails, the next call reads again. */

@@ -14,11 +14,9 @@ import {
 /** Values of `IndexedValueType` in Temporal's API. */
 const INDEXED_VALUE_TYPES = { Keyword: 2, KeywordList: 7 } as const;
 
-/** The maximum wait until new attributes are listed. */
-const REGISTRATION_TIMEOUT_MS = 15_000;
 /**
- * The maximum wait until listed attributes can be used. The Temporal server's frontends cache the attributes for 2 s, and for 60 s
- * with Elasticsearch.
+ * The maximum wait until new attributes are listed, and until listed attributes can be used. The Temporal server's frontends cache the
+ * attributes for 2 s, and for 60 s with Elasticsearch.
  */
 const CACHE_TIMEOUT_MS = 75_000;
 
@@ -160,11 +158,11 @@ async function register(
     const problem = `lacks the search attributes ${names}, and the Temporal server does not let this process register them`;
     throw notSetUpError(namespace, `${problem} (${reason})`, missing, error);
   });
-  const deadline = performance.now() + REGISTRATION_TIMEOUT_MS;
+  const deadline = performance.now() + CACHE_TIMEOUT_MS;
   // The Temporal server also accepts an addition that has no effect, for example of an existing name, so the loop checks it.
   while ((await findMissing()).length > 0) {
     if (performance.now() > deadline) {
-      const problem = `lacks ${names} ${REGISTRATION_TIMEOUT_MS / 1_000} s after they were registered`;
+      const problem = `lacks ${names} ${CACHE_TIMEOUT_MS / 1_000} s after they were registered`;
       throw notSetUpError(namespace, problem, missing);
     }
     await sleep(250);

@@ -83,17 +83,16 @@ export function namespaceNotFoundError(namespace: string, cause: unknown): Searc
 const REGISTER_MISSING =
   'Register them with the CLI command "setup", or run the following commands for the missing search attributes:';
 
-/** @param names the search attributes that may be missing. @param action the required action, before the commands */
+/** @param names the search attributes that may be missing */
 export function notSetUpError(
   namespace: string,
   problem: string,
   names: readonly SearchAttributeName[],
   cause?: unknown,
-  action = REGISTER_MISSING,
 ): SearchAttributesError {
   const create = `  temporal operator search-attribute create --namespace ${namespace}`;
   const help = [
-    action,
+    REGISTER_MISSING,
     ...names.map((name) => `${create} --type ${SEARCH_ATTRIBUTE_TYPES[name]} --name ${name}`),
     `In Temporal Cloud, use the web console, or: tcld namespace search-attributes add --namespace ${namespace} ` +
       names.map((name) => `--search-attribute "${name}=${SEARCH_ATTRIBUTE_TYPES[name]}"`).join(' '),

@@ -8,6 +8,9 @@ import { isRecord, type JsonObject } from '../contract/checks';
  * The fields of a profile that this project reads, and the type of each field. Other fields are ignored, as the Temporal CLI does. The
  * variable that overrides a field has the same name, for example `TEMPORAL_TLS_SERVER_NAME` for `tls.server_name`. Only `TEMPORAL_TLS`
  * differs: it overrides `tls.disabled` with the opposite value.
+ *
+ * This project can't obey three of the fields. `temporal-profile.ts` rejects `tls.disable_host_verification` if it is true, and
+ * `connection-config.ts` rejects `codec.endpoint` if no plugin is set. The value of `codec.auth` is read only to hide it in error messages.
  */
 export const PROFILE_FIELDS = { address: 'string', namespace: 'string', api_key: 'string' } as const;
 export const CODEC_FIELDS = { endpoint: 'string', auth: 'string' } as const;
@@ -49,10 +52,15 @@ export function loadProfile(values: Values): JsonObject {
   };
 }
 
+/** Returns the name of the variable that overrides a field. */
+export function variableName(prefix: string, field: string): string {
+  return `${prefix}_${field.toUpperCase()}`;
+}
+
 function readOverrides(values: Values, fields: FieldTypes, prefix: string): JsonObject {
   const overrides: Record<string, unknown> = {};
   for (const [field, type] of Object.entries(fields)) {
-    const value = values[`${prefix}_${field.toUpperCase()}`];
+    const value = values[variableName(prefix, field)];
     if (value !== undefined) overrides[field] = type === 'string' ? value : value === 'true';
   }
   return overrides;

@@ -1,28 +1,22 @@
 import type { Problem } from '../contract/checks';
+import { CODEC_FIELDS, type FieldTypes, PROFILE_FIELDS, TLS_FIELDS, variableName } from './temporal-toml';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The variables of the Temporal CLI that this project reads and checks, with the kind of their value. */
-const KNOWN: Readonly<Record<string, 'text' | 'secret' | 'boolean' | undefined>> = {
-  TEMPORAL_ADDRESS: 'text',
-  TEMPORAL_NAMESPACE: 'text',
-  TEMPORAL_API_KEY: 'secret',
-  TEMPORAL_CONFIG_FILE: 'text',
-  TEMPORAL_PROFILE: 'text',
-  TEMPORAL_TLS: 'boolean',
-  TEMPORAL_TLS_CLIENT_CERT_PATH: 'text',
-  TEMPORAL_TLS_CLIENT_CERT_DATA: 'text',
-  TEMPORAL_TLS_CLIENT_KEY_PATH: 'text',
-  TEMPORAL_TLS_CLIENT_KEY_DATA: 'text',
-  TEMPORAL_TLS_SERVER_CA_CERT_PATH: 'text',
-  TEMPORAL_TLS_SERVER_CA_CERT_DATA: 'text',
-  TEMPORAL_TLS_SERVER_NAME: 'text',
-  // This project can't obey these three variables. `temporal-profile.ts` rejects the first one if it is true, and
-  // `connection-config.ts` rejects the second one if no plugin is set. The value of the third one is read only to hide it in error messages.
-  TEMPORAL_TLS_DISABLE_HOST_VERIFICATION: 'boolean',
-  TEMPORAL_CODEC_ENDPOINT: 'text',
-  TEMPORAL_CODEC_AUTH: 'text',
+/** The variables of the Temporal CLI that this project reads and checks, with the type of their value. */
+const KNOWN: Readonly<Record<string, 'string' | 'boolean' | undefined>> = {
+  ...{ TEMPORAL_CONFIG_FILE: 'string', TEMPORAL_PROFILE: 'string', TEMPORAL_TLS: 'boolean' },
+  ...variableTypes('TEMPORAL', PROFILE_FIELDS),
+  ...variableTypes('TEMPORAL_TLS', TLS_FIELDS),
+  ...variableTypes('TEMPORAL_CODEC', CODEC_FIELDS),
+  // The Temporal CLI has the variable `TEMPORAL_TLS` instead.
+  TEMPORAL_TLS_DISABLED: undefined,
 };
+
+function variableTypes(prefix: string, fields: FieldTypes): FieldTypes {
+  const entries = Object.entries(fields).map(([field, type]) => [variableName(prefix, field), type] as const);
+  return Object.fromEntries(entries);
+}
 
 const USE_A_PROFILE =
   'only the Temporal CLI reads the environments of "temporal env"; write the settings into a profile of temporal.toml, set ' +
@@ -85,17 +79,17 @@ export function readTemporalVariables(env: Environment): TemporalVariables {
 }
 
 function variableProblem(name: string, value: string): string | undefined {
-  const kind = KNOWN[name];
+  const type = KNOWN[name];
   if (name.startsWith(HEADER_PREFIX))
     return headerProblem(headerName(name.slice(HEADER_PREFIX.length)), value);
   if (UNSUPPORTED[name] !== undefined) return UNSUPPORTED[name];
-  if (kind === undefined)
+  if (type === undefined)
     return STRICT_PREFIX.test(name) && !SERVICE_LINK.test(name)
       ? 'is not a variable of the Temporal CLI; correct its name (docs/configuration.md), or unset it'
       : undefined;
   if (value === '') return 'is blank; set a value, or unset the variable';
-  if (kind === 'secret') return apiKeyProblem(value);
-  if (kind === 'boolean' && !YES.test(value) && !NO.test(value)) return 'must be true, 1, false or 0';
+  if (name === 'TEMPORAL_API_KEY') return apiKeyProblem(value);
+  if (type === 'boolean' && !YES.test(value) && !NO.test(value)) return 'must be true, 1, false or 0';
   return undefined;
 }
 

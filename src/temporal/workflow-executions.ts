@@ -56,9 +56,13 @@ export async function cancelWorkflows(client: Client, workflowIds: Iterable<stri
  * Reads the input of a run.
  *
  * @param runId an empty string for the latest run
- * @returns undefined if the run's history no longer exists; `firstRunId` is set only if the run continues an earlier run
+ * @returns undefined if the run's history no longer exists
  */
-export async function readRunInput(client: Client, workflowId: string, runId: string) {
+export async function readRunInput(
+  client: Client,
+  workflowId: string,
+  runId: string,
+): Promise<{ readonly input: unknown } | undefined> {
   const { workflowService, options } = client;
   const request = { namespace: options.namespace, execution: { workflowId, runId }, maximumPageSize: 1 };
   const { history } = await workflowService.getWorkflowExecutionHistory(request).catch((error: unknown) => {
@@ -67,23 +71,7 @@ export async function readRunInput(client: Client, workflowId: string, runId: st
   });
   const started = history?.events?.[0]?.workflowExecutionStartedEventAttributes;
   if (!started) return undefined;
-  const { input, continuedExecutionRunId, firstExecutionRunId } = started;
-  const firstRunId = continuedExecutionRunId && firstExecutionRunId;
-  return { input: await decodeFirstPayload(client, input?.payloads, workflowId), firstRunId };
-}
-
-/**
- * Reads the input of the first run in the chain of a run, because only the first run's input has the message.
- *
- * @returns undefined if the history of the given run no longer exists; `{}` if only the first run's history no longer exists
- */
-export async function readFirstRunInput(
-  client: Client,
-  workflowId: string,
-  runId: string,
-): Promise<{ readonly input?: unknown } | undefined> {
-  const run = await readRunInput(client, workflowId, runId);
-  return run?.firstRunId ? ((await readRunInput(client, workflowId, run.firstRunId)) ?? {}) : run;
+  return { input: await decodeFirstPayload(client, started.input?.payloads, workflowId) };
 }
 
 /** Returns the digest of a follow-up's prompt from the memo, or otherwise from the input. Undefined if neither has the prompt. */
@@ -93,11 +81,14 @@ export async function readPromptDigest(
 ): Promise<string | undefined> {
   const storedDigest = memo?.[MEMO_PROMPT_DIGEST];
   if (typeof storedDigest === 'string') return storedDigest;
-  const run = await readFirstRunInput(client, workflowId, runId);
+  const run = await readRunInput(client, workflowId, runId);
   // The workflow is being deleted. The Temporal server deletes the description last.
   if (run === undefined) throw new WorkflowNotFoundError('its history no longer exists', workflowId, runId);
-  const { input } = run;
-  return isRecord(input) && typeof input.prompt === 'string' ? sha256Hex(input.prompt) : undefined;
+  const { prompt, continued } = isRecord(run.input) ? run.input : {};
+  if (typeof prompt === 'string') return sha256Hex(prompt);
+  // A run that continues another run has only the digest.
+  const digest = isRecord(continued) ? continued.promptDigest : undefined;
+  return typeof digest === 'string' ? digest : undefined;
 }
 
 const CLOSED_STATES = ['completed', 'failed', 'cancelled', 'terminated', 'timed-out'] as const;

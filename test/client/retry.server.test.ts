@@ -4,7 +4,7 @@ import { FollowUpClient, FollowUpRejectedError, hasCode } from '../../src/entrie
 import { SEND_PERMISSION_MS } from '../../src/contract/send-result';
 import { keywordAttributeKey } from '../../src/contract/follow-up-start-options';
 import { FOLLOW_UP_WORKFLOW } from '../../src/contract/names';
-import { readFirstRunInput } from '../../src/temporal/workflow-executions';
+import { readRunInput } from '../../src/temporal/workflow-executions';
 import { ENDLESS_TURN } from '../harness/follow-up-under-test';
 import { sharedEnvironment } from '../harness/shared-environment';
 
@@ -61,7 +61,7 @@ describe('a retry of a follow-up', () => {
       const latest = environment.followUps.getHandle(handle.workflowId);
       expect(await latest.result()).toMatchObject({ status: 'completed', receipt });
       expect(environment.posts(request)).toHaveLength(1);
-      const run = await readFirstRunInput(environment.client, handle.workflowId, runId);
+      const run = await readRunInput(environment.client, handle.workflowId, runId);
       expect(run?.input).toEqual(request);
       const again = await environment.followUps.start(request);
       expect(again).toMatchObject({ runId, attached: 'ended' });

@@ -10,6 +10,7 @@ const rejection = (code: number) => () => {
 };
 const UNAVAILABLE = rejection(14);
 const PERMISSION_DENIED = rejection(7);
+const INVALID_ARGUMENT = rejection(3);
 
 const KEYWORD = 2;
 const KEYWORD_LIST = 7;
@@ -82,4 +83,24 @@ it('the repetition ends with the worker', async () => {
   await prepared;
   await new Promise(setImmediate);
   expect(listSearchAttributes).toHaveBeenCalledTimes(1);
+});
+
+it('the registration waits until queries accept the attributes, if a gateway rejects their list and the server caches them for a minute', async () => {
+  let now = 0;
+  jest.spyOn(performance, 'now').mockImplementation(() => now);
+  jest.spyOn(timers, 'setTimeout').mockImplementation((ms) => Promise.resolve((now += ms ?? 0) as never));
+  let addedAt = Infinity;
+  const list = jest.fn(() => (now - addedAt >= 60_000 ? Promise.resolve({}) : INVALID_ARGUMENT()));
+  const connection = {
+    withDeadline: (_: number, call: () => unknown) => call(),
+    operatorService: {
+      listSearchAttributes: PERMISSION_DENIED,
+      addSearchAttributes: () => Promise.resolve((addedAt = now)),
+    },
+    workflowService: { listWorkflowExecutions: list },
+  } as unknown as ConnectionLike;
+  const { logger, prepared } = prepare(connection);
+  await prepared;
+  expect(logger.info).toHaveBeenCalledTimes(1);
+  expect(now).toBe(60_000);
 });

@@ -8,16 +8,16 @@ import { toBatchId, batchWorkflowId } from '../../contract/ids';
 import { cancelWorkflows, getFirstRunId, ignoreClosedWorkflow } from '../../temporal/workflow-executions';
 import { listRunningIds } from '../../temporal/visibility';
 import { type CallOptions, type CallRunner, SERVER_TIMEOUT_MS, withTimeout } from '../call-runner';
-import { type CallState, throwIfProblems } from '../errors';
+import { type CallState, cancelTimeoutError, throwIfProblems } from '../errors';
 import { getHandleOfRun } from '../named-run';
-import { booleanProblems, checkName, checkObject } from '../options';
+import { booleanProblem, checkName, checkObject, checkOptions } from '../options';
 import { cancelRun, updateRunning } from '../update-running';
 import { retryWhileUnavailable } from '../await-result';
 import {
   type BatchItems,
   checkBatch,
   type CheckedBatch,
-  checkRunOptions,
+  RUN_CHECKS,
   isCheckedBatch,
   type StartBatchOptions,
 } from './check';
@@ -63,7 +63,7 @@ export class BatchClient {
     const callState: CallState = { unconfirmedStart: 'batch' };
     const work = async (client: Client, callSignal: AbortSignal) => {
       // A checked batch is not checked again, because the check of 100,000 items takes seconds.
-      if (isCheckedBatch(items)) checkRunOptions(options);
+      if (isCheckedBatch(items)) checkOptions(options, RUN_CHECKS);
       const batch = isCheckedBatch(items) ? items : await checkBatch(items, options);
       callSignal.throwIfAborted();
       callState.workflowId = batchWorkflowId(batch.batchId);
@@ -176,31 +176,35 @@ export class BatchHandle {
    *
    * @returns the number of running follow-ups that were cancelled
    * @throws FollowUpError `ALREADY_ENDED` if the batch has ended and `cancelRunning` is false
+   * @throws WaitTimeoutError if `cancelRunning` is true and no worker responds in time. The batch and its running follow-ups are
+   *   cancelled when a worker runs. Then repeat the call, because the batch may start follow-ups before it ends.
    */
   async cancel(
     cancelOptions: CallOptions & { readonly cancelRunning?: boolean | undefined } = {},
   ): Promise<number> {
-    checkObject('options', cancelOptions);
-    const { cancelRunning = false, ...options } = cancelOptions;
-    throwIfProblems(booleanProblems('cancelRunning', cancelRunning));
-    return this.#calls.run(options, async (client, signal) => {
+    const work = async (client: Client, signal: AbortSignal) => {
       const find = (runId?: string) => findBatch(client, this.batchId, runId);
-      if (cancelRunning) return this.#cancelWithItems(client, await find(), signal);
+      if (cancelOptions.cancelRunning) return this.#cancelWithItems(client, await find(), signal);
       await cancelRun(client, find);
       return 0;
-    });
+    };
+    return this.#calls.run(cancelOptions, work, { optionChecks: { cancelRunning: booleanProblem } });
   }
 
   async #cancelWithItems(client: Client, found: BatchDescription, signal: AbortSignal): Promise<number> {
     const { batchId, state, endedAt } = found;
     const cancelledIds = await listRunningIds(client, batchId);
+    let timeoutError: unknown;
     if (state === 'running') {
       await this.#update({ signal }, 'cancelRunning').catch((error: unknown) => {
-        if (!hasCode(error, 'ALREADY_ENDED')) throw error;
+        if (hasCode(error, 'WAIT_TIMEOUT')) timeoutError = error;
+        else if (!hasCode(error, 'ALREADY_ENDED')) throw error;
       });
+      // A cancellation needs no worker, unlike the update. Without it, the batch would continue to send when a worker runs again.
       await getHandleOfRun(client, found).cancel().catch(ignoreClosedWorkflow);
     }
     await cancelWorkflows(client, cancelledIds);
+    if (hasCode(timeoutError, 'WAIT_TIMEOUT')) throw cancelTimeoutError(timeoutError, cancelledIds.size);
     // For some seconds after its end, a terminated batch may still start items, and the list may lack items of any batch.
     const until = endedAt === null ? 0 : Date.parse(endedAt) + MAX_LATE_START_MS;
     for (let listsWithoutNewIds = 0; ;) {

@@ -14,7 +14,7 @@ import { toBatchId, sha256Hex } from '../../contract/ids';
 import { FollowUpError } from '../../contract/follow-up-error';
 import type { FollowUpRequest } from '../../contract/request';
 import { invalidFieldError, throwIfProblems } from '../errors';
-import { booleanProblems, checkName, checkObject, unknownOptions } from '../options';
+import { booleanProblem, checkOptions, type Checks } from '../options';
 
 /** The settings of one run of a batch. If the batch has earlier runs, an omitted setting keeps its value. */
 export interface RunOptions {
@@ -27,24 +27,11 @@ export interface RunOptions {
   readonly maxFailures?: MaxFailures | undefined;
 }
 
-/**
- * @param others the names of further options
- * @param problems the problems found so far
- * @throws InvalidRequestError with every problem
- */
-export function checkRunOptions(
-  options: RunOptions & DuplicateOptions,
-  others: readonly string[] = [],
-  problems: readonly Problem[] = [],
-): void {
-  const { concurrency, maxFailures, allowDuplicates } = options;
-  throwIfProblems([
-    ...problems,
-    ...settingProblems(concurrency ?? CONCURRENCY.default, maxFailures ?? null),
-    ...booleanProblems('allowDuplicates', allowDuplicates),
-    ...unknownOptions(options, ['concurrency', 'maxFailures', ...others]),
-  ]);
-}
+export const RUN_CHECKS: Checks<RunOptions> = {
+  // Null counts as omitted.
+  concurrency: (value) => settingProblems(value ?? CONCURRENCY.default, null)[0]?.text,
+  maxFailures: (value) => settingProblems(CONCURRENCY.default, value)[0]?.text,
+};
 
 export interface CheckedBatch {
   /** The given batch ID; by default, a hash of the items. */
@@ -80,6 +67,12 @@ export interface StartBatchOptions extends RunOptions, DuplicateOptions {
   readonly batchId?: string | undefined;
 }
 
+const START_CHECKS: Checks<StartBatchOptions> = {
+  ...RUN_CHECKS,
+  batchId: (value) => batchIdProblem(typeof value === 'string' ? toBatchId(value) : value),
+  allowDuplicates: booleanProblem,
+};
+
 /**
  * Checks the options and the requests of a batch before anything is started.
  *
@@ -93,16 +86,12 @@ export async function checkBatch(
   startOptions: StartBatchOptions = {},
   remedy = 'give each of them its own request ID',
 ): Promise<CheckedBatch> {
-  checkObject('options', startOptions);
-  const { batchId: given, ...options } = startOptions;
-  if (given !== undefined && given !== '') checkName('batchId', given);
+  checkOptions(startOptions, START_CHECKS);
+  const { batchId: given, allowDuplicates } = startOptions;
   const givenBatchId = given && toBatchId(given);
-  const text = given === undefined ? undefined : batchIdProblem(givenBatchId);
-  const optionProblems = text === undefined ? [] : [{ field: 'batchId', text }];
-  checkRunOptions(options, ['batchId', 'allowDuplicates'], optionProblems);
   const inputs = await readRequests(requests);
   const { items, problems, repeats } = checkItems(inputs, givenBatchId ?? 'x'.repeat(BATCH_ID_DIGITS));
-  if (options.allowDuplicates !== true) {
+  if (allowDuplicates !== true) {
     for (const repeat of repeats) problems.push(repeatProblem(repeat, remedy));
     problems.sort(byItem);
   }

@@ -152,15 +152,16 @@ export class BatchResultReader {
     const started = mergeStartedItems(board, board.startedEarlier);
     const endedAtOrNow = endedAt ?? new Date().toISOString();
     const results: BatchItemResult[] = [];
+    // While a retry runs, an item that the retry will start again has no outcome yet.
+    const willRetry = (outcome: RecordedOutcome, itemStartedAt: number) =>
+      endedAt === null && itemStartedAt < startedAt && shouldRetry(outcome, memo?.retryScope ?? null);
     const addResult = (
       workflowId: string,
       outcome: RecordedOutcome,
       itemStartedAt: number,
       itemEndedAt: string,
     ) => {
-      // While a retry runs, an item that the retry will start again has no outcome yet.
-      if (endedAt === null && itemStartedAt < startedAt && shouldRetry(outcome, memo?.retryScope ?? null))
-        return;
+      if (willRetry(outcome, itemStartedAt)) return;
       const [, projectId = '', jobId = '', requestId = ''] = workflowId.split(':').map(decodeURIComponent);
       results.push({ workflowId, projectId, jobId, requestId, ...outcome, endedAt: itemEndedAt });
     };
@@ -173,6 +174,8 @@ export class BatchResultReader {
       const isListedAsRunning = runningIds.has(workflowId);
       if (this.returnedIds.has(workflowId) || (isListedAsRunning && !isListLate)) continue;
       const known = isListedAsRunning ? undefined : this.listedOutcomes.get(workflowId);
+      // The list may also show the earlier outcome of an item that the retry has just started. A later call returns the new one.
+      if (known?.outcome && willRetry(known.outcome, +known.startedAt)) continue;
       const outcome = finalOutcome(known);
       const wasItemStarted = isListedAsRunning || isCertainlyStarted(started, number);
       if (known && outcome) addResult(workflowId, outcome, +known.startedAt, known.closedAt.toISOString());

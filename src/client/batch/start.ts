@@ -18,8 +18,8 @@ import { eachConcurrently } from '../../temporal/each-concurrently';
 import type { RunState } from '../../temporal/workflow-executions';
 import { batchConflictError, invalidFieldError, wrongStateError } from '../errors';
 import { MAX_DESCRIPTION_AGE_MS } from '../named-run';
-import { booleanProblems } from '../options';
-import { type CheckedBatch, checkRunOptions, type RunOptions } from './check';
+import { booleanProblem, checkOptions, type Checks } from '../options';
+import { type CheckedBatch, RUN_CHECKS, type RunOptions } from './check';
 import {
   BatchResultReader,
   type BatchDescription,
@@ -51,6 +51,8 @@ export interface RetryOptions extends RunOptions {
    */
   readonly includeUnknown?: boolean | undefined;
 }
+
+const RETRY_CHECKS: Checks<RetryOptions> = { ...RUN_CHECKS, includeUnknown: booleanProblem };
 
 interface BatchStartContext {
   readonly client: Client;
@@ -87,9 +89,8 @@ export async function retryBatch(
   batchId: string,
 ): Promise<BatchStartResult | null> {
   const { client, options } = start;
-  const { includeUnknown } = options;
-  checkRunOptions(options, ['includeUnknown'], booleanProblems('includeUnknown', includeUnknown));
-  const retryScope: RetryScope = includeUnknown === true ? 'unsent-or-unknown' : 'unsent';
+  checkOptions(options, RETRY_CHECKS);
+  const retryScope: RetryScope = options.includeUnknown === true ? 'unsent-or-unknown' : 'unsent';
   const before = await findBatch(client, batchId);
   const source = await readBatchInput(client, before);
   if (before.state !== 'running') {

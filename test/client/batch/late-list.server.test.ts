@@ -105,3 +105,34 @@ it('cancel with cancelRunning also cancels the items of a batch that has just en
   const { handle } = withLateList(batch, [], 3);
   expect(await handle.cancel({ cancelRunning: true })).toBe(2);
 });
+
+it('while a retry runs, the results need no description of the items that it has not started again', async () => {
+  const forbidden = { name: 'status', operation: 'get', times: 1, parameters: { code: 403 } } as const;
+  const batch = await newBatch(2, ENDLESS_TURN, {}, forbidden);
+  await batch.start();
+  await batch.handle.result();
+  await listItems(batch, (ended) => ended.length === 2 && !ended.includes(false));
+  await batch.handle.retry({ concurrency: 1 });
+  await batch.waitUntilSent(1);
+  const { connection } = batch.environment.client;
+  const { workflowService } = connection;
+  const describedIds: unknown[] = [];
+  const describeWorkflowExecution = (
+    request: Parameters<typeof workflowService.describeWorkflowExecution>[0],
+  ) => {
+    describedIds.push(request.execution?.workflowId);
+    return workflowService.describeWorkflowExecution(request);
+  };
+  const value: unknown = Object.create(workflowService, {
+    describeWorkflowExecution: { value: describeWorkflowExecution },
+  });
+  const counted = Object.create(connection, { workflowService: { value } }) as typeof connection;
+  const { batches } = new FollowUpClient(new Client({ connection: counted }));
+  expect(await batches.getHandle(batch.batchId).listResults()).toEqual([]);
+  expect(new Set(describedIds)).toEqual(new Set([batch.workflow.workflowId]));
+  batch.endTurns();
+  await batch.waitUntilSent(2);
+  await batch.finish();
+  const outcomes = { outcome: 'completed' };
+  expect(await batch.handle.listResults()).toMatchObject([outcomes, outcomes]);
+});
