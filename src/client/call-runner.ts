@@ -99,7 +99,9 @@ export class CallRunner {
       const aborted = new Promise<never>((_, reject) => {
         controller.signal.addEventListener('abort', reject);
       });
-      const working = this.client.withAbortSignal(notifyLateListeners(controller.signal), () =>
+      // The SDK adds a listener for each request, and some calls make many requests at the same time.
+      setMaxListeners(0, controller.signal);
+      const working = this.client.withAbortSignal(controller.signal, () =>
         work(this.client, controller.signal),
       );
       return await Promise.race([working, aborted]);
@@ -140,21 +142,6 @@ export class CallRunner {
     this.#isClosed = true;
     for (const [call, callState] of this.#pending) call.abort(clientClosedError(callState));
   }
-}
-
-/**
- * Makes a signal also notify listeners that are added after its abort. SDK 1.24 does not check whether a signal is already
- * aborted. Without this change, the work of an ended call would continue with its next requests.
- */
-function notifyLateListeners(signal: AbortSignal): AbortSignal {
-  // The SDK adds a listener for each request, and some calls make many requests at the same time.
-  setMaxListeners(0, signal);
-  const addListener = signal.addEventListener.bind(signal);
-  signal.addEventListener = (type: string, listener: (event: Event) => void) => {
-    if (signal.aborted) listener(new Event(type));
-    else addListener(type, listener);
-  };
-  return signal;
 }
 
 const HEADER_FIELD = "TEMPORAL_API_KEY, or a header of your Client's connection";
