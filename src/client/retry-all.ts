@@ -85,7 +85,10 @@ export async function* retryAll(
       throw error;
     }
   };
-  for await (const group of groupsOf(retryable(followUps, filter, { limit, ...options }), CONCURRENT_RETRIES)) {
+  for await (const group of groupsOf(
+    retryable(followUps, filter, { limit, ...options }),
+    CONCURRENT_RETRIES,
+  )) {
     const settled = await Promise.allSettled(group.map(retry));
     for (const each of settled) if (each.status === 'fulfilled') yield each.value;
     for (const each of settled) if (each.status === 'rejected') throw each.reason;
