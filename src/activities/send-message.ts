@@ -72,6 +72,9 @@ async function readAndPost(agentApi: AgentApi, input: SendInput, startedTick: nu
     return { kind: 'job-not-ready', job };
   const cooldown = agentApi.cooldown(input.projectId);
   if (cooldown !== null) return { ...cooldown, kind: 'postponed', job };
+  // This clock is late if the attempt waited in its task queue. The cancellation at the deadline then rejects the permission.
+  if (serverTime() >= input.deadlineAt)
+    return createPostponedOutcome(job, 'deadline', 'the deadline passed before the send');
   // The attempt's timeout must not end a POST that could still receive its response.
   const leftMs = attemptMs - (performance.now() - startedTick);
   if (leftMs < requestMs + SEND_PERMISSION_MS)
@@ -90,8 +93,7 @@ async function readAndPost(agentApi: AgentApi, input: SendInput, startedTick: nu
       beforeFirstByte: () => {
         checkpoint.sentAt = Date.now();
         if (permission() <= 0) return 'connecting took longer than the send permission is valid';
-        // This clock is late if the attempt waited in its task queue. The cancellation at the deadline then rejects the permission.
-        return serverTime() < input.deadlineAt ? undefined : 'the deadline passed before the send';
+        return serverTime() < input.deadlineAt ? undefined : 'the deadline passed while connecting';
       },
     })
     .catch((error: unknown) =>
@@ -105,13 +107,11 @@ function createPostponedOutcome(job: AgentJob, label: string, message: string): 
 }
 
 /**
- * Returns the outcome. If the message is still to be sent and an operator paused the activity, throws an error instead: a paused
- * activity must not complete, because the workflow would send with the next activity, which is not paused. After a POST that was
- * provably not processed, the heartbeat also clears the details, so that the next attempt may send.
+ * Returns the outcome, or throws an error if an operator paused the activity before its POST. A paused activity must not complete,
+ * because the workflow would send with the next activity, which is not paused.
  */
 async function returnUnlessPaused(outcome: SendOutcome): Promise<SendOutcome> {
-  const isOver =
-    outcome.kind === 'reset' || (outcome.kind === 'posted' && outcome.outcome.verdict !== 'not-sent');
+  const isOver = outcome.kind === 'posted' || outcome.kind === 'reset';
   if (!isOver) await requestSendPermission(null).catch(toRejectionReason);
   return outcome;
 }

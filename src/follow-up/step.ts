@@ -97,10 +97,9 @@ export function readAt(state: FollowUpState, phase: Phase, decidesAt: number, mo
 const MAX_SINGLE_READS_BEFORE_DELIVERY = 200;
 
 /**
- * Returns the step that reads the job at the next interval. The step is a single read for the first `timerPolls` reads (before the
- * delivery, at most {@link MAX_SINGLE_READS_BEFORE_DELIVERY}), before
+ * Returns the step that reads the job at the next interval. The step is a single read for the first `timerPolls` reads, before
  * the first readable response after the POST, after a failure, at `decidesAt`, and if an operator requested a read. Otherwise,
- * the step is `poll`.
+ * the step is `poll`. Before the delivery, at most {@link MAX_SINGLE_READS_BEFORE_DELIVERY} of the first reads are single.
  *
  * @param decidesAt the time from which on every response can decide something. The read at this time is a single read or the last
  * read of `pollJob`.
