@@ -105,6 +105,25 @@ const SCENARIOS: readonly Scenario[] = [
     },
   },
   {
+    rule: 'a cancellation ends a read that no worker makes',
+    request: {
+      ...{ deadline: '2h', maxStaleness: '1s' },
+      polling: { initial: '5s', growth: 0, maximum: '5s', jitter: 0, timerPolls: 'all' },
+    },
+    job: { turns: [{ durationMs: 7_200_000, outcome: 'no-change', takeUpMs: 0 }] },
+    operations: [
+      {
+        ...{ at: 'phase watching', nth: 1, afterMs: 60_000 },
+        operation: { kind: 'hold queue', queue: 'reads', ms: 3_600_000 },
+      },
+      { at: 'phase watching', nth: 1, afterMs: 120_000, operation: { kind: 'cancel' } },
+    ],
+    shows: ({ world, run }) => {
+      const [cancel] = world.performedOfKind('cancel');
+      return cancel !== undefined && run.closedAt - cancel.at < 60_000;
+    },
+  },
+  {
     rule: 'the read at the end of prLinkTimeout is a single read',
     request: {
       ...{ deadline: '2h', maxStaleness: '1s', prLinkTimeout: '1m' },
