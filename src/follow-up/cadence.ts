@@ -1,5 +1,5 @@
 import type { Polling } from '../contract/request';
-import type { FailureStreak } from './failure-streak';
+import { type FailureStreak, MIN_NOT_FOUND } from './failure-streak';
 
 /** Returns a number from 0 to 1. In a workflow, this is `Math.random`, whose numbers a replay repeats. */
 export type Random = () => number;
@@ -26,7 +26,7 @@ export function limitRetryAfter(waitMs: number): number {
  * Returns the time in milliseconds from one poll to the next. Jitter applies at the maximum too, because otherwise thousands of
  * follow-ups would poll at the same moment.
  *
- * @param ageMs the age of the turn, of the wait for an idle job, or of the responses with status 404 in a row
+ * @param ageMs the age of the turn, or of the wait for an idle job
  */
 export function pollIntervalMs(polling: Polling, ageMs: number, random: Random): number {
   const grown = Math.max(polling.initialMs, Math.min(polling.maximumMs, polling.growth * ageMs));
@@ -38,25 +38,17 @@ export function pollIntervalMs(polling: Polling, ageMs: number, random: Random):
  *
  * - After a readable response, the wait is the poll interval.
  * - After a `Retry-After`, the wait is its value within the limits. Jitter can only lengthen this wait.
- * - After a response with status 404, the wait is the poll interval at the age of the first such response in a row, so that a
- *   deleted job is detected soon.
+ * - After one of the first five responses with status 404, the wait is the initial interval, so that a deleted job is
+ *   detected soon.
  * - After any other failure, the wait doubles with each failure up to five minutes. The wait is never shorter than the poll
  *   interval.
- *
- * @param respondedAt when the latest response was received
  */
-export function nextWaitMs(
-  polling: Polling,
-  ageMs: number,
-  streak: FailureStreak,
-  respondedAt: number,
-  random: Random,
-): number {
+export function nextWaitMs(polling: Polling, ageMs: number, streak: FailureStreak, random: Random): number {
   const { lastFailure, count, notFound } = streak;
   if (lastFailure === null) return pollIntervalMs(polling, ageMs, random);
   if (lastFailure.retryAfterMs !== undefined)
     return Math.round(limitRetryAfter(lastFailure.retryAfterMs) * (1 + polling.jitter * random()));
-  if (notFound !== null) return pollIntervalMs(polling, respondedAt - notFound.since, random);
+  if (notFound !== null && notFound.count <= MIN_NOT_FOUND) return pollIntervalMs(polling, 0, random);
   const backoffMs = Math.min(MAX_FAILURE_WAIT_MS, polling.initialMs * 2 ** Math.min(count - 1, 20));
   // The wait is random, so that many follow-ups do not send their requests at the same moment.
   return Math.max(pollIntervalMs(polling, ageMs, random), Math.round(backoffMs * (0.5 + 0.5 * random())));

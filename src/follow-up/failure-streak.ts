@@ -24,7 +24,7 @@ export function addFailure(streak: FailureStreak, failure: RequestFailure, at: n
 }
 
 /** The minimum number of responses with status 404, because a lagging replica may return a few of them. */
-const MIN_NOT_FOUND = 5;
+export const MIN_NOT_FOUND = 5;
 
 /**
  * Returns whether a job that existed before no longer exists. The evidence is five responses with status 404 in a row that span

@@ -68,9 +68,8 @@ export function phaseForRequest({ failures }: FollowUpState, phase: Phase): Phas
 function nextRequestAt(state: FollowUpState, ageMs: number, moment: Moment): number {
   const { now, random, minWaitMs } = moment;
   if (state.pollNowAt !== null) return now;
-  const { plan, failures, lastResponseAt, deadlineAt } = state;
-  const waitMs = Math.max(minWaitMs, nextWaitMs(plan.polling, ageMs, failures, lastResponseAt, random));
-  return Math.max(now, Math.min(lastResponseAt + waitMs, deadlineAt));
+  const waitMs = Math.max(minWaitMs, nextWaitMs(state.plan.polling, ageMs, state.failures, random));
+  return Math.max(now, Math.min(state.lastResponseAt + waitMs, state.deadlineAt));
 }
 
 /**
@@ -91,15 +90,15 @@ export function readAt(state: FollowUpState, phase: Phase, decidesAt: number, mo
 }
 
 /**
- * The maximum number of single reads in one wait before the delivery, because a run can't continue as new before the delivery.
- * Later reads use `pollJob`, which adds no events.
+ * The maximum number of single reads in one wait before the delivery with `timerPolls: all`, because a run can't continue as new
+ * before the delivery. Later reads of this wait use `pollJob`, which adds no events.
  */
 const MAX_SINGLE_READS_BEFORE_DELIVERY = 200;
 
 /**
  * Returns the step that reads the job at the next interval. The step is a single read for the first `timerPolls` reads, before
  * the first readable response after the POST, after a failure, at `decidesAt`, and if an operator requested a read. Otherwise,
- * the step is `poll`. Before the delivery, at most {@link MAX_SINGLE_READS_BEFORE_DELIVERY} of the first reads are single.
+ * the step is `poll`.
  *
  * @param decidesAt the time from which on every response can decide something. The read at this time is a single read or the last
  * read of `pollJob`.
@@ -118,12 +117,12 @@ export function readOrPoll(
   const due = nextRequestAt(state, moment.now - pollingStartedAt, moment);
   const endsAt = Math.min(decidesAt, deadlineAt);
   const at = failures.lastFailure !== null ? due : Math.max(moment.now, Math.min(due, endsAt));
-  const maxSingleReads = state.delivery.kind === 'accepted' ? Infinity : MAX_SINGLE_READS_BEFORE_DELIVERY;
+  const all = state.delivery.kind === 'accepted' ? Infinity : MAX_SINGLE_READS_BEFORE_DELIVERY;
   const isSingle =
     failures.lastFailure !== null ||
     state.pollNowAt !== null ||
     at >= endsAt ||
-    (waitingForJob?.reads ?? polls) < Math.min(timerPolls === 'all' ? Infinity : timerPolls, maxSingleReads);
+    (waitingForJob?.reads ?? polls) < (timerPolls === 'all' ? all : timerPolls);
   const lastState = waitingForJob === null ? (getObservations(state)?.last ?? null) : state.job;
   const step = { phase: phaseForRequest(state, phase), at };
   return isSingle || lastState === null

@@ -35,9 +35,9 @@ it.each([
 });
 
 /** Makes a streak with the same failure `count` times in a row. */
-function failures(failure: ReturnType<typeof httpFailure>, count: number, firstAt = 0) {
+function failures(failure: ReturnType<typeof httpFailure>, count: number) {
   return Array.from({ length: count }).reduce<typeof NO_FAILURES>(
-    (streak) => addFailure(streak, failure, firstAt),
+    (streak) => addFailure(streak, failure, 0),
     NO_FAILURES,
   );
 }
@@ -53,18 +53,12 @@ it.each([
   ['is never shorter than the poll interval', failures(httpFailure(503), 1), HOUR, LOWEST, 300],
   [
     'is the initial interval after a 404, because the job may be deleted',
-    failures(httpFailure(404), 9, -ms(30)),
+    failures(httpFailure(404), 5),
     HOUR,
     HIGHEST,
     5,
   ],
-  [
-    'is the poll interval for the time since the first 404 in a row',
-    failures(httpFailure(404), 9, -ms(600)),
-    0,
-    HIGHEST,
-    60,
-  ],
+  ['doubles again after more than five 404s in a row', failures(httpFailure(404), 6), 0, HIGHEST, 160],
   [
     'doubles after a gateway’s 404',
     failures({ label: 'not_a_job', message: 'x', gatewayStatus: 404 }, 6),
@@ -94,13 +88,13 @@ it.each([
     10,
   ],
 ])('the wait after failures %s', (_, streak, age, random, expected) => {
-  expect(nextWaitMs(POLLING, ms(age), streak, 0, () => random)).toBe(ms(expected));
+  expect(nextWaitMs(POLLING, ms(age), streak, () => random)).toBe(ms(expected));
 });
 
 it('jitter never shortens a Retry-After', () => {
   const streak = failures(httpFailure(429, { retryAfterMs: ms(60) }), 1);
   const waits = [LOWEST, HIGHEST].map((random) =>
-    nextWaitMs({ ...POLLING, jitter: 0.5 }, 0, streak, 0, () => random),
+    nextWaitMs({ ...POLLING, jitter: 0.5 }, 0, streak, () => random),
   );
   expect(waits).toEqual([60_000, 90_000]);
 });
