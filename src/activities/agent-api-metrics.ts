@@ -21,7 +21,7 @@ export function withMetrics(api: AgentApi): AgentApi {
       recordMetric(metricMeter, 'requests', 1, { operation, result });
       recordMetric(metricMeter, 'requestDuration', (performance.now() - startedAt) / 1_000, { operation });
       if ('kind' in response && response.kind === 'job' && !isKnownStatus(response.job.status))
-        recordMetric(metricMeter, 'unknownStatusReads', 1, {});
+        recordMetric(metricMeter, 'unknownStatusReads', 1, { status: response.job.status });
     } catch (error) {
       log.warn('the metrics of a request could not be recorded', { error });
     }

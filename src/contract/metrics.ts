@@ -19,7 +19,11 @@ const RESULTS: readonly string[] = (
 const OPEN_STATES = ['any', 'sending', 'needs-decision', 'unauthorized', 'batch'] as const;
 export type OpenState = (typeof OPEN_STATES)[number];
 
-export type MetricLabel = readonly string[] | null;
+/** The possible values of a label whose values are not known in advance: the first `maxWords` words of a process, and `other`. */
+interface Words {
+  readonly maxWords: number;
+}
+export type MetricLabel = readonly string[] | Words | null;
 type Labels = Readonly<Record<string, MetricLabel>>;
 
 /** @param recordedBy a workflow type, `activities` (the activities that send requests to the agent service), or `worker` */
@@ -35,7 +39,8 @@ function row<const K extends string>(kind: K) {
 const [counter, gauge, histogram] = [row('counter'), row('gauge'), row('histogram')];
 
 /**
- * The metrics of the worker. Each label has a list of its possible values, or null if the label's value is constant in a process. No label has the ID of a project, a job or a workflow, because each ID would add time series.
+ * The metrics of the worker. Each label has a list of its possible values, a maximum number of words, or null if the label's value
+ * is constant in a process. No label has the ID of a project, a job or a workflow, because each ID would add time series.
  */
 export const METRICS = {
   workerInfo: gauge(
@@ -61,8 +66,8 @@ export const METRICS = {
   unknownStatusReads: counter(
     'unknown_status_reads_total',
     'activities',
-    {},
-    'Reads that returned a job with a status that this version does not know. Such a status does not end a follow-up.',
+    { status: { maxWords: 20 } },
+    'Reads that returned a job with a status that this version does not know, by status. Such a status does not end a follow-up.',
   ),
   deliveries: counter(
     'deliveries_total',
@@ -137,7 +142,8 @@ export interface Meter {
  * Records one value of a metric.
  *
  * @param labels the values of the labels. Null becomes `none`, and a value that the row does not list becomes `other`. An HTTP
- * status that is not listed becomes its class.
+ * status that is not listed becomes its class. If the row has a maximum number of words, further words of this process become
+ * `other`.
  * @param sdkLabels the SDK's own labels. The SDK adds these labels only in activities and workflows, so a metric of the worker
  * needs them here.
  */
@@ -151,8 +157,13 @@ export function recordMetric<K extends MetricKey>(
   const { name, kind, meaning, labels: allowed } = METRICS[key];
   const listed: Labels = allowed;
   const all: Record<string, string> = { ...sdkLabels };
-  for (const [label, text] of Object.entries<string | null>(labels))
-    all[label] = toAllowedLabelValue(text, listed[label] ?? null);
+  for (const [label, text] of Object.entries<string | null>(labels)) {
+    const values = listed[label] ?? null;
+    all[label] =
+      values !== null && 'maxWords' in values
+        ? toCountedWord(`${name} ${label}`, text ?? 'none', values)
+        : toAllowedLabelValue(text, values);
+  }
   // The SDK throws an error for a negative value, for example after a clock was set back. The workflow task would then fail.
   const amount = Math.max(0, value);
   // The unit is not passed to the SDK, because the name contains the unit.
@@ -163,7 +174,7 @@ export function recordMetric<K extends MetricKey>(
 
 /**
  * Records 0 in each counter of one recorder, for every combination of labels. Otherwise, the first value of a counter would be 1,
- * and Prometheus would see no increase.
+ * and Prometheus would see no increase. Words that are not known in advance are an exception, and only `other` starts at 0.
  */
 export function initializeCounters(
   meter: Meter,
@@ -173,11 +184,24 @@ export function initializeCounters(
   for (const { name, kind, recordedBy: recorder, labels, meaning } of Object.values(METRICS)) {
     if (kind !== 'counter' || recorder !== recordedBy) continue;
     let combinations = [sdkLabels];
-    for (const [label, values] of Object.entries<readonly string[]>(labels))
+    for (const [label, listed] of Object.entries<readonly string[] | Words>(labels)) {
+      const values = 'maxWords' in listed ? ['other'] : listed;
       combinations = combinations.flatMap((each) => values.map((value) => ({ ...each, [label]: value })));
+    }
     const counter = meter.createCounter(name, '', meaning);
     for (const each of combinations) counter.add(0, each);
   }
+}
+
+/** The words that this process has recorded, by the metric and its label. */
+const countedWords = new Map<string, Set<string>>();
+
+/** Returns the word, or `other` if the process has already recorded the maximum number of other words for this label. */
+function toCountedWord(label: string, word: string, { maxWords }: Words): string {
+  const words = countedWords.get(label) ?? new Set();
+  countedWords.set(label, words);
+  if (words.size < maxWords) words.add(word);
+  return words.has(word) ? word : 'other';
 }
 
 /** Matches the codes of Node's TLS and certificate errors. */

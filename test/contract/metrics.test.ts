@@ -25,10 +25,19 @@ it.each([
   },
 );
 
-it('a counter without labels starts at 0', () => {
+it('the metric of unknown statuses counts each status by its word, and every further status as other after 20 words of a process', () => {
+  const add = jest.fn<(value: number, labels: Readonly<Record<string, string>>) => void>();
+  const meter = { createCounter: () => ({ add }) } as never;
+  const statuses = Array.from({ length: 100 }, (_, number) => `status ${number}`);
+  for (const status of [...statuses, 'status 3']) recordMetric(meter, 'unknownStatusReads', 1, { status });
+  const counted = add.mock.calls.map(([, { status }]) => status);
+  expect(counted).toEqual([...statuses.slice(0, 20), ...Array<string>(80).fill('other'), 'status 3']);
+});
+
+it('a counter of words starts at 0 for the word other', () => {
   const add = jest.fn();
   const createCounter = jest.fn<(name: string) => object>().mockReturnValue({ add });
   initializeCounters({ createCounter } as never, 'activities', { activityType: 'getJob' });
   expect(createCounter.mock.calls.map(([name]) => name)).toContain(METRICS.unknownStatusReads.name);
-  expect(add).toHaveBeenCalledWith(0, { activityType: 'getJob' });
+  expect(add).toHaveBeenCalledWith(0, { activityType: 'getJob', status: 'other' });
 });

@@ -29,7 +29,7 @@ const SERIES: Readonly<Record<string, string>> = {
   slots: 'temporal_worker_task_slots_available{namespace="n", instance="i", worker_type="ActivityWorker"}',
   watching: oldestUnchanged('watching'),
   decision: oldestUnchanged('needs-decision'),
-  unknownStatus: 'agent_follow_up_unknown_status_reads_total{namespace="n"}',
+  blocked: 'agent_follow_up_unknown_status_reads_total{namespace="n", status="blocked"}',
   ...{ worker: worker('n'), workerOfA: worker('a'), workerOfB: worker('b') },
 };
 const [SENDS, BATCH] = ['FollowUpSendsStalled', 'FollowUpBatchStalled'] as const;
@@ -62,15 +62,9 @@ const CASES: [alert: string, condition: string, series: string, at: string, coun
   [WATCH, 'a watched job has had the same status for less than six hours', 'watching 0+60x400', '5h50m', 0],
   [WATCH, 'the job has just changed after many hours', 'watching 0+60x390 0+60x20', '6h50m', 0],
   [WATCH, 'a follow-up has needed a decision for many hours', 'decision 0+60x400', '6h30m', 0],
-  [
-    STATUS,
-    'a read has just returned an unknown status for the first time',
-    'unknownStatus 0+0x5 1+0x20',
-    '7m',
-    1,
-  ],
-  [STATUS, 'an unknown status is returned again and again', 'unknownStatus 1+1x200', '3h', 1],
-  [STATUS, 'an unknown status was returned two hours ago', 'unknownStatus 0+0x5 1+0x150', '2h10m', 0],
+  [STATUS, 'a read has just returned an unknown status for the first time', 'blocked _x5 1+0x20', '7m', 1],
+  [STATUS, 'an unknown status is returned again and again', 'blocked 1+1x200', '3h', 1],
+  [STATUS, 'an unknown status was returned two hours ago', 'blocked _x5 1+0x150', '2h10m', 0],
   [SENDS, 'no message was sent for half an hour', 'sending 4+0x120; sends 1+0x120', '2h', 1],
   [
     SENDS,

@@ -115,11 +115,12 @@ it('exports exactly the metrics and labels of the table METRICS, and counts one 
   expect(rise('request_duration_seconds_bucket', { operation: 'send', le: '600' })).toBe(3);
 });
 
-it('counts the reads with an unknown status, and shows how long a follow-up has not changed, also in a worker that starts later', async () => {
+it('counts the reads with an unknown status by its word, and shows how long a follow-up has not changed, also in a worker that starts later', async () => {
   const parameters = { word: 'awaiting_user_feedback' };
   const unknown = { name: 'unknown-status', operation: 'get', parameters } as const;
   const following = await environment.follow(ENDLESS_TURN, POLLS_ON, unknown);
-  const reads = async () => sumOf(await series(), 'unknown_status_reads_total', {});
+  const status = 'awaiting_user_feedback';
+  const reads = async () => sumOf(await series(), 'unknown_status_reads_total', { status });
   await eventually('the status is counted', reads, { until: (count) => count >= 3 });
   const { events } = await following.handle.fetchHistory();
   const lastChange = events?.findLast((event) => event.upsertWorkflowSearchAttributesEventAttributes);

@@ -69,7 +69,9 @@ function labelRows(): Rows {
   for (const { name, labels } of Object.values(METRICS)) {
     for (const [label, values] of Object.entries<MetricLabel>(labels)) {
       if (values === null) continue;
-      const row = `\`${label}\`|${markdownCodes(values)}`;
+      const listed =
+        'maxWords' in values ? `at most ${values.maxWords} words, and \`other\`` : markdownCodes(values);
+      const row = `\`${label}\`|${listed}`;
       metricsOf.set(row, [...(metricsOf.get(row) ?? []), name]);
     }
   }
