@@ -41,9 +41,9 @@ export interface BatchSettings {
    */
   readonly stopReason: 'max-failures' | 'cancelled' | 'cancel-running' | 'interrupted' | null;
   /**
-   * The start time of the first activity that has not reported its board, in milliseconds since the epoch. The value is null if
-   * every activity has reported its board. While the value is set, the board may lack items that were started. The value stays set
-   * if the batch ends without this report.
+   * The start time of the latest activity, in milliseconds since the epoch, if the activity has not reported its board; otherwise
+   * null. While the value is set, the board may lack items that were started. The value stays set if the batch ends without this
+   * report.
    */
   readonly activityStartedAt: number | null;
 }

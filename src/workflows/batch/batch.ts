@@ -156,10 +156,13 @@ class Batch {
 
   private async runToCompletion(): Promise<BatchSummary> {
     await this.runActivities();
-    const { stopReason } = this.memo;
-    await this.closeChunks();
-    // A client may have cancelled the running items in the meantime.
-    if (this.memo.stopReason !== stopReason) await this.runActivities();
+    const { batchId, digest, items, ended, unknownDeliveries } = this.memo;
+    const { chunks } = this.source;
+    if (chunks)
+      await closeChunks({ batchId, digest, chunks }).catch((error: unknown) => {
+        if (!(error instanceof ActivityFailure)) throw error;
+        log.warn('the chunks of the batch could not be terminated', { error: error.cause?.message });
+      });
     if (this.memo.stopReason === 'cancel-running')
       await condition(() => this.workflowScope.consideredCancelled, CANCEL_REQUEST_MS);
     await condition(allHandlersFinished);
@@ -168,7 +171,6 @@ class Batch {
     recordMetric(metricMeter, 'batchesEnded', 1, { outcome: type });
     this.writeMemo();
     const { workflowId, runId } = workflowInfo();
-    const { batchId, items, ended, unknownDeliveries } = this.memo;
     const cancelled = state === 'cancelled' ? 'The batch was cancelled.' : null;
     const counts = { items, ended, unknownDeliveries };
     const data = { workflowId, runId, batchId, outcome: state, message: message ?? cancelled, ...counts };
@@ -177,16 +179,6 @@ class Batch {
     const summary = { ...toSummaryFields(this.memo), endedAt };
     if (message !== null) throw nonRetryableError(type, message, summary);
     return summary;
-  }
-
-  private async closeChunks(): Promise<void> {
-    const { batchId, digest } = this.memo;
-    const { chunks } = this.source;
-    if (!chunks) return;
-    await closeChunks({ batchId, digest, chunks }).catch((error: unknown) => {
-      if (!(error instanceof ActivityFailure)) throw error;
-      log.warn('the chunks of the batch could not be terminated', { error: error.cause?.message });
-    });
   }
 
   private async runActivities(): Promise<void> {
@@ -213,11 +205,11 @@ class Batch {
 
   private async runActivity(): Promise<void> {
     const startLimit = Math.max(this.memo.cursor + ITEMS_PER_ACTIVITY, this.memo.startedEarlier?.cursor ?? 0);
-    const { items, activityCount, activityStartedAt } = this.memo;
+    const { items, activityCount } = this.memo;
     this.changeSettings({
       startLimit: Math.min(items, startLimit),
       activityCount: activityCount + 1,
-      activityStartedAt: activityStartedAt ?? Date.now(),
+      activityStartedAt: Date.now(),
     });
     let report: unknown;
     const receive = (end: unknown) => (report = end ?? null);
@@ -230,17 +222,16 @@ class Batch {
       if (!(await condition(() => hasEnded() || !isCancelled(), LAST_REPORT_MS))) return;
     }
     if (report instanceof Error && !(report instanceof ActivityFailure)) throw report;
-    // If an earlier activity did not report its board, the report of this activity lacks the items of the earlier one.
-    if (isBatchBoard(report)) this.applyBoard(report, activityStartedAt);
+    if (isBatchBoard(report)) this.applyBoard(report);
     // Without a report, it is unknown which items the activity started. The next run of the batch checks these items.
     else if (!isCancelled()) this.memo = { ...this.memo, stopReason: 'interrupted' };
   }
 
-  private applyBoard(board: BatchBoard, activityStartedAt: number | null): void {
+  private applyBoard(board: BatchBoard): void {
     const before = { ...this.memo.byStatus, ...this.memo.byFailure };
     for (const [outcome, times] of Object.entries({ ...board.byStatus, ...board.byFailure }))
       recordMetric(metricMeter, 'batchItemsEnded', times - (before[outcome] ?? 0), { outcome });
-    this.memo = { ...this.memo, ...board, activityStartedAt };
+    this.memo = { ...this.memo, ...board, activityStartedAt: null };
     if (this.memo.stopReason === null && isMaxFailuresExceeded(this.memo, board))
       this.memo = { ...this.memo, stopReason: 'max-failures' };
   }
