@@ -44,13 +44,16 @@ export interface HttpRequestOptions {
   readonly beforeFirstByte?: (() => string | undefined) | undefined;
 }
 
-/** The number of addresses of a host that are tried within the connect timeout. */
+/** The connect timeout has time for this number of addresses that do not respond. */
 const TRIED_ADDRESSES = 4;
+
+/** The minimum time for one address, in milliseconds. This is Node's default. */
+const MIN_ADDRESS_MS = 250;
 
 /**
  * Returns the options of undici's connections for {@link sendHttpRequest}, which has its own timeouts for headers and bodies. Node
- * tries the addresses of a host one after another, and IPv6 and IPv4 take turns. Node's default of 250 ms for each address is not
- * used, because an address that is farther away would never be reached.
+ * tries the addresses of a host one after another, and IPv6 and IPv4 take turns. Each address except the last one has its share of
+ * the connect timeout. Node's default of 250 ms is usually too short for an address that is far away.
  *
  * @param connectTimeoutMs also closes the socket of a connection attempt that the caller has abandoned
  */
@@ -58,7 +61,7 @@ export function connectionOptions(connectTimeoutMs: number) {
   return {
     connectTimeout: connectTimeoutMs,
     autoSelectFamily: true,
-    autoSelectFamilyAttemptTimeout: Math.ceil(connectTimeoutMs / TRIED_ADDRESSES),
+    autoSelectFamilyAttemptTimeout: Math.max(MIN_ADDRESS_MS, Math.ceil(connectTimeoutMs / TRIED_ADDRESSES)),
     headersTimeout: 0,
     bodyTimeout: 0,
   } satisfies Pool.Options;

@@ -228,8 +228,9 @@ export async function* watchBatch(client: Client, batchId: string, signal: Abort
       const { memo, endedAt } = batch;
       const hasChanged = memo?.ended !== lastEndedCount;
       if (hasChanged) changedAt = Date.now();
-      // The list may show an end later than the memo of the batch.
-      const mayLackOutcomes = reader.returned < (memo?.ended ?? 0) && Date.now() - changedAt < LIST_LAG_MS;
+      // The list may show an end later than the memo of the batch. A retry also returns outcomes of items that it has not counted.
+      const isComplete = !memo || (memo.retryScope === null && reader.returned >= memo.ended);
+      const mayLackOutcomes = !isComplete && Date.now() - changedAt < LIST_LAG_MS;
       if (endedAt !== null || hasChanged || mayLackOutcomes) results = await reader.readNew(batch);
       lastEndedCount = memo?.ended;
       hasEnded = endedAt !== null;

@@ -2,11 +2,21 @@ import timers from 'node:timers/promises';
 import { afterEach, expect, it, jest } from '@jest/globals';
 import { type Client, ServiceError, WorkflowFailedError } from '@temporalio/client';
 import { defaultPayloadConverter, TerminatedFailure } from '@temporalio/common';
+import { EMPTY_BOARD } from '../../../src/batch/board';
+import { type BatchMemo, MEMO_BATCH } from '../../../src/batch/memo';
 import { BatchHandle } from '../../../src/client/batch/batch-client';
 import { BatchResultReader, findBatch, watchBatch, readBatchView } from '../../../src/client/batch/describe';
 import type { CallRunner } from '../../../src/client/call-runner';
 import { BATCH_WORKFLOW } from '../../../src/contract/names';
 import { ITEM_RESULT } from '../../harness/fixtures';
+
+/** The memo of a batch with ten items. */
+const BATCH_MEMO: BatchMemo = {
+  ...EMPTY_BOARD,
+  ...{ batchId: 'b', items: 10, digest: null, retryScope: null, startedAt: '2026-01-01T00:00:00.000Z' },
+  ...{ concurrency: 2, maxFailures: null, activityCount: 1, isPaused: false, stopReason: null },
+  ...{ activityStartedAt: 0, cursor: 10, startLimit: 10 },
+};
 
 const described = (name: string, raw: object = {}) => ({
   ...{ type: BATCH_WORKFLOW, workflowId: 'follow-up-batch:b', runId: 'r', taskQueue: 'q' },
@@ -38,6 +48,7 @@ afterEach(() => {
 function clientOf(describe: () => Promise<object>, result = () => Promise.resolve()): Client {
   return {
     workflow: { getHandle: () => ({ describe, result }) },
+    workflowService: { describeTaskQueue: () => Promise.resolve({ pollers: [] }) },
     withDeadline: (_: number, call: () => unknown) => call(),
     options: { loadedDataConverter: { payloadConverter: defaultPayloadConverter, payloadCodecs: [] } },
   } as unknown as Client;
@@ -63,6 +74,25 @@ it('watchBatch returns the last results with the next report if the Temporal ser
   for await (const { results } of watchBatch(client, 'b', new AbortController().signal))
     reports.push(results);
   expect(reports).toEqual([[], [ITEM_RESULT]]);
+});
+
+it.each([
+  ['while a batch runs for the first time, watchBatch reads the results of one ended item once', null, 1],
+  [
+    'while a retry runs, watchBatch reads the results again, because the list may not show the new run of an item yet',
+    'unsent',
+    3,
+  ],
+] as const)('%s', async (_, retryScope, reads) => {
+  const memo = { [MEMO_BATCH]: { ...BATCH_MEMO, ended: 1, retryScope } };
+  const running = { ...described('RUNNING'), closeTime: undefined, memo };
+  const describe = jest.fn<() => Promise<object>>().mockResolvedValue(running);
+  const readNew = jest.spyOn(BatchResultReader.prototype, 'readNew').mockResolvedValue([ITEM_RESULT]);
+  jest.spyOn(BatchResultReader.prototype, 'returned', 'get').mockReturnValue(5);
+  jest.spyOn(timers, 'setTimeout').mockResolvedValue(undefined);
+  const reports = watchBatch(clientOf(describe), 'b', new AbortController().signal);
+  for (let report = 0; report < 3; report += 1) await reports.next();
+  expect(readNew).toHaveBeenCalledTimes(reads);
 });
 
 it('watchBatch keeps waiting if the Temporal server is unavailable at its first request', async () => {
