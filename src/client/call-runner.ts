@@ -7,7 +7,7 @@ import { ConfigurationError } from '../temporal/connection-config';
 import { toStoppableClient } from '../temporal/sdk-internals';
 import { serverError } from '../temporal/server-error';
 import { interruptedCallError, waitTimeoutError, NotFoundError, type CallState } from './errors';
-import { type Check, checkOptions, type Checks, createCheck } from './options';
+import { type OptionCheck, checkOptions, type OptionChecks, createCheck } from './options';
 
 /** The options of every call. */
 export interface CallOptions {
@@ -33,7 +33,7 @@ export const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
 const SIGNAL_METHODS = ['addEventListener', 'removeEventListener', 'throwIfAborted'];
 
-export const CALL_CHECKS: Checks<CallOptions> = {
+export const CALL_CHECKS: OptionChecks<CallOptions> = {
   signal: createCheck(
     (value) => isRecord(value) && SIGNAL_METHODS.every((name) => typeof value[name] === 'function'),
     'an AbortSignal',
@@ -48,7 +48,7 @@ interface CallContext {
   /** The progress of the call, which its steps update. */
   readonly callState?: CallState;
   /** The checks of the options that this call accepts besides `signal` and `timeout`. */
-  readonly optionChecks?: Readonly<Record<string, Check>>;
+  readonly optionChecks?: Readonly<Record<string, OptionCheck>>;
 }
 
 /** Runs all calls of a client and its handles: checks the options, applies signal and timeout, and maps the errors. */

@@ -12,7 +12,7 @@ import { StoppableConnection } from '../temporal/sdk-internals';
 import { connectionError } from '../temporal/server-error';
 import { requireSupportedVersion } from '../temporal/server-version';
 import { CALL_CHECKS, invalidHeaderError } from './call-runner';
-import { booleanProblem, checkOptions, type Checks, objectProblem } from './options';
+import { booleanProblem, checkOptions, type OptionChecks, objectProblem } from './options';
 
 const CONNECT_TIMEOUT_MS = 5_000;
 
@@ -43,7 +43,7 @@ export interface ConnectOptions {
 }
 
 /** An unknown option, such as `address`, is an error: if it were ignored, the client would connect to another Temporal server. */
-export const CONNECT_CHECKS: Checks<ConnectOptions> = {
+export const CONNECT_CHECKS: OptionChecks<ConnectOptions> = {
   env: objectProblem,
   lazy: booleanProblem,
   ...CALL_CHECKS,

@@ -2,7 +2,7 @@ import { keywordAttribute, OUTCOME_KEY } from '../contract/follow-up-start-optio
 import type { KeywordName } from '../contract/names';
 import { canRetry, type Phase } from '../contract/result';
 import type { FollowUpDescription } from './description';
-import { booleanProblem, checkOptions, type Checks, createCheck, nameProblem } from './options';
+import { booleanProblem, checkOptions, type OptionChecks, createCheck, stringProblem } from './options';
 
 /** The conditions of a list, all of which must hold for the latest run of a follow-up. An omitted field does not restrict the list. */
 export interface FollowUpFilter {
@@ -55,11 +55,11 @@ const timeProblem = createCheck(
   'a Date, or ISO 8601 with a time zone, such as 2026-11-21T03:00:00Z',
 );
 
-const CHECKS: Checks<FollowUpFilter> = {
-  phase: nameProblem,
-  projectId: nameProblem,
-  jobId: nameProblem,
-  batchId: nameProblem,
+const CHECKS: OptionChecks<FollowUpFilter> = {
+  phase: stringProblem,
+  projectId: stringProblem,
+  jobId: stringProblem,
+  batchId: stringProblem,
   outcome: createCheck(
     (value) => typeof value === 'string' && /^[a-z-]+$/i.test(value),
     'an outcome, a verdict or an evidence, such as completed, unknown or unchanged',

@@ -9,7 +9,7 @@ import { checkFilter, type FollowUpFilter } from './filter';
 import { FollowUpHandle, type StartedFollowUp } from './follow-up-handle';
 import { type CallState, invalidFieldError } from './errors';
 import { awaitResult } from './await-result';
-import { checkOptions, type Checks, checkRun, nameProblem } from './options';
+import { checkOptions, type OptionChecks, checkRun, stringProblem } from './options';
 import { checkRetryAll, retryAll, type RetryAllOptions, type RetryResult } from './retry-all';
 import { ScheduleClient } from './schedules';
 import {
@@ -25,7 +25,7 @@ export interface FollowUpClientOptions {
   readonly taskQueue?: string | undefined;
 }
 
-const CLIENT_CHECKS: Checks<FollowUpClientOptions> = { taskQueue: nameProblem };
+const CLIENT_CHECKS: OptionChecks<FollowUpClientOptions> = { taskQueue: stringProblem };
 
 /**
  * Sends follow-up messages to agent jobs and waits for the jobs. Workers do the work, and the Temporal server keeps the state

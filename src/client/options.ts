@@ -6,29 +6,29 @@ import { quote } from '../contract/text';
 import { invalidFieldError, throwIfProblems } from './errors';
 
 /** Returns why a value is not valid; undefined for a valid value. Callers without TypeScript may pass any value. */
-export type Check = (value: unknown) => string | undefined;
+export type OptionCheck = (value: unknown) => string | undefined;
 
 /** A check for each option of a call, or for each condition of a filter. */
-export type Checks<Options> = Readonly<Record<keyof Options & string, Check>>;
+export type OptionChecks<Options> = Readonly<Record<keyof Options & string, OptionCheck>>;
 
 /** @param form the valid values, for example `true or false` */
-export function createCheck(isValid: (value: unknown) => boolean, form: string): Check {
+export function createCheck(isValid: (value: unknown) => boolean, form: string): OptionCheck {
   return (value) => (isValid(value) ? undefined : `must be ${form}; it is ${quote(value)}`);
 }
 
 /** A string in place of an object would otherwise be treated as an object without options. */
-export const objectProblem: Check = (value) =>
+export const objectProblem: OptionCheck = (value) =>
   isRecord(value) ? undefined : `must be an object, not ${typeName(value)}`;
 
 /** The Temporal server rejects strings with unpaired surrogates. */
-export const nameProblem = createCheck(
+export const stringProblem = createCheck(
   (value) => typeof value === 'string' && value !== '' && value.isWellFormed(),
   'a non-empty, well-formed string',
 );
 
 export const booleanProblem = createCheck((value) => typeof value === 'boolean', 'true or false');
 
-export const durationProblem: Check = (value) => {
+export const durationProblem: OptionCheck = (value) => {
   const duration = parseDuration(value);
   return 'problem' in duration ? duration.problem : undefined;
 };
@@ -41,7 +41,7 @@ export const durationProblem: Check = (value) => {
  */
 export function checkOptions(
   given: unknown,
-  checks: Readonly<Record<string, Check>>,
+  checks: Readonly<Record<string, OptionCheck>>,
   field = 'options',
 ): void {
   checkObject(field, given);
@@ -64,7 +64,7 @@ function throwIfProblem(field: string, text: string | undefined): void {
 
 /** @throws InvalidRequestError if the value is not a valid ID or name */
 export function checkName(field: string, value: unknown): void {
-  throwIfProblem(field, nameProblem(value));
+  throwIfProblem(field, stringProblem(value));
 }
 
 const EXAMPLE_RUN_ID = '01890a5d-ac96-774b-bcce-b302099a8057';

@@ -6,7 +6,7 @@ import type { FollowUpDescription } from './description';
 import { throwIfProblems } from './errors';
 import { checkFilter, type FollowUpFilter } from './filter';
 import type { FollowUpClientLike } from './interfaces';
-import { booleanProblem, checkOptions, type Checks, createCheck } from './options';
+import { booleanProblem, checkOptions, type OptionChecks, createCheck } from './options';
 
 export interface RetryAllOptions extends CallOptions {
   /** If true, nothing is started, and the results show the follow-ups that the call would retry. @default false */
@@ -40,7 +40,7 @@ export const FINAL_ERRORS = [
   'UNAUTHORIZED',
 ] as const;
 
-const CHECKS: Checks<RetryAllOptions> = {
+const CHECKS: OptionChecks<RetryAllOptions> = {
   dryRun: booleanProblem,
   limit: createCheck((value) => count(value) && value > 0, 'a whole number, at least 1'),
   ...CALL_CHECKS,

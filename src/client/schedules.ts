@@ -33,14 +33,14 @@ import {
   scheduleConflictError,
   scheduleUpdateConflictError,
 } from './errors';
-import { booleanProblem, checkName, checkOptions, type Checks, objectProblem } from './options';
+import { booleanProblem, checkName, checkOptions, type OptionChecks, objectProblem } from './options';
 
 /** The times at which a schedule starts batches, and the options of these batches. */
 export type CreateScheduleOptions = Pick<ScheduleOptions, 'spec' | 'policies' | 'state'> &
   RunOptions &
   DuplicateOptions;
 
-const CREATE_CHECKS: Checks<CreateScheduleOptions> = {
+const CREATE_CHECKS: OptionChecks<CreateScheduleOptions> = {
   ...RUN_CHECKS,
   spec: objectProblem,
   policies: objectProblem,

@@ -22,7 +22,7 @@ import {
 } from './errors';
 import { awaitResult } from './await-result';
 import { describeNamedRun, MAX_DESCRIPTION_AGE_MS, type NamedRun } from './named-run';
-import { checkDuration, checkName, type Checks, durationProblem } from './options';
+import { checkDuration, checkName, type OptionChecks, durationProblem } from './options';
 
 /** A request with a `requestId`. Without a `requestId`, a repeated start would send the message twice. */
 export type NamedRequest = FollowUpRequest & { readonly requestId: string };
@@ -33,7 +33,9 @@ export interface StartOptions extends CallOptions {
 }
 
 /** The checks of the options besides those of every call. */
-export const START_CHECKS: Checks<Omit<StartOptions, keyof CallOptions>> = { startDelay: durationProblem };
+export const START_CHECKS: OptionChecks<Omit<StartOptions, keyof CallOptions>> = {
+  startDelay: durationProblem,
+};
 
 export interface FollowUpStartResult {
   readonly workflowId: string;

@@ -14,7 +14,7 @@ import { toBatchId, sha256Hex } from '../../contract/ids';
 import { FollowUpError } from '../../contract/follow-up-error';
 import type { FollowUpRequest } from '../../contract/request';
 import { invalidFieldError, throwIfProblems } from '../errors';
-import { booleanProblem, checkOptions, type Checks } from '../options';
+import { booleanProblem, checkOptions, type OptionChecks } from '../options';
 
 /** The settings of one run of a batch. If the batch has earlier runs, an omitted setting keeps its value. */
 export interface RunOptions {
@@ -27,7 +27,7 @@ export interface RunOptions {
   readonly maxFailures?: MaxFailures | undefined;
 }
 
-export const RUN_CHECKS: Checks<RunOptions> = {
+export const RUN_CHECKS: OptionChecks<RunOptions> = {
   // Null counts as omitted.
   concurrency: (value) => settingProblems(value ?? CONCURRENCY.default, null)[0]?.text,
   maxFailures: (value) => settingProblems(CONCURRENCY.default, value)[0]?.text,
@@ -67,7 +67,7 @@ export interface StartBatchOptions extends RunOptions, DuplicateOptions {
   readonly batchId?: string | undefined;
 }
 
-const START_CHECKS: Checks<StartBatchOptions> = {
+const START_CHECKS: OptionChecks<StartBatchOptions> = {
   ...RUN_CHECKS,
   batchId: (value) => batchIdProblem(typeof value === 'string' ? toBatchId(value) : value),
   allowDuplicates: booleanProblem,

@@ -18,7 +18,7 @@ import { eachConcurrently } from '../../temporal/each-concurrently';
 import type { RunState } from '../../temporal/workflow-executions';
 import { batchConflictError, invalidFieldError, wrongStateError } from '../errors';
 import { MAX_DESCRIPTION_AGE_MS } from '../named-run';
-import { booleanProblem, checkOptions, type Checks } from '../options';
+import { booleanProblem, checkOptions, type OptionChecks } from '../options';
 import { type CheckedBatch, RUN_CHECKS, type RunOptions } from './check';
 import {
   BatchResultReader,
@@ -52,7 +52,7 @@ export interface RetryOptions extends RunOptions {
   readonly includeUnknown?: boolean | undefined;
 }
 
-const RETRY_CHECKS: Checks<RetryOptions> = { ...RUN_CHECKS, includeUnknown: booleanProblem };
+const RETRY_CHECKS: OptionChecks<RetryOptions> = { ...RUN_CHECKS, includeUnknown: booleanProblem };
 
 interface BatchStartContext {
   readonly client: Client;
