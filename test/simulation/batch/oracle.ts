@@ -125,12 +125,14 @@ const RULES: readonly ((world: BatchWorld) => Iterable<string>)[] = [
     }
   },
   /** A run of the batch starts the items for one job in file order. */
-  function* startsInFileOrder({ starts, names }) {
+  function* startsInFileOrder(world) {
+    const { starts, names } = world;
     const latest = new Map<string, number>();
     for (const { run, batch } of starts) {
       const key = `${batch.start.firstRunId} ${batch.isReset ? batch.runId : ''} ${jobKeyFromWorkflowId(run.workflowId)}`;
       const number = names.indexOf(run.workflowId);
-      if (number <= (latest.get(key) ?? -1))
+      const previous = latest.get(key) ?? -1;
+      if (number < previous || (number === previous && !isDeletedWhileStarting(world, run.workflowId)))
         yield `item ${number} starts after item ${latest.get(key) ?? 0} of the same job`;
       latest.set(key, number);
     }
@@ -290,7 +292,7 @@ function isEarlierRunUnknown(world: BatchWorld, before: Run, run: Run): boolean 
   const isDeleted = [...world.deleted.keys()].some(
     (each) => each.start.firstRunId === before.start.firstRunId,
   );
-  if (isDeleted && hasLostBoard) return true;
+  if (isDeleted && (hasLostBoard || isDeletedWhileStarting(world, run.workflowId))) return true;
   const ownIndex = batches.findIndex(({ runId }) => runId === batchStart?.firstRunId);
   const earlierBatches = batches.slice(0, ownIndex + 1);
   // A start that found none of the earlier runs started the batch from the beginning.
@@ -298,6 +300,16 @@ function isEarlierRunUnknown(world: BatchWorld, before: Run, run: Run): boolean 
     earlierBatches.slice(0, index).every((each) => isForgotten(world, each, start.startedAt)),
   );
   return newStart !== undefined && before.startedAt < newStart.startedAt;
+}
+
+/**
+ * Whether an operator deleted an item so soon after its start that the batch was still starting the item. A batch starts such an item
+ * again, because a worker may also have stopped before it started the item.
+ */
+function isDeletedWhileStarting({ deleted }: BatchWorld, workflowId: string): boolean {
+  return [...deleted].some(
+    ([run, at]) => run.workflowId === workflowId && at - run.startedAt <= HEARTBEAT_MS + GROUP_MS,
+  );
 }
 
 function isForgotten({ plan, deleted }: BatchWorld, run: Run, at: number): boolean {
