@@ -4,6 +4,7 @@ import { ServiceError } from '@temporalio/client';
 import { BatchItemStore } from '../../../src/activities/batch/batch-item-store';
 import { closeChunks, runItems } from '../../../src/activities/batch/run-items';
 import { type BatchBoard, EMPTY_BOARD } from '../../../src/batch/board';
+import { GROUP_SIZE } from '../../../src/batch/next-batch-step';
 import { type BatchMemo, MEMO_BATCH } from '../../../src/batch/memo';
 import { type RecordedOutcome, createOutcomeWithoutReceipt } from '../../../src/contract/outcome';
 
@@ -119,6 +120,22 @@ describe('a round of a batch', () => {
     const board = await runItems({ chunks: undefined });
     expect(start.mock.calls.map(([{ next, retriedRunId }]) => [next, retriedRunId])).toEqual([[0, 'run']]);
     expect(board).toMatchObject({ ended: 2, byFailure: { FollowUpRejected: 1, missing: 1 } });
+  });
+
+  it('starts no further group after the batch was paused during a round', async () => {
+    const workflowId = (item: number) => `follow-up:p:job-${item}:r`;
+    const lanes = Array.from(
+      { length: 12 },
+      (_, next) => ({ next, end: next + 1, state: 'pending' }) as const,
+    );
+    const memo = { items: 12, cursor: 12, startLimit: 12, concurrency: 12, lanes, isPaused: false };
+    const start = jest.fn<BatchItemStore['start']>(({ next }) => {
+      memo.isPaused = true;
+      return Promise.resolve({ kind: 'running', workflowId: workflowId(next), isStartedByBatch: true });
+    });
+    const identify = (item: number) => Promise.resolve({ workflowId: workflowId(item), promptDigest: '' });
+    await roundOf({ start, identify }, memo);
+    expect(start).toHaveBeenCalledTimes(GROUP_SIZE);
   });
 
   it('cancels every running follow-up of the batch, including one that is in no lane', async () => {
