@@ -161,10 +161,10 @@ it('if the times without a change can’t be measured, the worker logs one warni
     const last = await countedAt();
     await eventually('the workflows are counted again', countedAt, { until: (at) => at > last });
   }
-  expect(worker.log().filter(({ msg }) => warning.test(msg))).toHaveLength(1);
   accept();
   following.changeJob({ status: 'completed' });
   await following.result();
+  expect(worker.log().filter(({ msg }) => warning.test(msg))).toHaveLength(1);
 });
 
 it('counts the open workflows by state: all, batches, needs-decision, sending and unauthorized', async () => {
