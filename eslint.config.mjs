@@ -94,7 +94,7 @@ const REAL_TIME = [
   },
   {
     selector:
-      "CallExpression:matches([callee.name='eventually'], [callee.property.name=/^(reached|waitFor)$/])" +
+      "CallExpression:matches([callee.name='eventually'], [callee.property.name='waitFor'])" +
       " Property[key.name='timeoutMs']",
     message:
       'Do not set a timeout for a single wait. The wait ends with its event, and Jest limits the duration of the test.',

@@ -124,8 +124,8 @@ const OMITTED = '[omitted: the record is too large]';
 const SECRET_FIELDS = /^(authorization|api[-_]?key|password|secret)$/i;
 
 /**
- * Limits the size of the fields, and redacts every text and property name in them. Bytes are removed, because they could contain a secret. An
- * object that contains itself is replaced at its second occurrence.
+ * Limits the size of the fields, and redacts every text and property name in them. Bytes are removed, because they could contain a
+ * secret. An object that contains itself is replaced at its second occurrence.
  */
 function safeFields(fields: object, redactor: Pick<Redactor, 'redact'>): Record<string, unknown> {
   const copyWithSafeNames = (value: object) =>

@@ -57,7 +57,7 @@ it('the current details of a job with an unknown status state that an operator m
 });
 
 // The workflow writes the current details when a step starts. An activity then adds no event until the activity ends.
-it('the current details refer to the pending activity for later reads, and to the next report for the delivery', () => {
+it('the current details refer to the pending activity for later reads, and state that the delivery is not known during a send', () => {
   const polling = details(afterReads(accepted('completed'), '130 active, 135 active'), 135);
   expect(polling.polls).toBe('2; later reads are in the pending activity');
   expect(polling.responses).toMatch(/; later reads are in the pending activity$/);
