@@ -18,6 +18,12 @@ const LOST_POST: Fault = {
   effect: { kind: 'reset', processed: false },
 };
 
+/** The third to the sixth GET request receive a 404. */
+const NOT_FOUND: Fault = {
+  ...{ method: 'get' as const, after: 2, count: 4, isIntermittent: false },
+  effect: { kind: 'status', processed: false, status: 404 },
+};
+
 /** An operator's update, after the follow-up has decided to end. */
 function updateAfterEnd(name: string, operation: Plan['operations'][number]['operation']): Scenario {
   return {
@@ -32,6 +38,10 @@ function updateAfterEnd(name: string, operation: Plan['operations'][number]['ope
   };
 }
 
+function lastsAtMost({ startedAt, closedAt }: Case['run'], ms: number): boolean {
+  return closedAt - startedAt <= ms;
+}
+
 /** The send permission is valid for 10 s, the HTTP timeout is 30 s, and maxStaleness is 30 s. */
 function readsAfterPostEnds({ posts: [post], polls: [poll] }: Case): boolean {
   return post !== undefined && poll !== undefined && poll.requestedAt - post.requestedAt >= 70_000;
@@ -41,7 +51,7 @@ const SCENARIOS: readonly Scenario[] = [
   updateAfterEnd('resolveDelivery', { kind: 'decide', decision: 'delivered', names: 'latest' }),
   updateAfterEnd('extendDeadline', { kind: 'extend', duration: '1h' }),
   {
-    rule: 'the reads of a pollJob that timed out are counted',
+    rule: 'a pollJob whose last read no worker makes ends soon after the deadline, and its reads are counted',
     request: {
       ...{ deadline: '10m', maxStaleness: '1s' },
       polling: { initial: '5s', growth: 0, maximum: '5s', jitter: 0, timerPolls: 1 },
@@ -53,7 +63,8 @@ const SCENARIOS: readonly Scenario[] = [
         operation: { kind: 'hold queue', queue: 'reads', ms: 36_000_000 },
       },
     ],
-    shows: ({ polls, end }) => polls.length > 20 && end.receipt?.responseCounts.active === polls.length,
+    shows: ({ polls, end, run }) =>
+      polls.length > 20 && end.receipt?.responseCounts.active === polls.length && lastsAtMost(run, 900_000),
   },
   {
     rule: 'after another client completed the send activity, the first read is fresh also for a POST that is made later',
@@ -132,6 +143,53 @@ const SCENARIOS: readonly Scenario[] = [
     job: { status: 'failed', turns: [{ durationMs: 1_000, outcome: 'no-change', takeUpMs: 0 }] },
     operations: [],
     shows: ({ polls }) => polls.at(-1)?.point === 'read',
+  },
+  {
+    rule: 'after a send without a report, the reads are compared with the baseline of its checkpoint',
+    request: { deadline: '2h', maxStaleness: '30s', onUnknownDelivery: 'fail', reconcileTimeout: '10m' },
+    job: { turns: [{ durationMs: 1_800_000, outcome: 'no-change', takeUpMs: 0 }] },
+    operations: [
+      { at: 'post processed', nth: 1, afterMs: 0, operation: { kind: 'limit attempts' } },
+      { at: 'post processed', nth: 1, afterMs: 1, operation: { kind: 'kill', backAfterMs: 1_000 } },
+    ],
+    shows: ({ end }) => end.receipt?.evidence === 'seen-active',
+  },
+  {
+    rule: 'fewer than five 404s in a row do not end the follow-up',
+    request: {
+      ...{ deadline: '2h', maxStaleness: '1s' },
+      polling: { initial: '5s', growth: 0, maximum: '5s', jitter: 0, timerPolls: 'all' },
+    },
+    job: {
+      turns: [{ durationMs: 600_000, outcome: 'no-change', takeUpMs: 0 }],
+      faults: [
+        NOT_FOUND,
+        { ...NOT_FOUND, after: 6, count: 1, effect: { kind: 'status', processed: false, status: 500 } },
+        { ...NOT_FOUND, after: 7 },
+      ],
+    },
+    operations: [],
+    shows: ({ polls, end }) => polls.length > 9 && end.kind === 'result',
+  },
+  {
+    rule: 'the read that ends the second maxStaleness comes when this time is over',
+    request: {
+      ...{ deadline: '2h', maxStaleness: '10m' },
+      polling: { initial: '20m', growth: 0, maximum: '20m', jitter: 0, timerPolls: 'all' },
+    },
+    job: { turns: [{ durationMs: 1_000, outcome: 'no-change', takeUpMs: 0 }] },
+    operations: [],
+    shows: ({ polls, end }) => polls.length === 2 && end.receipt?.evidence === 'unchanged',
+  },
+  {
+    rule: 'a wait for the link ends at the deadline',
+    request: {
+      ...{ deadline: '10m', maxStaleness: '1s', prLinkTimeout: '1h' },
+      polling: { initial: '1m', growth: 0, maximum: '1m', jitter: 0, timerPolls: 'all' },
+    },
+    job: { turns: [{ durationMs: 60_000, outcome: 'no-change', takeUpMs: 0 }] },
+    operations: [],
+    shows: ({ run, end }) => end.kind === 'result' && lastsAtMost(run, 610_000),
   },
 ];
 
