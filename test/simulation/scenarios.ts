@@ -8,6 +8,7 @@ interface Scenario {
   readonly rule: string;
   readonly request: Partial<Plan['request']>;
   readonly job?: Partial<PlannedJob>;
+  readonly lock?: Plan['lock'];
   readonly operations: Plan['operations'];
   /** Whether the world shows the rule. */
   readonly shows: (found: Case) => boolean;
@@ -191,6 +192,13 @@ const SCENARIOS: readonly Scenario[] = [
     operations: [],
     shows: ({ run, end }) => end.kind === 'result' && lastsAtMost(run, 610_000),
   },
+  {
+    rule: 'a cancellation ends the wait for the job lock',
+    request: { deadline: '2h', whenActive: 'wait' },
+    lock: { heldMs: 7_200_000, end: 'never' },
+    operations: [{ at: 'phase waiting-for-job', nth: 1, afterMs: 60_000, operation: { kind: 'cancel' } }],
+    shows: ({ run, end }) => end.kind === 'cancelled' && lastsAtMost(run, 120_000),
+  },
 ];
 
 /** The rules of the scenarios, in the order of their numbers from 1 on. */
@@ -199,12 +207,12 @@ export const SCENARIO_RULES: readonly string[] = SCENARIOS.map(({ rule }) => rul
 /** The worlds of the scenarios. The seed is the number of the scenario, and also determines the durations of calls. */
 export const SCENARIO_WORLDS: WorldKind<Plan, FollowUpWorld> = {
   draw: (number) => {
-    const { request, job, operations } = findScenario(number);
+    const { request, job, lock = null, operations } = findScenario(number);
     const plan = FOLLOW_UPS.draw(number);
     const idle = { status: 'completed', activeMs: null, lagMs: 0, faults: [] } as const;
     return {
       ...plan,
-      ...{ startDelayMs: 0, lock: null, workers: 1, suggestFrom: 4_096, operations },
+      ...{ startDelayMs: 0, lock, workers: 1, suggestFrom: 4_096, operations },
       request: { ...plan.request, whenActive: 'send', ...request },
       jobs: [{ ...plan.jobs[0], ...idle, ...job }],
     };
