@@ -193,6 +193,41 @@ const SCENARIOS: readonly Scenario[] = [
     shows: ({ run, end }) => end.kind === 'result' && lastsAtMost(run, 610_000),
   },
   {
+    rule: 'a cancellation stops a send that no worker has started',
+    request: { deadline: '2h' },
+    operations: [
+      {
+        ...{ at: 'task started', nth: 1, afterMs: 0 },
+        operation: { kind: 'hold queue', queue: 'sends', ms: 3_600_000 },
+      },
+      { at: 'task done', nth: 1, afterMs: 60_000, operation: { kind: 'cancel' } },
+    ],
+    shows: ({ posts, run, end }) =>
+      posts.length === 0 && end.kind === 'cancelled' && lastsAtMost(run, 120_000),
+  },
+  {
+    rule: 'with timerPolls all, a wait before the delivery makes at most 200 single reads',
+    request: {
+      ...{ deadline: '1h', whenActive: 'wait' },
+      polling: { initial: '5s', growth: 0, maximum: '5s', jitter: 0, timerPolls: 'all' },
+    },
+    job: { status: 'active' },
+    operations: [],
+    shows: ({ gets }) => gets.length > 300 && gets.filter(({ point }) => point === 'read').length <= 201,
+  },
+  {
+    rule: 'a second POST is not made if a fresh baseline read shows a turn',
+    request: { deadline: '2h', maxStaleness: '1s', onUnknownDelivery: 'resend', reconcileTimeout: '1m' },
+    job: { faults: [LOST_POST] },
+    operations: [
+      {
+        ...{ at: 'sendMessage started', nth: 2, afterMs: 0 },
+        operation: { kind: 'turn by another client', ms: 60_000, outcome: 'no-change' },
+      },
+    ],
+    shows: ({ posts, end }) => posts.length === 1 && end.kind === 'result',
+  },
+  {
     rule: 'a cancellation ends the wait for the job lock',
     request: { deadline: '2h', whenActive: 'wait' },
     lock: { heldMs: 7_200_000, end: 'never' },
