@@ -27,9 +27,12 @@ export function withMetrics(api: AgentApi): AgentApi {
     }
     return response;
   };
+  // The methods are not copied, because a client may be an instance of a class.
   return {
-    ...api,
+    timeoutMs: api.timeoutMs,
     getJob: (...call) => recorded('read', api.getJob(...call)),
     sendMessage: (...call) => recorded('send', api.sendMessage(...call)),
+    cooldown: (projectId) => api.cooldown(projectId),
+    close: () => api.close(),
   };
 }

@@ -22,3 +22,10 @@ it('a POST keeps its outcome, and is made only once, if its metrics cannot be re
   await expect(environment.run(post)).resolves.toEqual(sent);
   expect(sendMessage).toHaveBeenCalledTimes(1);
 });
+
+it('the methods of a client may belong to its class', () => {
+  const cooldown = jest.fn<AgentApi['cooldown']>().mockReturnValue(null);
+  const instance = Object.create({ ...UNUSED_AGENT_API, cooldown }) as AgentApi;
+  expect(withMetrics(instance).cooldown('p')).toBeNull();
+  expect(cooldown).toHaveBeenCalledWith('p');
+});
