@@ -1,6 +1,7 @@
 import { buildCase, type Case } from './oracle/case';
 import type { FollowUpWorld } from './follow-up-world';
 import type { Fault, Plan, PlannedJob } from './plan';
+import { JOB_LOCK_WORKFLOW } from '../../src/contract/names';
 import { FOLLOW_UPS, type WorldKind } from './simulate';
 
 /** A world with one worker and an idle job, whose differences are chosen for one rule that random worlds seldom reach. */
@@ -216,7 +217,7 @@ const SCENARIOS: readonly Scenario[] = [
     shows: ({ gets }) => gets.length > 300 && gets.filter(({ point }) => point === 'read').length <= 201,
   },
   {
-    rule: 'a second POST is not made if a fresh baseline read shows a turn',
+    rule: 'a fresh baseline read that shows a turn starts the watch, and no second POST is made',
     request: { deadline: '2h', maxStaleness: '1s', onUnknownDelivery: 'resend', reconcileTimeout: '1m' },
     job: { faults: [LOST_POST] },
     operations: [
@@ -225,7 +226,113 @@ const SCENARIOS: readonly Scenario[] = [
         operation: { kind: 'turn by another client', ms: 60_000, outcome: 'no-change' },
       },
     ],
+    shows: ({ world, posts, end }) =>
+      posts.length === 1 &&
+      end.kind === 'result' &&
+      world.log.every(({ what }) => what !== 'phase waiting-for-job'),
+  },
+  {
+    rule: 'a 404 on the first read ends the follow-up',
+    request: { deadline: '2h' },
+    job: { faults: [{ ...NOT_FOUND, after: 0, count: 1_000 }] },
+    operations: [],
+    shows: ({ run, end }) => end.type === 'JobNotFound' && lastsAtMost(run, 60_000),
+  },
+  {
+    rule: 'a configuration error ends the follow-up',
+    request: { deadline: '2h' },
+    job: { faults: [{ ...LOST_POST, count: 1_000, effect: { kind: 'misconfigured', processed: false } }] },
+    operations: [],
+    shows: ({ run, end }) => end.type === 'FollowUpRejected' && lastsAtMost(run, 60_000),
+  },
+  {
+    rule: 'a rejected read only delays the wait for a job that then becomes idle',
+    request: {
+      ...{ deadline: '2h', whenActive: 'wait', maxStaleness: '1s' },
+      polling: { initial: '5s', growth: 0, maximum: '5s', jitter: 0, timerPolls: 'all' },
+    },
+    job: {
+      ...{ status: 'active', activeMs: 120_000 },
+      faults: [{ ...NOT_FOUND, effect: { kind: 'status', processed: false, status: 403 } }],
+    },
+    operations: [],
     shows: ({ posts, end }) => posts.length === 1 && end.kind === 'result',
+  },
+  {
+    rule: 'if a second POST is rejected, the follow-up ends as DeliveryUnknown',
+    request: { deadline: '2h', maxStaleness: '1s', onUnknownDelivery: 'resend', reconcileTimeout: '1m' },
+    job: {
+      faults: [
+        LOST_POST,
+        { ...LOST_POST, after: 1, effect: { kind: 'status', processed: false, status: 400 } },
+      ],
+    },
+    operations: [],
+    shows: ({ posts, end }) => posts.length === 2 && end.type === 'DeliveryUnknown',
+  },
+  {
+    rule: 'a single read follows a poll that an extension of the deadline interrupts',
+    request: {
+      ...{ deadline: '2h', maxStaleness: '1s' },
+      polling: { initial: '20m', growth: 0, maximum: '20m', jitter: 0, timerPolls: 0 },
+    },
+    job: { turns: [{ durationMs: 3_600_000, outcome: 'no-change', takeUpMs: 0 }] },
+    operations: [
+      { at: 'phase watching', nth: 1, afterMs: 60_000, operation: { kind: 'extend', duration: '1h' } },
+    ],
+    shows: ({ world, polls }) => {
+      const [{ at } = { at: Infinity }] = world.performedOfKind('extend');
+      return polls.some(
+        ({ point, requestedAt }) => point === 'read' && requestedAt > at && requestedAt < at + 60_000,
+      );
+    },
+  },
+  {
+    rule: 'a second POST that was not made leaves the baseline of the first POST in the receipt',
+    request: { deadline: '1h', maxStaleness: '1s', onUnknownDelivery: 'resend', reconcileTimeout: '1m' },
+    job: {
+      faults: [
+        LOST_POST,
+        { ...LOST_POST, after: 1, count: 1_000, effect: { kind: 'no connection', processed: false } },
+      ],
+    },
+    operations: [
+      {
+        ...{ at: 'sendMessage started', nth: 2, afterMs: 0 },
+        operation: { kind: 'change job', status: 'archived' },
+      },
+    ],
+    shows: ({ end }) => end.type === 'DeadlineExceeded' && end.receipt?.baseline?.status === 'completed',
+  },
+  {
+    rule: 'after a reset, a decision that names the run before the reset is rejected',
+    request: { deadline: '1h', maxStaleness: '1s', onUnknownDelivery: 'ask', reconcileTimeout: '1m' },
+    job: { faults: [LOST_POST] },
+    operations: [
+      { at: 'phase needs-decision', nth: 1, afterMs: 1_000, operation: { kind: 'reset', share: 0.99 } },
+      {
+        ...{ at: 'phase needs-decision', nth: 2, afterMs: 1_000 },
+        operation: { kind: 'decide', decision: 'not-delivered', names: 'first' },
+      },
+    ],
+    shows: ({ world, posts }) =>
+      posts.length === 1 && world.performedOfKind('decide')[0]?.answer?.kind === 'rejected',
+  },
+  {
+    rule: 'a cancelled follow-up releases a job lock that its send acquired but did not report',
+    request: { deadline: '2h', whenActive: 'wait' },
+    operations: [
+      {
+        ...{ at: 'baseline requested', nth: 1, afterMs: 0 },
+        operation: { kind: 'hold queue', queue: 'sends', ms: 7_200_000 },
+      },
+      { at: 'baseline requested', nth: 1, afterMs: 1, operation: { kind: 'kill', backAfterMs: 1_000 } },
+      { at: 'baseline requested', nth: 1, afterMs: 120_000, operation: { kind: 'cancel' } },
+    ],
+    shows: ({ world, run, end }) => {
+      const [lock] = world.server.runs.filter(({ start }) => start.workflowType === JOB_LOCK_WORKFLOW);
+      return end.kind === 'cancelled' && lock !== undefined && lock.closedAt < run.closedAt + 60_000;
+    },
   },
   {
     rule: 'a cancellation ends the wait for the job lock',
