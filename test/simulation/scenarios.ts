@@ -26,6 +26,13 @@ const NOT_FOUND: Fault = {
   effect: { kind: 'status', processed: false, status: 404 },
 };
 
+/** Polling with equal intervals. */
+const pollEvery = (interval: '5s' | '1m' | '20m', timerPolls: number | 'all') =>
+  ({ initial: interval, growth: 0, maximum: interval, jitter: 0, timerPolls }) as const;
+
+/** A turn that starts when the message arrives, and makes no pull request. */
+const turnOf = (durationMs: number) => ({ durationMs, outcome: 'no-change', takeUpMs: 0 }) as const;
+
 /** An operator's update, after the follow-up has decided to end. */
 function updateAfterEnd(name: string, operation: Plan['operations'][number]['operation']): Scenario {
   return {
@@ -56,9 +63,9 @@ const SCENARIOS: readonly Scenario[] = [
     rule: 'a pollJob whose last read no worker makes ends soon after the deadline, and its reads are counted',
     request: {
       ...{ deadline: '10m', maxStaleness: '1s' },
-      polling: { initial: '5s', growth: 0, maximum: '5s', jitter: 0, timerPolls: 1 },
+      polling: pollEvery('5s', 1),
     },
-    job: { turns: [{ durationMs: 3_600_000, outcome: 'no-change', takeUpMs: 0 }] },
+    job: { turns: [turnOf(3_600_000)] },
     operations: [
       {
         ...{ at: 'phase watching', nth: 1, afterMs: 300_000 },
@@ -108,9 +115,9 @@ const SCENARIOS: readonly Scenario[] = [
     rule: 'pollNow ends a long wait for the next read',
     request: {
       ...{ deadline: '2h', maxStaleness: '1s' },
-      polling: { initial: '20m', growth: 0, maximum: '20m', jitter: 0, timerPolls: 'all' },
+      polling: pollEvery('20m', 'all'),
     },
-    job: { turns: [{ durationMs: 3_600_000, outcome: 'no-change', takeUpMs: 0 }] },
+    job: { turns: [turnOf(3_600_000)] },
     operations: [{ at: 'phase watching', nth: 1, afterMs: 60_000, operation: { kind: 'poll now' } }],
     shows: ({ world }) => {
       const [update] = world.performedOfKind('poll now');
@@ -121,9 +128,9 @@ const SCENARIOS: readonly Scenario[] = [
     rule: 'a cancellation ends a read that no worker makes',
     request: {
       ...{ deadline: '2h', maxStaleness: '1s' },
-      polling: { initial: '5s', growth: 0, maximum: '5s', jitter: 0, timerPolls: 'all' },
+      polling: pollEvery('5s', 'all'),
     },
-    job: { turns: [{ durationMs: 7_200_000, outcome: 'no-change', takeUpMs: 0 }] },
+    job: { turns: [turnOf(7_200_000)] },
     operations: [
       {
         ...{ at: 'phase watching', nth: 1, afterMs: 60_000 },
@@ -140,16 +147,16 @@ const SCENARIOS: readonly Scenario[] = [
     rule: 'the read at the end of prLinkTimeout is a single read',
     request: {
       ...{ deadline: '2h', maxStaleness: '1s', prLinkTimeout: '1m' },
-      polling: { initial: '20m', growth: 0, maximum: '20m', jitter: 0, timerPolls: 0 },
+      polling: pollEvery('20m', 0),
     },
-    job: { status: 'failed', turns: [{ durationMs: 1_000, outcome: 'no-change', takeUpMs: 0 }] },
+    job: { status: 'failed', turns: [turnOf(1_000)] },
     operations: [],
     shows: ({ polls }) => polls.at(-1)?.point === 'read',
   },
   {
     rule: 'after a send without a report, the reads are compared with the baseline of its checkpoint',
     request: { deadline: '2h', maxStaleness: '30s', onUnknownDelivery: 'fail', reconcileTimeout: '10m' },
-    job: { turns: [{ durationMs: 1_800_000, outcome: 'no-change', takeUpMs: 0 }] },
+    job: { turns: [turnOf(1_800_000)] },
     operations: [
       { at: 'post processed', nth: 1, afterMs: 0, operation: { kind: 'limit attempts' } },
       { at: 'post processed', nth: 1, afterMs: 1, operation: { kind: 'kill', backAfterMs: 1_000 } },
@@ -160,10 +167,10 @@ const SCENARIOS: readonly Scenario[] = [
     rule: 'fewer than five 404s in a row do not end the follow-up',
     request: {
       ...{ deadline: '2h', maxStaleness: '1s' },
-      polling: { initial: '5s', growth: 0, maximum: '5s', jitter: 0, timerPolls: 'all' },
+      polling: pollEvery('5s', 'all'),
     },
     job: {
-      turns: [{ durationMs: 600_000, outcome: 'no-change', takeUpMs: 0 }],
+      turns: [turnOf(600_000)],
       faults: [
         NOT_FOUND,
         { ...NOT_FOUND, after: 6, count: 1, effect: { kind: 'status', processed: false, status: 500 } },
@@ -177,9 +184,9 @@ const SCENARIOS: readonly Scenario[] = [
     rule: 'the read that ends the second maxStaleness comes when this time is over',
     request: {
       ...{ deadline: '2h', maxStaleness: '10m' },
-      polling: { initial: '20m', growth: 0, maximum: '20m', jitter: 0, timerPolls: 'all' },
+      polling: pollEvery('20m', 'all'),
     },
-    job: { turns: [{ durationMs: 1_000, outcome: 'no-change', takeUpMs: 0 }] },
+    job: { turns: [turnOf(1_000)] },
     operations: [],
     shows: ({ polls, end }) => polls.length === 2 && end.receipt?.evidence === 'unchanged',
   },
@@ -187,9 +194,9 @@ const SCENARIOS: readonly Scenario[] = [
     rule: 'a wait for the link ends at the deadline',
     request: {
       ...{ deadline: '10m', maxStaleness: '1s', prLinkTimeout: '1h' },
-      polling: { initial: '1m', growth: 0, maximum: '1m', jitter: 0, timerPolls: 'all' },
+      polling: pollEvery('1m', 'all'),
     },
-    job: { turns: [{ durationMs: 60_000, outcome: 'no-change', takeUpMs: 0 }] },
+    job: { turns: [turnOf(60_000)] },
     operations: [],
     shows: ({ run, end }) => end.kind === 'result' && lastsAtMost(run, 610_000),
   },
@@ -210,10 +217,11 @@ const SCENARIOS: readonly Scenario[] = [
     rule: 'with timerPolls all, a wait before the delivery makes at most 200 single reads',
     request: {
       ...{ deadline: '1h', whenActive: 'wait' },
-      polling: { initial: '5s', growth: 0, maximum: '5s', jitter: 0, timerPolls: 'all' },
+      polling: pollEvery('5s', 'all'),
     },
     job: { status: 'active' },
     operations: [],
+    // The read at the deadline is a single read too.
     shows: ({ gets }) => gets.length > 300 && gets.filter(({ point }) => point === 'read').length <= 201,
   },
   {
@@ -249,7 +257,7 @@ const SCENARIOS: readonly Scenario[] = [
     rule: 'a rejected read only delays the wait for a job that then becomes idle',
     request: {
       ...{ deadline: '2h', whenActive: 'wait', maxStaleness: '1s' },
-      polling: { initial: '5s', growth: 0, maximum: '5s', jitter: 0, timerPolls: 'all' },
+      polling: pollEvery('5s', 'all'),
     },
     job: {
       ...{ status: 'active', activeMs: 120_000 },
@@ -274,9 +282,9 @@ const SCENARIOS: readonly Scenario[] = [
     rule: 'a single read follows a poll that an extension of the deadline interrupts',
     request: {
       ...{ deadline: '2h', maxStaleness: '1s' },
-      polling: { initial: '20m', growth: 0, maximum: '20m', jitter: 0, timerPolls: 0 },
+      polling: pollEvery('20m', 0),
     },
-    job: { turns: [{ durationMs: 3_600_000, outcome: 'no-change', takeUpMs: 0 }] },
+    job: { turns: [turnOf(3_600_000)] },
     operations: [
       { at: 'phase watching', nth: 1, afterMs: 60_000, operation: { kind: 'extend', duration: '1h' } },
     ],

@@ -49,7 +49,7 @@ export const MAX_FAILURES = 20;
 /** The maximum duration of a world. Workflows that still run at this time wait indefinitely. */
 const MAX_DURATION_MS = 5 * 86_400_000;
 
-/** The maximum number of timers of a world. Correct worlds have less than a tenth of them, so more timers show an infinite loop. */
+/** The maximum number of timers of a world. Correct worlds have fewer than a tenth of them, so more timers show an infinite loop. */
 const MOST_STEPS = 200_000;
 
 /** A line of the event log; `at` is in milliseconds since the start of the world. */
