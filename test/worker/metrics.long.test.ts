@@ -137,7 +137,7 @@ it('counts the reads with an unknown status by its word, and shows how long a fo
     const all = (await scrape(from)).filter(({ name }) => name === METRICS.oldestUnchanged.name);
     return all.find(({ labels }) => labels.phase === 'watching')?.value;
   };
-  // Both workers show the age of one change. The change happened before the later worker started.
+  // The change is older than the later worker. Both workers show the age of the change.
   const until = (seconds: number | undefined) => Number(seconds) * 1_000 >= startedAt - changedAt;
   for (const from of [address, laterAddress])
     expect(await eventually('the age of the change is shown', ageIn(from), { until })).toBeGreaterThan(0);
